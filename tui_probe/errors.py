@@ -1,0 +1,49 @@
+"""Every error that tui-probe raises on purpose.
+
+    ProbeError                 anything below; its text is meant for a person
+    ├── PtxError               PTX that cannot be read, or lacks what was asked for
+    ├── ImageError             a kernel image (cubin, fatbin, PTX) that cannot be read or holds no PTX
+    ├── ProbeFileError         a probe file that cannot be used
+    ├── ToolchainError         an assembler that is missing or failed
+    ├── TraceError             a trace directory, log or result file that cannot be read
+    ├── LaunchError            a target, driver or hook that cannot be started
+    └── SimulationError        PTX that the simulated GPU cannot execute
+"""
+
+from __future__ import annotations
+
+
+class ProbeError(Exception):
+    """Base of all errors of tui-probe. ``str(error)`` names the file and what to do."""
+
+
+class PtxError(ProbeError):
+    """PTX that cannot be read. ``line`` is 1-based, 0 where no line applies."""
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        super().__init__(f"line {line}: {message}" if line else message)
+        self.line = line
+
+
+class ImageError(ProbeError):
+    """A kernel image that cannot be read or holds no PTX."""
+
+
+class ProbeFileError(ProbeError):
+    """A probe file that cannot be used."""
+
+
+class ToolchainError(ProbeError):
+    """An assembler that is missing or failed."""
+
+
+class TraceError(ProbeError):
+    """A trace directory, log or result file that cannot be read."""
+
+
+class LaunchError(ProbeError):
+    """A target, driver or hook that cannot be started."""
+
+
+class SimulationError(ProbeError):
+    """PTX that the simulated GPU cannot execute."""
