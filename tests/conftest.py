@@ -1,0 +1,74 @@
+"""Fixtures that several areas share."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LIBRARIES = ("hook/libcuda.so.1", "sim/libcuda.so.1")
+
+
+@pytest.fixture(scope="session")
+def natives() -> Path:
+    """The directory that holds ``hook/libcuda.so.1`` and ``sim/libcuda.so.1``, built from this checkout.
+
+    ``TUI_PROBE_NATIVE`` names a directory to use as it is. Without CMake the installed package's libraries serve.
+    """
+    if chosen := os.environ.get("TUI_PROBE_NATIVE"):
+        return Path(chosen)
+    if shutil.which("cmake"):
+        return build_natives()
+    installed = installed_natives()
+    if installed is None:
+        pytest.skip("no cmake to build the hook with, and no installed package to take it from")
+    return installed
+
+
+def build_natives() -> Path:
+    """Build once for each content of ``hook/``; several test processes share the result."""
+    shelf = Path(tempfile.gettempdir()) / f"tui-probe-natives-{os.getuid()}"
+    shelf.mkdir(mode=0o700, exist_ok=True)
+    with (shelf / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        place = shelf / digest_of(ROOT / "hook")
+        if not place.exists():
+            build = shelf / "build"
+            shutil.rmtree(build, ignore_errors=True)
+            run("cmake", "-S", str(ROOT / "hook"), "-B", str(build), "-DCMAKE_BUILD_TYPE=Release")
+            run("cmake", "--build", str(build))
+            run("cmake", "--install", str(build), "--prefix", str(place.with_suffix(".new")))
+            place.with_suffix(".new").rename(place)
+        return place
+
+
+def run(*command: str) -> None:
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        pytest.fail(f"{' '.join(command)}\n{result.stdout}\n{result.stderr}", pytrace=False)
+
+
+def digest_of(folder: Path) -> str:
+    """A name for the content of every file under ``folder``."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            digest.update(f"{path.relative_to(folder)}\0{path.stat().st_size}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def installed_natives() -> Path | None:
+    import tui_probe
+
+    for folder in tui_probe.__path__:
+        native = Path(folder) / "_native"
+        if all((native / library).is_file() for library in LIBRARIES):
+            return native
+    return None
