@@ -1,0 +1,75 @@
+"""What a launch costs the host: native, passed through, and probed with block_sched.
+
+    python -m tests.bench.launch_cost [--launches 2000] [--rounds 15] [--repeats 3]
+
+Needs an NVIDIA GPU, nvcc and a C compiler. The three variants run in turn, `--repeats` times each;
+the table gives the median of all rounds and its ratio to the native median, and, for the probed
+variant, the first launch, which includes preparing the kernel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PROGRAMS = Path(__file__).parent.parent / "gpu" / "programs"
+VARIANTS = {
+    "native": None,
+    "passed through": ["-p", "block_sched", "--filter", "zero_fill"],
+    "probed": ["-p", "block_sched"],
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--launches", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        build(folder)
+        figures: dict[str, dict[str, list[float]]] = {variant: {} for variant in VARIANTS}
+        for _ in range(options.repeats):
+            for variant, arguments in VARIANTS.items():
+                measure(folder, arguments, options, figures[variant])
+    show(figures)
+
+
+def build(folder: Path) -> None:
+    """Compile the host program and its kernels into ``folder``."""
+    subprocess.run(["cc", "-O2", "-o", folder / "launch_cost", PROGRAMS / "launch_cost.c", "-ldl"], check=True)
+    subprocess.run(["nvcc", "-ptx", "-arch=sm_80", "-o", folder / "kernels.ptx", PROGRAMS / "kernels.cu"], check=True)
+
+
+def measure(
+    folder: Path, arguments: list[str] | None, options: argparse.Namespace, figures: dict[str, list[float]]
+) -> None:
+    """Run the program once and add its figures, in nanoseconds."""
+    output = folder / "figures"
+    program = [folder / "launch_cost", folder / "kernels.ptx", options.launches, options.rounds, output]
+    tool: list[object] = []
+    if arguments is not None:
+        tool = [sys.executable, "-m", "tui_probe", "run", "--no-report", "--tracedir", folder / "trace", *arguments, "--"]
+    subprocess.run([str(part) for part in (*tool, *program)], check=True, stderr=subprocess.DEVNULL)
+    for line in output.read_text().splitlines():
+        kind, value = line.split()
+        figures.setdefault(kind, []).append(float(value))
+
+
+def show(figures: dict[str, dict[str, list[float]]]) -> None:
+    """Print the table: medians in microseconds, ratios to native."""
+    native = statistics.median(figures["native"]["round"])
+    print(f"{'launch':<16}{'median us':>10}{'min us':>9}{'ratio':>8}{'first launch ms':>17}")
+    for variant, kinds in figures.items():
+        median = statistics.median(kinds["round"])
+        first = statistics.median(kinds["first"]) / 1e6
+        print(f"{variant:<16}{median / 1e3:>10.3f}{min(kinds['round']) / 1e3:>9.3f}{median / native:>8.2f}{first:>17.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""What must hold on a real GPU. Everything here is skipped, and counted as skipped, where there is none.
+
+Run on a GPU machine with ``pytest -m gpu tests/gpu``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    reason = missing_gpu()
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("gpu")
+            if reason:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def missing_gpu() -> str:
+    """Why no GPU test can run here, or "" where they can."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "no NVIDIA driver (libcuda.so.1) on this machine"
+    count = ctypes.c_int()
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)) or not count.value:
+        return "no GPU that the driver can use"
+    return ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a finished program left: its exit status and its two streams."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """A program run under ``tui-probe run``: what it left, and its trace directory."""
+
+    outcome: Outcome
+    trace: Path
+
+
+class Runner:
+    """Runs programs alone and under the profiler, in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def alone(self, command: list[str]) -> Outcome:
+        result = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, timeout=300)
+        return Outcome(result.returncode, result.stdout, result.stderr)
+
+    def profiled(self, command: list[str], *options: str) -> Profiled:
+        tool = [sys.executable, "-m", "tui_probe", "run", "--no-report", *options, "--tracedir", str(self.folder / "trace")]
+        result = subprocess.run([*tool, "--", *command], capture_output=True, text=True, cwd=self.folder, timeout=300)
+        first, _, rest = result.stderr.partition("\n")
+        assert first.startswith("[info] trace in "), result.stderr
+        return Profiled(Outcome(result.returncode, result.stdout, rest), Path(first.split()[-1]))
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Runner:
+    return Runner(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The test programs, built by the machine's C compiler and nvcc into one folder."""
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if nvcc is None:
+        pytest.skip("no nvcc on this machine to build the test programs with")
+    folder = tmp_path_factory.mktemp("programs")
+    jobs = [
+        [nvcc, "-ptx", "-arch=sm_80", "-o", "kernels.ptx", "kernels.cu"],
+        [nvcc, "-cubin", "-arch=sm_90", "-o", "kernels.cubin", "kernels.cu"],
+        [nvcc, "-fatbin", "-gencode=arch=compute_90,code=[sm_90,compute_90]", "-o", "kernels.fatbin", "kernels.cu"],
+        [nvcc, "-gencode=arch=compute_90,code=[sm_90,compute_90]", "-cudart=static", "-o", "runtime_static", "runtime_api.cu"],
+        [nvcc, "-gencode=arch=compute_90,code=[sm_90,compute_90]", "-cudart=shared", "-o", "runtime_shared", "runtime_api.cu"],
+        *(["cc", "-O2", "-o", name, f"{name}.c", "-ldl"] for name in ("driver_api", "launch_cost", "zero_fill")),
+    ]
+    running = [
+        subprocess.Popen(
+            [part if not part.endswith((".cu", ".c")) else str(PROGRAMS / part) for part in job],
+            cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for job in jobs
+    ]  # fmt: skip
+    for process in running:
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, output
+    library = Path(nvcc).resolve().parent.parent / "lib64"
+    os.environ["LD_LIBRARY_PATH"] = f"{library}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+    return folder
