@@ -41,7 +41,8 @@ def build_natives() -> Path:
         place = shelf / digest_of(ROOT / "hook")
         if not place.exists():
             build = shelf / "build"
-            shutil.rmtree(build, ignore_errors=True)
+            for leftover in (build, place.with_suffix(".new")):
+                shutil.rmtree(leftover, ignore_errors=True)
             run("cmake", "-S", str(ROOT / "hook"), "-B", str(build), "-DCMAKE_BUILD_TYPE=Release")
             run("cmake", "--build", str(build))
             run("cmake", "--install", str(build), "--prefix", str(place.with_suffix(".new")))

@@ -7,6 +7,8 @@
     ├── ToolchainError         an assembler that is missing or failed
     ├── TraceError             a trace directory, log or result file that cannot be read
     ├── LaunchError            a target, driver or hook that cannot be started
+    │   ├── NoDriverError      no CUDA driver on this machine
+    │   └── TargetError        a command that is not there (127) or cannot be executed (126)
     └── SimulationError        PTX that the simulated GPU cannot execute
 """
 
@@ -43,6 +45,18 @@ class TraceError(ProbeError):
 
 class LaunchError(ProbeError):
     """A target, driver or hook that cannot be started."""
+
+
+class NoDriverError(LaunchError):
+    """There is no CUDA driver on this machine."""
+
+
+class TargetError(LaunchError):
+    """A command that cannot be executed. ``status`` is what a shell would return: 127 not found, 126 not executable."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class SimulationError(ProbeError):

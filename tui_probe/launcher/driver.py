@@ -1,0 +1,102 @@
+"""Which CUDA driver a run uses: the one asked for, the machine's own, or the simulated one."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui_probe.errors import LaunchError, NoDriverError
+
+from .natives import LIBRARY, native_library
+
+ELF_MACHINE = {"x86_64": 62, "aarch64": 183}
+USUAL_FOLDERS = (
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/lib/wsl/lib",
+    "/usr/local/nvidia/lib64",
+    "/run/opengl-driver/lib",
+)
+OWN_LIBRARY_LIMIT = 8 << 20
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A CUDA driver library (absolute path) and whether it is the simulated one."""
+
+    path: Path
+    simulated: bool
+
+
+def find_driver(chosen: Path | None, simulated: bool, environment: Mapping[str, str]) -> Driver:
+    """``chosen`` if given, else the simulated driver if asked for, else the machine's.
+
+    Raises NoDriverError where the machine has none, LaunchError where the chosen one cannot be it.
+    """
+    if chosen is not None:
+        return chosen_driver(chosen)
+    if simulated:
+        return Driver(native_library("sim"), simulated=True)
+    for path in candidates(environment):
+        if is_driver(path):
+            return Driver(path, simulated=False)
+    raise NoDriverError(
+        f"no NVIDIA driver on this machine ({LIBRARY} is neither in the loader's cache nor in the usual places); "
+        "install the driver, name it with --driver PATH, or use the simulated GPU with --sim"
+    )
+
+
+def chosen_driver(chosen: Path) -> Driver:
+    """The driver that the user named, checked as far as a file can be."""
+    path = Path(os.path.abspath(chosen))
+    if not is_elf_for_this_machine(path):
+        raise LaunchError(f"--driver {chosen}: not a shared library for {platform.machine()}")
+    if b"TUI_PROBE_DRIVER" in own_text(path):
+        raise LaunchError(f"--driver {chosen}: this is tui-probe's own hook; name the driver that it should call")
+    return Driver(path, simulated=b"TUI_PROBE_SIM" in own_text(path))
+
+
+def candidates(environment: Mapping[str, str]) -> Iterator[Path]:
+    """Where the dynamic loader would look for the driver, in its order, then the usual places."""
+    for folder in environment.get("LD_LIBRARY_PATH", "").split(":"):
+        if folder:
+            yield Path(os.path.abspath(folder)) / LIBRARY
+    yield from loader_cache()
+    for folder in USUAL_FOLDERS:
+        yield Path(folder) / LIBRARY
+
+
+def loader_cache() -> list[Path]:
+    """The driver libraries in the dynamic loader's cache; none where there is no ldconfig."""
+    for tool in ("/sbin/ldconfig", "/usr/sbin/ldconfig"):
+        if os.access(tool, os.X_OK):
+            listing = subprocess.run([tool, "-p"], capture_output=True, text=True, errors="replace").stdout
+            return [Path(path) for path in re.findall(rf"^\s*{re.escape(LIBRARY)} .*=> (/.*)$", listing, re.MULTILINE)]
+    return []
+
+
+def is_driver(path: Path) -> bool:
+    """A library for this machine that is not one of ours."""
+    return is_elf_for_this_machine(path) and b"TUI_PROBE_" not in own_text(path)
+
+
+def is_elf_for_this_machine(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            head = file.read(20)
+    except OSError:
+        return False
+    machine = ELF_MACHINE.get(platform.machine())
+    return head[:5] == b"\x7fELF\x02" and (machine is None or int.from_bytes(head[18:20], "little") == machine)
+
+
+def own_text(path: Path) -> bytes:
+    """The content of a library small enough to be ours (the real driver has tens of megabytes), else nothing."""
+    return path.read_bytes() if path.stat().st_size < OWN_LIBRARY_LIMIT else b""
