@@ -124,7 +124,11 @@ class Instruction:
 
 @dataclass(slots=True)
 class Label:
-    """``name:`` in a body. ``declaration`` holds the text for a ``.branchtargets``, ``.calltargets`` or ``.callprototype`` label."""
+    """``name:`` in a body.
+
+    ``declaration`` is the source, from the dot to the semicolon, of the ``.branchtargets``, ``.calltargets``
+    or ``.callprototype`` that the label names, or "".
+    """
 
     name: str
     span: Span
@@ -194,7 +198,8 @@ class Function:
     """An ``.entry`` (a kernel) or a ``.func``.
 
     ``body`` is None for a declaration without one. ``attributes`` are the performance directives between
-    the parameters and the body (``.reqntid 256``, ``.maxnreg 32``…), name without dot to its text.
+    the parameters and the body (``.reqntid 256``, ``.noreturn``…), name without dot to the text of its
+    arguments (``"256"``, ``""``).
     ``body_span`` covers the braces and what is between them.
     """
 

@@ -1,0 +1,88 @@
+"""PTX text to the tree: what each form becomes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tui_probe.errors import PtxError
+from tui_probe.ptx.parser import parse
+from tui_probe.ptx.tree import Group, Immediate, Instruction, Memory, Register, Scope, Symbol
+
+HEADER = ".version 9.0\n.target sm_90a\n.address_size 64\n"
+
+
+def test_kernel_with_parameters_and_attributes() -> None:
+    module = parse(
+        HEADER + ".visible .entry k(.param .u64 .ptr .global .align 1 a, .param .b32 n)\n.reqntid 256\n{ ret; }"
+    )
+    (kernel,) = module.entries()
+    assert (kernel.name, kernel.linkage, kernel.attributes) == ("k", "visible", {"reqntid": "256"})
+    assert [(p.name, p.type, p.size_bytes) for p in kernel.parameters] == [("a", "u64", 8), ("n", "b32", 4)]
+    assert module.target == "sm_90a"
+
+
+def test_names_declared_in_a_scope_are_registers_there_only() -> None:
+    body = (
+        parse(HEADER + ".entry k() { mov.b32 %r1, a; { .reg .b32 a, b<2>; add.s32 a, b1, b2; } }").functions()[0].body
+    )
+    assert body is not None
+    first, scope = body
+    assert isinstance(first, Instruction)
+    assert first.operands == (Register("%r1"), Symbol("a"))
+    assert isinstance(scope, Scope)
+    inner = scope.body[-1]
+    assert isinstance(inner, Instruction)
+    assert inner.operands == (Register("a"), Register("b1"), Symbol("b2"))
+
+
+def test_call_with_prototype() -> None:
+    body = (
+        parse(HEADER + ".entry k() { @!%p1 call (r),\n%rd1, (a, b), proto; ld.u32 %r1, [%rd2+-4]; }")
+        .functions()[0]
+        .body
+    )
+    assert body is not None
+    call, load = body
+    assert isinstance(call, Instruction)
+    assert isinstance(load, Instruction)
+    assert call.operands == (
+        Group((Symbol("r"),)),
+        Register("%rd1"),
+        Group((Symbol("a"), Symbol("b"))),
+        Symbol("proto"),
+    )
+    assert (call.predicate, call.predicate_negated) == (Register("%p1"), True)
+    assert load.operands == (Register("%r1"), Memory(Register("%rd2"), -4))
+
+
+def test_literals_stay_as_written() -> None:
+    body = (
+        parse(HEADER + ".entry k() { mov.f32 %f1, 0f3F800000; mov.u32 %r1, 0x1FU; mov.s32 %r2, -1; }")
+        .functions()[0]
+        .body
+    )
+    assert body is not None
+    texts = [s.operands[1] for s in body if isinstance(s, Instruction)]
+    assert texts == [Immediate("0f3F800000"), Immediate("0x1FU"), Immediate("-1")]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (".entry k() {\nret;", 4),
+        ('.file 1 "a', 4),
+        ("\n/* x", 5),
+        (".entry k()", 4),
+        (".global .b32 x", 4),
+        ("}", 4),
+    ],
+)
+def test_damage_names_its_line(text: str, line: int) -> None:
+    with pytest.raises(PtxError) as caught:
+        parse(HEADER + text)
+    assert caught.value.line == line
+
+
+def test_text_without_version_is_refused() -> None:
+    with pytest.raises(PtxError, match=r"\.version"):
+        parse("")

@@ -1,0 +1,248 @@
+"""Function bodies: statements, scopes, labels, instructions."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from tui_probe.errors import PtxError
+from tui_probe.ptx.declarations import LINKAGES, SPACES, NotDeclarationError, parse_variables
+from tui_probe.ptx.lexer import (
+    DOTTED,
+    NAME,
+    SPACE,
+    TRIVIA,
+    Kind,
+    Token,
+    lex,
+    line_of,
+    raise_bad_token,
+    skip_trivia,
+)
+from tui_probe.ptx.operands import OperandParser
+from tui_probe.ptx.tree import (
+    Directive,
+    Instruction,
+    Label,
+    Location,
+    Raw,
+    Register,
+    Scope,
+    Span,
+    Statement,
+    Variable,
+)
+
+_MAX_SCOPES: Final = 200
+_PLAIN: Final = r'[^;:"/{}]*+'
+_INSTRUCTION: Final = 1  # and its parts: 2 "!", 3 guard, 4 opcode with modifiers, 5 operands
+_LABEL: Final = 6
+_LOCATION: Final = 9  # 7 file, 8 line, 9 column
+_DOTTED: Final = 10
+_BRACE: Final = 11
+_STATEMENT: Final = re.compile(
+    rf"{TRIVIA}(?:"
+    rf"((?:@{SPACE}*+(!?){SPACE}*+({NAME}){SPACE}*+)?+({NAME}(?:{DOTTED})*+)"
+    rf"(?![A-Za-z0-9_$.])({_PLAIN}(?:\{{{_PLAIN}\}}{_PLAIN})*+);)"
+    rf"|({NAME}){SPACE}*+:(?!:)"
+    rf"|\.loc{SPACE}++([0-9]++){SPACE}++([0-9]++){SPACE}++([0-9]++)(?![0-9A-Za-z_.+])"
+    rf"(?:{SPACE}*+,{SPACE}*+function_name{SPACE}++{NAME}(?:{SPACE}*+\+{SPACE}*+[0-9]++)?+{SPACE}*+,"
+    rf"{SPACE}*+inlined_at{SPACE}++[0-9]++{SPACE}++[0-9]++{SPACE}++[0-9]++)?+"
+    rf"|({DOTTED})"
+    rf"|([{{}}])"
+    rf"|(?!/\*)(?=[^\s\"])"
+    rf")"
+)
+_LINE_DIRECTIVES: Final = frozenset({"loc", "file"})
+_LABEL_DIRECTIVE: Final = re.compile(rf"{TRIVIA}(\.(?:branchtargets|calltargets|callprototype))(?![A-Za-z0-9_$:])")
+
+
+class _Frame(NamedTuple):
+    """A scope that is still open, and what to return to when it closes."""
+
+    statements: list[Statement]
+    operands: OperandParser
+    scope: Scope
+
+
+class _BodyParser:
+    """Parses the statements between the braces of one function."""
+
+    def __init__(self, source: str, start: int, end: int, line: int) -> None:
+        self._source = source
+        self._position = start
+        self._end = end
+        self._line = line
+        self._counted = start
+        self._operands = OperandParser()
+        self._opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self._statements: list[Statement] = []
+        self._open: list[_Frame] = []
+
+    def parse(self) -> list[Statement]:
+        source, end = self._source, self._end
+        while match := _STATEMENT.match(source, self._position, end):
+            form = match.lastindex
+            self._position = match.end()
+            if form == _INSTRUCTION:
+                self._instruction(match)
+            elif form == _LOCATION:
+                self._location(match)
+            elif form == _LABEL:
+                self._label(match[_LABEL], match.start(_LABEL))
+            elif form == _DOTTED:
+                self._dotted(match[_DOTTED][1:], match.start(_DOTTED))
+            elif form == _BRACE:
+                self._brace(match[_BRACE], match.start(_BRACE))
+            else:
+                self._other(match.end())
+        position = skip_trivia(source, self._position, end)
+        if position < end:
+            raise_bad_token(source, position)
+        if self._open:
+            raise PtxError("this '{' is not closed", self._open[-1].scope.span.line)
+        return self._statements
+
+    def _span(self, start: int, end: int) -> Span:
+        self._line += self._source.count("\n", self._counted, start)
+        self._counted = start
+        return Span(start, end, self._line)
+
+    def _instruction(self, match: re.Match[str]) -> None:
+        _, negation, guard, dotted, operands = match.group(1, 2, 3, 4, 5)
+        start, end = match.span(_INSTRUCTION)
+        self._add_instruction(dotted, operands, self._span(start, end), guard, bool(negation))
+
+    def _add_instruction(self, dotted: str, operands: str, span: Span, guard: str | None, negated: bool) -> None:
+        parts = self._opcodes.get(dotted)
+        if parts is None:
+            opcode, *modifiers = dotted.split(".")
+            parts = self._opcodes[dotted] = (opcode, tuple(modifiers))
+        predicate = Register(guard) if guard else None
+        nodes = self._operands.parse(operands)
+        self._statements.append(Instruction(*parts, nodes, span, predicate, negated))
+
+    def _location(self, match: re.Match[str]) -> None:
+        file, line, column = match.group(_LOCATION - 2, _LOCATION - 1, _LOCATION)
+        start = self._source.index(".", match.start(), match.start(_LOCATION - 2))
+        self._statements.append(Location(int(file), int(line), int(column), self._span(start, match.end())))
+
+    def _label(self, name: str, start: int) -> None:
+        """A label and, behind it, the directive that it names."""
+        span = self._span(start, self._position)
+        declaration = ""
+        if match := _LABEL_DIRECTIVE.match(self._source, self._position, self._end):
+            tokens = self._to_semicolon(match.start(1))
+            span.end = tokens[-1].end
+            declaration = self._source[match.start(1) : span.end]
+        self._statements.append(Label(name, span, declaration))
+
+    def _brace(self, brace: str, start: int) -> None:
+        if brace == "{":
+            if len(self._open) == _MAX_SCOPES:
+                raise PtxError(f"scopes nested more than {_MAX_SCOPES} deep", line_of(self._source, start))
+            scope = Scope([], self._span(start, self._position))
+            self._statements.append(scope)
+            self._open.append(_Frame(self._statements, self._operands, scope))
+            self._statements = scope.body
+            return
+        if not self._open:
+            raise PtxError("this '}' closes nothing", line_of(self._source, start))
+        self._statements, self._operands, scope = self._open.pop()
+        scope.span.end = self._position
+
+    def _dotted(self, name: str, start: int) -> None:
+        """A declaration or a directive."""
+        if name in SPACES or name in LINKAGES:
+            self._declaration(name, start)
+            return
+        tokens = self._to_line_end(start) if name in _LINE_DIRECTIVES else self._to_semicolon(start)
+        self._add_directive(name, start, tokens[-1].end)
+
+    def _add_directive(self, name: str, start: int, end: int) -> None:
+        self._statements.append(Directive(name, self._source[start:end], self._span(start, end)))
+
+    def _declaration(self, name: str, start: int) -> None:
+        tokens = self._to_semicolon(start)
+        end = tokens[-1].end
+        try:
+            variables = parse_variables(self._source, tokens[:-1], self._span(start, end))
+        except NotDeclarationError:
+            self._add_directive(name, start, end)
+            return
+        self._statements.extend(variables)
+        self._declare(variables)
+
+    def _declare(self, variables: list[Variable]) -> None:
+        """Take note of registers whose names do not tell that they are registers."""
+        names = {v.name: v.count for v in variables if v.space == "reg" and v.name[0] != "%"}
+        if names:
+            self._operands = self._operands.declaring(names)
+
+    def _other(self, start: int) -> None:
+        """A statement that needs the lexer: comments or strings inside, or of no known form."""
+        tokens = self._to_semicolon(start)
+        if len(tokens) > 1 and tokens[0].kind is Kind.NAME and tokens[1].text == ":":
+            self._position = tokens[1].end
+            self._label(tokens[0].text, start)
+            return
+        span = self._span(start, tokens[-1].end)
+        index, guard, negated = _guard(tokens)
+        if tokens[index].kind is not Kind.NAME:
+            raw = Raw(self._source[start : tokens[-1].start].rstrip())
+            self._statements.append(Instruction("", (), (raw,), span))
+            return
+        dotted = tokens[index].text
+        index += 1
+        while tokens[index].kind is Kind.DOTTED:
+            dotted += tokens[index].text
+            index += 1
+        operands = self._source[tokens[index].start : tokens[-1].start]
+        self._add_instruction(dotted, operands, span, guard, negated)
+
+    def _to_semicolon(self, start: int) -> list[Token]:
+        """The tokens of the statement that begins at ``start``, its semicolon included."""
+        tokens = []
+        depth = 0
+        for token in lex(self._source, start, self._end):
+            tokens.append(token)
+            if token.text == "{":
+                depth += 1
+            elif token.text == "}":
+                depth -= 1
+            if depth < 0 or (depth and token.text == ";"):
+                break
+            if token.text == ";":
+                self._position = token.end
+                return tokens
+        raise PtxError("this statement is not closed by ';'", line_of(self._source, start))
+
+    def _to_line_end(self, start: int) -> list[Token]:
+        """The tokens of the directive that begins at ``start`` and ends with its line."""
+        tokens: list[Token] = []
+        for token in lex(self._source, start, self._end):
+            if tokens and (token.text in ("{", "}") or "\n" in self._source[tokens[-1].end : token.start]):
+                break
+            tokens.append(token)
+        self._position = tokens[-1].end
+        return tokens
+
+
+def _guard(tokens: list[Token]) -> tuple[int, str | None, bool]:
+    """The index after ``@p`` or ``@!p``, the register's name, and whether it is negated."""
+    if tokens[0].text != "@":
+        return 0, None, False
+    negated = tokens[1].text == "!"
+    index = 2 if negated else 1
+    if tokens[index].kind is not Kind.NAME:
+        return 0, None, False
+    return index + 1, tokens[index].text, negated
+
+
+def parse_body(source: str, span: Span) -> list[Statement]:
+    """The statements of the body whose braces ``span`` covers.
+
+    What is not understood becomes an Instruction with Raw operands or a Directive.
+    Raises PtxError for text that no statement can be cut out of.
+    """
+    return _BodyParser(source, span.start + 1, span.end - 1, span.line).parse()

@@ -1,0 +1,184 @@
+"""Variable declarations: registers, variables of every state space, parameters.
+
+PTX ISA reference, sections 5.1 (state spaces), 5.2 (types), 5.4 (variables), 7.1 (parameters).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.ptx.lexer import Kind, Token
+from tui_probe.ptx.operands import parse_integer
+from tui_probe.ptx.tree import Span, Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SPACES: Final = frozenset({"reg", "sreg", "const", "global", "local", "param", "shared", "tex"})
+LINKAGES: Final = frozenset({"extern", "visible", "weak", "common"})
+_VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8}
+_TYPES_OF_BITS: Final = {
+    8: "b8 u8 s8 e4m3 e5m2",
+    16: "b16 u16 s16 f16 bf16 e4m3x2 e5m2x2",
+    32: "b32 u32 s32 f32 f16x2 bf16x2 tf32 u16x2 s16x2",
+    64: "b64 u64 s64 f64 f32x2",
+    128: "b128",
+}
+_BITS: Final = {name: bits for bits, names in _TYPES_OF_BITS.items() for name in names.split()}
+
+
+class NotDeclarationError(Exception):
+    """The tokens are no declaration that the tree has a node for."""
+
+
+@dataclass(slots=True)
+class _Head:
+    """What stands before the names, common to all of them."""
+
+    space: str = ""
+    type: str = ""
+    align: int = 0
+    vector: int = 1
+    linkage: str = ""
+
+
+class _Reader:
+    """Reads declarations from tokens; ``source`` gives the text of initialisers."""
+
+    def __init__(self, source: str, tokens: Sequence[Token], span: Span) -> None:
+        self._source = source
+        self._tokens = tokens
+        self._span = span
+        self._next = 0
+
+    def variables(self) -> list[Variable]:
+        head = self._head()
+        found = [self._variable(head)]
+        while self._accept(","):
+            found.append(self._variable(head))
+        if self._next != len(self._tokens):
+            raise NotDeclarationError
+        return found
+
+    def _peek(self, ahead: int = 0) -> str:
+        index = self._next + ahead
+        return self._tokens[index].text if index < len(self._tokens) else ""
+
+    def _take(self, kind: Kind) -> str:
+        if self._next == len(self._tokens) or self._tokens[self._next].kind is not kind:
+            raise NotDeclarationError
+        self._next += 1
+        return self._tokens[self._next - 1].text
+
+    def _accept(self, text: str) -> bool:
+        if self._peek() != text:
+            return False
+        self._next += 1
+        return True
+
+    def _integer(self) -> int:
+        value = parse_integer(self._take(Kind.NUMBER))
+        if value is None:
+            raise NotDeclarationError
+        return value
+
+    def _head(self) -> _Head:
+        head = _Head()
+        while self._peek().startswith("."):
+            word = self._take(Kind.DOTTED)[1:]
+            if word in LINKAGES:
+                head.linkage = word
+            elif word == "align":
+                head.align = self._integer()
+            elif word in _VECTORS:
+                head.vector = _VECTORS[word]
+            elif word == "attribute":
+                self._skip_parentheses()
+            elif word == "ptr":
+                self._skip_pointee()
+            elif not head.space and word.partition("::")[0] in SPACES:
+                head.space = word
+            elif not head.type:
+                head.type = word
+            else:
+                raise NotDeclarationError
+        if not head.space or not head.type:
+            raise NotDeclarationError
+        return head
+
+    def _skip_pointee(self) -> None:
+        """What ``.ptr`` says of the object pointed to: its state space and alignment."""
+        if self._peek()[1:] in SPACES:
+            self._next += 1
+        if self._accept(".align"):
+            self._integer()
+
+    def _skip_parentheses(self) -> None:
+        if not self._accept("("):
+            raise NotDeclarationError
+        depth = 1
+        while depth:
+            text = self._peek()
+            if not text:
+                raise NotDeclarationError
+            depth += (text == "(") - (text == ")")
+            self._next += 1
+
+    def _variable(self, head: _Head) -> Variable:
+        name = self._take(Kind.NAME)
+        count = 0
+        if self._accept("<"):
+            count = self._integer()
+            if not self._accept(">"):
+                raise NotDeclarationError
+        shape = self._shape()
+        initializer = self._initializer() if self._accept("=") else ""
+        bits = 0 if head.space in ("reg", "sreg") else _BITS.get(head.type, 0)
+        size = bits // 8 * head.vector * prod(shape)
+        return Variable(
+            head.space,
+            head.type,
+            name,
+            self._span,
+            align=head.align,
+            vector=head.vector,
+            count=count,
+            shape=tuple(shape),
+            is_array=bool(shape),
+            initializer=initializer,
+            linkage=head.linkage,
+            size_bytes=size,
+        )
+
+    def _shape(self) -> list[int]:
+        shape = []
+        while self._accept("["):
+            if self._accept("]"):
+                shape.append(0)
+                continue
+            shape.append(self._integer())
+            if not self._accept("]"):
+                raise NotDeclarationError
+        return shape
+
+    def _initializer(self) -> str:
+        """The source text up to the next comma outside brackets."""
+        first = self._next
+        depth = 0
+        while (text := self._peek()) and (depth or text != ","):
+            depth += (text in ("{", "(", "[")) - (text in ("}", ")", "]"))
+            self._next += 1
+        if self._next == first:
+            raise NotDeclarationError
+        return self._source[self._tokens[first].start : self._tokens[self._next - 1].end]
+
+
+def parse_variables(source: str, tokens: Sequence[Token], span: Span) -> list[Variable]:
+    """The variables of one declaration.
+
+    ``tokens`` are those of the statement without its semicolon; all variables share ``span``.
+    Raises NotDeclarationError.
+    """
+    return _Reader(source, tokens, span).variables()

@@ -1,0 +1,115 @@
+"""The tokens of PTX.
+
+The fragments below are the only definition of comments, strings, names and numbers: the parser's
+faster patterns are built from them, so that both always agree on where a token ends.
+PTX ISA reference, sections 4.1 to 4.5.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+
+from tui_probe.errors import PtxError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SPACE: Final = r"[ \t\r\n\f\v]"
+COMMENT: Final = r"//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/"
+TRIVIA: Final = rf"(?>{SPACE}++|{COMMENT})*+"
+STRING: Final = r'"(?>[^"\\\n]++|\\[^\n])*+"'
+NAME: Final = r"(?>[A-Za-z][A-Za-z0-9_$]*+|[_$%][A-Za-z0-9_$]*+)"
+DOTTED: Final = r"\.[A-Za-z0-9_$]++(?>::[A-Za-z0-9_$]++)*+"
+NUMBER: Final = (
+    r"(?>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]++U?|0[bB][01]++U?"
+    r"|[0-9]++\.[0-9]*+(?:[eE][+-]?[0-9]++)?|[0-9]++[eE][+-]?[0-9]++|[0-9]++U?)"
+)
+
+
+class Kind(IntEnum):
+    """The kinds of token; the values are the groups of the lexer's pattern."""
+
+    NAME = 1
+    """A name: ``foo``, ``%r1``, ``$L__BB0_1``, ``_$_str``, ``_``."""
+    DOTTED = 2
+    """A directive or modifier with its dot: ``.reg``, ``.shared::cluster``."""
+    NUMBER = 3
+    """A literal without sign: ``16``, ``0x1FU``, ``0f3F800000``, ``1.5``."""
+    STRING = 4
+    """A string with its quotes."""
+    PUNCTUATION = 5
+    """Any other single character."""
+
+
+class Token(NamedTuple):
+    """One token and the index of its first character in the source."""
+
+    kind: Kind
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        """Index after the last character."""
+        return self.start + len(self.text)
+
+
+_TOKEN: Final = re.compile(
+    rf"{TRIVIA}(?:({NAME})|({DOTTED})|({NUMBER})|({STRING})|(?!/\*)([^\s\"]))",
+)
+_TRIVIA: Final = re.compile(TRIVIA)
+_KINDS: Final = (Kind.NAME, *Kind)
+
+
+def line_of(source: str, position: int) -> int:
+    """The 1-based line of a character."""
+    return source.count("\n", 0, position) + 1
+
+
+def skip_trivia(source: str, position: int, end: int) -> int:
+    """The index of the first character from ``position`` on that is neither white space nor comment."""
+    match = _TRIVIA.match(source, position, end)
+    return match.end() if match else position
+
+
+def lex(source: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
+    """Yield the tokens of ``source[start:end]``.
+
+    Raises PtxError for a string or a comment that does not end, and for control characters.
+    """
+    stop = len(source) if end is None else end
+    position = start
+    while match := _TOKEN.match(source, position, stop):
+        index = match.lastindex or 0
+        position = match.end()
+        yield Token(_KINDS[index], match[index], match.start(index))
+    position = skip_trivia(source, position, stop)
+    if position < stop:
+        raise_bad_token(source, position)
+
+
+def raise_bad_token(source: str, position: int) -> NoReturn:
+    """Raise the PtxError for the text at ``position``, where no token begins."""
+    line = line_of(source, position)
+    if source.startswith("/*", position):
+        raise PtxError("this comment is not closed by */", line)
+    if source.startswith('"', position):
+        raise PtxError("this string is not closed on its line", line)
+    raise PtxError(f"unexpected character {source[position]!r}", line)
+
+
+class Lines:
+    """Line numbers of positions that are asked for in rising order, each found from the one before."""
+
+    def __init__(self, source: str, position: int = 0, line: int = 1) -> None:
+        self._source = source
+        self._position = position
+        self._line = line
+
+    def at(self, position: int) -> int:
+        """The 1-based line of a character that is not before the last one asked for."""
+        self._line += self._source.count("\n", self._position, position)
+        self._position = position
+        return self._line

@@ -1,0 +1,261 @@
+"""Operands of instructions: text to nodes of the tree.
+
+Most operands are a register, a number, a name or a simple address. Those are told apart by one pattern
+and remembered, for they repeat. Anything else goes token by token; what even that does not understand
+becomes ``Raw``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from tui_probe.ptx.lexer import NAME, NUMBER, SPACE, Kind, Token, lex
+from tui_probe.ptx.tree import (
+    Group,
+    Immediate,
+    Memory,
+    Negated,
+    Operand,
+    Pair,
+    Raw,
+    Register,
+    Symbol,
+    Vector,
+)
+
+_MAX_DEPTH: Final = 16
+_CLOSERS: Final = {"{": "}", "(": ")", "[": "]"}
+_SIMPLE: Final = re.compile(
+    rf"{SPACE}*+(?:"
+    rf"(?P<name>{NAME})(?:\.(?P<selector>[A-Za-z][A-Za-z0-9_]*+))?+"
+    rf"|(?P<number>-?{NUMBER})"
+    rf"|\[{SPACE}*+(?P<base>{NAME})(?:{SPACE}*+\+{SPACE}*+(?P<offset>-?{NUMBER}))?+{SPACE}*+\]"
+    rf"){SPACE}*+"
+)
+_INTEGER: Final = re.compile(r"(-?)(?:0[xX]([0-9a-fA-F]++)|0[bB]([01]++)|(0[0-7]*+)|([1-9][0-9]{0,39}))U?")
+_NUMBERED: Final = re.compile(r"(.*?)(0|[1-9][0-9]{0,8})\Z", re.DOTALL)
+
+
+def parse_integer(text: str) -> int | None:
+    """The value of an integer literal (decimal, ``0x``, ``0b``, octal, ``U`` suffix), or None."""
+    match = _INTEGER.fullmatch(text)
+    if match is None:
+        return None
+    sign, hexadecimal, binary, octal, decimal = match.groups()
+    if hexadecimal:
+        value = int(hexadecimal, 16)
+    elif binary:
+        value = int(binary, 2)
+    else:
+        value = int(octal, 8) if octal else int(decimal)
+    return -value if sign else value
+
+
+class _NotUnderstoodError(Exception):
+    """The tokens at hand are no operand of the tree."""
+
+
+class OperandParser:
+    """Turns operand text into nodes, within one scope.
+
+    ``registers`` maps the names of registers declared here that do not begin with ``%`` to the count of a
+    parameterised declaration (``r<5>`` declares r0 to r4), or 0.
+    """
+
+    def __init__(self, registers: dict[str, int] | None = None) -> None:
+        self._registers = registers or {}
+        self._known: dict[str, Operand] = {}
+
+    def declaring(self, names: dict[str, int]) -> OperandParser:
+        """A parser for the rest of a scope that also declares the registers ``names``."""
+        return OperandParser(self._registers | names)
+
+    def is_register(self, name: str) -> bool:
+        """Tell whether ``name`` is a register in this scope."""
+        if name[0] == "%" or not self._registers:
+            return name[0] == "%" and len(name) > 1
+        if self._registers.get(name) == 0:
+            return True
+        match = _NUMBERED.match(name)
+        return match is not None and int(match[2]) < self._registers.get(match[1], 0)
+
+    def parse(self, text: str) -> tuple[Operand, ...]:
+        """The operands in ``text``, which is what stands between an opcode and its semicolon."""
+        known = self._known
+        operands = []
+        for piece in text.split(","):
+            operand = known.get(piece)
+            if operand is None:
+                operand = self._simple(piece)
+                if operand is None:
+                    return () if not text.strip() else _TokenParser(self, text).operands()
+                known[piece] = operand
+            operands.append(operand)
+        return tuple(operands)
+
+    def named(self, name: str, selector: str = "", offset: int = 0) -> Register | Symbol | Immediate:
+        """The node of a name."""
+        if self.is_register(name):
+            return Register(name, selector)
+        if name == "WARP_SZ":
+            return Immediate(name)
+        return Symbol(name, offset)
+
+    def _simple(self, piece: str) -> Operand | None:
+        match = _SIMPLE.fullmatch(piece)
+        if match is None:
+            return None
+        name, selector, number, base, offset = match.group("name", "selector", "number", "base", "offset")
+        if name:
+            node = self.named(name, selector or "")
+            return node if not selector or isinstance(node, Register) else None
+        if number:
+            return Immediate(number)
+        value = parse_integer(offset) if offset else 0
+        node = self.named(base)
+        return None if value is None or isinstance(node, Immediate) else Memory(node, value)
+
+
+class _TokenParser:
+    """Recursive descent over the tokens of one operand list."""
+
+    def __init__(self, scope: OperandParser, text: str) -> None:
+        self._scope = scope
+        self._text = text
+        self._tokens: list[Token] = list(lex(text))
+        self._next = 0
+        self._depth = 0
+
+    def operands(self) -> tuple[Operand, ...]:
+        found: list[Operand] = []
+        while True:
+            start = self._next
+            self._depth = 0
+            try:
+                operand = self._operand()
+                if self._peek() not in ("", ","):
+                    raise _NotUnderstoodError
+            except _NotUnderstoodError:
+                operand = self._raw(start)
+            found.append(operand)
+            if not self._accept(","):
+                return tuple(found)
+
+    def _peek(self) -> str:
+        return self._tokens[self._next].text if self._next < len(self._tokens) else ""
+
+    def _take(self) -> Token:
+        if self._next == len(self._tokens):
+            raise _NotUnderstoodError
+        self._next += 1
+        return self._tokens[self._next - 1]
+
+    def _accept(self, text: str) -> bool:
+        if self._peek() != text:
+            return False
+        self._next += 1
+        return True
+
+    def _expect(self, text: str) -> None:
+        if not self._accept(text):
+            raise _NotUnderstoodError
+
+    def _raw(self, start: int) -> Raw:
+        """The tokens from ``start`` to the next comma outside brackets, as text."""
+        self._next = start
+        closers: list[str] = []
+        while text := self._peek():
+            if text == "," and not closers:
+                break
+            if text in _CLOSERS:
+                closers.append(_CLOSERS[text])
+            elif closers and text == closers[-1]:
+                closers.pop()
+            self._next += 1
+        if self._next == start:
+            return Raw("")
+        return Raw(self._text[self._tokens[start].start : self._tokens[self._next - 1].end])
+
+    def _operand(self) -> Operand:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise _NotUnderstoodError
+        first = self._single()
+        if self._accept("|"):
+            first = Pair(first, self._operand())
+        self._depth -= 1
+        return first
+
+    def _single(self) -> Operand:
+        token = self._take()
+        if token.kind is Kind.NAME:
+            return self._name(token)
+        if token.kind is Kind.NUMBER:
+            return Immediate(token.text)
+        match token.text:
+            case "{":
+                return Vector(self._list("}"))
+            case "(":
+                return Group(self._list(")"))
+            case "[":
+                return self._memory()
+            case "!":
+                return Negated("!", self._operand())
+            case "-":
+                return self._minus()
+            case _:
+                raise _NotUnderstoodError
+
+    def _minus(self) -> Operand:
+        if self._next < len(self._tokens) and self._tokens[self._next].kind is Kind.NUMBER:
+            return Immediate("-" + self._take().text)
+        return Negated("-", self._operand())
+
+    def _name(self, token: Token) -> Operand:
+        if self._peek().startswith(".") and self._scope.is_register(token.text):
+            return Register(token.text, self._take().text[1:])
+        node = self._scope.named(token.text)
+        if isinstance(node, Symbol) and self._peek() == "+":
+            return Symbol(node.name, self._offset())
+        return node
+
+    def _list(self, closer: str) -> tuple[Operand, ...]:
+        if self._accept(closer):
+            return ()
+        found = [self._operand()]
+        while self._accept(","):
+            found.append(self._operand())
+        self._expect(closer)
+        return tuple(found)
+
+    def _offset(self) -> int:
+        """``+4``, ``+-4``, ``-4`` or nothing."""
+        if self._peek() not in ("+", "-"):
+            return 0
+        negative = self._take().text == "-" or self._accept("-")
+        value = parse_integer(self._take().text)
+        if value is None:
+            raise _NotUnderstoodError
+        return -value if negative else value
+
+    def _memory(self) -> Memory:
+        base: Register | Symbol | None = None
+        if self._tokens[self._next : self._next + 1] and self._tokens[self._next].kind is Kind.NAME:
+            token = self._take()
+            node = self._scope.named(token.text)
+            if isinstance(node, Immediate):
+                raise _NotUnderstoodError
+            base, offset = node, self._offset()
+        else:
+            negative = self._accept("-")
+            value = parse_integer(self._take().text)
+            if value is None:
+                raise _NotUnderstoodError
+            offset = -value if negative else value
+        coordinates: tuple[Operand, ...] = ()
+        if self._accept(","):
+            self._expect("{")
+            coordinates = self._list("}")
+        self._expect("]")
+        return Memory(base, offset, coordinates)

@@ -1,0 +1,215 @@
+"""PTX text to the syntax tree.
+
+A module is cut into its top-level items first; a body is found by its braces and parsed when it is asked for.
+PTX ISA reference, sections 4.3 (statements), 11 (directives).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from tui_probe.errors import PtxError
+from tui_probe.ptx.body import parse_body
+from tui_probe.ptx.declarations import LINKAGES, SPACES, NotDeclarationError, parse_variables
+from tui_probe.ptx.header import parse_header
+from tui_probe.ptx.lexer import COMMENT, STRING, Kind, Lines, Token, lex, line_of, raise_bad_token, skip_trivia
+from tui_probe.ptx.tree import Directive, Function, Module, Span, Statement, TopLevel
+
+_BRACES: Final = re.compile(rf"[{{}}]|{STRING}|{COMMENT}|/\*|\"")
+_FIELDS: Final = ("kind", "name", "parameters", "span", "returns", "linkage", "attributes", "body_span")
+
+
+class _LazyFunction(Function):
+    """A function whose body is parsed when it is first asked for."""
+
+    __slots__ = ("_source",)
+    _source: str
+
+    @classmethod
+    def of(cls, function: Function, source: str) -> _LazyFunction:
+        lazy = cls.__new__(cls)
+        for name in _FIELDS:
+            setattr(lazy, name, getattr(function, name))
+        lazy._source = source
+        return lazy
+
+    def __getattr__(self, name: str) -> list[Statement]:
+        # Python comes here for a slot without a value: the body before its first use.
+        if name != "body" or self.body_span is None:
+            raise AttributeError(name)
+        self.body = parse_body(self._source, self.body_span)
+        return self.body
+
+
+class _ModuleParser:
+    """Cuts a module into its top-level items."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._lines = Lines(source)
+        self._position = 0
+        self._items: list[TopLevel] = []
+        self._version: tuple[int, int] | None = None
+        self._target = ""
+        self._address_size = 64
+        self._files: dict[int, str] = {}
+
+    def parse(self) -> Module:
+        end = len(self._source)
+        while (start := skip_trivia(self._source, self._position, end)) < end:
+            first = next(lex(self._source, start))
+            if first.kind is not Kind.DOTTED:
+                raise PtxError(f"expected a directive, found {first.text!r}", line_of(self._source, start))
+            if self._version is None and first.text != ".version":
+                raise PtxError("PTX begins with .version", line_of(self._source, start))
+            self._item(first)
+        if self._version is None:
+            raise PtxError("no .version directive: this is not PTX")
+        return Module(self._source, self._version, self._target, self._address_size, self._items, self._files)
+
+    def _item(self, first: Token) -> None:
+        name = first.text[1:]
+        if name in LINKAGES or name in SPACES or name in ("entry", "func"):
+            self._declaration(first.start)
+            return
+        match name:
+            case "section":
+                tokens = self._to_block(first.start)
+            case "alias" | "pragma":
+                tokens = self._to_semicolon(first.start)
+            case _:
+                tokens = self._to_line_end(first.start)
+        start, end = first.start, tokens[-1].end
+        self._position = end
+        self._items.append(Directive(name, self._source[start:end], Span(start, end, self._lines.at(start))))
+        self._note(name, tokens[1:])
+
+    def _note(self, name: str, arguments: list[Token]) -> None:
+        """Keep what the module says of itself."""
+        texts = [token.text for token in arguments]
+        match name, texts:
+            case "version", [version] if version.count(".") == 1 and version.replace(".", "").isdecimal():
+                major, minor = version.split(".")
+                self._version = int(major), int(minor or 0)
+            case "version", _:
+                raise PtxError("no version number after .version", self._lines.at(self._position))
+            case "target", [target, *_]:
+                self._target = target
+            case "address_size", [("32" | "64") as size]:
+                self._address_size = int(size)
+            case "file", [number, path, *_] if number.isdecimal() and path[0] == '"':
+                self._files[int(number)] = path[1:-1]
+
+    def _declaration(self, start: int) -> None:
+        """A function or variables, linkage first."""
+        tokens: list[Token] = []
+        for token in lex(self._source, start):
+            if token.text in (".entry", ".func"):
+                self._function(start)
+                return
+            tokens.append(token)
+            if token.kind is not Kind.DOTTED:
+                break
+        tokens = self._to_semicolon(start)
+        span = Span(start, tokens[-1].end, self._lines.at(start))
+        self._position = span.end
+        try:
+            self._items += parse_variables(self._source, tokens[:-1], span)
+        except NotDeclarationError:
+            self._items.append(Directive(tokens[0].text[1:], self._source[start : span.end], span))
+
+    def _function(self, start: int) -> None:
+        tokens: list[Token] = []
+        for token in lex(self._source, start):
+            if token.text == "{" or (token.text == ";" and not _in_pragma(tokens)):
+                break
+            tokens.append(token)
+        else:
+            raise PtxError("this function has no body and no ';'", line_of(self._source, start))
+        function = parse_header(self._source, tokens, self._lines)
+        function.span.end = token.end
+        if token.text == "{":
+            function.span.end = self._closing_brace(token.start)
+            function.body_span = Span(token.start, function.span.end, self._lines.at(token.start))
+            function = _LazyFunction.of(function, self._source)
+        self._position = function.span.end
+        self._items.append(function)
+
+    def _closing_brace(self, opening: int) -> int:
+        """The index behind the brace that closes the one at ``opening``."""
+        depth = 0
+        for match in _BRACES.finditer(self._source, opening):
+            text = match[0]
+            if text == "{":
+                depth += 1
+            elif text == "}":
+                depth -= 1
+                if depth == 0:
+                    return match.end()
+            elif text in ('"', "/*"):
+                raise_bad_token(self._source, match.start())
+        raise PtxError("this '{' is not closed", line_of(self._source, opening))
+
+    def _block(self, opening: int) -> Token:
+        """What the brace at ``opening`` begins, as one token."""
+        text = self._source[opening : self._closing_brace(opening)]
+        return Token(Kind.PUNCTUATION, text, opening)
+
+    def _to_semicolon(self, start: int) -> list[Token]:
+        """The tokens of a statement, its semicolon included. A block in braces is one token."""
+        tokens: list[Token] = []
+        position = start
+        while token := next(lex(self._source, position), None):
+            if token.text == "}":
+                break
+            if token.text == "{":
+                token = self._block(token.start)
+            tokens.append(token)
+            if token.text == ";":
+                return tokens
+            position = token.end
+        raise PtxError("this statement is not closed by ';'", line_of(self._source, start))
+
+    def _to_block(self, start: int) -> list[Token]:
+        """The tokens of a directive that ends with a block in braces, the block being the last token."""
+        tokens: list[Token] = []
+        for token in lex(self._source, start):
+            if token.text == "{":
+                tokens.append(self._block(token.start))
+                return tokens
+            tokens.append(token)
+        raise PtxError("this directive has no block in braces", line_of(self._source, start))
+
+    def _to_line_end(self, start: int) -> list[Token]:
+        """The tokens of a directive that ends with its line; one that ends with a comma goes on."""
+        tokens: list[Token] = []
+        for token in lex(self._source, start):
+            if tokens and tokens[-1].text != "," and "\n" in self._source[tokens[-1].end : token.start]:
+                break
+            if token.text == "{":
+                tokens.append(self._block(token.start))
+                break
+            if token.text == "}":
+                raise PtxError("this '}' closes nothing", line_of(self._source, token.start))
+            tokens.append(token)
+            if token.text == ";":
+                break
+        return tokens
+
+
+def _in_pragma(tokens: list[Token]) -> bool:
+    """Tell whether the tokens end inside a ``.pragma`` of a function header."""
+    for token in reversed(tokens):
+        if token.kind is Kind.DOTTED:
+            return token.text == ".pragma"
+    return False
+
+
+def parse(source: str) -> Module:
+    """Parse one PTX module.
+
+    Bodies are parsed when ``Function.body`` is first read. Raises PtxError, with the line, for text that is not
+    PTX or is cut off: there and, for damage inside a body, where the body is read.
+    """
+    return _ModuleParser(source).parse()
