@@ -37,17 +37,17 @@ _MAX_SCOPES: Final = 200
 _PLAIN: Final = r'[^;:"/{}]*+'
 _INSTRUCTION: Final = 1  # and its parts: 2 "!", 3 guard, 4 opcode with modifiers, 5 operands
 _LABEL: Final = 6
-_LOCATION: Final = 9  # 7 file, 8 line, 9 column
-_DOTTED: Final = 10
-_BRACE: Final = 11
+_LOCATION: Final = 7  # and its parts: 8 file, 9 line, 10 column
+_DOTTED: Final = 11
+_BRACE: Final = 12
 _STATEMENT: Final = re.compile(
     rf"{TRIVIA}(?:"
     rf"((?:@{SPACE}*+(!?){SPACE}*+({NAME}){SPACE}*+)?+({NAME}(?:{DOTTED})*+)"
     rf"(?![A-Za-z0-9_$.])({_PLAIN}(?:\{{{_PLAIN}\}}{_PLAIN})*+);)"
     rf"|({NAME}){SPACE}*+:(?!:)"
-    rf"|\.loc{SPACE}++([0-9]++){SPACE}++([0-9]++){SPACE}++([0-9]++)(?![0-9A-Za-z_.+])"
+    rf"|(\.loc{SPACE}++([0-9]++){SPACE}++([0-9]++){SPACE}++([0-9]++)(?![0-9A-Za-z_.+])"
     rf"(?:{SPACE}*+,{SPACE}*+function_name{SPACE}++{NAME}(?:{SPACE}*+\+{SPACE}*+[0-9]++)?+{SPACE}*+,"
-    rf"{SPACE}*+inlined_at{SPACE}++[0-9]++{SPACE}++[0-9]++{SPACE}++[0-9]++)?+"
+    rf"{SPACE}*+inlined_at{SPACE}++[0-9]++{SPACE}++[0-9]++{SPACE}++[0-9]++)?+)"
     rf"|({DOTTED})"
     rf"|([{{}}])"
     rf"|(?!/\*)(?=[^\s\"])"
@@ -123,9 +123,9 @@ class _BodyParser:
         self._statements.append(Instruction(*parts, nodes, span, predicate, negated))
 
     def _location(self, match: re.Match[str]) -> None:
-        file, line, column = match.group(_LOCATION - 2, _LOCATION - 1, _LOCATION)
-        start = self._source.index(".", match.start(), match.start(_LOCATION - 2))
-        self._statements.append(Location(int(file), int(line), int(column), self._span(start, match.end())))
+        file, line, column = match.group(8, 9, 10)
+        span = self._span(*match.span(_LOCATION))
+        self._statements.append(Location(int(file), int(line), int(column), span))
 
     def _label(self, name: str, start: int) -> None:
         """A label and, behind it, the directive that it names."""

@@ -33,6 +33,7 @@ _SIMPLE: Final = re.compile(
     rf"|\[{SPACE}*+(?P<base>{NAME})(?:{SPACE}*+\+{SPACE}*+(?P<offset>-?{NUMBER}))?+{SPACE}*+\]"
     rf"){SPACE}*+"
 )
+_PIECE: Final = re.compile(r"(?:^|(?<=,))(?:[^,{}()\[\]]|\{[^{}]*\}|\([^()]*\)|\[[^\[\]]*\])*+(?=,|\Z)")
 _INTEGER: Final = re.compile(r"(-?)(?:0[xX]([0-9a-fA-F]++)|0[bB]([01]++)|(0[0-7]*+)|([1-9][0-9]{0,39}))U?")
 _NUMBERED: Final = re.compile(r"(.*?)(0|[1-9][0-9]{0,8})\Z", re.DOTALL)
 
@@ -82,14 +83,24 @@ class OperandParser:
 
     def parse(self, text: str) -> tuple[Operand, ...]:
         """The operands in ``text``, which is what stands between an opcode and its semicolon."""
+        pieces = _PIECE.findall(text) if "{" in text or "(" in text else text.split(",")
+        if ",".join(pieces) == text:
+            operands = self._parse_pieces(pieces)
+            if operands is not None:
+                return operands
+        tokens = list(lex(text))
+        return _TokenParser(self, text, tokens).operands() if tokens else ()
+
+    def _parse_pieces(self, pieces: list[str]) -> tuple[Operand, ...] | None:
+        """The operands of simple form in ``pieces``, or None if one is not simple."""
         known = self._known
         operands = []
-        for piece in text.split(","):
+        for piece in pieces:
             operand = known.get(piece)
             if operand is None:
                 operand = self._simple(piece)
                 if operand is None:
-                    return () if not text.strip() else _TokenParser(self, text).operands()
+                    return None
                 known[piece] = operand
             operands.append(operand)
         return tuple(operands)
@@ -105,7 +116,7 @@ class OperandParser:
     def _simple(self, piece: str) -> Operand | None:
         match = _SIMPLE.fullmatch(piece)
         if match is None:
-            return None
+            return self._simple_vector(piece.strip())
         name, selector, number, base, offset = match.group("name", "selector", "number", "base", "offset")
         if name:
             node = self.named(name, selector or "")
@@ -116,14 +127,20 @@ class OperandParser:
         node = self.named(base)
         return None if value is None or isinstance(node, Immediate) else Memory(node, value)
 
+    def _simple_vector(self, piece: str) -> Vector | None:
+        if piece[:1] != "{" or piece[-1] != "}":
+            return None
+        elements = self._parse_pieces(piece[1:-1].split(","))
+        return None if elements is None else Vector(elements)
+
 
 class _TokenParser:
     """Recursive descent over the tokens of one operand list."""
 
-    def __init__(self, scope: OperandParser, text: str) -> None:
+    def __init__(self, scope: OperandParser, text: str, tokens: list[Token]) -> None:
         self._scope = scope
         self._text = text
-        self._tokens: list[Token] = list(lex(text))
+        self._tokens = tokens
         self._next = 0
         self._depth = 0
 

@@ -16,7 +16,8 @@ from tui_probe.ptx.header import parse_header
 from tui_probe.ptx.lexer import COMMENT, STRING, Kind, Lines, Token, lex, line_of, raise_bad_token, skip_trivia
 from tui_probe.ptx.tree import Directive, Function, Module, Span, Statement, TopLevel
 
-_BRACES: Final = re.compile(rf"[{{}}]|{STRING}|{COMMENT}|/\*|\"")
+_NO_BRACE: Final = r"[^{}\"/]*+"
+_TO_BRACE: Final = re.compile(rf"{_NO_BRACE}(?:(?:{STRING}|{COMMENT}|/(?!\*)){_NO_BRACE})*+(.)")
 _FIELDS: Final = ("kind", "name", "parameters", "span", "returns", "linkage", "attributes", "body_span")
 
 
@@ -139,16 +140,17 @@ class _ModuleParser:
     def _closing_brace(self, opening: int) -> int:
         """The index behind the brace that closes the one at ``opening``."""
         depth = 0
-        for match in _BRACES.finditer(self._source, opening):
-            text = match[0]
-            if text == "{":
+        position = opening
+        while match := _TO_BRACE.match(self._source, position):
+            position = match.end()
+            if match[1] == "{":
                 depth += 1
-            elif text == "}":
+            elif match[1] == "}":
                 depth -= 1
                 if depth == 0:
-                    return match.end()
-            elif text in ('"', "/*"):
-                raise_bad_token(self._source, match.start())
+                    return position
+            else:
+                raise_bad_token(self._source, match.start(1))
         raise PtxError("this '{' is not closed", line_of(self._source, opening))
 
     def _block(self, opening: int) -> Token:
