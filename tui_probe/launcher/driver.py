@@ -6,13 +6,16 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui_probe.errors import LaunchError, NoDriverError
 
 from .natives import LIBRARY, native_library
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 ELF_MACHINE = {"x86_64": 62, "aarch64": 183}
 USUAL_FOLDERS = (
@@ -55,7 +58,7 @@ def find_driver(chosen: Path | None, simulated: bool, environment: Mapping[str, 
 
 def chosen_driver(chosen: Path) -> Driver:
     """The driver that the user named, checked as far as a file can be."""
-    path = Path(os.path.abspath(chosen))
+    path = chosen.absolute()
     if not is_elf_for_this_machine(path):
         raise LaunchError(f"--driver {chosen}: not a shared library for {platform.machine()}")
     if b"TUI_PROBE_DRIVER" in own_text(path):
@@ -67,7 +70,7 @@ def candidates(environment: Mapping[str, str]) -> Iterator[Path]:
     """Where the dynamic loader would look for the driver, in its order, then the usual places."""
     for folder in environment.get("LD_LIBRARY_PATH", "").split(":"):
         if folder:
-            yield Path(os.path.abspath(folder)) / LIBRARY
+            yield Path(folder).absolute() / LIBRARY
     yield from loader_cache()
     for folder in USUAL_FOLDERS:
         yield Path(folder) / LIBRARY

@@ -21,7 +21,7 @@ def native_library(kind: Literal["hook", "sim"]) -> Path:
     chosen = os.environ.get("TUI_PROBE_NATIVE")
     # An editable install has two entries in __path__: the sources, and the folder with what was compiled.
     folders = [Path(chosen)] if chosen else [Path(entry) / "_native" for entry in tui_probe.__path__]
-    places = [Path(os.path.abspath(folder / kind / LIBRARY)) for folder in folders]
+    places = [(folder / kind / LIBRARY).absolute() for folder in folders]
     for place in places:
         if place.is_file():
             return place
@@ -32,4 +32,4 @@ def native_library(kind: Literal["hook", "sim"]) -> Path:
 
 def package_path() -> str:
     """What a fresh Python needs in PYTHONPATH to import this package, entries joined by ":"."""
-    return os.pathsep.join(dict.fromkeys(os.path.dirname(os.path.abspath(entry)) for entry in tui_probe.__path__))
+    return os.pathsep.join(dict.fromkeys(str(Path(entry).absolute().parent) for entry in tui_probe.__path__))

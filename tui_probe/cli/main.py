@@ -1,0 +1,121 @@
+"""``tui-probe``: finds the subcommand and turns errors into exit statuses."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from dataclasses import dataclass
+from typing import Protocol
+
+from tui_probe import __version__
+from tui_probe.errors import NoDriverError, ProbeError, TargetError, TraceError
+
+from .output import discard_output
+from .status import ExitStatus
+
+
+class Command(Protocol):
+    """What the module of a subcommand offers."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+    def run(self, arguments: argparse.Namespace) -> int: ...
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A subcommand: its module, imported only when it is used, and its line in the help."""
+
+    module: str
+    help: str
+
+
+COMMANDS = {
+    "run": Entry("run", "start a command under the hook, and show what its kernels do"),
+    "open": Entry("open", "explore a finished or still running trace"),
+    "report": Entry("report", "a trace as a table, JSON, CSV or Markdown"),
+    "probes": Entry("probes", "the built-in probes: what each measures, what it costs, its source"),
+    "doctor": Entry("doctor", "what works on this machine, and what to do where it does not"),
+    "demo": Entry("demo", "the whole pipeline on a bundled example, simulated where there is no GPU"),
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    words = sys.argv[1:] if arguments is None else arguments
+    open_standard_streams()
+    try:
+        status = dispatch(words)
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return ExitStatus.INTERRUPTED
+    except BrokenPipeError:
+        discard_output()
+        return ExitStatus.OK
+    except ProbeError as error:
+        sys.stderr.write(f"tui-probe: error: {error}\n")
+        return status_of(error)
+
+
+def dispatch(words: list[str]) -> int:
+    """Parse the command line, with only the module that it names, and run it."""
+    parser = main_parser(next((word for word in words if word in COMMANDS), None))
+    options = parser.parse_args(words)
+    if options.command_name is None:
+        parser.print_help()
+        return ExitStatus.OK
+    return command(options.command_name).run(options)
+
+
+def main_parser(used: str | None) -> argparse.ArgumentParser:
+    """The parser of everything; only the subcommand ``used`` gets its arguments, since they need its module."""
+    parser = argparse.ArgumentParser(
+        prog="tui-probe",
+        description="A terminal profiler for GPU kernels.",
+        epilog="tui-probe COMMAND --help shows the options of a command.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"tui-probe {__version__}")
+    subcommands = parser.add_subparsers(dest="command_name", metavar="COMMAND", title="commands")
+    for name, entry in COMMANDS.items():
+        subparser = subcommands.add_parser(name, help=entry.help, description=sentence(entry.help), allow_abbrev=False)
+        if name == used:
+            command(name).add_arguments(subparser)
+    return parser
+
+
+def sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def command(name: str) -> Command:
+    module: Command = importlib.import_module(f"tui_probe.cli.{COMMANDS[name].module}")
+    return module
+
+
+def status_of(error: ProbeError) -> int:
+    """The exit status of an error that ends a command."""
+    match error:
+        case NoDriverError():
+            return ExitStatus.NO_DRIVER
+        case TargetError(status=status):
+            return status
+        case TraceError():
+            return ExitStatus.UNREADABLE_TRACE
+        case _:
+            return ExitStatus.FAILED
+
+
+def open_standard_streams() -> None:
+    """A closed standard stream becomes /dev/null, so that no file that we open takes its number."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w")

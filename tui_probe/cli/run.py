@@ -1,0 +1,101 @@
+"""``tui-probe run``: a command under the hook."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_probe.errors import ProbeFileError
+from tui_probe.launcher.options import RunOptions
+from tui_probe.launcher.passing import run_passing_on
+from tui_probe.launcher.probes import find_probe
+from tui_probe.launcher.session import Session
+from tui_probe.launcher.target import exit_status
+
+from .output import inform, warn
+from .values import launches, names, size
+
+if TYPE_CHECKING:
+    import argparse
+
+USAGE = "tui-probe run [options] [--] COMMAND..."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``run``. COMMAND begins at the first word that is no option."""
+    parser.usage = USAGE
+    add_run_options(parser)
+    machine = parser.add_argument_group("driver").add_mutually_exclusive_group()
+    machine.add_argument("--driver", type=Path, metavar="PATH", help="the libcuda.so.1 to use")
+    machine.add_argument("--sim", action="store_true", help="use the simulated GPU")
+    parser.add_argument("command", nargs="...", metavar="COMMAND...", help="the program to profile, and its arguments")
+    parser.set_defaults(refuse=parser.error)
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """What ``run`` and ``demo`` have in common."""
+    parser.add_argument(
+        "-p", "--probe", "-t", default="block_sched", metavar="PROBE",
+        help="a built-in probe (see `tui-probe probes`) or a probe file; default %(default)s",
+    )  # fmt: skip
+    parser.add_argument(
+        "--tracedir", "--trace", type=Path, default=Path("trace"), metavar="DIR",
+        help="where trace directories are made; default ./trace",
+    )  # fmt: skip
+    chosen = parser.add_argument_group("what is probed")
+    chosen.add_argument("-k", "--kernel", type=names, metavar="A:B", help="only kernels with A or B in their names")
+    chosen.add_argument("--filter", type=names, metavar="A:B", help="not the kernels with A or B in their names")
+    chosen.add_argument("--launches", type=launches, metavar="0-9,20", help="only these launches of each kernel")
+    chosen.add_argument("--benchmark", action="store_true", help="time the original kernels too, and give slowdowns")
+    limits = parser.add_argument_group("limits")
+    limits.add_argument("--max-trace-bytes", type=size, metavar="SIZE", help="save no more results than this")
+    limits.add_argument("--max-probe-memory", type=size, metavar="SIZE", help="most GPU memory for probes")
+    shown = parser.add_argument_group("what is shown")
+    shown.add_argument("--no-ui", action="store_true", help="no live screen: a text report at the end")
+    shown.add_argument("--no-report", action="store_true", help="no report at the end")
+    shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; returns its exit status, 128 + n if signal n ended it."""
+    command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
+    if not command:
+        arguments.refuse("which command? tui-probe run [options] -- COMMAND...")
+    options = RunOptions(
+        command=tuple(command),
+        probe=arguments.probe,
+        trace_root=arguments.tracedir,
+        kernels=arguments.kernel,
+        filtered=arguments.filter,
+        launches=arguments.launches,
+        benchmark=arguments.benchmark,
+        driver=arguments.driver,
+        simulated=arguments.sim,
+        max_trace_bytes=arguments.max_trace_bytes,
+        max_probe_memory=arguments.max_probe_memory,
+    )
+    try:
+        probe = find_probe(options.probe)
+    except ProbeFileError as error:
+        arguments.refuse(str(error))
+    return run_plainly(options, probe, report=not arguments.no_report)
+
+
+def run_plainly(options: RunOptions, probe: Path, report: bool) -> int:
+    """Without a screen: streams passed on, and the report after the target's last word."""
+    # The first line is written by the new process, where descriptor 2 is the target's already.
+    stderr = os.dup(2)
+    with Session(options, probe, announce=lambda trace: inform(f"trace in {trace}", stderr)) as session:
+        returncode = run_passing_on(session)
+        tell_what_failed(session)
+    return exit_status(returncode)
+
+
+def tell_what_failed(session: Session) -> None:
+    """Lines on stderr for what a person must know; none after an ordinary run."""
+    if failure := session.engine_failure():
+        warn(failure)
+    names = [trace.name for trace in session.traces]
+    if session.first_trace and session.first_trace.name not in names:
+        warn(f"the command itself launched no kernel: there is no {session.first_trace}")

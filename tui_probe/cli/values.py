@@ -1,0 +1,36 @@
+"""Options that need reading: sizes in bytes and ranges of launches."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def size(text: str) -> int:
+    """``512M``, ``4G``, ``1.5G``, ``1048576``, ``64KiB``: a positive number of bytes, units of 1024."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:I?B)?", text.strip().upper())
+    value = int(float(match[1]) * UNITS[match[2]]) if match else 0
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write 512M, 4G or a number of bytes")
+    return value
+
+
+def launches(text: str) -> str:
+    """``0-9,20``: indices of a kernel's launches, from 0, in ranges that do not run backwards."""
+    compact = re.sub(r"\s+", "", text)
+    for part in compact.split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        if match is None or (match[2] and int(match[2]) < int(match[1])):
+            raise argparse.ArgumentTypeError(
+                f"{text!r} does not name launches; write 0-9,20 for the first ten and one more"
+            )
+    return compact
+
+
+def names(text: str) -> str:
+    """``a:b``: parts of kernel names, none of them empty."""
+    if not all(text.split(":")):
+        raise argparse.ArgumentTypeError(f"{text!r} has an empty part; write a:b for names that contain a or b")
+    return text

@@ -1,0 +1,90 @@
+"""The run's probe engine: one process that lives as long as the launcher."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tui_probe.errors import LaunchError
+
+from .natives import package_path
+from .target import PR_SET_PDEATHSIG
+
+STARTUP_LIMIT = 30.0  # seconds; importing NumPy from a cold network disk takes many
+SOCKET_PATH_LIMIT = 107  # bytes in sockaddr_un, without the final NUL
+
+
+class Engine:
+    """The engine's process and its socket, in a private directory with a short path."""
+
+    def __init__(self, probe: Path, load_ptx: bool, log: Path) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="tui-probe-", dir=short_folder()))
+        self.socket = self._folder / "engine"
+        self._log = log
+        command = [sys.executable, "-P", "-m", "tui_probe.engine.server"]
+        command += ["--socket", str(self.socket), "--probe", str(probe), "--load", "ptx" if load_ptx else "bin"]
+        libc = ctypes.CDLL(None, use_errno=True)
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(
+                command,
+                env=os.environ | {"PYTHONPATH": f"{package_path()}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,  # the terminal's keys are for the target
+                preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0),
+            )
+
+    def wait_until_listening(self) -> None:
+        """Return when the socket takes connections. Raises LaunchError, with what the engine said, if it never does."""
+        deadline = time.monotonic() + STARTUP_LIMIT
+        while not self._takes_connections():
+            if self._process.poll() is not None:
+                raise LaunchError(f"the probe engine could not start:\n{self.messages()}")
+            if time.monotonic() > deadline:
+                raise LaunchError(f"the probe engine did not start within {STARTUP_LIMIT:.0f} s:\n{self.messages()}")
+            time.sleep(0.005)
+
+    def messages(self) -> str:
+        """What the engine wrote to its standard streams."""
+        return self._log.read_text(errors="replace").strip()
+
+    def failure(self) -> str | None:
+        """Why the engine is no longer there, None while it is."""
+        status = self._process.poll()
+        if status is None:
+            return None
+        how = f"signal {-status}" if status < 0 else f"status {status}"
+        last = self.messages().splitlines()[-1:] or ["no message"]
+        return f"the probe engine ended with {how} ({last[0]}); kernels that came later ran unprobed"
+
+    def stop(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _takes_connections(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(str(self.socket))
+            except OSError:
+                return False
+            return True
+
+
+def short_folder() -> str:
+    """Where a socket's path is short enough: the usual temporary folder, else /tmp."""
+    folder = tempfile.gettempdir()
+    return folder if len(os.fsencode(folder)) + len("/tui-probe-xxxxxxxx/engine") <= SOCKET_PATH_LIMIT else "/tmp"

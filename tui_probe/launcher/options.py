@@ -1,0 +1,35 @@
+"""What a run was asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of ``tui-probe run``, checked. Sizes are bytes; None means the hook's own default."""
+
+    command: tuple[str, ...]
+    probe: str = "block_sched"
+    trace_root: Path = Path("trace")
+    kernels: str | None = None
+    filtered: str | None = None
+    launches: str | None = None
+    benchmark: bool = False
+    driver: Path | None = None
+    simulated: bool = False
+    max_trace_bytes: int | None = None
+    max_probe_memory: int | None = None
+
+    def record(self) -> dict[str, Any]:
+        """What run.json keeps of the options: those that change what is measured."""
+        return {
+            "kernels": self.kernels,
+            "filter": self.filtered,
+            "launches": self.launches,
+            "benchmark": self.benchmark,
+            "max_trace_bytes": self.max_trace_bytes,
+            "max_probe_memory": self.max_probe_memory,
+        }

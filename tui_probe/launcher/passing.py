@@ -1,0 +1,60 @@
+"""A run without a screen: the target's streams are passed on, and so are signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+from . import signals
+from .streams import Pump, pumps_for
+from .target import Group, Standard
+
+if TYPE_CHECKING:
+    from .session import Session
+
+INTERVAL = 0.1  # seconds between looks for new trace directories
+
+
+def run_passing_on(session: Session) -> int:
+    """Run the session's target to its end with our own standard streams. Returns ``Popen.returncode``."""
+    with signals.held_back() as mask:
+        pumps = pumps_for(1, 2, session.spool.stdout, session.spool.stderr)
+        group = Group.SHARED if has_terminal() else Group.OWN
+        streams = Standard(None, pumps[0].target_end, pumps[-1].target_end)
+        target = session.start(streams, group, mask)
+        for pump in pumps:
+            pump.start()
+
+        def resize() -> None:
+            for pump in pumps:
+                pump.copy_window_size()
+
+        returncode = signals.wait(target, INTERVAL, session.poll, resize)
+    leave_behind([pump for pump in pumps if not pump.finish()])
+    session.finish(returncode)
+    return returncode
+
+
+def has_terminal() -> bool:
+    """Do we have a controlling terminal, which sends its signals to our process group?"""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def leave_behind(pumps: list[Pump]) -> None:
+    """Streams that a process other than the target still holds open are passed on by a process that outlives us."""
+    if not pumps or os.fork():
+        return
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    threads = [threading.Thread(target=pump.carry_on) for pump in pumps]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    os._exit(0)

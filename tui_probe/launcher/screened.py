@@ -1,0 +1,71 @@
+"""A run under the live screen: the target's streams go to files, and the screen asks how it is doing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+from .target import Group, Standard, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from .session import Session
+
+
+class ScreenedTarget:
+    """The session's target, started away from our terminal. Every method may be called from any thread."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._lock = threading.Lock()
+        self._finished = False
+        self.command: Sequence[str] = session.options.command
+        self.simulated = session.driver.simulated
+        self.started = session.started
+        self.stdout_path = session.spool.stdout
+        self.stderr_path = session.spool.stderr
+        self._target = self._start()
+
+    def _start(self) -> Target:
+        no_input = os.open(os.devnull, os.O_RDONLY)
+        stdout, stderr = (os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) for path in self._logs())
+        try:
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+            return self._session.start(Standard(no_input, stdout, stderr), Group.SESSION, mask)
+        finally:
+            for descriptor in (no_input, stdout, stderr):
+                os.close(descriptor)
+
+    def _logs(self) -> tuple[Path, Path]:
+        return self.stdout_path, self.stderr_path
+
+    def poll(self) -> int | None:
+        """None while it runs, then its exit status, or minus the number of the signal that ended it."""
+        with self._lock:
+            returncode = self._target.poll()
+            if returncode is None:
+                self._session.poll()
+            elif not self._finished:
+                self._finished = True
+                self._session.finish(returncode)
+            return returncode
+
+    def trace_directories(self) -> list[Path]:
+        """The trace directories that its processes have made so far, the oldest first."""
+        return self._session.traces
+
+    def interrupt(self) -> None:
+        """Send SIGINT to its process group, as a terminal does on ctrl+c."""
+        self._target.send_to_group(signal.SIGINT)
+
+    def terminate(self) -> None:
+        """Send SIGTERM to its process group."""
+        self._target.send_to_group(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send SIGKILL to its process group."""
+        self._target.send_to_group(signal.SIGKILL)

@@ -1,0 +1,134 @@
+"""One run: the engine, the target, and the traces that they leave."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import tui_probe
+
+from .driver import find_driver
+from .engine import Engine
+from .environment import Places, framework_settings, target_environment
+from .natives import native_library
+from .record import write_record
+from .spool import Spool
+from .target import Group, Standard, Target, check_command, start_target
+from .watch import TraceWatch, stamp_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from .options import RunOptions
+
+
+class Session:
+    """A run from the engine's start to the last word of run.json; a context manager, which stops the engine.
+
+    ``announce`` is called with the path of each trace directory: of the target's own before it starts (there is none
+    if it never launches a kernel), of other processes' when they appear. Raises LaunchError and its kind.
+    """
+
+    def __init__(self, options: RunOptions, probe: Path, announce: Callable[[Path], None]) -> None:
+        check_command(options.command, os.environ.get("PATH"))
+        self.options = options
+        self.probe = probe
+        self.driver = find_driver(options.driver, options.simulated, os.environ)
+        self.started = time.time()
+        self.target: Target | None = None
+        self.first_trace: Path | None = None
+        self._announce = announce
+        self._hook = native_library("hook")
+        self._root = options.trace_root.absolute()
+        self.spool = Spool(self._root)
+        try:
+            self._watch = TraceWatch(self._root)
+            self._engine = Engine(probe, load_ptx=self.driver.simulated, log=self.spool.engine_log)
+        except BaseException:
+            self.spool.remove()
+            raise
+
+    def __enter__(self) -> Self:
+        try:
+            self._engine.wait_until_listening()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._engine.stop()
+        self.spool.remove()
+
+    @property
+    def traces(self) -> list[Path]:
+        """The trace directories that exist so far (absolute)."""
+        return list(self._watch.found)
+
+    def start(self, streams: Standard, group: Group, unblocked: Collection[int]) -> Target:
+        """Start the target. ``unblocked`` is its signal mask."""
+        stamp = stamp_of(self.started)
+        places = Places(self._hook, self._root, self._engine.socket, self.probe, self.spool.cupy_cache)
+        environment = target_environment(os.environ, self.options, self.driver, places, stamp)
+        root = self.options.trace_root
+        self.target = start_target(
+            self.options.command,
+            environment,
+            streams,
+            group,
+            unblocked,
+            announce=lambda pid: self._announce(root / f"{stamp}_{pid}"),
+        )
+        self.first_trace = root / f"{stamp}_{self.target.pid}"
+        self._watch.expect(self.first_trace.name)
+        return self.target
+
+    def poll(self) -> None:
+        """Look for new trace directories, and give them the target's output and their run.json."""
+        for trace in self._watch.poll():
+            if self.first_trace is None or trace.name != self.first_trace.name:
+                self._announce(self.options.trace_root / trace.name)
+            with contextlib.suppress(FileNotFoundError):  # somebody has moved it
+                self.spool.link_into(trace)
+                write_record(trace, self.record(None))
+
+    def finish(self, returncode: int) -> None:
+        """Complete every trace after the target's end."""
+        self.poll()
+        for trace in self.traces:
+            with contextlib.suppress(FileNotFoundError):
+                self.spool.copy_into(trace)
+                write_record(trace, self.record(returncode))
+
+    def engine_failure(self) -> str | None:
+        """Why the engine is gone; None while it is there."""
+        return self._engine.failure()
+
+    def record(self, returncode: int | None) -> dict[str, Any]:
+        """The content of run.json; ``returncode`` as in Popen, None while the target runs."""
+        settings = framework_settings(os.environ, self.spool.cupy_cache)
+        return {
+            "version": 1,
+            "command": list(self.options.command),
+            "cwd": str(Path.cwd()),
+            "started": iso(self.started),
+            "ended": None if returncode is None else iso(time.time()),
+            "exit_status": returncode if returncode is not None and returncode >= 0 else None,
+            "signal": -returncode if returncode is not None and returncode < 0 else None,
+            "probe": self.options.probe,
+            "options": self.options.record(),
+            "driver": {"path": str(self.driver.path), "simulated": self.driver.simulated},
+            "environment": [vars(setting) for setting in settings],
+            "engine_failure": self.engine_failure(),
+            "tool": {"version": tui_probe.__version__},
+            "processes": [trace.name for trace in self.traces],
+        }
+
+
+def iso(seconds: float) -> str:
+    """A time since the epoch in ISO 8601, local with its offset, to the millisecond."""
+    return datetime.fromtimestamp(seconds).astimezone().isoformat(timespec="milliseconds")

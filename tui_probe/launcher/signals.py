@@ -1,0 +1,67 @@
+"""Signals that reach the launcher while a target runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from .target import Group, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+FORWARDED = frozenset(
+    {
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGHUP,
+        signal.SIGQUIT,
+        signal.SIGTSTP,
+        signal.SIGCONT,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGWINCH,
+    }
+)
+SENT_BY_KERNEL = 0x80  # siginfo's si_code for what a terminal's key sent
+
+
+@contextmanager
+def held_back() -> Iterator[set[int]]:
+    """Block the signals that ``wait`` takes one by one. Yields the mask before, which the target shall have."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if ignored, the kernel would throw the exit status away
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED | {signal.SIGCHLD})
+    try:
+        yield set(before)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def wait(target: Target, interval: float, tick: Callable[[], None], resized: Callable[[], None]) -> int:
+    """Wait for the target's end and forward signals, inside ``held_back``. Returns ``Popen.returncode``.
+
+    ``tick`` is called every ``interval`` seconds or sooner, ``resized`` when the terminal has a new size.
+    """
+    awaited = FORWARDED | {signal.SIGCHLD}
+    while (returncode := target.poll()) is None:
+        received = signal.sigtimedwait(awaited, interval)
+        if received is not None and received.si_signo != signal.SIGCHLD:
+            if received.si_signo == signal.SIGWINCH:
+                resized()
+            forward(target, received)
+        tick()
+    while signal.sigtimedwait(FORWARDED, 0):
+        pass  # meant for a target that has ended
+    return returncode
+
+
+def forward(target: Target, received: signal.struct_siginfo) -> None:
+    """Give the target a signal exactly once: what the terminal sent to our group it already has."""
+    number = received.si_signo
+    has_it = target.group is Group.SHARED and received.si_code == SENT_BY_KERNEL and number != signal.SIGWINCH
+    if not has_it:
+        target.send(number)
+    if number == signal.SIGTSTP:
+        os.kill(os.getpid(), signal.SIGSTOP)

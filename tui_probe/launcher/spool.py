@@ -1,0 +1,51 @@
+"""Where a run's files are until trace directories appear that they belong to."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+from tui_probe.errors import LaunchError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Spool:
+    """A hidden folder in the trace root, thus on its file system, so that logs can be hard-linked into traces."""
+
+    def __init__(self, trace_root: Path) -> None:
+        self._root = trace_root
+        self._root_is_new = not trace_root.exists()
+        self.folder = trace_root / f".run-{os.getpid()}"
+        try:
+            trace_root.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder.mkdir(mode=0o700)
+        except OSError as error:
+            raise LaunchError(f"{trace_root}: {error.strerror}; choose another place with --tracedir") from error
+        self.stdout = self.folder / "stdout.log"
+        self.stderr = self.folder / "stderr.log"
+        self.engine_log = self.folder / "engine.log"
+        self.cupy_cache = self.folder / "cupy"
+
+    def link_into(self, trace: Path) -> None:
+        """Let a trace directory have the target's output as it grows, where links can be made."""
+        for log in (self.stdout, self.stderr):
+            with contextlib.suppress(OSError):
+                os.link(log, trace / log.name)
+
+    def copy_into(self, trace: Path) -> None:
+        """At the end of the run: whole copies where ``link_into`` could make no link."""
+        for log in (self.stdout, self.stderr):
+            if not (trace / log.name).exists():
+                shutil.copyfile(log, trace / log.name)
+
+    def remove(self) -> None:
+        """Remove the folder, and the trace root too if this run made it and nothing is in it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self._root_is_new:
+            with contextlib.suppress(OSError):
+                self._root.rmdir()

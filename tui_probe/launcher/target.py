@@ -1,0 +1,123 @@
+"""The target's process: started with a known trace directory, signalled, and its end told as a shell tells it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_probe.errors import TargetError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+PR_SET_PDEATHSIG = 1
+# What a terminal sends, it sends to the whole job.
+JOB_SIGNALS = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTSTP, signal.SIGCONT})
+
+
+class Group(Enum):
+    """The process group of a target."""
+
+    SHARED = "ours: the terminal's keys reach it as they would without us"
+    OWN = "its own: only what we forward reaches it"
+    SESSION = "its own, without our terminal"
+
+
+@dataclass(frozen=True)
+class Standard:
+    """The file descriptors of a target's standard streams."""
+
+    stdin: int | None
+    stdout: int
+    stderr: int
+
+
+class Target:
+    """A running target. ``group`` decides who receives a signal."""
+
+    def __init__(self, process: subprocess.Popen[bytes], group: Group) -> None:
+        self.process = process
+        self.group = group
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def poll(self) -> int | None:
+        """None while it runs, then its exit status, or minus the signal that ended it."""
+        return self.process.poll()
+
+    def send(self, number: int) -> None:
+        """Send a signal: to the whole group if it is one of a terminal's and the group is the target's own."""
+        if self.group is not Group.SHARED and number in JOB_SIGNALS:
+            self.send_to_group(number)
+        else:
+            self.process.send_signal(number)
+
+    def send_to_group(self, number: int) -> None:
+        """Send a signal to every process of the target's own group."""
+        if self.process.poll() is None:
+            os.killpg(self.pid, number)
+
+
+def check_command(command: Sequence[str], path: str | None) -> None:
+    """Raises TargetError as a shell would refuse the command: 127 not found, 126 not executable."""
+    name = command[0]
+    if shutil.which(name, path=path):
+        return
+    if os.sep in name and Path(name).exists():
+        what = "is a directory" if Path(name).is_dir() else "not executable (chmod +x, or name its interpreter)"
+        raise TargetError(f"{name}: {what}", NOT_EXECUTABLE)
+    raise TargetError(f"{name}: command not found", NOT_FOUND)
+
+
+def start_target(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    streams: Standard,
+    group: Group,
+    unblocked: Collection[int],
+    announce: Callable[[int], None],
+) -> Target:
+    """Start the command. ``announce(pid)`` is called in the new process, before the command's first instruction.
+
+    ``unblocked`` is the signal mask that the target gets. Raises TargetError where it cannot be executed.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def prepare() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
+        if group is not Group.SHARED:
+            # Out of reach of what ends our group: a launcher that is killed hangs up, as a terminal would.
+            libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGHUP), 0, 0, 0)
+        announce(os.getpid())
+
+    try:
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=streams.stdin,
+            stdout=streams.stdout,
+            stderr=streams.stderr,
+            close_fds=False,  # the caller may hand descriptors on, as in <(process substitution)
+            process_group=0 if group is Group.OWN else None,
+            start_new_session=group is Group.SESSION,
+            preexec_fn=prepare,
+        )
+    except OSError as error:
+        status = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+        raise TargetError(f"{command[0]}: {error.strerror}", status) from error
+    return Target(process, group)
+
+
+def exit_status(returncode: int) -> int:
+    """``Popen.returncode`` as a shell's ``$?``: 128 + n for death by signal n."""
+    return returncode if returncode >= 0 else 128 - returncode
