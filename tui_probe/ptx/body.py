@@ -45,7 +45,7 @@ _STATEMENT: Final = re.compile(
     rf"((?:@{SPACE}*+(!?){SPACE}*+({NAME}){SPACE}*+)?+({NAME}(?:{DOTTED})*+)"
     rf"(?![A-Za-z0-9_$.])({_PLAIN}(?:\{{{_PLAIN}\}}{_PLAIN})*+);)"
     rf"|({NAME}){SPACE}*+:(?!:)"
-    rf"|(\.loc{SPACE}++([0-9]++){SPACE}++([0-9]++){SPACE}++([0-9]++)(?![0-9A-Za-z_.+])"
+    rf"|(\.loc{SPACE}++([0-9]{{1,9}}){SPACE}++([0-9]{{1,9}}){SPACE}++([0-9]{{1,9}})(?![0-9A-Za-z_.+])"
     rf"(?:{SPACE}*+,{SPACE}*+function_name{SPACE}++{NAME}(?:{SPACE}*+\+{SPACE}*+[0-9]++)?+{SPACE}*+,"
     rf"{SPACE}*+inlined_at{SPACE}++[0-9]++{SPACE}++[0-9]++{SPACE}++[0-9]++)?+)"
     rf"|({DOTTED})"

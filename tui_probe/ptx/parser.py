@@ -60,7 +60,7 @@ class _ModuleParser:
         end = len(self._source)
         while (start := skip_trivia(self._source, self._position, end)) < end:
             first = next(lex(self._source, start))
-            if first.kind is not Kind.DOTTED:
+            if first.kind is not Kind.DOTTED and first.text != "@":
                 raise PtxError(f"expected a directive, found {first.text!r}", line_of(self._source, start))
             if self._version is None and first.text != ".version":
                 raise PtxError("PTX begins with .version", line_of(self._source, start))
