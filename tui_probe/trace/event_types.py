@@ -1,0 +1,338 @@
+"""The kinds of lines in ``event.log``, as immutable records.
+
+Integers that a line may leave out (or write as ``-``) are ``None``. Addresses and handles are integers. Texts are
+decoded as UTF-8 with other bytes written as ``\\xNN``, so that any log can be shown. The grammar of each line is in
+``tui_probe.trace.events``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Dim3: TypeAlias = tuple[int, int, int]
+Fate: TypeAlias = Literal["probed", "skipped", "failed", "filtered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Any line that is none of the others: cut, interleaved, or of a kind not known here."""
+
+    line: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStarted:
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The command line of the process, its arguments separated by blanks."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DriverOpened:
+    handle: int
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """Zero of the result file names, in nanoseconds since 1970."""
+
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device on which the process has a context. ``clock_khz`` is the highest SM clock."""
+
+    ordinal: int
+    sms: int
+    clock_khz: int
+    capability: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Initialised:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkEnabled:
+    """Benchmark mode, with the bytes of L2 cache flushed before each timed launch."""
+
+    flush_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCall:
+    """An allocation (with ``size`` in bytes) or a release of device memory."""
+
+    call: str
+    status: int
+    pointer: int
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleCall:
+    """A module, library or function call: the handle that it gave, what that came from, and its name."""
+
+    call: str
+    status: int | None
+    handle: int | None
+    parent: int | None
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A kernel image as it was loaded: ``elf``, ``fatbin``, ``warpped_fatbin`` or ``ptx``."""
+
+    kind: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionMissing:
+    """A function launched for the first time."""
+
+    function: int
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionFound:
+    function: int
+    succeeded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFound:
+    """The image from which a function came; ``name`` is None where no image was found."""
+
+    function: int
+    name: str | None
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFolder:
+    name: str
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileStep:
+    """A folder or file that was made (``mkdir``, ``write``) or could not be (``can't-…``)."""
+
+    step: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStarted:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineAnswer:
+    """What the probe engine made of a kernel: ``ok``, ``skipped`` or ``failed``, and why."""
+
+    outcome: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class InfoRead:
+    name: str
+    parameters: int
+    maps: int | None
+    callback: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReady:
+    function: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFate:
+    """A kernel once its fate is known, with the resources of the original function as the driver tells them.
+
+    ``local`` is bytes a thread, ``shared`` static bytes a block, ``blocks`` resident blocks an SM at its first size.
+    """
+
+    index: int
+    status: Fate
+    registers: int | None
+    local: int | None
+    shared: int | None
+    blocks: int | None
+    name: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedFunction:
+    """The resources of the probed function, in the units of :class:`KernelFate`."""
+
+    index: int
+    registers: int | None
+    local: int | None
+    shared: int | None
+    blocks: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The parameters of the launch that follows, as the words of the line, and its time in ns since 1970."""
+
+    time_ns: int
+    text: bytes
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(word.decode("ascii", "backslashreplace") for word in self.text.split())
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchStarted:
+    """A probed launch. ``shared`` is dynamic shared memory in bytes; ``number`` counts the process's launches."""
+
+    grid: Dim3
+    block: Dim3
+    shared: int
+    kernel: int | None
+    number: int | None
+    stream: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MapSize:
+    """The memory of one map: ``slots`` warps or threads a block, ``size`` bytes each, ``total`` bytes."""
+
+    blocks: int
+    level: str
+    slots: int
+    size: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeMemory:
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchEnded:
+    """What the driver answered to the probed launch (a CUresult)."""
+
+    succeeded: bool
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    path: str
+    size: int
+    kernel: int | None
+    number: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PassedThrough:
+    """A launch of the original kernel, and why it was not probed."""
+
+    grid: Dim3
+    block: Dim3
+    shared: int
+    kernel: int | None
+    number: int | None
+    time_ns: int | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchTimes:
+    """Milliseconds of one probed launch; ``ratio`` is their sum over ``kernel`` and not the slowdown."""
+
+    prologue: float | None
+    kernel: float | None
+    epilogue: float | None
+    ratio: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """Milliseconds of a kernel probed (``kernel``) and not (``original``); ``impact`` is their ratio, the slowdown."""
+
+    prologue: float | None
+    kernel: float | None
+    epilogue: float | None
+    original: float | None
+    impact: float | None
+    status: int
+    index: int | None
+    number: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    step: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    launches: int
+    probed: int
+    dropped: int
+    reason: str | None
+
+
+Event: TypeAlias = (
+    Unknown
+    | ProcessStarted
+    | Command
+    | DriverOpened
+    | Epoch
+    | Device
+    | Initialised
+    | BenchmarkEnabled
+    | MemoryCall
+    | ModuleCall
+    | Image
+    | FunctionMissing
+    | FunctionFound
+    | ImageFound
+    | KernelFolder
+    | FileStep
+    | EngineStarted
+    | EngineAnswer
+    | InfoRead
+    | KernelReady
+    | KernelFate
+    | ProbedFunction
+    | Parameters
+    | LaunchStarted
+    | MapSize
+    | ProbeMemory
+    | LaunchEnded
+    | Saved
+    | PassedThrough
+    | LaunchTimes
+    | Benchmark
+    | Counted
+    | Callback
+    | Exited
+)

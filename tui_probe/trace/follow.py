@@ -1,0 +1,87 @@
+"""A trace that is being written, read as it grows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tui_probe.trace.events import parse_line
+from tui_probe.trace.locate import LOG
+from tui_probe.trace.log_tail import LogTail
+from tui_probe.trace.model import Trace
+from tui_probe.trace.process import is_alive
+from tui_probe.trace.reduce import Reducer
+from tui_probe.trace.run_info import read_run_info
+
+
+class TraceFollower:
+    """Keeps ``trace`` up to date with a trace directory, which need not exist yet.
+
+    ``poll`` reads what was appended since the last one; ``changed`` then holds the indices of the kernels that it
+    touched. Memory is bounded by the numbers of kernels and launches: some sixty bytes a launch, no line is kept.
+    """
+
+    def __init__(self, directory: Path | str) -> None:
+        self.directory = Path(directory)
+        self._tail = LogTail(self.directory / LOG)
+        self._run_info_stamp: tuple[int, int] | None = None
+        self._exited = False
+        self._start()
+
+    def _start(self) -> None:
+        self.trace = Trace(self.directory)
+        self._reducer = Reducer(self.trace)
+        self.changed: set[int] = set()
+
+    def poll(self) -> bool:
+        """Read what is new; whether anything changed. TraceError if the log is there and cannot be read."""
+        if self._tail.was_replaced():
+            self._start()
+            self._run_info_stamp = None
+        before = self._tail.offset
+        for lines in self._tail.slices():
+            self._read(lines)
+        self.changed = self._reducer.changed.copy()
+        self._reducer.changed.clear()
+        state = self.trace.state
+        state.kernels = len(self.trace.kernels)
+        grew = self._tail.offset != before
+        updated = self._read_run_info()
+        return self._update_running() or grew or updated
+
+    def _read(self, lines: bytes) -> None:
+        state = self.trace.state
+        state.lines += lines.count(b"\n")
+        for line in lines.splitlines():
+            self._reducer.apply(parse_line(line))
+
+    def _read_run_info(self) -> bool:
+        path = self.directory / "run.json"
+        try:
+            status = path.stat()
+        except OSError:
+            return False
+        stamp = (status.st_mtime_ns, status.st_ino)
+        if stamp == self._run_info_stamp:
+            return False
+        self._run_info_stamp = stamp
+        info = read_run_info(path)
+        if info is None:
+            return False
+        self.trace.run_info = info
+        state = self.trace.state
+        state.command = state.command or " ".join(info.command)
+        state.simulated |= info.simulated
+        state.started = state.started or info.started
+        state.ended = info.ended
+        state.exit_status = info.exit_status
+        state.signal = info.signal
+        return True
+
+    def _update_running(self) -> bool:
+        """A process runs until the launcher or the log says that it ended, or it is no longer there."""
+        state = self.trace.state
+        ended = state.ended is not None or state.launches_dropped is not None or state.pid is None
+        running = not ended and is_alive(state.pid, state.command)
+        changed = running != state.running
+        state.running = running
+        return changed

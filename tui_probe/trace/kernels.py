@@ -1,0 +1,155 @@
+"""What the probe engine leaves in a kernel's folder: ``kernel.info``, and ptxas' words in ``process.log``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import TraceError
+from tui_probe.trace.events import text_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LARGEST_LOG: Final = 4 << 20
+_LEVELS: Final = {"0": "thread", "1": "warp"}
+
+
+@dataclass(frozen=True, slots=True)
+class MapInfo:
+    """One map of a probe: a slot a ``thread`` or a ``warp``, ``size`` bytes each (-1: known only at the launch)."""
+
+    level: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelInfo:
+    """``kernel.info``: the parameters and maps of a probed kernel, the analysis it asks for, and shared variables."""
+
+    name: str
+    parameters: int
+    maps: tuple[MapInfo, ...]
+    callback: str | None = None
+    variables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What ptxas says of one function: registers a thread, bytes of spills, stack, shared and constant memory."""
+
+    registers: int
+    spill_bytes: int | None = None
+    """Spill stores + spill loads, in bytes a thread."""
+    stack_bytes: int | None = None
+    shared_bytes: int | None = None
+    constant_bytes: int | None = None
+    """Bank 0, which holds the parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLog:
+    """``process.log``: the resources of the pruned and the probed kernel, or why there are none."""
+
+    pruned: Resources | None = None
+    probed: Resources | None = None
+    reason: str | None = None
+    lines: tuple[str, ...] = field(default=(), repr=False)
+
+
+def read_kernel_info(path: Path) -> KernelInfo:
+    """Read ``kernel.info``; TraceError names the line that is not as it should be."""
+    try:
+        lines = [text_of(line) for line in path.read_bytes()[:_LARGEST_LOG].splitlines()]
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or error}") from error
+    return parse_kernel_info(lines, str(path))
+
+
+def parse_kernel_info(lines: list[str], source: str = "kernel.info") -> KernelInfo:
+    """The lines of ``kernel.info``, older ones (a bare callback as the last line) and ours."""
+    if len(lines) < 3 or not lines[0]:
+        raise TraceError(f"{source}: {len(lines)} lines, of at least 3 (name, parameters, maps): it was cut off")
+    parameters, count = (_count(lines[i], f"{source}, line {i + 1}") for i in (1, 2))
+    if len(lines) < 3 + count:
+        raise TraceError(f"{source}: {count} maps announced, {len(lines) - 3} lines follow: it was cut off")
+    maps = tuple(_map(lines[3 + i], f"{source}, line {4 + i}") for i in range(count))
+    callback, variables = None, []
+    for line in lines[3 + count :]:
+        word, _, rest = line.strip().partition(" ")
+        if word == "global" and rest:
+            variables.append(rest)
+        elif word:
+            callback = callback or (rest if word == "callback" else word)
+    return KernelInfo(lines[0], parameters, maps, callback, tuple(variables))
+
+
+def _count(word: str, where: str) -> int:
+    word = word.strip()
+    if not re.fullmatch(r"[0-9]{1,6}", word):
+        raise TraceError(f"{where}: a count was expected, not {word[:40]!r}")
+    return int(word)
+
+
+def _map(line: str, where: str) -> MapInfo:
+    match = re.fullmatch(r"\s*([01])\s*,\s*(-1|[0-9]{1,12})\s*", line)
+    if match is None:
+        raise TraceError(f"{where}: 'type,bytes' was expected, not {line[:40]!r}")
+    return MapInfo(_LEVELS[match[1]], int(match[2]))
+
+
+def read_process_log(path: Path) -> ProcessLog:
+    """Read ``process.log``. A file that is missing, cut or garbage gives less information, never an error."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_LOG)
+    except OSError:
+        return ProcessLog()
+    return parse_process_log([text_of(line) for line in data.splitlines()])
+
+
+_VARIANT = re.compile(r"\b(pruned|probed)\.(?:ptx|s|asm)\b")
+_REGISTERS = re.compile(r"Used (\d{1,6}) registers")
+_SPILLS = re.compile(r"(\d{1,9}) bytes stack frame, (\d{1,9}) bytes spill stores, (\d{1,9}) bytes spill loads")
+_SHARED = re.compile(r"(\d{1,9})(?:\+\d+)? bytes smem")
+_CONSTANT = re.compile(r"(\d{1,9}) bytes cmem\[0\]")
+_ERROR = re.compile(r"^ptxas .*\b(?:fatal|error)\s*:|^ptxas (?:fatal|error)")
+_EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Warning|Interrupt|Exit|NotFound|Expired)\b(?::|$)")
+
+
+def parse_process_log(lines: list[str]) -> ProcessLog:
+    """ptxas' words for each variant, which the command before them names, and the reason of a failure."""
+    sections: dict[str, list[str]] = {}
+    current: list[str] | None = None
+    reason = None
+    for line in lines:
+        if _ERROR.search(line):
+            reason = reason or line.strip()
+        elif _EXCEPTION.match(line):
+            reason = line.strip()
+        variant = None if line.startswith(("ptxas", " ")) else _VARIANT.search(line)
+        if variant is not None:
+            current = sections.setdefault(variant[1], [])
+        elif current is not None:
+            current.append(line)
+    pruned, probed = (_resources(sections.get(name, [])) for name in ("pruned", "probed"))
+    return ProcessLog(pruned, probed, reason, tuple(lines))
+
+
+def _resources(lines: list[str]) -> Resources | None:
+    """The entry's registers, and the spills of the entry and of the functions that it calls."""
+    text = "\n".join(lines)
+    used = _REGISTERS.search(text)
+    if used is None:
+        return None
+    words = text[used.start() :].partition("\n")[0]
+    spills = [tuple(map(int, match.groups())) for match in _SPILLS.finditer(text)]
+    shared, constant = _SHARED.search(words), _CONSTANT.search(words)
+    return Resources(
+        registers=int(used[1]),
+        spill_bytes=sum(stores + loads for _, stores, loads in spills) if spills else None,
+        stack_bytes=sum(stack for stack, _, _ in spills) if spills else None,
+        shared_bytes=int(shared[1]) if shared else 0,
+        constant_bytes=int(constant[1]) if constant else None,
+    )

@@ -1,0 +1,251 @@
+"""Launches and results of a trace as columns: some sixty bytes a launch, whatever the log said of it.
+
+Columns are ``array.array``, which grow in place; ``column`` and ``rows`` hand out NumPy copies, so that a reader is not
+disturbed while the log is followed.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.trace.locate import inside
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from tui_probe.trace.event_types import Dim3
+
+UNKNOWN: Final = -1
+"""In the columns ``number``, ``status`` and ``result``: not told by the log."""
+_MOST_REASONS: Final = 4096
+_U32: Final = 0xFFFFFFFF
+
+Shape = tuple[int, int, int, int, int, int, int]
+"""Grid x y z, block x y z, dynamic shared memory in bytes."""
+
+
+@lru_cache(maxsize=8192)
+def shape_of(words: bytes) -> Shape:
+    """``b"4096 1 1 block 128 1 1 shared 0"`` as numbers; each is at most the largest u32."""
+    x, y, z, _, bx, by, bz, _, shared = words.split()
+    numbers = (min(int(word), _U32) for word in (x, y, z, bx, by, bz, shared))
+    return tuple(numbers)  # type: ignore[return-value]
+
+
+def make_shape(grid: Dim3, block: Dim3, shared: int) -> Shape:
+    x, y, z, bx, by, bz = (min(number, _U32) for number in (*grid, *block))
+    return x, y, z, bx, by, bz, min(shared, _U32)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One launch. ``time_ns`` is ns since 1970; ``shared`` dynamic bytes a block; ``result`` a row of the results."""
+
+    row: int
+    number: int | None
+    kernel: int
+    time_ns: int | None
+    grid: Dim3
+    block: Dim3
+    shared: int
+    stream: int | None
+    probed: bool
+    status: int | None
+    reason: str | None
+    probe_bytes: int | None
+    result: int | None
+
+
+class LaunchTable(Sequence[Launch]):
+    """All launches of a process, in the order of the log."""
+
+    def __init__(self) -> None:
+        self._kernel = array("i")
+        self._number = array("q")
+        self._time = array("Q")
+        self._shape = array("I")
+        self._stream = array("Q")
+        self._probed = array("b")
+        self._status = array("q")
+        self._reason = array("i")
+        self._probe_bytes = array("q")
+        self._result = array("i")
+        self._reasons: dict[str, int] = {}
+        self._shift = 0
+
+    def __len__(self) -> int:
+        return len(self._kernel)
+
+    def add(
+        self,
+        kernel: int,
+        shape: Shape,
+        *,
+        number: int | None = None,
+        time_ns: int | None = None,
+        stream: int | None = None,
+        probed: bool = True,
+        reason: str | None = None,
+    ) -> int:
+        """Append a launch and return its row."""
+        self._kernel.append(kernel)
+        self._number.append(UNKNOWN if number is None else number)
+        self._time.append(time_ns or 0)
+        self._shape.extend(shape)
+        self._stream.append(_stream_code(stream))
+        self._probed.append(probed)
+        self._status.append(UNKNOWN)
+        self._reason.append(self._reason_code(reason))
+        self._probe_bytes.append(UNKNOWN)
+        self._result.append(UNKNOWN)
+        return len(self._kernel) - 1
+
+    def set_probe_bytes(self, row: int, size: int) -> None:
+        self._probe_bytes[row] = size
+
+    def set_status(self, row: int, status: int) -> None:
+        self._status[row] = status
+
+    def set_result(self, row: int, result: int) -> None:
+        self._result[row] = result
+
+    def pass_through(self, row: int, reason: str | None) -> None:
+        """Note that a probed launch failed, and that the original was launched in its place."""
+        self._probed[row] = False
+        self._reason[row] = self._reason_code(reason)
+
+    def kernel_of(self, row: int) -> int:
+        return self._kernel[row]
+
+    def failed(self, row: int) -> bool:
+        return self._probed[row] == 1 and self._status[row] > 0
+
+    def row_of(self, number: int) -> int | None:
+        """The row of the launch that the process counts as ``number``."""
+        guess = number - self._shift
+        if 0 <= guess < len(self._number) and self._number[guess] == number:
+            return guess
+        found = np.flatnonzero(np.frombuffer(self._number, dtype=np.int64) == number)
+        if not len(found):
+            return None
+        row = int(found[-1])
+        self._shift = number - row
+        return row
+
+    def __getitem__(self, row: Any) -> Any:
+        """The launch in a row, or a list of launches for a slice."""
+        if isinstance(row, slice):
+            return [self[i] for i in range(*row.indices(len(self)))]
+        row = range(len(self))[row]
+        x, y, z, bx, by, bz, shared = self._shape[7 * row : 7 * row + 7]
+        stream, reason = self._stream[row], self._reason[row]
+        return Launch(
+            row=row,
+            number=_known(self._number[row]),
+            kernel=self._kernel[row],
+            time_ns=self._time[row] or None,
+            grid=(x, y, z),
+            block=(bx, by, bz),
+            shared=shared,
+            stream=None if stream == _NO_STREAM else stream,
+            probed=bool(self._probed[row]),
+            status=_known(self._status[row]),
+            reason=None if reason < 0 else self.reasons[reason],
+            probe_bytes=_known(self._probe_bytes[row]),
+            result=_known(self._result[row]),
+        )
+
+    def __iter__(self) -> Iterator[Launch]:
+        return (self[row] for row in range(len(self)))
+
+    @property
+    def reasons(self) -> list[str]:
+        return list(self._reasons)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all columns."""
+        columns = (value for value in vars(self).values() if isinstance(value, array))
+        return sum(len(column) * column.itemsize for column in columns)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A copy of one column.
+
+        ``kernel`` i4, ``number`` i8, ``time`` u8 (ns since 1970, 0 unknown), ``shape`` u4 of shape (launches, 7),
+        ``stream`` u8, ``probed`` i1, ``status`` i8, ``reason`` i4, ``probe_bytes`` i8, ``result`` i4; -1 is unknown.
+        """
+        values: array[Any] = getattr(self, f"_{name}")
+        copy = np.array(values)
+        return copy.reshape(-1, 7) if name == "shape" else copy
+
+    def _reason_code(self, reason: str | None) -> int:
+        if reason is None:
+            return UNKNOWN
+        if reason not in self._reasons and len(self._reasons) >= _MOST_REASONS:
+            reason = "other"
+        return self._reasons.setdefault(reason, len(self._reasons))
+
+
+_NO_STREAM: Final = 0xFFFFFFFFFFFFFFFF
+
+
+def _stream_code(stream: int | None) -> int:
+    return _NO_STREAM if stream is None else stream
+
+
+def _known(value: int) -> int | None:
+    return None if value == UNKNOWN else value
+
+
+_RESULT_NAME = re.compile(r"(0|[1-9]\d{0,11})\.(\d{6})\.bin")
+
+
+class ResultTable:
+    """The result files that the log names: 24 bytes each, since a name is a time in microseconds."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._launch = array("i")
+        self._micros = array("q")
+        self._size = array("q")
+        self._names: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._micros)
+
+    def add(self, name: str, size: int, launch: int | None) -> int:
+        """Append the file of this name in the folder ``result`` and return its row."""
+        match = _RESULT_NAME.fullmatch(name)
+        if match is None:
+            self._names[len(self)] = name
+        return self.add_micros(int(match[1] + match[2]) if match else UNKNOWN, size, launch)
+
+    def add_micros(self, micros: int, size: int, launch: int | None) -> int:
+        """Append the file that is named after ``micros`` microseconds since the epoch of the trace."""
+        self._launch.append(UNKNOWN if launch is None else launch)
+        self._micros.append(micros)
+        self._size.append(size)
+        return len(self._micros) - 1
+
+    def name(self, row: int) -> str:
+        micros = self._micros[row]
+        return self._names[row] if micros == UNKNOWN else f"{micros // 1_000_000}.{micros % 1_000_000:06d}.bin"
+
+    def path(self, row: int) -> Path | None:
+        """The file, or None where the log names something that is not in the trace."""
+        return inside(self._root, "result", self.name(row))
+
+    def launch(self, row: int) -> int | None:
+        return _known(self._launch[row])
+
+    def size(self, row: int) -> int:
+        return self._size[row]

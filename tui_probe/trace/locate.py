@@ -1,0 +1,59 @@
+"""Finding a trace from what a person names, and files in a trace from what its log names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_probe.errors import TraceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOG = "event.log"
+
+
+def find_trace(path: Path) -> Path:
+    """The trace directory that ``path`` means.
+
+    ``path`` may be a trace directory, its ``event.log``, or a folder of traces: then the newest is meant. TraceError
+    says what to do if there is none.
+    """
+    if path.name == LOG and path.is_file():
+        return path.parent
+    if not path.is_dir():
+        kind = "is a file, not a trace directory" if path.exists() else "does not exist"
+        raise TraceError(f"{path} {kind}: name a trace directory (the one that holds {LOG})")
+    if is_trace(path):
+        return path
+    traces = traces_in(path)
+    if not traces:
+        raise TraceError(f"{path} holds no trace (no {LOG} in it or in a folder of it): name the directory of a run")
+    return traces[-1]
+
+
+def is_trace(directory: Path) -> bool:
+    return (directory / LOG).is_file()
+
+
+def traces_in(directory: Path) -> list[Path]:
+    """The traces in a folder, the oldest first, by the time of the last event."""
+    try:
+        found = [child for child in directory.iterdir() if child.is_dir() and is_trace(child)]
+    except OSError as error:
+        raise TraceError(f"{directory}: {error.strerror or error}") from error
+    return sorted(found, key=lambda child: ((child / LOG).stat().st_mtime_ns, child.name))
+
+
+def inside(root: Path, *names: str) -> Path | None:
+    """The path ``root/names…`` if each name is a plain one and no link leads out of ``root``, else None.
+
+    A trace is data from elsewhere: a name in it may be ``..``, absolute, or that of a link.
+    """
+    if any(not name or name in (".", "..") or "/" in name or "\0" in name for name in names):
+        return None
+    path = root.joinpath(*names)
+    try:
+        real_root = root.resolve()
+        return path if path.resolve().is_relative_to(real_root) else None
+    except (OSError, RuntimeError):
+        return None

@@ -1,0 +1,59 @@
+"""The lines that were appended to a file since the last look."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SLICE: Final = 8 << 20
+_LONGEST_LINE: Final = 1 << 20
+
+
+class LogTail:
+    """Reads whole lines from a growing file, in slices; the beginning of an unfinished line is kept for later."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.offset = 0
+        self._rest = b""
+
+    def was_replaced(self) -> bool:
+        """Whether the file is shorter than what was read of it; the next slices then begin at its start."""
+        try:
+            replaced = self.path.stat().st_size < self.offset
+        except OSError:
+            return False
+        if replaced:
+            self.offset, self._rest = 0, b""
+        return replaced
+
+    def slices(self) -> Iterator[bytes]:
+        """Yield what was appended, each slice being one or more whole lines that end in a newline."""
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise TraceError(f"{self.path}: {error.strerror or error}") from error
+        with file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(self.offset)
+            while self.offset < size and (data := file.read(min(SLICE, size - self.offset))):
+                self.offset += len(data)
+                lines = self._whole_lines(data)
+                if lines:
+                    yield lines
+
+    def _whole_lines(self, data: bytes) -> bytes:
+        end = data.rfind(b"\n") + 1
+        lines = self._rest + data[:end] if end else b""
+        self._rest = data[end:] if end else self._rest + data
+        if len(self._rest) > _LONGEST_LINE:
+            lines, self._rest = lines + self._rest + b"\n", b""
+        return lines

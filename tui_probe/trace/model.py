@@ -1,0 +1,227 @@
+"""A trace as it is now: its kernels, launches, results and the state of its process.
+
+A :class:`Trace` is filled by :class:`tui_probe.trace.follow.TraceFollower`, once for a finished trace and again and
+again for one that is being written. What the trace does not tell is None.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Literal
+
+from tui_probe.errors import TraceError
+from tui_probe.trace.demangle import demangle
+from tui_probe.trace.kernels import KernelInfo, ProcessLog, Resources, read_kernel_info, read_process_log
+from tui_probe.trace.launches import Launch, LaunchTable, ResultTable
+from tui_probe.trace.locate import find_trace, inside
+
+if TYPE_CHECKING:
+    from tui_probe.trace.event_types import Device, Dim3
+    from tui_probe.trace.run_info import RunInfo
+
+Status = Literal["pending", "probed", "skipped", "failed", "filtered"]
+"""``pending``: being prepared, or the log ends before its fate is known."""
+
+
+@dataclass(slots=True)
+class Kernel:
+    """One kernel of a trace: what became of it, its launches, and its cost before and after probing."""
+
+    index: int
+    name: str
+    root: Path = field(repr=False)
+    table: ResultTable = field(repr=False)
+    status: Status = "pending"
+    stated_reason: str | None = None
+    launches: int = 0
+    launches_probed: int = 0
+    grid: Dim3 | None = None
+    """Of the last launch; ``grid_varies`` if others differ. The same for ``block``, in threads."""
+    block: Dim3 | None = None
+    grid_varies: bool = False
+    block_varies: bool = False
+    shared_dynamic: int | None = None
+    """Bytes a block asked for by the last launch."""
+    driver_original: Resources | None = None
+    driver_probed: Resources | None = None
+    local_original: int | None = None
+    """Local memory of the original in bytes a thread (stack and spills), as the driver says."""
+    local_probed: int | None = None
+    blocks_per_sm: int | None = None
+    """Resident blocks an SM of the original, by the driver's occupancy calculator at its first block size."""
+    blocks_per_sm_probed: int | None = None
+    probe_bytes: int | None = None
+    """Memory of the maps in bytes, of the launch that needed most."""
+    folder_name: str | None = None
+    rows: array[int] = field(default_factory=lambda: array("I"), repr=False)
+    """Rows of its launches in the launch table."""
+    result_rows: array[int] = field(default_factory=lambda: array("I"), repr=False)
+    impacts: array[float] = field(default_factory=lambda: array("d"), repr=False)
+    originals_ms: array[float] = field(default_factory=lambda: array("d"), repr=False)
+    probed_ms: array[float] = field(default_factory=lambda: array("d"), repr=False)
+    _process_log: ProcessLog | None = field(default=None, repr=False)
+
+    @property
+    def demangled(self) -> str:
+        return demangle(self.name)
+
+    @property
+    def folder(self) -> Path | None:
+        """Its folder in ``kernel/``, or None if it never reached the engine."""
+        name = self.folder_name or f"{self.index}_{hashlib.sha1(self.name.encode(), usedforsecurity=False).hexdigest()}"
+        path = inside(self.root, "kernel", name)
+        return path if path is not None and path.is_dir() else None
+
+    @property
+    def info(self) -> KernelInfo | None:
+        """``kernel.info``, or None if it is missing or unreadable."""
+        path = self.file("kernel.info")
+        try:
+            return None if path is None else read_kernel_info(path)
+        except TraceError:
+            return None
+
+    @property
+    def process_log(self) -> ProcessLog:
+        """ptxas' words; read once when the kernel's fate is known."""
+        if self._process_log is None:
+            path = self.file("process.log")
+            log = ProcessLog() if path is None else read_process_log(path)
+            if self.status == "pending":
+                return log
+            self._process_log = log
+        return self._process_log
+
+    def file(self, name: str) -> Path | None:
+        """A file of its folder, if it is there and no link leads out of the trace."""
+        folder = self.folder
+        path = None if folder is None else inside(self.root, "kernel", folder.name, name)
+        return path if path is not None and path.is_file() else None
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was not probed; None for a probed kernel that needs no words."""
+        if self.stated_reason is None and self.status == "failed":
+            return self.process_log.reason
+        return self.stated_reason
+
+    @property
+    def registers_pruned(self) -> int | None:
+        """Registers a thread before probing: ptxas' number for the pruned kernel, else the driver's (original)."""
+        resources = self._pruned or self.driver_original
+        return None if resources is None else resources.registers
+
+    @property
+    def registers_probed(self) -> int | None:
+        resources = self.process_log.probed or self.driver_probed if self.status == "probed" else None
+        return None if resources is None else resources.registers
+
+    @property
+    def spills_pruned(self) -> int | None:
+        """Spill stores + spill loads before probing, in bytes a thread."""
+        return None if self._pruned is None else self._pruned.spill_bytes
+
+    @property
+    def spills_probed(self) -> int | None:
+        probed = self.process_log.probed if self.status == "probed" else None
+        return None if probed is None else probed.spill_bytes
+
+    @property
+    def shared(self) -> int | None:
+        """Shared memory in bytes a block: static (driver, else ptxas) and, of the last launch, dynamic."""
+        resources = self.driver_original or self._pruned
+        static = None if resources is None else resources.shared_bytes
+        return None if static is None else static + (self.shared_dynamic or 0)
+
+    @property
+    def slowdown(self) -> float | None:
+        """Median over its timed launches of probed time / original time."""
+        return median(self.impacts) if self.impacts else None
+
+    @property
+    def time_ms(self) -> float | None:
+        """Median time of the original in milliseconds."""
+        return median(self.originals_ms) if self.originals_ms else None
+
+    @property
+    def time_probed_ms(self) -> float | None:
+        return median(self.probed_ms) if self.probed_ms else None
+
+    @property
+    def results(self) -> list[Path]:
+        """Its result files, the oldest first. Names that lead out of the trace are left out."""
+        paths = (self.table.path(row) for row in self.result_rows)
+        return [path for path in paths if path is not None]
+
+    @property
+    def _pruned(self) -> Resources | None:
+        return self.process_log.pruned if self.status in ("probed", "failed") else None
+
+
+@dataclass(slots=True)
+class State:
+    """The process that a trace is of. Times are seconds since 1970."""
+
+    pid: int | None = None
+    command: str = ""
+    started: float | None = None
+    ended: float | None = None
+    epoch_ns: int | None = None
+    running: bool = False
+    exit_status: int | None = None
+    signal: int | None = None
+    initialised: bool = False
+    kernels: int = 0
+    launches: int = 0
+    launches_probed: int = 0
+    launches_dropped: int | None = None
+    """Probed launches whose result was not saved; None until the process ends in an orderly way."""
+    dropped_reason: str | None = None
+    results: int = 0
+    bytes_written: int = 0
+    """Bytes of all result files."""
+    lines: int = 0
+    unknown_lines: int = 0
+    devices: dict[int, Device] = field(default_factory=dict)
+    simulated: bool = False
+    """Run on the simulated GPU: its clocks and times are those of a model."""
+    benchmark: bool = False
+
+    @property
+    def device(self) -> Device | None:
+        """The first device, or None if the log names none."""
+        return next(iter(self.devices.values()), None)
+
+
+class Trace:
+    """A trace directory. ``kernels`` is keyed by index, in the order in which the log names them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.state = State()
+        self.kernels: dict[int, Kernel] = {}
+        self.launches = LaunchTable()
+        self.results = ResultTable(directory)
+        self.run_info: RunInfo | None = None
+
+    @classmethod
+    def open(cls, path: Path | str) -> Trace:
+        """Read the trace that ``path`` means (see ``find_trace``); TraceError if there is none."""
+        from tui_probe.trace.follow import TraceFollower  # the follower fills traces, so it imports this module
+
+        follower = TraceFollower(find_trace(Path(path)))
+        follower.poll()
+        return follower.trace
+
+    def launches_of(self, kernel: Kernel) -> list[Launch]:
+        """The launches of one kernel, the oldest first."""
+        return [self.launches[row] for row in kernel.rows]
+
+    def file(self, *names: str) -> Path | None:
+        """A file of the trace, if it is there and no link leads out."""
+        path = inside(self.directory, *names)
+        return path if path is not None and path.is_file() else None

@@ -1,0 +1,77 @@
+"""Kernels of traces whose log has no ``[kernel]`` lines: pieced together from how each function was prepared."""
+
+from __future__ import annotations
+
+from tui_probe.trace.event_types import (
+    EngineAnswer,
+    Event,
+    FileStep,
+    FunctionFound,
+    FunctionMissing,
+    ImageFound,
+    InfoRead,
+    KernelFolder,
+    KernelReady,
+    ModuleCall,
+)
+from tui_probe.trace.model import Kernel, Trace
+
+
+class OlderKernels:
+    """Follows one function at a time, as the single-threaded logs of that time do.
+
+    ``current`` is the kernel that the lines at hand are about. A kernel is numbered in order of appearance.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._functions: dict[int, Kernel] = {}
+        self._names: dict[int, str] = {}
+        self.current: Kernel | None = None
+
+    def apply(self, event: Event) -> None:
+        """Take one event into account; those that say nothing of a kernel's preparation are ignored."""
+        match event:
+            case ModuleCall():
+                self._note_name(event)
+            case FunctionMissing(function):
+                self.current = self._add(function)
+            case FunctionFound(function, succeeded):
+                self.current = self._functions.get(function) or self._add(function)
+                if succeeded and self.current.status == "pending":
+                    self.current.status = "probed"
+            case _:
+                if self.current is not None:
+                    self._prepare(self.current, event)
+
+    def _prepare(self, kernel: Kernel, event: Event) -> None:
+        match event:
+            case ImageFound(_, None, _):
+                kernel.status, kernel.stated_reason = "skipped", "the image that it came from was not seen"
+            case ImageFound(_, str(name), _) | InfoRead(name=name):
+                kernel.name = name
+            case KernelFolder(_, folder):
+                kernel.folder_name = folder
+            case EngineAnswer("failed", reason):
+                kernel.status, kernel.stated_reason = "failed", reason or None
+            case FileStep(step, path) if step.startswith("can't"):
+                kernel.status, kernel.stated_reason = "failed", f"{step} {path}"
+            case KernelReady():
+                kernel.status = "probed"
+            case _:
+                pass
+
+    def _note_name(self, call: ModuleCall) -> None:
+        """Names by handle; a function taken from a kernel handle has the kernel's name."""
+        if call.handle is None:
+            return
+        name = call.name or (None if call.parent is None else self._names.get(call.parent))
+        if name is not None:
+            self._names[call.handle] = name
+
+    def _add(self, function: int) -> Kernel:
+        index = len(self._trace.kernels)
+        name = self._names.get(function, f"{function:#x}")
+        kernel = Kernel(index, name, self._trace.directory, self._trace.results)
+        self._trace.kernels[index] = self._functions[function] = kernel
+        return kernel

@@ -1,0 +1,90 @@
+"""``run.json``: how a trace came to be, as the launcher wrote it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LARGEST: Final = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """The launcher's record of a run; what it does not say, or says in another type, is None.
+
+    ``started`` and ``ended`` are seconds since 1970. ``ended`` is None while the run lasts.
+    """
+
+    command: tuple[str, ...] = ()
+    cwd: str | None = None
+    started: float | None = None
+    ended: float | None = None
+    exit_status: int | None = None
+    signal: int | None = None
+    probe: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    driver: str | None = None
+    simulated: bool = False
+    ptxas: str | None = None
+    tool_version: str | None = None
+    processes: tuple[str, ...] = ()
+
+
+def read_run_info(path: Path) -> RunInfo | None:
+    """Read ``run.json``; None where there is none, or where it is not JSON."""
+    try:
+        with path.open("rb") as file:
+            data = json.loads(file.read(_LARGEST))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return parse_run_info(data) if isinstance(data, dict) else None
+
+
+def parse_run_info(data: dict[str, Any]) -> RunInfo:
+    """The record from JSON. Values of an unexpected type count as absent."""
+    driver, toolchain, tool = (_dict(data.get(key)) for key in ("driver", "toolchain", "tool"))
+    return RunInfo(
+        command=_texts(data.get("command")),
+        cwd=_text(data.get("cwd")),
+        started=_time(data.get("started")),
+        ended=_time(data.get("ended")),
+        exit_status=_integer(data.get("exit_status")),
+        signal=_integer(data.get("signal")),
+        probe=_text(data.get("probe")),
+        options=_dict(data.get("options")),
+        driver=_text(driver.get("path")),
+        simulated=driver.get("simulated") is True,
+        ptxas=_text(toolchain.get("version")) or _text(toolchain.get("ptxas")),
+        tool_version=_text(tool.get("version")),
+        processes=_texts(data.get("processes")),
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
+def _time(value: object) -> float | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        return datetime.fromisoformat(value).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
