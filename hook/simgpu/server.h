@@ -1,0 +1,24 @@
+// The server: a Python process, one for this one, which reads PTX and executes it. protocol.h says how they talk.
+#pragma once
+
+#include "cuda_abi.h"
+#include "message.h"
+#include "protocol.h"
+
+// Starts the server unless it runs. The caller holds the driver's lock.
+CUresult server_start(void);
+
+struct reply {
+    struct reader body;
+    char *error;  // what went wrong, NULL if nothing
+    uint8_t *memory;
+};
+
+// Sends a request and waits for its reply; safe in several threads. Whatever it returns, `reply` must be freed.
+// A dead server is CUDA_ERROR_LAUNCH_FAILED. The caller tells a person of `reply->error`.
+CUresult server_call(enum request_kind kind, const struct message *request, struct reply *reply);
+
+void reply_free(struct reply *reply);
+
+// In a forked child: drops the parent's connection.
+void server_forget(void);

@@ -1,0 +1,82 @@
+#include "server_environment.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static const char DRIVER_NAME[] = "libcuda.so.1";
+
+typedef bool is_unwanted(const char *entry);
+
+static bool is_driver(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return strcmp(slash ? slash + 1 : path, DRIVER_NAME) == 0;
+}
+
+static bool holds_driver(const char *folder) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, DRIVER_NAME);
+    return access(path, F_OK) == 0;
+}
+
+// "NAME=a:b:c" without the entries that are unwanted. The separators are those of `separators`; the first joins again.
+static char *without(const char *variable, const char *separators, is_unwanted *unwanted) {
+    size_t name_length = strcspn(variable, "=") + 1;
+    char *kept = calloc(1, strlen(variable) + 1), *entries = strdup(variable + name_length), *place = NULL;
+    if (kept && entries) {
+        memcpy(kept, variable, name_length);
+        char *end = kept + name_length;
+        for (char *entry = strtok_r(entries, separators, &place); entry; entry = strtok_r(NULL, separators, &place)) {
+            if (unwanted(entry)) continue;
+            if (end[-1] != '=') *end++ = separators[0];
+            end = stpcpy(end, entry);
+        }
+    }
+    free(entries);
+    return kept;
+}
+
+static bool is(const char *variable, const char *name) {
+    size_t length = strlen(name);
+    return strncmp(variable, name, length) == 0 && variable[length] == '=';
+}
+
+static char *python_path(void) {
+    const char *ours = getenv("TUI_PROBE_SIM_PYTHONPATH"), *theirs = getenv("PYTHONPATH");
+    bool has_ours = ours && *ours, has_theirs = theirs && *theirs;
+    char *variable;
+    int length = asprintf(&variable, "PYTHONPATH=%s%s%s", has_ours ? ours : "", has_ours && has_theirs ? ":" : "",
+                          has_theirs ? theirs : "");
+    return length < 0 ? NULL : variable;
+}
+
+char **server_environment(void) {
+    size_t count = 0;
+    while (environ[count]) count++;
+    char **copy = calloc(count + 2, sizeof *copy);
+    if (!copy) return NULL;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (is(environ[i], "PYTHONPATH")) continue;
+        if (is(environ[i], "LD_PRELOAD")) copy[kept++] = without(environ[i], ": ", is_driver);
+        else if (is(environ[i], "LD_LIBRARY_PATH")) copy[kept++] = without(environ[i], ":", holds_driver);
+        else copy[kept++] = strdup(environ[i]);
+    }
+    copy[kept++] = python_path();
+    for (size_t i = 0; i < kept; i++) {
+        if (copy[i]) continue;
+        for (size_t j = 0; j < kept; j++) free(copy[j]);
+        free(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+void server_environment_free(char **environment) {
+    for (char **variable = environment; *variable; variable++) free(*variable);
+    free(environment);
+}

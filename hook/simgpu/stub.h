@@ -1,0 +1,9 @@
+// A name that the real driver exports and the simulated one does not implement. Weak: a definition in any other
+// source file takes its place.
+#pragma once
+
+#define STUB(name)                                                     \
+    int name(void);                                                    \
+    __attribute__((weak, visibility("default"))) int name(void) {      \
+        return 801; /* CUDA_ERROR_NOT_SUPPORTED */                     \
+    }
