@@ -1,0 +1,101 @@
+"""Fatbin containers: what nvcc packs the PTX and the machine code of one source file into.
+
+The format is not documented by NVIDIA; the layout here is what nvcc 12 and 13 write. A container is a header of
+16 bytes and entries, each a header and a payload. Several containers may follow one another.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+import lz4.block
+import zstandard
+
+from tui_probe.errors import ImageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAGIC: Final = 0xBA55ED50.to_bytes(4, "little")
+_CONTAINER: Final = struct.Struct("<IHHQ")
+_ENTRY: Final = struct.Struct("<HHIQIIHHIIIQQQ")
+_MIN_ENTRY: Final = 48  # up to and with the flags; the uncompressed size is there for compressed entries
+_LZ4: Final = 0x2000
+_ZSTD: Final = 0x8000
+_MAX_SIZE: Final = 1 << 30
+_CUT_OFF: Final = "the fatbin is cut off: its header tells {} bytes, {} are there; capture the image again"
+
+
+class EntryKind(IntEnum):
+    """What an entry holds."""
+
+    PTX = 1
+    ELF = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry. ``arch`` is 90 for sm_90; ``size`` is that of the content in bytes, 0 if it is not compressed."""
+
+    kind: int
+    arch: int
+    flags: int
+    size: int
+    payload: bytes
+
+    def content(self) -> bytes:
+        """The payload, decompressed. Raises ImageError."""
+        if not self.flags & (_LZ4 | _ZSTD):
+            return self.payload
+        if not 0 < self.size <= _MAX_SIZE:
+            raise ImageError(f"a fatbin entry tells a size of {self.size} bytes when decompressed: it is damaged")
+        try:
+            return self._decompress()
+        except (lz4.block.LZ4BlockError, zstandard.ZstdError) as error:
+            raise ImageError(f"a compressed fatbin entry for sm_{self.arch} cannot be read: {error}") from error
+
+    def _decompress(self) -> bytes:
+        if self.flags & _LZ4:
+            content: bytes = lz4.block.decompress(self.payload, uncompressed_size=self.size)
+            return content
+        if zstandard.frame_content_size(self.payload) not in (self.size, -1):
+            raise ImageError("a fatbin entry and its zstd frame tell different sizes: it is damaged")
+        return zstandard.ZstdDecompressor().decompress(self.payload, max_output_size=self.size)
+
+
+def entries(image: bytes) -> Iterator[Entry]:
+    """Yield the entries of all containers in ``image``, in order. Raises ImageError if it is damaged or cut off."""
+    position = 0
+    while image.startswith(MAGIC, position):
+        if position + _CONTAINER.size > len(image):
+            raise ImageError(_CUT_OFF.format(_CONTAINER.size, len(image) - position))
+        _, _, header_size, size = _CONTAINER.unpack_from(image, position)
+        end = position + header_size + size
+        if header_size < _CONTAINER.size or end > len(image):
+            raise ImageError(_CUT_OFF.format(header_size + size, len(image) - position))
+        yield from _entries(image, position + header_size, end)
+        position = _skip_padding(image, end)
+
+
+def _skip_padding(image: bytes, position: int) -> int:
+    while position < len(image) and image[position] == 0:
+        position += 1
+    return position
+
+
+def _entries(image: bytes, position: int, end: int) -> Iterator[Entry]:
+    while position + _MIN_ENTRY <= end:
+        header = image[position : position + _ENTRY.size].ljust(_ENTRY.size, b"\0")
+        kind, _, header_size, payload_size, compressed_size, _, _, _, arch, _, _, flags, _, size = _ENTRY.unpack(header)
+        start = position + header_size
+        position = start + payload_size
+        if header_size < _MIN_ENTRY or position > end:
+            raise ImageError(_CUT_OFF.format(header_size + payload_size, end - start + header_size))
+        if compressed_size > payload_size:
+            raise ImageError("a fatbin entry is shorter than its compressed content: it is damaged")
+        compressed = flags & (_LZ4 | _ZSTD)
+        payload = image[start : start + (compressed_size if compressed else payload_size)]
+        yield Entry(kind, arch, flags, size if compressed else 0, payload)
