@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -20,6 +21,8 @@ from tui_probe.trace.launches import Launch, LaunchTable, ResultTable
 from tui_probe.trace.locate import find_trace, inside
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tui_probe.trace.event_types import Device, Dim3
     from tui_probe.trace.run_info import RunInfo
 
@@ -197,13 +200,42 @@ class State:
         return next(iter(self.devices.values()), None)
 
 
+class Kernels(Collection[Kernel]):
+    """The kernels of a trace, in the order in which its log names them; ``kernels[index]`` finds one by its index."""
+
+    def __init__(self) -> None:
+        self._by_index: dict[int, Kernel] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_index)
+
+    def __iter__(self) -> Iterator[Kernel]:
+        return iter(list(self._by_index.values()))
+
+    def __contains__(self, kernel: object) -> bool:
+        return isinstance(kernel, Kernel) and self.get(kernel.index) is kernel
+
+    def __getitem__(self, index: int) -> Kernel:
+        """The kernel of this index; KeyError if the log names none."""
+        return self._by_index[index]
+
+    def get(self, index: int) -> Kernel | None:
+        return self._by_index.get(index)
+
+    def add(self, kernel: Kernel) -> None:
+        self._by_index[kernel.index] = kernel
+
+    def clear(self) -> None:
+        self._by_index.clear()
+
+
 class Trace:
-    """A trace directory. ``kernels`` is keyed by index, in the order in which the log names them."""
+    """A trace directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.state = State()
-        self.kernels: dict[int, Kernel] = {}
+        self.kernels = Kernels()
         self.launches = LaunchTable()
         self.results = ResultTable(directory)
         self.run_info: RunInfo | None = None

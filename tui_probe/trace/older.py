@@ -73,5 +73,6 @@ class OlderKernels:
         index = len(self._trace.kernels)
         name = self._names.get(function, f"{function:#x}")
         kernel = Kernel(index, name, self._trace.directory, self._trace.results)
-        self._trace.kernels[index] = self._functions[function] = kernel
+        self._functions[function] = kernel
+        self._trace.kernels.add(kernel)
         return kernel

@@ -86,7 +86,7 @@ class Reducer:
         if kernel is None:
             kernel = Kernel(index, "?", self.trace.directory, self.trace.results)
             kernel.folder_name = self._folders.get(index)
-            self.trace.kernels[index] = kernel
+            self.trace.kernels.add(kernel)
         self.changed.add(index)
         return kernel
 

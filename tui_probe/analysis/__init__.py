@@ -1,0 +1,1 @@
+"""Arrays -> numbers: what the records of each probe say."""

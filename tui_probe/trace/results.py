@@ -1,0 +1,230 @@
+"""Result files: what a probe wrote during one launch, mapped into memory.
+
+Layout, little-endian: eight u32 ``gridDim.xyz, blockDim.xyz, sharedMemBytes, numMaps``; one section of 16 bytes a map;
+then the slots of each map, slot = block_linear × slots_per_block + slot, slots_per_block = ceil(threads / warpDiv).
+A section is ``u32 bytes per slot, u32 warpDiv, u64 offset``; in files of older systems ``u64 bytes of the whole map,
+u64 offset``, which leaves open whether a slot is a thread's or a warp's.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from tui_probe.errors import TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import DTypeLike, NDArray
+
+    from tui_probe.trace.event_types import Dim3
+
+WARP_SIZE: Final = 32
+_HEADER: Final = struct.Struct("<8I")
+_SECTION: Final = struct.Struct("<IIQ")
+_OLDER_SECTION: Final = struct.Struct("<QQ")
+_MOST_MAPS: Final = 4096
+
+Level = Literal["thread", "warp"]
+Dialect = Literal["current", "older"]
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The launch that a result is of. ``shared`` is the dynamic shared memory in bytes a block."""
+
+    grid: Dim3
+    block: Dim3
+    shared: int
+    maps: int
+
+    @property
+    def blocks(self) -> int:
+        x, y, z = self.grid
+        return x * y * z
+
+    @property
+    def threads(self) -> int:
+        """Threads a block."""
+        x, y, z = self.block
+        return x * y * z
+
+    def slots(self, level: Level) -> int:
+        """Slots a block: its threads, or its warps, the last of which may be partial."""
+        return self.threads if level == "thread" else -(-self.threads // WARP_SIZE)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Where a map is: ``slot_bytes`` a slot, from ``offset`` on."""
+
+    level: Level
+    slot_bytes: int
+    offset: int
+
+    def size(self, header: Header) -> int:
+        return header.blocks * header.slots(self.level) * self.slot_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A result file. ``maps[i]`` is a read-only u1 view of shape (blocks, slots a block, bytes a slot)."""
+
+    path: Path
+    header: Header
+    sections: tuple[Section, ...]
+    maps: tuple[NDArray[np.uint8], ...]
+    dialect: Dialect
+
+    def records(self, index: int, record: DTypeLike) -> NDArray[Any]:
+        """Map ``index`` as records: shape (blocks, slots a block, records a slot), dtype ``record``, no copy.
+
+        TraceError if the slots of the map do not hold a whole number of such records.
+        """
+        if not 0 <= index < len(self.maps):
+            raise TraceError(f"{self.path}: there is no map {index}, the file has {len(self.maps)}")
+        dtype, slots = np.dtype(record), self.maps[index]
+        size = slots.shape[2]
+        if dtype.itemsize == 0 or size % dtype.itemsize:
+            raise TraceError(
+                f"{self.path}: map {index} has {size} bytes a slot, which are no whole records of "
+                f"{dtype.itemsize} bytes: it was written by another probe"
+            )
+        return slots.view(dtype)
+
+
+def read_result(path: Path, levels: Sequence[Level] | None = None) -> Result:
+    """Map a result file into memory.
+
+    ``levels`` says for each map whether a slot is a thread's or a warp's, as ``kernel.info`` does; older files need it
+    where both are possible, others must agree with it. TraceError names the file and the offset of what is wrong:
+    a file that is cut off, a grid or block without threads, sections outside the file or over each other.
+    """
+    data = _map_file(path)
+    header = _read_header(path, data)
+    sections, dialect = _read_sections(path, data, header, levels)
+    maps = tuple(_slots(data, header, section) for section in sections)
+    return Result(path, header, sections, maps, dialect)
+
+
+def _map_file(path: Path) -> mmap.mmap | bytes:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if size else b""
+    except (OSError, ValueError) as error:
+        raise TraceError(f"{path}: {error}") from error
+
+
+def _read_header(path: Path, data: mmap.mmap | bytes) -> Header:
+    if len(data) < _HEADER.size:
+        raise TraceError(f"{path}: {len(data)} bytes, the header needs {_HEADER.size}: the file was cut off")
+    x, y, z, bx, by, bz, shared, maps = _HEADER.unpack_from(data)
+    if 0 in (x, y, z):
+        raise TraceError(f"{path}, offset 0: the grid is {x}×{y}×{z}: not a result file")
+    if 0 in (bx, by, bz):
+        raise TraceError(f"{path}, offset 12: the block is {bx}×{by}×{bz}: not a result file")
+    if x * y * z * bx * by * bz >= 1 << 62:
+        raise TraceError(f"{path}, offset 0: the grid is {x}×{y}×{z} of {bx}×{by}×{bz} threads: not a result file")
+    if maps > _MOST_MAPS:
+        raise TraceError(f"{path}, offset 28: {maps} maps: not a result file")
+    end = _HEADER.size + maps * _SECTION.size
+    if len(data) < end:
+        raise TraceError(
+            f"{path}, offset {_HEADER.size}: {maps} sections need {end} bytes, the file has {len(data)}: it was cut off"
+        )
+    return Header((x, y, z), (bx, by, bz), shared, maps)
+
+
+def _read_sections(
+    path: Path, data: mmap.mmap | bytes, header: Header, levels: Sequence[Level] | None
+) -> tuple[tuple[Section, ...], Dialect]:
+    """The sections in the dialect that they make sense in; if both do, in the one that fills the file exactly."""
+    if levels is not None and len(levels) != header.maps:
+        raise TraceError(f"{path}, offset 28: {header.maps} maps, {len(levels)} were expected: of another probe")
+    readings: list[tuple[int, tuple[Section, ...], Dialect]] = []
+    errors: list[TraceError] = []
+    for dialect, read in (("current", _current_sections), ("older", _older_sections)):
+        try:
+            sections = read(path, data, header, levels)
+            slack = _check_sections(path, header, sections, len(data))
+            readings.append((slack, sections, dialect))  # type: ignore[arg-type]
+        except TraceError as error:
+            errors.append(error)
+    if not readings:
+        raise errors[0] if _looks_current(data, header) else errors[1]
+    _, best, dialect = min(readings, key=lambda reading: reading[0])
+    return best, dialect
+
+
+def _looks_current(data: mmap.mmap | bytes, header: Header) -> bool:
+    """Whether the error to show is that of the current dialect: older sizes have no upper half below 4 GiB."""
+    return all(_SECTION.unpack_from(data, _section_offset(i))[1] for i in range(header.maps))
+
+
+def _section_offset(index: int) -> int:
+    return _HEADER.size + index * _SECTION.size
+
+
+def _current_sections(
+    path: Path, data: mmap.mmap | bytes, header: Header, levels: Sequence[Level] | None
+) -> tuple[Section, ...]:
+    sections = []
+    for index in range(header.maps):
+        at = _section_offset(index)
+        slot_bytes, divisor, offset = _SECTION.unpack_from(data, at)
+        if divisor not in (1, WARP_SIZE):
+            raise TraceError(f"{path}, offset {at + 4}: {divisor} threads a slot, of 1 or {WARP_SIZE}")
+        level: Level = "thread" if divisor == 1 else "warp"
+        if levels is not None and levels[index] != level:
+            raise TraceError(f"{path}, offset {at + 4}: a slot a {level}, a slot a {levels[index]} was expected")
+        sections.append(Section(level, slot_bytes, offset))
+    return tuple(sections)
+
+
+def _older_sections(
+    path: Path, data: mmap.mmap | bytes, header: Header, levels: Sequence[Level] | None
+) -> tuple[Section, ...]:
+    sections = []
+    for index in range(header.maps):
+        at = _section_offset(index)
+        size, offset = _OLDER_SECTION.unpack_from(data, at)
+        level = levels[index] if levels is not None else _likely_level(header, size)
+        slots = header.blocks * header.slots(level)
+        if size % slots:
+            raise TraceError(f"{path}, offset {at}: {size} bytes cannot be shared by {slots} {level} slots")
+        sections.append(Section(level, size // slots, offset))
+    return tuple(sections)
+
+
+def _likely_level(header: Header, size: int) -> Level:
+    """A slot a thread, if that gives each a multiple of 8 bytes, as records with a u64 field have; else a warp."""
+    return "thread" if size and size % (8 * header.blocks * header.threads) == 0 else "warp"
+
+
+def _check_sections(path: Path, header: Header, sections: tuple[Section, ...], size: int) -> int:
+    """Check that sections lie in the file and apart; how many bytes after the section table are in none of them."""
+    first = end = _section_offset(len(sections))
+    for section in sorted(sections, key=lambda section: section.offset):
+        at = _section_offset(sections.index(section))
+        if section.offset < first:
+            raise TraceError(f"{path}, offset {at + 8}: a map at {section.offset}, which lies in the header")
+        if section.offset < end and section.size(header):
+            raise TraceError(f"{path}, offset {at + 8}: a map at {section.offset} overlaps the one that ends at {end}")
+        end = max(end, section.offset + section.size(header))
+        if end > size:
+            raise TraceError(f"{path}, offset {at}: a map ends at {end}, the file at {size}: it was cut off")
+    return size - first - sum(section.size(header) for section in sections)
+
+
+def _slots(data: mmap.mmap | bytes, header: Header, section: Section) -> NDArray[np.uint8]:
+    shape = (header.blocks, header.slots(section.level), section.slot_bytes)
+    if not section.size(header):
+        return np.zeros(shape, dtype=np.uint8)
+    return np.frombuffer(data, np.uint8, section.size(header), section.offset).reshape(shape)
