@@ -64,4 +64,11 @@ def forward(target: Target, received: signal.struct_siginfo) -> None:
     if not has_it:
         target.send(number)
     if number == signal.SIGTSTP:
-        os.kill(os.getpid(), signal.SIGSTOP)
+        stop_as_anyone_would()
+
+
+def stop_as_anyone_would() -> None:
+    """Take our own SIGTSTP. The kernel ignores it where no shell could continue us, as it does for the target."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
+    os.kill(os.getpid(), signal.SIGTSTP)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})

@@ -1,0 +1,86 @@
+"""Which driver a run takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tui_probe.errors import LaunchError, NoDriverError
+from tui_probe.launcher import driver
+from tui_probe.launcher.driver import Driver, find_driver
+from tui_probe.launcher.natives import native_library
+
+from .conftest import compile_library
+
+
+@pytest.fixture(autouse=True)
+def bare_machine(monkeypatch: pytest.MonkeyPatch, fake_native: Path) -> None:
+    """A machine without a driver in the usual places, and our own libraries."""
+    monkeypatch.setattr(driver, "USUAL_FOLDERS", ())
+    monkeypatch.setattr(driver, "loader_cache", list)
+    monkeypatch.setenv("TUI_PROBE_NATIVE", str(fake_native))
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Path:
+    """A driver that is not ours."""
+    compile_library("int cuInit(unsigned flags) { return (int)flags; }", tmp_path / "real" / "libcuda.so.1")
+    return tmp_path / "real" / "libcuda.so.1"
+
+
+def test_the_simulated_driver_on_request(fake_native: Path) -> None:
+    assert find_driver(None, True, {}) == Driver(fake_native / "sim" / "libcuda.so.1", simulated=True)
+
+
+def test_no_driver_says_what_to_do() -> None:
+    with pytest.raises(NoDriverError, match=r"install the driver.*--driver PATH.*--sim"):
+        find_driver(None, False, {})
+
+
+def test_the_loaders_path_comes_before_its_cache(real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "loader_cache", lambda: [Path("/elsewhere/libcuda.so.1"), real])
+    assert find_driver(None, False, {}) == Driver(real, simulated=False)
+    compile_library("int first;", tmp_path / "first" / "libcuda.so.1")
+    found = find_driver(None, False, {"LD_LIBRARY_PATH": f"{tmp_path}/none::{tmp_path}/first"})
+    assert found.path == tmp_path / "first" / "libcuda.so.1"
+
+
+def test_our_own_libraries_are_not_taken_for_a_driver(fake_native: Path) -> None:
+    folders = f"{fake_native}/hook:{fake_native}/sim"
+    with pytest.raises(NoDriverError):
+        find_driver(None, False, {"LD_LIBRARY_PATH": folders})
+
+
+def test_a_library_for_another_machine_is_passed_over(real: Path, tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign" / "libcuda.so.1"
+    foreign.parent.mkdir()
+    data = bytearray(real.read_bytes())
+    data[4] = 1  # 32 bits
+    foreign.write_bytes(data)
+    assert find_driver(None, False, {"LD_LIBRARY_PATH": f"{foreign.parent}:{real.parent}"}).path == real
+
+
+def test_a_named_driver_is_taken_as_it_is(real: Path, fake_native: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(real.parent)
+    assert find_driver(Path("libcuda.so.1"), False, {}) == Driver(real, simulated=False)
+    assert find_driver(fake_native / "sim" / "libcuda.so.1", False, {}).simulated
+
+
+def test_a_named_driver_that_cannot_be_one(fake_native: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("no library")
+    for path, words in ((text, "not a shared library"), (tmp_path / "none", "not a shared library"),
+                        (fake_native / "hook" / "libcuda.so.1", "own hook")):  # fmt: skip
+        with pytest.raises(LaunchError, match=words):
+            find_driver(path, False, {})
+
+
+def test_a_missing_native_library_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUI_PROBE_NATIVE", str(tmp_path))
+    with pytest.raises(LaunchError, match=r"the hook driver is missing: .*cmake"):
+        native_library("hook")
+    monkeypatch.delenv("TUI_PROBE_NATIVE")
+    monkeypatch.setattr("tui_probe.__path__", [str(tmp_path)])
+    with pytest.raises(LaunchError, match=r"the simulated driver is missing: .*pip install \."):
+        native_library("sim")

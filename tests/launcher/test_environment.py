@@ -1,0 +1,93 @@
+"""The environment that a target gets."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tui_probe.errors import LaunchError
+from tui_probe.launcher.driver import Driver
+from tui_probe.launcher.environment import Places, framework_settings, target_environment
+from tui_probe.launcher.options import RunOptions
+
+PLACES = Places(
+    hook=Path("/tool/hook/libcuda.so.1"),
+    trace_root=Path("/here/trace"),
+    socket=Path("/tmp/x/engine"),
+    probe=Path("/tool/probes/block_sched.toml"),
+    cupy_cache=Path("/here/trace/.run-1/cupy"),
+)
+REAL = Driver(Path("/lib/libcuda.so.1"), simulated=False)
+SIMULATED = Driver(Path("/tool/sim/libcuda.so.1"), simulated=True)
+
+
+def environment(base: dict[str, str], driver: Driver = REAL, **options: object) -> dict[str, str]:
+    return target_environment(base, RunOptions(("x",), **options), driver, PLACES, "Nov21_025649")  # type: ignore[arg-type]
+
+
+def test_the_hook_comes_first_and_the_users_own_stay() -> None:
+    result = environment({"LD_PRELOAD": "/lib/asan.so /lib/b.so", "LD_LIBRARY_PATH": "/opt/cuda", "HOME": "/root"})
+    assert result["LD_PRELOAD"] == "/tool/hook/libcuda.so.1:/lib/asan.so /lib/b.so"
+    assert result["LD_LIBRARY_PATH"] == "/tool/hook:/opt/cuda"
+    assert result["HOME"] == "/root"
+    assert environment({})["LD_PRELOAD"] == "/tool/hook/libcuda.so.1"
+    assert environment({"LD_LIBRARY_PATH": ""})["LD_LIBRARY_PATH"] == "/tool/hook"  # "" at the end would mean "."
+
+
+def test_what_the_hook_is_told() -> None:
+    assert {name: value for name, value in environment({}).items() if name.startswith("TUI_PROBE_")} == {
+        "TUI_PROBE_DRIVER": "/lib/libcuda.so.1",
+        "TUI_PROBE_TRACE_ROOT": "/here/trace",
+        "TUI_PROBE_STAMP": "Nov21_025649",
+        "TUI_PROBE_LAUNCHER": str(os.getpid()),
+        "TUI_PROBE_ENGINE": "/tmp/x/engine",
+        "TUI_PROBE_PROBE": "/tool/probes/block_sched.toml",
+    }
+
+
+def test_options_and_nothing_of_a_run_around_this_one() -> None:
+    outer = {"TUI_PROBE_BENCHMARK": "1", "TUI_PROBE_FILTER": "copy", "TUI_PROBE_SIM_PYTHON": "/old/python"}
+    result = environment(outer, kernels="attn:gemm", launches="0-9", max_trace_bytes=4 << 30, max_probe_memory=1 << 20)
+    assert result["TUI_PROBE_KERNELS"] == "attn:gemm"
+    assert result["TUI_PROBE_LAUNCHES"] == "0-9"
+    assert result["TUI_PROBE_MAX_TRACE_BYTES"] == "4294967296"
+    assert result["TUI_PROBE_MAX_PROBE_MEMORY"] == "1048576"
+    assert not {*outer} & {*result}
+    assert environment({}, benchmark=True)["TUI_PROBE_BENCHMARK"] == "1"
+
+
+def test_the_simulated_gpu_is_told_which_python_executes_it() -> None:
+    result = environment({}, SIMULATED)
+    assert result["TUI_PROBE_SIM_PYTHON"] == sys.executable
+    assert (Path(result["TUI_PROBE_SIM_PYTHONPATH"].split(":")[0]) / "tui_probe" / "__init__.py").is_file()
+
+
+def test_frameworks_are_told_to_keep_their_ptx() -> None:
+    result = environment({"XLA_FLAGS": "--xla_dump_to=/tmp/dump"})
+    assert result["XLA_FLAGS"] == "--xla_dump_to=/tmp/dump --xla_gpu_generate_line_info=true"
+    assert result["CUPY_COMPILE_WITH_PTX"] == "1"
+    assert result["CUPY_CACHE_DIR"] == "/here/trace/.run-1/cupy"
+    assert [setting.name for setting in framework_settings({}, PLACES.cupy_cache)] == [
+        "XLA_FLAGS",
+        "CUPY_COMPILE_WITH_PTX",
+        "CUPY_CACHE_DIR",
+    ]
+
+
+def test_what_the_user_set_for_a_framework_stays() -> None:
+    own = {"XLA_FLAGS": "--xla_gpu_generate_line_info=false", "CUPY_COMPILE_WITH_PTX": "0"}
+    assert own.items() <= environment(own).items()
+    assert framework_settings(own, PLACES.cupy_cache) == []
+    with_cache = {"CUPY_CACHE_DIR": "/mine"}
+    assert environment(with_cache)["CUPY_CACHE_DIR"] == "/mine"
+    assert environment(with_cache)["CUPY_COMPILE_WITH_PTX"] == "1"
+
+
+@pytest.mark.parametrize("folder", ["/with space", "/with:colon"])
+def test_a_place_that_the_loader_cannot_read(folder: str) -> None:
+    places = Places(Path(folder, "libcuda.so.1"), *list(vars(PLACES).values())[1:])
+    with pytest.raises(LaunchError, match="LD_PRELOAD"):
+        target_environment({}, RunOptions(("x",)), REAL, places, "")

@@ -1,0 +1,169 @@
+"""Signals reach the target as often as they were sent, whoever sent them."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import termios
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .terminal import Terminal, terminal
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from .conftest import Runner
+
+Script = Callable[[str], list[str]]
+
+# Says how often it was interrupted when a line comes in.
+COUNTING = """
+import signal, sys
+count = 0
+def interrupted(number, frame):
+    global count
+    count += 1
+    print('interrupted', flush=True)
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+    signal.signal(number, interrupted)
+print('ready', flush=True)
+sys.stdin.readline()
+print('count', count, flush=True)
+"""
+
+
+def on_terminal(tool: Runner, command: list[str]) -> AbstractContextManager[Terminal]:
+    words = tool.command("run", "--sim", "--no-ui", "--no-report", "--", *command)
+    return terminal(words, tool.folder, tool.environment)
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def command_line(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_the_target_finds_the_terminal_that_we_have(tool: Runner, script: Script) -> None:
+    source = "import os; print(*map(os.isatty, range(3)), *os.get_terminal_size(), *os.get_terminal_size(2), 'end')"
+    words = tool.command("run", "--sim", "--no-ui", "--no-report", "--", *script(source))
+    with terminal(words, tool.folder, tool.environment, size=(33, 101)) as screen:
+        assert b"True True True 101 33 101 33 end\n" in screen.read_until(b"end\n")
+        screen.read_to_end()
+        assert screen.wait() == 0
+
+
+def test_ctrl_c_reaches_the_target_once(tool: Runner, script: Script) -> None:
+    with on_terminal(tool, script(COUNTING)) as screen:
+        screen.read_until(b"ready\n")
+        screen.type(b"\x03")
+        screen.read_until(b"interrupted\n")
+        screen.type(b"\n")
+        assert b"count 1\n" in screen.read_to_end()
+        assert screen.wait() == 0
+
+
+def test_ctrl_c_on_a_target_that_does_not_mind_it(tool: Runner, script: Script) -> None:
+    with on_terminal(tool, script("import time; print('ready', flush=True); time.sleep(99)")) as screen:
+        screen.read_until(b"ready\n")
+        screen.type(b"\x03")
+        assert b"KeyboardInterrupt" in screen.read_to_end()
+        assert os.waitstatus_to_exitcode(screen.wait()) == 128 + signal.SIGINT
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_that_was_sent_to_the_launcher_alone(tool: Runner, script: Script, number: int) -> None:
+    with on_terminal(tool, script(COUNTING)) as screen:
+        screen.read_until(b"ready\n")
+        os.kill(screen.pid, number)
+        screen.read_until(b"interrupted\n")
+        screen.type(b"\n")
+        assert b"count 1\n" in screen.read_to_end()
+        assert screen.wait() == 0
+
+
+@pytest.mark.parametrize("everybody", [False, True])
+def test_an_interrupt_without_a_terminal(tool: Runner, script: Script, everybody: bool) -> None:
+    """Sent to the launcher, or to its whole group as a notebook does: the target gets one."""
+    with tool.start(script(COUNTING), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        (os.killpg if everybody else os.kill)(process.pid, signal.SIGINT)
+        assert process.stdout.readline() == b"interrupted\n"
+        process.stdin.write(b"\n")
+        process.stdin.close()
+        assert process.stdout.read() == b"count 1\n"
+    assert process.returncode == 0
+
+
+def test_ctrl_z_stops_both_and_fg_continues_both(tool: Runner, script: Script) -> None:
+    tool.environment["FAKE_LAUNCHES"] = "*"
+    words = tool.command("run", "--sim", "--no-ui", "--no-report", "--", *script(COUNTING))
+    shell = ["/bin/bash", "-c", 'set -m; "$@"; echo stopped $?; read _; fg; echo status $?', "sh"]
+    with terminal([*shell, *words], tool.folder, tool.environment) as screen:
+        screen.read_until(b"ready\n")
+        (launcher,) = children_of(screen.pid)
+        target = next(child for child in children_of(launcher) if "target.py" in command_line(child))
+        screen.type(b"\x1a")
+        screen.read_until(b"stopped 148\n")
+        assert state_of(launcher) == "T"
+        while state_of(target) != "T":  # the signal is there; the target may not have run since
+            time.sleep(0.001)
+        screen.type(b"\n\n")
+        assert b"count 0\nstatus 0\n" in screen.read_to_end()
+
+
+def test_ctrl_z_where_no_shell_could_continue_the_job(tool: Runner, script: Script) -> None:
+    with on_terminal(tool, script(COUNTING)) as screen:
+        screen.read_until(b"ready\n")
+        screen.type(b"\x1a\n")
+        assert b"count 0\n" in screen.read_to_end()
+        assert screen.wait() == 0
+
+
+def test_a_new_window_size_reaches_the_target(tool: Runner, script: Script) -> None:
+    source = """
+import os, signal
+signal.signal(signal.SIGWINCH, lambda *_: print('size', *os.get_terminal_size(), flush=True))
+print('ready', flush=True)
+input()
+"""
+    with on_terminal(tool, script(source)) as screen:
+        screen.read_until(b"ready\n")
+        termios.tcsetwinsize(screen.descriptor, (50, 200))
+        screen.read_until(b"size 200 50\n")
+        screen.type(b"\n")
+        screen.read_to_end()
+        assert screen.wait() == 0
+
+
+def test_no_engine_is_left_behind(tool: Runner, script: Script) -> None:
+    """A launcher that is killed takes its engine along and hangs up on its target."""
+    with tool.start(
+        script("input()"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stderr is not None
+        process.stderr.readline()
+        children = [os.pidfd_open(child) for child in children_of(process.pid)]
+        assert len(children) == 2
+        process.kill()
+        for child in children:
+            wait_for_end(child)
+
+
+def wait_for_end(pidfd: int) -> None:
+    assert select.select([pidfd], [], [], 30)[0], "the process is still there"
+    os.close(pidfd)

@@ -1,0 +1,194 @@
+"""What a run leaves in its trace directories."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tui_probe.launcher.spool import Spool
+from tui_probe.launcher.watch import TRACE_NAME, TraceWatch, stamp_of
+
+from .test_signals import children_of, command_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .conftest import Runner
+
+Script = Callable[[str], list[str]]
+
+
+@pytest.fixture
+def launching(tool: Runner) -> Runner:
+    tool.environment["FAKE_LAUNCHES"] = "*"
+    return tool
+
+
+def announced(stderr: bytes) -> list[str]:
+    """The trace directories that were announced, as the seeds read them."""
+    lines = stderr.decode().splitlines()
+    assert all(line.startswith("[info] trace in ") for line in lines), lines
+    return [line.strip().split(" ")[-1] for line in lines]
+
+
+def record_of(trace: Path) -> dict[str, object]:
+    record = json.loads((trace / "run.json").read_text())
+    assert isinstance(record, dict)
+    return record
+
+
+def test_a_trace_holds_the_output_and_the_record(launching: Runner, script: Script) -> None:
+    command = script("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)")
+    result = launching.run(command, "--tracedir", "t/u", "-k", "a:b", "--max-trace-bytes", "2M")
+    first, *rest = result.stderr.decode().splitlines()
+    trace = launching.folder / first.split()[-1]
+    assert rest == ["err"]
+    assert (trace / "stdout.log").read_text() == "out\n"
+    assert (trace / "stderr.log").read_text() == "err\n"
+    record = record_of(trace)
+    assert record["version"] == 1
+    assert record["command"] == command
+    assert record["cwd"] == str(launching.folder)
+    assert (record["exit_status"], record["signal"]) == (3, None)
+    assert record["probe"] == "block_sched"
+    assert record["processes"] == [trace.name]
+    assert record["driver"] == {
+        "path": launching.environment["TUI_PROBE_NATIVE"] + "/sim/libcuda.so.1",
+        "simulated": True,
+    }
+    options = record["options"]
+    assert isinstance(options, dict)
+    assert (options["kernels"], options["max_trace_bytes"], options["benchmark"]) == ("a:b", 2 << 20, False)
+    assert datetime.fromisoformat(str(record["started"])) <= datetime.fromisoformat(str(record["ended"]))
+    assert list((launching.folder / "t/u").iterdir()) == [trace]
+
+
+def test_a_running_trace_can_be_read(launching: Runner, script: Script) -> None:
+    command = script("import os, sys; print('early', flush=True); sys.stdin.readline(); os.kill(os.getpid(), 9)")
+    with launching.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        trace = launching.folder / process.stderr.readline().decode().split()[-1]
+        process.stdout.readline()
+        while not (trace / "run.json").exists():
+            os.sched_yield()
+        assert record_of(trace)["ended"] is None
+        assert (trace / "stdout.log").read_text() == "early\n"
+        process.stdin.close()
+        process.wait()
+        assert record_of(trace)["signal"] == signal.SIGKILL
+        assert record_of(trace)["exit_status"] is None
+
+
+def test_every_process_is_announced_and_has_the_output(launching: Runner) -> None:
+    result = launching.run(["sh", "-c", f"{sys.executable} -c 'print(1)'; {sys.executable} -c 'print(2)'; exit 0"])
+    traces = [launching.folder / name for name in announced(result.stderr)]
+    assert len(traces) == 3
+    for trace in traces:
+        assert (trace / "stdout.log").read_text() == "1\n2\n"
+        assert record_of(trace)["processes"] == [trace.name for trace in traces]
+
+
+def test_a_command_whose_children_alone_launch_kernels(tool: Runner) -> None:
+    tool.environment["FAKE_LAUNCHES"] = "python"
+    result = tool.run(["sh", "-c", f"{sys.executable} -c 'print(1)'; exit 0"])
+    first, second, last = result.stderr.decode().splitlines()
+    assert first.startswith("[info] trace in trace/")
+    assert (tool.folder / second.split()[-1]).is_dir()
+    assert last.startswith("tui-probe: ")
+    assert first.split()[-1] in last
+
+
+def test_nothing_is_left_of_a_run_without_kernels(tool: Runner) -> None:
+    tool.run(["true"])
+    assert not (tool.folder / "trace").exists()
+    (tool.folder / "trace").mkdir()
+    tool.run(["true"])
+    assert list((tool.folder / "trace").iterdir()) == []
+
+
+def test_a_trace_root_that_cannot_be_made(tool: Runner) -> None:
+    (tool.folder / "trace").write_text("a file")
+    result = tool.run(["true"])
+    assert result.returncode == 1
+    assert b"choose another place with --tracedir" in result.stderr
+
+
+def test_the_engines_death_does_not_stop_the_target(launching: Runner, script: Script) -> None:
+    command = script("import sys; print('ready', flush=True); sys.stdin.readline(); print('whole'); sys.exit(5)")
+    with launching.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        engine = next(child for child in children_of(process.pid) if "engine.server" in command_line(child))
+        os.kill(engine, signal.SIGKILL)
+        process.stdin.close()
+        assert process.stdout.read() == b"whole\n"
+        assert process.wait() == 5
+        lines = process.stderr.read().decode().splitlines()
+    assert lines[-1].startswith("tui-probe: the probe engine ended with signal 9")
+
+
+def test_an_engine_that_cannot_start_is_told_before_the_target_runs(tool: Runner, script: Script) -> None:
+    (tool.folder / "broken.toml").write_text("this is = = no probe")
+    result = tool.run(script("print('ran')"), "-p", "broken.toml")
+    assert result.returncode in (1, 2)
+    assert result.stdout == b""
+    assert b"broken.toml" in result.stderr
+
+
+def test_stamps_are_english_and_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    assert stamp_of(1745507979) == "Apr24_151939"
+    assert TRACE_NAME.fullmatch("Apr24_231539_1860576")
+
+
+def test_traces_of_other_launchers_in_the_same_root(tmp_path: Path) -> None:
+    """A directory of a living process that another launcher started is not ours; one of a dead process is in doubt."""
+    watch = TraceWatch(tmp_path)
+    stranger = subprocess.Popen(["sleep", "60"], env={"TUI_PROBE_LAUNCHER": "1"})
+    ours = subprocess.Popen(["sleep", "60"], env={"TUI_PROBE_LAUNCHER": str(os.getpid())})
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    try:
+        for process in (stranger, ours, gone):
+            (tmp_path / f"Nov21_025649_{process.pid}").mkdir()
+        (tmp_path / "notes").mkdir()
+        assert {path.name.rpartition("_")[2] for path in watch.poll()} == {str(ours.pid), str(gone.pid)}
+        assert watch.poll() == []
+        (tmp_path / f".run-{stranger.pid}").mkdir()
+        (tmp_path / f"Nov21_025650_{gone.pid}").mkdir()
+        assert watch.poll() == []
+    finally:
+        for process in (stranger, ours):
+            process.kill()
+            process.wait()
+
+
+def test_logs_are_copied_where_links_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError("no hard links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    spool = Spool(tmp_path / "root")
+    trace = tmp_path / "root" / "trace"
+    trace.mkdir()
+    spool.stdout.write_text("out")
+    spool.stderr.write_text("err")
+    spool.link_into(trace)
+    assert list(trace.iterdir()) == []
+    spool.copy_into(trace)
+    spool.remove()
+    assert (trace / "stdout.log").read_text() == "out"
+    assert (trace / "stderr.log").read_text() == "err"
+    assert list((tmp_path / "root").iterdir()) == [trace]
