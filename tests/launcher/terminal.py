@@ -66,9 +66,10 @@ def terminal(
         attributes = termios.tcgetattr(0)
         attributes[tty.OFLAG] &= ~termios.OPOST
         attributes[tty.LFLAG] &= ~termios.ECHO
+        attributes[tty.LFLAG] |= termios.NOFLSH  # else the kernel may drop what a program says at once after ctrl+c
         termios.tcsetattr(0, termios.TCSANOW, attributes)
         termios.tcsetwinsize(0, size)
-        os.execve(command[0], command, environment)
+        os.execve(command[0], list(command), environment)
     try:
         yield Terminal(descriptor, pid)
     finally:
