@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import PtxError
 from tui_probe.ptx.declarations import LINKAGES, SPACES, NotDeclarationError, parse_variables
@@ -22,6 +22,7 @@ from tui_probe.ptx.lexer import (
 from tui_probe.ptx.operands import OperandParser
 from tui_probe.ptx.tree import (
     Directive,
+    Function,
     Instruction,
     Label,
     Location,
@@ -33,8 +34,13 @@ from tui_probe.ptx.tree import (
     Variable,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _MAX_SCOPES: Final = 200
 _PLAIN: Final = r'[^;:"/{}]*+'
+_ANY_NUMBER: Final = rf"{TRIVIA}[0-9]{{1,9}}+(?![A-Za-z0-9_$.])"
+_NUMBER: Final = rf"{TRIVIA}([0-9]{{1,9}}+)(?![A-Za-z0-9_$.])"
 _INSTRUCTION: Final = 1  # and its parts: 2 "!", 3 guard, 4 opcode with modifiers, 5 operands
 _LABEL: Final = 6
 _LOCATION: Final = 7  # and its parts: 8 file, 9 line, 10 column
@@ -45,15 +51,14 @@ _STATEMENT: Final = re.compile(
     rf"((?:@{SPACE}*+(!?){SPACE}*+({NAME}){SPACE}*+)?+({NAME}(?:{DOTTED})*+)"
     rf"(?![A-Za-z0-9_$.])({_PLAIN}(?:\{{{_PLAIN}\}}{_PLAIN})*+);)"
     rf"|({NAME}){SPACE}*+:(?!:)"
-    rf"|(\.loc{SPACE}++([0-9]{{1,9}}){SPACE}++([0-9]{{1,9}}){SPACE}++([0-9]{{1,9}})(?![0-9A-Za-z_.+])"
-    rf"(?:{SPACE}*+,{SPACE}*+function_name{SPACE}++{NAME}(?:{SPACE}*+\+{SPACE}*+[0-9]++)?+{SPACE}*+,"
-    rf"{SPACE}*+inlined_at{SPACE}++[0-9]++{SPACE}++[0-9]++{SPACE}++[0-9]++)?+)"
+    rf"|(\.loc(?![A-Za-z0-9_$:]){_NUMBER}{_NUMBER}{_NUMBER}"
+    rf"(?:{TRIVIA},{TRIVIA}function_name{TRIVIA}{NAME}(?:{TRIVIA}\+{_ANY_NUMBER})?+{TRIVIA},"
+    rf"{TRIVIA}inlined_at{_ANY_NUMBER}{_ANY_NUMBER}{_ANY_NUMBER})?+)"
     rf"|({DOTTED})"
     rf"|([{{}}])"
     rf"|(?!/\*)(?=[^\s\"])"
     rf")"
 )
-_LINE_DIRECTIVES: Final = frozenset({"loc", "file"})
 _LABEL_DIRECTIVE: Final = re.compile(rf"{TRIVIA}(\.(?:branchtargets|calltargets|callprototype))(?![A-Za-z0-9_$:])")
 
 
@@ -68,13 +73,13 @@ class _Frame(NamedTuple):
 class _BodyParser:
     """Parses the statements between the braces of one function."""
 
-    def __init__(self, source: str, start: int, end: int, line: int) -> None:
+    def __init__(self, source: str, span: Span, registers: dict[str, int]) -> None:
         self._source = source
-        self._position = start
-        self._end = end
-        self._line = line
-        self._counted = start
-        self._operands = OperandParser()
+        self._position = span.start + 1
+        self._end = span.end - 1
+        self._line = span.line
+        self._counted = span.start
+        self._operands = OperandParser(registers)
         self._opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._statements: list[Statement] = []
         self._open: list[_Frame] = []
@@ -156,8 +161,10 @@ class _BodyParser:
         if name in SPACES or name in LINKAGES:
             self._declaration(name, start)
             return
-        tokens = self._to_line_end(start) if name in _LINE_DIRECTIVES else self._to_semicolon(start)
-        self._add_directive(name, start, tokens[-1].end)
+        if name != "loc":
+            self._add_directive(name, start, self._to_semicolon(start)[-1].end)
+        else:  # a .loc of no known form: what follows it stands for itself
+            self._add_directive(name, start, self._position)
 
     def _add_directive(self, name: str, start: int, end: int) -> None:
         self._statements.append(Directive(name, self._source[start:end], self._span(start, end)))
@@ -171,12 +178,7 @@ class _BodyParser:
             self._add_directive(name, start, end)
             return
         self._statements.extend(variables)
-        self._declare(variables)
-
-    def _declare(self, variables: list[Variable]) -> None:
-        """Take note of registers whose names do not tell that they are registers."""
-        names = {v.name: v.count for v in variables if v.space == "reg" and v.name[0] != "%"}
-        if names:
+        if names := bare_registers(variables):
             self._operands = self._operands.declaring(names)
 
     def _other(self, start: int) -> None:
@@ -217,16 +219,6 @@ class _BodyParser:
                 return tokens
         raise PtxError("this statement is not closed by ';'", line_of(self._source, start))
 
-    def _to_line_end(self, start: int) -> list[Token]:
-        """The tokens of the directive that begins at ``start`` and ends with its line."""
-        tokens: list[Token] = []
-        for token in lex(self._source, start, self._end):
-            if tokens and (token.text in ("{", "}") or "\n" in self._source[tokens[-1].end : token.start]):
-                break
-            tokens.append(token)
-        self._position = tokens[-1].end
-        return tokens
-
 
 def _guard(tokens: list[Token]) -> tuple[int, str | None, bool]:
     """The index after ``@p`` or ``@!p``, the register's name, and whether it is negated."""
@@ -239,10 +231,18 @@ def _guard(tokens: list[Token]) -> tuple[int, str | None, bool]:
     return index + 1, tokens[index].text, negated
 
 
-def parse_body(source: str, span: Span) -> list[Statement]:
-    """The statements of the body whose braces ``span`` covers.
+def bare_registers(variables: Iterable[Variable]) -> dict[str, int]:
+    """The declared registers whose names do not tell that they are registers, with their counts."""
+    return {v.name: v.count for v in variables if v.space == "reg" and v.name[0] != "%"}
+
+
+def parse_body(source: str, function: Function) -> list[Statement]:
+    """The statements of the body that ``function.body_span`` covers; none for a declaration.
 
     What is not understood becomes an Instruction with Raw operands or a Directive.
     Raises PtxError for text that no statement can be cut out of.
     """
-    return _BodyParser(source, span.start + 1, span.end - 1, span.line).parse()
+    if function.body_span is None:
+        return []
+    registers = bare_registers((*function.returns, *function.parameters))
+    return _BodyParser(source, function.body_span, registers).parse()

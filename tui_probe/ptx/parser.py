@@ -39,7 +39,7 @@ class _LazyFunction(Function):
         # Python comes here for a slot without a value: the body before its first use.
         if name != "body" or self.body_span is None:
             raise AttributeError(name)
-        self.body = parse_body(self._source, self.body_span)
+        self.body = parse_body(self._source, self)
         return self.body
 
 
@@ -79,8 +79,10 @@ class _ModuleParser:
                 tokens = self._to_block(first.start)
             case "alias" | "pragma":
                 tokens = self._to_semicolon(first.start)
-            case _:
+            case "":
                 tokens = self._to_line_end(first.start)
+            case _:
+                tokens = self._to_next(first.start)
         start, end = first.start, tokens[-1].end
         self._position = end
         self._items.append(Directive(name, self._source[start:end], Span(start, end, self._lines.at(start))))
@@ -183,20 +185,26 @@ class _ModuleParser:
             tokens.append(token)
         raise PtxError("this directive has no block in braces", line_of(self._source, start))
 
-    def _to_line_end(self, start: int) -> list[Token]:
-        """The tokens of a directive that ends with its line; one that ends with a comma goes on."""
+    def _to_next(self, start: int) -> list[Token]:
+        """The tokens of a directive without terminator: up to the next one, or to ``;`` or a block in braces."""
         tokens: list[Token] = []
         for token in lex(self._source, start):
-            if tokens and tokens[-1].text != "," and "\n" in self._source[tokens[-1].end : token.start]:
-                break
-            if token.text == "{":
-                tokens.append(self._block(token.start))
+            if tokens and (token.kind is Kind.DOTTED or token.text == "@"):
                 break
             if token.text == "}":
                 raise PtxError("this '}' closes nothing", line_of(self._source, token.start))
-            tokens.append(token)
-            if token.text == ";":
+            tokens.append(self._block(token.start) if token.text == "{" else token)
+            if token.text in ("{", ";"):
                 break
+        return tokens
+
+    def _to_line_end(self, start: int) -> list[Token]:
+        """The tokens of an ``@@DWARF`` line, the debug information of old compilers."""
+        tokens: list[Token] = []
+        for token in lex(self._source, start):
+            if tokens and "\n" in self._source[tokens[-1].end : token.start]:
+                break
+            tokens.append(token)
         return tokens
 
 

@@ -62,7 +62,7 @@ def _locations(statements: Iterable[Statement], source: str) -> Iterator[str]:
     for node in statements:
         if isinstance(node, Scope):
             yield from _locations(node.body, source)
-        elif isinstance(node, Location) or (isinstance(node, Directive) and node.name == "loc"):
+        elif isinstance(node, Location):
             yield source[node.span.start : node.span.end]
 
 

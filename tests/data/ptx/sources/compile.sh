@@ -1,0 +1,23 @@
+#!/bin/sh
+# Compiles the sources beside this script to the PTX files and images one folder up. Needs nvcc 13.
+set -eu
+cd "$(dirname "$0")"
+export SOURCE_DATE_EPOCH=0
+
+# The tree under test must not depend on where it was compiled: paths become bare file names.
+compile() { # source arch output options...
+    source=$1 arch=$2 output=$3
+    shift 3
+    nvcc -std=c++17 -ptx -arch="$arch" "$@" "$source" -o "../$output"
+    sed -i -E '/^[[:space:]]*\.file/s|"[^"]*/|"|; /^\/\/ (Compiler Build ID|Cuda compilation)/d' "../$output"
+}
+
+for name in control calls variables warps bounds assembly tensor cooperative; do
+    compile "$name.cu" sm_80 "$name.sm_80.ptx"
+done
+for name in control bounds cooperative; do
+    compile "$name.cu" sm_90 "$name.sm_90.ptx"
+done
+compile hopper.cu sm_90a hopper.sm_90a.ptx
+compile calls.cu sm_90 calls.lineinfo.sm_90.ptx -lineinfo
+compile separate.cu sm_80 separate.rdc.sm_80.ptx -rdc=true
