@@ -1,0 +1,165 @@
+"""Random access to the lines of a growing file by their offsets: eight bytes a line, whatever the file's size."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from tui_probe.errors import TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from tui_probe.trace.line_search import Needle
+
+SLICE: Final = 8 << 20
+LONGEST_SHOWN: Final = 64 << 10
+"""Bytes of a line that are handed out."""
+
+
+class LogIndex:
+    """The lines of one file. A last line without its end of line counts; it may grow.
+
+    ``refresh`` takes in what was appended. ``generation`` goes up when the file was replaced or cut, since line
+    numbers then mean other lines. A file that does not exist has no lines.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        self.generation = 0
+        self._inode: int | None = None
+        self._ends = np.empty(1024, dtype=np.int64)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count + (self.size > self._start(self._count))
+
+    @property
+    def complete(self) -> int:
+        """Lines that have their end of line."""
+        return self._count
+
+    def refresh(self, budget: int | None = None) -> bool:
+        """Index what was appended, at most ``budget`` bytes (rounded up to a slice); whether anything changed."""
+        try:
+            with self.path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                changed = self._restart_if_replaced(status)
+                limit = status.st_size if budget is None else min(status.st_size, self.size + budget)
+                file.seek(self.size)
+                while self.size < limit and (data := file.read(min(SLICE, status.st_size - self.size))):
+                    self._append(data)
+                    changed = True
+                return changed
+        except FileNotFoundError:
+            return self._reset() if self.size else False
+        except OSError as error:
+            raise TraceError(f"{self.path}: {error.strerror or error}") from error
+
+    def line(self, number: int) -> bytes:
+        """One line without its end; IndexError if there is none of this number."""
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        return self.lines(number, number + 1)[0]
+
+    def lines(self, first: int, last: int) -> list[bytes]:
+        """Lines ``first`` to before ``last``, without their ends, as far as there are such lines."""
+        first, last = max(first, 0), min(last, len(self))
+        if first >= last:
+            return []
+        bounds = [self._start(number) for number in range(first, last + 1)]
+        with self.path.open("rb") as file:
+            if bounds[-1] - bounds[0] <= SLICE:
+                file.seek(bounds[0])
+                data = file.read(bounds[-1] - bounds[0])
+                pieces = [data[a - bounds[0] : b - bounds[0]] for a, b in pairwise(bounds)]
+            else:
+                pieces = [_read_at(file.fileno(), a, min(b - a, LONGEST_SHOWN)) for a, b in pairwise(bounds)]
+        return [piece.rstrip(b"\r\n")[:LONGEST_SHOWN] for piece in pieces]
+
+    def line_at(self, offset: int) -> int:
+        """The number of the line that byte ``offset`` belongs to."""
+        return int(np.searchsorted(self._ends[: self._count], offset, side="left"))
+
+    def search(self, needle: Needle, start: int, direction: Literal[1, -1] = 1) -> int | None:
+        """The first line from ``start`` on, ``start`` included, that holds the needle; None if there is none."""
+        for first, data in self._runs(start, direction):
+            hits = deque(islice(needle.lines(data), 1 if direction > 0 else None), maxlen=1)
+            if hits:
+                return self.line_at(self._start(first) + hits[0])
+        return None
+
+    def slices(self, first: int, last: int) -> Iterator[tuple[int, bytes, NDArray[np.int64]]]:
+        """Complete lines ``first`` to before ``last``, some megabytes at a time.
+
+        Yields the number of the first line, the bytes of the lines with their ends, and the offset of each line in
+        them (i8).
+        """
+        last = min(last, self._count)
+        with self.path.open("rb") as file:
+            while first < last:
+                begin = self._start(first)
+                stop = max(min(last, self.line_at(begin + SLICE)), first + 1)
+                data = _read_at(file.fileno(), begin, self._start(stop) - begin)
+                starts = np.concatenate(([begin], self._ends[first : stop - 1] + 1)) - begin
+                yield first, data, starts
+                first = stop
+
+    def _start(self, number: int) -> int:
+        """The offset of a line, or of the end of the file for the number after the last."""
+        if number > self._count:
+            return self.size
+        return int(self._ends[number - 1]) + 1 if number else 0
+
+    def _append(self, data: bytes) -> None:
+        ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord("\n")) + self.size
+        total = self._count + len(ends)
+        if total > len(self._ends):
+            grown = np.empty(max(total, len(self._ends) * 3 // 2), dtype=np.int64)
+            grown[: self._count] = self._ends[: self._count]
+            self._ends = grown
+        self._ends[self._count : total] = ends
+        self._count = total
+        self.size += len(data)
+
+    def _restart_if_replaced(self, status: os.stat_result) -> bool:
+        replaced = self._inode not in (None, status.st_ino) or status.st_size < self.size
+        self._inode = status.st_ino
+        return self._reset() if replaced else False
+
+    def _reset(self) -> bool:
+        self.size = self._count = 0
+        self.generation += 1
+        return True
+
+    def _runs(self, start: int, direction: int) -> Iterator[tuple[int, bytes]]:
+        """Runs of whole lines from ``start`` towards the end or the beginning: their first number and their bytes."""
+        count = len(self)
+        low, high = (max(start, 0), count) if direction > 0 else (0, min(start + 1, count))
+        while low < high:
+            if direction > 0:
+                first, stop = low, max(min(high, self.line_at(self._start(low) + SLICE)), low + 1)
+                low = stop
+            else:
+                end = self._start(high)
+                first, stop = min(max(self.line_at(max(end - SLICE, 0)), low), high - 1), high
+                high = first
+            with self.path.open("rb") as file:
+                yield first, _read_at(file.fileno(), self._start(first), self._start(stop) - self._start(first))
+
+
+def _read_at(descriptor: int, offset: int, size: int) -> bytes:
+    pieces = []
+    while size > 0 and (piece := os.pread(descriptor, size, offset)):
+        pieces.append(piece)
+        offset += len(piece)
+        size -= len(piece)
+    return b"".join(pieces)
