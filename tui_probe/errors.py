@@ -4,6 +4,7 @@
     ├── PtxError               PTX that cannot be read, or lacks what was asked for
     ├── ImageError             a kernel image (cubin, fatbin, PTX) that cannot be read or holds no PTX
     ├── ProbeFileError         a probe file that cannot be used
+    ├── UnsupportedKernelError a kernel that cannot be probed without changing what it does
     ├── ToolchainError         an assembler that is missing or failed
     ├── TraceError             a trace directory, log or result file that cannot be read
     ├── LaunchError            a target, driver or hook that cannot be started
@@ -33,6 +34,10 @@ class ImageError(ProbeError):
 
 class ProbeFileError(ProbeError):
     """A probe file that cannot be used."""
+
+
+class UnsupportedKernelError(ProbeError):
+    """A kernel that cannot be probed without changing what it does."""
 
 
 class ToolchainError(ProbeError):

@@ -1,0 +1,1 @@
+"""The built-in probes: each is one probe file."""

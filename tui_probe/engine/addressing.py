@@ -1,0 +1,123 @@
+"""Where a thread's or a warp's record goes.
+
+    slot    = block × slots of a block + thread, or warp, in the block
+    block   = ctaid.x + nctaid.x × (ctaid.y + nctaid.y × ctaid.z)          64 bits
+    thread  = tid.x + ntid.x × (tid.y + ntid.y × tid.z)                    32 bits; warp = thread / 32
+    address = the map's parameter + slot × bytes of a slot (+ index × bytes of a record)
+
+Everything is computed where it is needed, in registers that live only there: what costs a kernel
+registers is what lives across it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.model import Level
+
+if TYPE_CHECKING:
+    from tui_probe.engine.names import Names
+    from tui_probe.ptx.tree import Function
+
+WARP_THREADS: Final = 32
+
+_INTEGER: Final = re.compile(r"\d+")
+_TEMPORARIES: Final = {"address": "b64", "slot": "b64", "wide": "b64", "unit": "b32", "part": "b32", "other": "b32"}
+
+
+@dataclass(frozen=True, slots=True)
+class BlockShape:
+    """The block's extent if the kernel fixes it (``.reqntid``), so that it need not be computed at run time."""
+
+    x: int
+    y: int
+    z: int
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.x * self.y * self.z
+
+    @classmethod
+    def of(cls, entry: Function) -> BlockShape | None:
+        """The shape that ``.reqntid`` requires, or None."""
+        numbers = [int(number) for number in _INTEGER.findall(entry.attributes.get("reqntid", ""))]
+        return cls(*numbers, *[1] * (3 - len(numbers))) if 1 <= len(numbers) <= 3 else None
+
+
+class Addressing:
+    """PTX text that finds slots, for one kernel. ``address`` names the register that holds the address found."""
+
+    def __init__(self, names: Names, shape: BlockShape | None) -> None:
+        self._shape = shape
+        self._declared = {names.temporary(name): kind for name, kind in _TEMPORARIES.items()}
+        self.address, self._slot, self._wide, self._unit, self._part, self._other = self._declared
+
+    def declarations(self) -> list[str]:
+        """The registers that the text below uses."""
+        return [f".reg .{kind} {name};" for name, kind in self._declared.items()]
+
+    def slot(self, level: Level) -> list[str]:
+        """Lines that compute the number of the slot of this thread or warp."""
+        return [
+            *self._block(),
+            *self._times_slots_of_block(level),
+            *self._thread(),
+            *([f"shr.u32 {self._unit}, {self._unit}, 5;"] if level is Level.WARP else []),
+            f"cvt.u64.u32 {self._wide}, {self._unit};",
+            f"add.u64 {self._slot}, {self._slot}, {self._wide};",
+        ]
+
+    def pointer(self, parameter: str, slot_bytes: int) -> list[str]:
+        """Lines that turn the slot's number into its address in the map that ``parameter`` points to."""
+        return [
+            f"ld.param.u64 {self._wide}, [{parameter}];",
+            f"mad.lo.u64 {self.address}, {self._slot}, {slot_bytes}, {self._wide};",
+        ]
+
+    def _block(self) -> list[str]:
+        """The block's linear number. ctaid.y + nctaid.y × ctaid.z fits 32 bits: both extents are below 65536."""
+        return [
+            f"mov.u32 {self._unit}, %ctaid.z;",
+            f"mov.u32 {self._part}, %nctaid.y;",
+            f"mul.lo.u32 {self._unit}, {self._unit}, {self._part};",
+            f"mov.u32 {self._part}, %ctaid.y;",
+            f"add.u32 {self._unit}, {self._unit}, {self._part};",
+            f"mov.u32 {self._part}, %nctaid.x;",
+            f"mul.wide.u32 {self._slot}, {self._unit}, {self._part};",
+            f"mov.u32 {self._part}, %ctaid.x;",
+            f"cvt.u64.u32 {self._wide}, {self._part};",
+            f"add.u64 {self._slot}, {self._slot}, {self._wide};",
+        ]
+
+    def _times_slots_of_block(self, level: Level) -> list[str]:
+        if self._shape:
+            slots = -(-self._shape.threads // WARP_THREADS) if level is Level.WARP else self._shape.threads
+            return [f"mul.lo.u64 {self._slot}, {self._slot}, {slots};"]
+        to_warps = [f"add.u32 {self._unit}, {self._unit}, {WARP_THREADS - 1};", f"shr.u32 {self._unit}, {self._unit}, 5;"]
+        return [
+            f"mov.u32 {self._unit}, %ntid.x;",
+            f"mov.u32 {self._part}, %ntid.y;",
+            f"mul.lo.u32 {self._unit}, {self._unit}, {self._part};",
+            f"mov.u32 {self._part}, %ntid.z;",
+            f"mul.lo.u32 {self._unit}, {self._unit}, {self._part};",
+            *(to_warps if level is Level.WARP else []),
+            f"cvt.u64.u32 {self._wide}, {self._unit};",
+            f"mul.lo.u64 {self._slot}, {self._slot}, {self._wide};",
+        ]
+
+    def _thread(self) -> list[str]:
+        """The thread's linear number in its block."""
+        if self._shape and self._shape.y == self._shape.z == 1:
+            return [f"mov.u32 {self._unit}, %tid.x;"]
+        return [
+            f"mov.u32 {self._unit}, %tid.z;",
+            f"mov.u32 {self._part}, %ntid.y;",
+            f"mov.u32 {self._other}, %tid.y;",
+            f"mad.lo.u32 {self._unit}, {self._unit}, {self._part}, {self._other};",
+            f"mov.u32 {self._part}, %ntid.x;",
+            f"mov.u32 {self._other}, %tid.x;",
+            f"mad.lo.u32 {self._unit}, {self._unit}, {self._part}, {self._other};",
+        ]

@@ -1,0 +1,73 @@
+"""Lines put into PTX text at the spans of its nodes. What is not touched stays as it is, character by character."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tui_probe.ptx.tree import Span
+
+MARK: Final = "// tui-probe: "
+"""Begins the comment at the end of every inserted line."""
+REPLACED: Final = MARK + "instead of: "
+"""Begins the comment at the end of a line that stands in the place of an original one, quoted behind it."""
+
+_REST_OF_LINE: Final = re.compile(r"[ \t]*(?://[^\n]*)?(?=\n|\Z)")
+
+
+def marked(lines: Iterable[str], name: str) -> list[str]:
+    """Lines of PTX with the comment that names the probe they belong to."""
+    return [f"\t{line} {MARK}{name}" for line in lines]
+
+
+class Edits:
+    """Collects insertions and replacements and applies them all at once.
+
+    Insertions at one place keep the order in which they were asked for.
+    """
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._changes: list[tuple[int, int, str]] = []
+
+    def before(self, span: Span, lines: Iterable[str]) -> None:
+        """Insert lines in front of a node, on lines of their own."""
+        self._insert_lines(span.start, lines)
+
+    def after(self, span: Span, lines: Iterable[str]) -> None:
+        """Insert lines behind a node, and behind the comment that follows it on its line."""
+        rest = _REST_OF_LINE.match(self._source, span.end)
+        position = rest.end() if rest else span.end
+        if text := "\n".join(lines):
+            ends_line = self._source[position : position + 1] in ("\n", "")
+            self._changes.append((position, position, f"\n{text}" if ends_line else f"\n{text}\n\t"))
+
+    def at(self, position: int, text: str) -> None:
+        """Insert text as it is."""
+        self._changes.append((position, position, text))
+
+    def replace(self, span: Span, text: str) -> None:
+        """Put text in the place of a node."""
+        self._changes.append((span.start, span.end, text))
+
+    def apply(self) -> str:
+        """The edited text. Replacements must not overlap."""
+        pieces = []
+        done = 0
+        for start, end, text in sorted(self._changes, key=lambda change: change[:2]):
+            pieces += [self._source[done:start], text]
+            done = end
+        return "".join([*pieces, self._source[done:]])
+
+    def _insert_lines(self, position: int, lines: Iterable[str]) -> None:
+        text = "\n".join(lines)
+        if not text:
+            return
+        line_start = self._source.rfind("\n", 0, position) + 1
+        if self._source[line_start:position].strip():
+            self._changes.append((position, position, f"\n{text}\n\t"))
+        else:
+            self._changes.append((line_start, line_start, f"{text}\n"))

@@ -1,0 +1,162 @@
+"""A probe's snippets to PTX for one place of one kernel."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.helpers import TYPE_BITS, HelperValue
+from tui_probe.engine.model import FIELD_BYTES, Code, Field, Level, Locate, Map, Probe, Save, Snippet
+from tui_probe.ptx.lexer import NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tui_probe.engine.addressing import Addressing
+    from tui_probe.engine.names import Names
+
+_NAME: Final = re.compile(NAME)
+_WIDE_SPECIAL_REGISTERS: Final = frozenset({"%clock64", "%globaltimer", "%gridid", "%current_graph_exec"})
+COUNT_BYTES: Final = 4
+"""Bytes of a slot in the map of counts that a map of several records a slot has."""
+
+
+class Expander:
+    """Writes out snippets of one probe for one kernel.
+
+    ``parameters`` names the kernel parameter of each map; a map with more than one record a slot has a second one,
+    for its counts, under ``counts_name(map)``.
+    """
+
+    def __init__(self, probe: Probe, names: Names, addressing: Addressing, parameters: Mapping[str, str]) -> None:
+        self._probe = probe
+        self._names = names
+        self._addressing = addressing
+        self._parameters = parameters
+        self._own = {name: names.register(name) for name in probe.registers}
+        self._leader = names.temporary("leader")
+        self._lanes = names.temporary("lanes")
+        self._lower = names.temporary("lower")
+        self._full = names.temporary("full")
+        self._index = names.temporary("index")
+
+    def declarations(self) -> list[str]:
+        """The registers of the probe and those that saving needs."""
+        lines = [f".reg .{kind} {self._own[name]};" for name, kind in self._probe.registers.items()]
+        lines += self._addressing.declarations()
+        lines += [f".reg .pred {self._leader};", f".reg .b32 {self._lanes}, {self._lower};"]
+        if any(own_map.cap != 1 for own_map in self._probe.maps):
+            lines += [f".reg .pred {self._full};", f".reg .b32 {self._index};"]
+        widest = max(len(own_map.fields) for own_map in self._probe.maps)
+        lines += [f".reg .b32 {self._value(32, i)}; .reg .b64 {self._value(64, i)};" for i in range(widest)]
+        return lines
+
+    def lines(self, snippet: Snippet, helpers: Mapping[str, HelperValue]) -> list[str]:
+        """A snippet as PTX. ``helpers`` holds the value of each helper that it uses."""
+        words = dict(self._own)
+        words |= {label: self._names.new_label() for label in snippet.labels}
+        words |= {name: value.operand for name, value in helpers.items()}
+        lines: list[str] = []
+        skip = ""
+        for statement in snippet.statements:
+            match statement:
+                case Code(text=text):
+                    lines.append(_NAME.sub(lambda match: words.get(match[0], match[0]), text))
+                case Locate(map=name):
+                    skip = self._names.new_label()
+                    lines += self._locate(self._probe.map_named(name), skip)
+                case Save(map=name, values=values):
+                    own_map = self._probe.map_named(name)
+                    if not skip:
+                        skip = self._names.new_label()
+                        lines += self._locate(own_map, skip)
+                    lines += self._store(own_map, values, helpers)
+                    lines += [f"{skip}:"] if f"bra {skip};" in "".join(lines) else []
+                    skip = ""
+        return lines
+
+    def _locate(self, own_map: Map, skip: str) -> list[str]:
+        """The address of the record, for the lanes that save one; the others go to ``skip``."""
+        lines = self._lowest_lane(skip) if own_map.level is Level.WARP else []
+        lines += self._addressing.slot(own_map.level)
+        if own_map.cap != 1:
+            lines += self._count(own_map, skip)
+        lines += self._addressing.pointer(self._parameters[own_map.name], own_map.slot_bytes)
+        if own_map.cap != 1:
+            address = self._addressing.address
+            lines.append(f"mad.wide.u32 {address}, {self._index}, {own_map.record_bytes}, {address};")
+        return lines
+
+    def _lowest_lane(self, skip: str) -> list[str]:
+        """Only the lowest active lane goes on. Lane 0 may have left, or not take part."""
+        return [
+            f"activemask.b32 {self._lanes};",
+            f"mov.u32 {self._lower}, %lanemask_lt;",
+            f"and.b32 {self._lanes}, {self._lanes}, {self._lower};",
+            f"setp.ne.u32 {self._leader}, {self._lanes}, 0;",
+            f"@{self._leader} bra {skip};",
+        ]
+
+    def _count(self, own_map: Map, skip: str) -> list[str]:
+        """The index of the record; every attempt is counted, and one that finds the slot full goes no further."""
+        address = self._addressing.address
+        return [
+            *self._addressing.pointer(self._parameters[counts_name(own_map)], COUNT_BYTES),
+            f"atom.global.add.u32 {self._index}, [{address}], 1;",
+            f"setp.ge.u32 {self._full}, {self._index}, {own_map.cap};",
+            f"@{self._full} bra {skip};",
+        ]
+
+    def _store(self, own_map: Map, values: tuple[str, ...], helpers: Mapping[str, HelperValue]) -> list[str]:
+        """The stores of one record, in the order of its memory; two u32 side by side are one store."""
+        lines: list[str] = []
+        operands: dict[int, tuple[Field, str]] = {}
+        for index, (field, value) in enumerate(zip(own_map.fields, values, strict=True)):
+            before, operand = self._operand(index, field, value, helpers)
+            lines += before
+            operands[field.offset] = field, operand
+        address = self._addressing.address
+        offsets = sorted(operands)
+        while offsets:
+            offset = offsets.pop(0)
+            field, operand = operands[offset]
+            if field.type == "u32" and offset % 8 == 0 and own_map.record_bytes % 8 == 0 and offset + 4 in operands:
+                lines.append(f"st.global.v2.b32 [{address}+{offset}], {{{operand}, {operands[offset + 4][1]}}};")
+                offsets.remove(offset + 4)
+            else:
+                lines.append(f"st.global.b{FIELD_BYTES[field.type] * 8} [{address}+{offset}], {operand};")
+        return lines
+
+    def _operand(
+        self, index: int, field: Field, value: str, helpers: Mapping[str, HelperValue]
+    ) -> tuple[list[str], str]:
+        """A register of the field's width that holds a value, and the lines that fill it."""
+        bits = FIELD_BYTES[field.type] * 8
+        register = self._value(bits, index)
+        if value in self._own:
+            operand, kind = self._own[value], self._probe.registers[value]
+        elif value in helpers:
+            operand, kind = helpers[value].operand, helpers[value].type
+        elif value.startswith("%"):
+            operand, kind = value, ""
+        else:
+            return [f"mov.u{bits} {register}, {value};"], register
+        if not kind:
+            source_bits = 64 if value in _WIDE_SPECIAL_REGISTERS else 32
+            moved = self._value(source_bits, index)
+            lines, operand, kind = [f"mov.u{source_bits} {moved}, {operand};"], moved, f"b{source_bits}"
+        else:
+            lines = []
+        source_bits = TYPE_BITS.get(kind, 32)
+        if source_bits == bits:
+            return lines, operand
+        sign = "s" if kind.startswith("s") and bits > source_bits else "u"
+        return [*lines, f"cvt.{sign}{bits}.{sign}{source_bits} {register}, {operand};"], register
+
+    def _value(self, bits: int, index: int) -> str:
+        return self._names.temporary(f"{'wide' if bits == 64 else 'half'}_value{index}")
+
+
+def counts_name(own_map: Map) -> str:
+    """The name of the map that counts the attempts to save in each slot of a map."""
+    return f"{own_map.name}.attempts"

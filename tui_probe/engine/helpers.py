@@ -1,0 +1,138 @@
+"""The operand helpers of snippets: OUT, IN1, IN2, IN3, ADDR and BYTES of the probed instruction.
+
+OUT, IN1, IN2, IN3 are its operands in order. An operand in memory stands for its address. ADDR is the
+address in global memory, if the instruction has one, or else in the first memory operand, always as
+64 bits. BYTES is what one thread moves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.walk import type_of
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.ptx.printer import print_operand
+from tui_probe.ptx.tree import Immediate, Instruction, Memory, Operand, Register, Symbol, Vector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tui_probe.engine.names import Names
+
+_OPERANDS: Final = {"OUT": 0, "IN1": 1, "IN2": 2, "IN3": 3}
+_SPACES: Final = ("global", "shared", "local", "const", "param")
+_TYPE_BYTES: Final = {
+    **dict.fromkeys(("b8", "u8", "s8"), 1),
+    **dict.fromkeys(("b16", "u16", "s16", "f16", "bf16"), 2),
+    **dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2"), 4),
+    **dict.fromkeys(("b64", "u64", "s64", "f64"), 8),
+    "b128": 16,
+}
+_VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8}
+TYPE_BITS: Final = {name: size * 8 for name, size in _TYPE_BYTES.items()}
+
+
+@dataclass(slots=True)
+class HelperValue:
+    """What stands for a helper: an operand, its PTX type, lines that compute it, and the registers it is read from."""
+
+    operand: str
+    type: str
+    lines: list[str] = field(default_factory=list)
+    sources: frozenset[str] = frozenset()
+
+
+class Helpers:
+    """Helper values for one probed instruction. ``types`` are the kernel's registers."""
+
+    def __init__(self, instruction: Instruction, types: dict[str, str], names: Names) -> None:
+        self._instruction = instruction
+        self._types = types
+        self._names = names
+
+    def value(self, helper: str) -> HelperValue:
+        """The value of a helper. Raises UnsupportedKernelError where the instruction has no such thing."""
+        if helper == "BYTES":
+            return self._bytes()
+        if helper == "ADDR":
+            return self._address(self._global_operand(), helper)
+        index = _OPERANDS[helper]
+        operands = self._instruction.operands
+        if index >= len(operands):
+            raise self._error(f"has no {helper}: it has {len(operands)} operands")
+        operand = operands[index]
+        if isinstance(operand, Memory):
+            return self._address(operand, helper)
+        sources = frozenset(_registers(operand))
+        types = {type_of(name, self._types) for name in sources}
+        return HelperValue(print_operand(operand), types.pop() if len(types) == 1 else "", [], sources)
+
+    def overwritten(self) -> frozenset[str]:
+        """The registers that the instruction writes."""
+        first = self._instruction.operands[:1]
+        return frozenset(name for operand in first if not isinstance(operand, Memory) for name in _registers(operand))
+
+    def _error(self, message: str) -> UnsupportedKernelError:
+        name = ".".join((self._instruction.opcode, *self._instruction.modifiers))
+        return UnsupportedKernelError(f"line {self._instruction.span.line}: {name} {message}")
+
+    def _global_operand(self) -> Memory:
+        """The memory operand in global memory: ``cp.async.ca.shared.global [dst], [src]`` names spaces in order."""
+        addresses = [operand for operand in self._instruction.operands if isinstance(operand, Memory)]
+        if not addresses:
+            raise self._error("has no ADDR: it does not access memory")
+        spaces = [part for modifier in self._instruction.modifiers if (part := modifier.partition("::")[0]) in _SPACES]
+        index = spaces.index("global") if "global" in spaces else 0
+        return addresses[min(index, len(addresses) - 1)]
+
+    def _address(self, operand: Memory, helper: str) -> HelperValue:
+        """The address of a memory operand in a 64-bit register."""
+        target = self._names.temporary(helper.lower())
+        match operand.base:
+            case Register(name=name):
+                wide = TYPE_BITS.get(type_of(name, self._types), 64) == 64
+                if wide and not operand.offset:
+                    return HelperValue(name, "b64", [], frozenset({name}))
+                widen = [] if wide else [f"cvt.u64.u32 {target}, {name};"]
+                add = [f"add.s64 {target}, {name if wide else target}, {operand.offset};"] if operand.offset else []
+                return HelperValue(target, "b64", widen + add, frozenset({name}))
+            case Symbol(name=name):
+                add = [f"add.s64 {target}, {target}, {operand.offset};"] if operand.offset else []
+                return HelperValue(target, "b64", [f"mov.u64 {target}, {name};", *add])
+            case None:
+                return HelperValue(target, "b64", [f"mov.u64 {target}, {operand.offset};"])
+
+    def _bytes(self) -> HelperValue:
+        opcode, modifiers = self._instruction.opcode, self._instruction.modifiers
+        if opcode == "cp" and "async" in modifiers:
+            return self._copied_bytes()
+        sizes = [_TYPE_BYTES[modifier] for modifier in modifiers if modifier in _TYPE_BYTES]
+        if not sizes:
+            raise self._error("has no BYTES that are known")
+        vector = next((_VECTORS[modifier] for modifier in modifiers if modifier in _VECTORS), 1)
+        return HelperValue(str(sizes[-1] * vector), "b32")
+
+    def _copied_bytes(self) -> HelperValue:
+        """The size operand of ``cp.async`` (a number) and ``cp.async.bulk`` (a number or a register)."""
+        match self._instruction.operands:
+            case (Memory(), Memory(), Immediate(text=text), *_):
+                return HelperValue(text, "b32")
+            case (Memory(), Memory(), Register(name=name), *_):
+                return HelperValue(name, "b32", [], frozenset({name}))
+        raise self._error("has no BYTES that are known: its size is not among its operands")
+
+
+def _registers(operand: Operand) -> Iterator[str]:
+    """The registers in an operand."""
+    match operand:
+        case Register(name=name):
+            yield name
+        case Vector(elements):
+            for element in elements:
+                yield from _registers(element)
+        case _:
+            inner: Iterable[object] = (getattr(operand, part, None) for part in ("base", "first", "second", "operand"))
+            for part in inner:
+                if isinstance(part, Operand):
+                    yield from _registers(part)

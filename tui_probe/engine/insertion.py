@@ -1,0 +1,241 @@
+"""A probe into a kernel's PTX: entry, every way out, and around instructions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.addressing import Addressing, BlockShape
+from tui_probe.engine.edits import Edits, marked
+from tui_probe.engine.expansion import COUNT_BYTES, Expander, counts_name
+from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
+from tui_probe.engine.model import Code, Level, Map, Probe, ProbePoint, Snippet
+from tui_probe.engine.positions import matches
+from tui_probe.engine.walk import instructions, is_way_out, register_types, statements
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.ptx.lexer import lex
+from tui_probe.ptx.references import names_in
+from tui_probe.ptx.tree import Function, Instruction, Label, Module, Register, Scope, Span, Statement, Symbol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tui_probe.engine.names import Names
+
+_ACTIVEMASK_VERSION: Final = (6, 2)
+_ENDS: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
+
+
+@dataclass(frozen=True, slots=True)
+class MapSlot:
+    """A map as ``kernel.info`` lists it: who has a slot, and the bytes of a slot."""
+
+    name: str
+    level: Level
+    slot_bytes: int
+
+
+def map_slots(probe: Probe) -> list[MapSlot]:
+    """The maps of a probed kernel in the order of its parameters; counts follow the map that they belong to."""
+    slots = []
+    for own_map in probe.maps:
+        slots.append(MapSlot(own_map.name, own_map.level, own_map.slot_bytes))
+        if own_map.cap != 1:
+            slots.append(MapSlot(counts_name(own_map), own_map.level, COUNT_BYTES))
+    return slots
+
+
+def insert_probe(module: Module, entry: Function, probe: Probe, names: Names, variables: Sequence[str] = ()) -> str:
+    """The text of ``module`` with ``probe`` in its kernel ``entry``.
+
+    The kernel gets a ``.param .u64`` for each of ``map_slots(probe)``, then one for each of ``variables``.
+    Raises UnsupportedKernelError for a kernel in which the probe would miss something or cannot work.
+    """
+    _refuse_unsupported(module, entry, probe)
+    return _Inserter(module, entry, probe, names).run(variables)
+
+
+def _refuse_unsupported(module: Module, entry: Function, probe: Probe) -> None:
+    if module.address_size != 64:
+        raise UnsupportedKernelError("the PTX has 32-bit addresses")
+    if any(own_map.level is Level.WARP for own_map in probe.maps) and module.version < _ACTIVEMASK_VERSION:
+        version = ".".join(map(str, module.version))
+        raise UnsupportedKernelError(f"PTX version {version} has no activemask, which one record a warp needs (6.2)")
+    positions = [position for point in probe.points for position in point.positions]
+    for function in module.functions():
+        if function is entry or function.body_span is None:
+            continue
+        for instruction in instructions(function):
+            if instruction.opcode == "exit" and any(position.is_kernel for position in positions):
+                raise UnsupportedKernelError(f"function {function.name} ends the kernel with exit")
+            if any(matches(position, instruction) for position in positions):
+                raise UnsupportedKernelError(f"function {function.name}, which is called, holds {instruction.opcode}")
+
+
+class _Inserter:
+    """Puts one probe into one kernel."""
+
+    def __init__(self, module: Module, entry: Function, probe: Probe, names: Names) -> None:
+        self._source = module.source
+        self._entry = entry
+        self._body: list[Statement] = entry.body or []
+        self._probe = probe
+        self._names = names
+        self._edits = Edits(module.source)
+        self._parameters = {slot.name: names.parameter(slot.name) for slot in map_slots(probe)}
+        self._expander = Expander(probe, names, Addressing(names, BlockShape.of(entry)), self._parameters)
+        self._types: dict[str, str] = {}
+        self._registers: dict[str, str] = {}
+        self._by_opcode: dict[str, list[ProbePoint]] = defaultdict(list)
+        for point in probe.points:
+            for opcode in {position.opcode for position in point.positions}:
+                self._by_opcode[opcode].append(point)
+
+    def run(self, variables: Sequence[str]) -> str:
+        self._around_instructions()
+        if kernel_points := self._by_opcode[""]:
+            self._at_exits([point.after for point in kernel_points if point.after])
+        self._at_entry([point.before for point in self._by_opcode[""] if point.before])
+        self._add_parameters([*self._parameters.values(), *map(self._names.parameter, variables)])
+        return self._edits.apply()
+
+    def _mark(self, lines: Iterable[str]) -> list[str]:
+        return marked(lines, self._probe.name)
+
+    def _at_entry(self, snippets: list[Snippet]) -> None:
+        """Registers, then what runs first: before the first instruction, and before a label a loop may return to."""
+        lines = self._expander.declarations()
+        lines += [f".reg .{kind} {name};" for name, kind in self._registers.items()]
+        for snippet in snippets:
+            lines += self._expander.lines(snippet, {})
+        first = next((node for node in self._body if isinstance(node, Instruction | Label | Scope)), None)
+        if first is not None:
+            self._edits.before(first.span, self._mark(lines))
+        else:
+            self._before_closing_brace(lines)
+
+    def _before_closing_brace(self, lines: list[str]) -> None:
+        span = self._entry.body_span
+        if span is not None:
+            self._edits.before(Span(span.end - 1, span.end, span.line), self._mark(lines))
+
+    def _at_exits(self, snippets: list[Snippet]) -> None:
+        """Every way out: ``ret`` and ``exit``, under a predicate or not, and the end of the body."""
+        for instruction in instructions(self._entry):
+            if is_way_out(instruction):
+                lines = [line for snippet in snippets for line in self._expander.lines(snippet, {})]
+                self._edits.before(instruction.span, self._mark(self._branched(instruction, lines)))
+        if _falls_off(self._body):
+            self._before_closing_brace([line for snippet in snippets for line in self._expander.lines(snippet, {})])
+
+    def _branched(self, instruction: Instruction, lines: list[str]) -> list[str]:
+        """Lines that only the lanes run in which the instruction's predicate holds."""
+        if instruction.predicate is None or not lines:
+            return lines
+        skip = self._names.new_label()
+        unless = "" if instruction.predicate_negated else "!"
+        return [f"@{unless}{instruction.predicate} bra {skip};", *lines, f"{skip}:"]
+
+    def _guarded(self, instruction: Instruction, point: ProbePoint, snippet: Snippet, lines: list[str]) -> list[str]:
+        """Lines under the instruction's predicate: on each line where that is possible, else by a branch."""
+        if instruction.predicate is None or not point.guarded:
+            return lines
+        if all(isinstance(s, Code) and s.instruction and s.instruction.predicate is None for s in snippet.statements):
+            guard = f"@{'!' if instruction.predicate_negated else ''}{instruction.predicate}"
+            return [f"{guard} {line}" for line in lines]
+        return self._branched(instruction, lines)
+
+    def _around_instructions(self) -> None:
+        if not self._by_opcode.keys() - {""}:
+            return
+        self._types = register_types(self._entry)
+        for instruction in instructions(self._entry):
+            for point in self._by_opcode.get(instruction.opcode, ()):
+                if any(matches(position, instruction) for position in point.positions):
+                    self._around(instruction, point)
+
+    def _around(self, instruction: Instruction, point: ProbePoint) -> None:
+        helpers = Helpers(instruction, self._types, self._names)
+        if point.before:
+            values = {name: helpers.value(name) for name in sorted(point.before.helpers)}
+            lines = [line for value in values.values() for line in self._computed(value)]
+            body = self._guarded(instruction, point, point.before, self._expander.lines(point.before, values))
+            self._edits.before(instruction.span, self._mark([*lines, *body]))
+        if point.after:
+            self._after(instruction, point, point.after, helpers)
+
+    def _after(self, instruction: Instruction, point: ProbePoint, snippet: Snippet, helpers: Helpers) -> None:
+        """A snippet behind an instruction. Operands that the instruction overwrites are kept from before it."""
+        overwritten = helpers.overwritten()
+        values: dict[str, HelperValue] = {}
+        kept: list[str] = []
+        lines: list[str] = []
+        for name in sorted(snippet.helpers):
+            value = helpers.value(name)
+            if name != "OUT" and value.sources & overwritten:
+                kept += self._computed(value)
+                values[name] = self._keep(name, value, kept)
+            else:
+                lines += self._computed(value)
+                values[name] = value
+        guard = instruction
+        if instruction.predicate is not None and instruction.predicate.name in overwritten and point.guarded:
+            guard = self._keep_predicate(instruction, kept)
+        body = self._guarded(guard, point, snippet, self._expander.lines(snippet, values))
+        self._edits.before(instruction.span, self._mark(kept))
+        self._edits.after(instruction.span, self._mark([*lines, *body]))
+
+    def _computed(self, value: HelperValue) -> list[str]:
+        """The lines that compute a helper's value, in a register that is declared then."""
+        if value.lines:
+            self._registers[value.operand] = value.type
+        return value.lines
+
+    def _keep(self, helper: str, value: HelperValue, lines: list[str]) -> HelperValue:
+        """Copy a helper's value to a register of its own."""
+        bits = TYPE_BITS.get(value.type, 0)
+        if not bits:
+            raise UnsupportedKernelError(f"{helper} is overwritten by the instruction behind which it is used")
+        name = self._names.temporary(f"kept_{helper.lower()}_b{bits}")
+        self._registers[name] = f"b{bits}"
+        lines.append(f"mov.b{bits} {name}, {value.operand};")
+        return HelperValue(name, f"b{bits}")
+
+    def _keep_predicate(self, instruction: Instruction, lines: list[str]) -> Instruction:
+        """Copy a predicate that the instruction overwrites; the instruction as if guarded by the copy."""
+        name = self._names.temporary("kept_predicate")
+        self._registers[name] = "pred"
+        lines.append(f"mov.pred {name}, {instruction.predicate};")
+        return replace(instruction, predicate=Register(name))
+
+    def _add_parameters(self, names: Sequence[str]) -> None:
+        declared = ",\n".join(f"\t.param .u64 {name}" for name in names)
+        if self._entry.parameters:
+            self._edits.at(self._entry.parameters[-1].span.end, f",\n{declared}")
+            return
+        tokens = lex(self._source, self._entry.span.start)
+        name = next(token for token in tokens if token.text == self._entry.name)
+        following = next(tokens)
+        if following.text == "(":
+            self._edits.at(following.end, f"\n{declared}\n")
+        else:
+            self._edits.at(name.end, f"(\n{declared}\n)")
+
+
+def _falls_off(body: Sequence[Statement]) -> bool:
+    """Tell whether threads can reach the end of a body and leave the kernel there."""
+    reached = {name for node in statements(body) for name in _mentioned(node)}
+    for node in reversed(list(statements(body))):
+        if isinstance(node, Label) and node.name in reached:
+            return True
+        if isinstance(node, Instruction):
+            return node.predicate is not None or node.opcode not in _ENDS
+    return True
+
+
+def _mentioned(node: Statement) -> Iterable[str]:
+    """The labels that a statement may lead to."""
+    if isinstance(node, Instruction):
+        return (operand.name for operand in node.operands if isinstance(operand, Symbol))
+    return names_in(node.declaration) if isinstance(node, Label) else ()

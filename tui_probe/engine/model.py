@@ -1,0 +1,164 @@
+"""What a probe is: maps that keep records, registers, and snippets of PTX at positions of a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.ptx.tree import Instruction
+
+FieldType: TypeAlias = Literal["u64", "u32"]
+
+FIELD_BYTES: Final[dict[FieldType, int]] = {"u64": 8, "u32": 4}
+
+
+class Level(Enum):
+    """Who has a slot in a map. The values are those of ``kernel.info``."""
+
+    THREAD = 0
+    WARP = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One value of a record. ``offset`` is in bytes from the start of the record."""
+
+    name: str
+    type: FieldType
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Where records are kept: a slot for each thread or warp, ``cap`` records in a slot.
+
+    ``fields`` are in the order in which ``SAVE`` lists them; in memory the u64 ones come first.
+    ``record_bytes`` may be larger than the fields. ``cap`` is None for a dynamic map, whose number of records
+    is known only when the kernel runs. With ``cap`` 1 a later record replaces an earlier one.
+    """
+
+    name: str
+    level: Level
+    fields: tuple[Field, ...]
+    record_bytes: int
+    cap: int | None = 1
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of a slot as in ``kernel.info``; -1 for a dynamic map."""
+        return -1 if self.cap is None else self.record_bytes * self.cap
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a probe file, for messages."""
+
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}, line {self.line}" if self.line else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """An instruction or label of a snippet. ``text`` is as written, on one line, its semicolon included."""
+
+    text: str
+    place: Place
+    instruction: Instruction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Locate:
+    """``LOCATE [ map ];``: the slot's address is computed here, and only lanes that save go on to the ``SAVE``."""
+
+    map: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """``SAVE [ map ] {values};``: one record. A value is a register, a number or a helper such as ``ADDR``."""
+
+    map: str
+    values: tuple[str, ...]
+    place: Place
+
+
+SnippetStatement: TypeAlias = Code | Locate | Save
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Probe text to insert. ``labels`` are its own labels; ``helpers`` the operand helpers that it uses."""
+
+    statements: tuple[SnippetStatement, ...]
+    labels: frozenset[str] = frozenset()
+    helpers: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """``kernel`` (no opcode), or an opcode with modifiers that an instruction must have, in any place."""
+
+    opcode: str
+    modifiers: tuple[str, ...] = ()
+
+    @property
+    def is_kernel(self) -> bool:
+        """Tell whether this is the entry and every way out of a kernel."""
+        return not self.opcode
+
+
+@dataclass(frozen=True, slots=True)
+class ProbePoint:
+    """Snippets and the positions that they go to.
+
+    ``guarded`` snippets run only in the lanes in which the probed instruction runs.
+    """
+
+    name: str
+    positions: tuple[Position, ...]
+    before: Snippet | None
+    after: Snippet | None
+    guarded: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a person wants to know of a probe; "" where the file does not say."""
+
+    title: str = ""
+    measures: str = ""
+    unit: str = ""
+    cost: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A probe file, read.
+
+    ``registers`` maps the probe's own registers to their PTX types (``%begin`` to ``b32``). ``callback`` names
+    the analysis, or is "". ``source`` is the text of the file.
+    """
+
+    name: str
+    path: Path
+    source: str
+    callback: str
+    registers: dict[str, str]
+    maps: tuple[Map, ...]
+    points: tuple[ProbePoint, ...]
+    about: About = field(default_factory=About)
+
+    def map_named(self, name: str) -> Map:
+        """The map of that name. Raises KeyError."""
+        for candidate in self.maps:
+            if candidate.name == name:
+                return candidate
+        raise KeyError(name)

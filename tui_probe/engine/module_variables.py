@@ -1,0 +1,212 @@
+"""Module variables of a probed kernel: the same memory as the original module's.
+
+A probed kernel is a module of its own, and with it would come second copies of every ``.global`` and
+``.const`` variable: the program would look for its results in the first. So each variable that the kernel
+uses becomes a parameter that holds the variable's address in the original module. Constant memory has
+an address in global memory as well, at which the kernel then reads it.
+
+Text that is only printed (``vprintf``, ``__assertfail``) and the tables of CUDA's mathematical functions
+cannot be changed by anyone; of those the probed module keeps its own copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.edits import MARK, REPLACED, Edits, marked
+from tui_probe.engine.printed_text import is_only_printed
+from tui_probe.engine.walk import instructions, statements
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.ptx.printer import MADE_UP, print_instruction
+from tui_probe.ptx.references import direct_references, names_in
+from tui_probe.ptx.tree import Function, Instruction, Memory, Module, Operand, Raw, Register, Symbol, Variable, Vector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tui_probe.engine.names import Names
+
+_REFERENCE_TYPES: Final = frozenset({"texref", "samplerref", "surfref"})
+_MATH_TABLES: Final = "__cudart_"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedVariables:
+    """PTX that reaches its module variables through parameters, and the variables in parameter order."""
+
+    text: str
+    variables: tuple[str, ...]
+
+
+def share_variables(module: Module, entry: Function, names: Names) -> SharedVariables:
+    """Rewrite the kernel so that it uses the original module's variables. ``module`` is a pruned one.
+
+    The parameters themselves (``names.parameter(variable)``) are for the caller to add.
+    Raises UnsupportedKernelError where sharing is not possible.
+    """
+    variables = {v.name: v for v in module.items if isinstance(v, Variable) and v.space in ("global", "const", "tex")}
+    _refuse_local_variables(module)
+    private = {name for name, v in variables.items() if _is_private(module, v)}
+    functions = {function.name for function in module.functions()}
+    for function in module.functions():
+        if function is not entry:
+            _refuse_use_in_function(function, variables.keys() - private)
+    shared = [name for name in variables if name in direct_references(entry) and name not in private]
+    for name in shared:
+        _refuse_unsharable(variables[name], functions)
+    if not shared:
+        return SharedVariables(module.source, ())
+    constants = {name for name in shared if variables[name].space == "const"}
+    if constants:
+        _refuse_foreign_constants(module, entry, constants)
+    rewriter = _Rewriter(module, entry, names, shared, constants)
+    rewriter.drop(_unneeded(variables, private))
+    return SharedVariables(rewriter.run(), tuple(shared))
+
+
+def replay_hazard(module: Module) -> str:
+    """Why the kernel must not run a second time in the place of one run, or "".
+
+    What it prints would appear twice, what it allocates would stay.
+    """
+    for function in module.functions():
+        for instruction in instructions(function):
+            callee = called_function(instruction)
+            if callee in ("vprintf", "malloc", "free"):
+                return f"the kernel calls {callee}"
+    return ""
+
+
+def called_function(instruction: Instruction) -> str:
+    """The function that a ``call`` names, or ""."""
+    if instruction.opcode != "call":
+        return ""
+    return next((operand.name for operand in instruction.operands if isinstance(operand, Symbol)), "")
+
+
+def _is_private(module: Module, variable: Variable) -> bool:
+    """Tell whether nothing can tell a copy of the variable from the variable."""
+    if not variable.initializer or variable.linkage:
+        return False
+    if variable.name.startswith(_MATH_TABLES):
+        return True
+    return variable.space == "global" and variable.type == "b8" and is_only_printed(module, variable.name)
+
+
+def _refuse_local_variables(module: Module) -> None:
+    for function in module.functions():
+        for node in statements(function.body or ()):
+            if isinstance(node, Variable) and node.space in ("global", "const"):
+                raise UnsupportedKernelError(f"{function.name} declares {node.name} in {node.space} memory inside itself")
+
+
+def _refuse_use_in_function(function: Function, variables: Iterable[str]) -> None:
+    if function.body_span is None or function.kind == "entry":
+        return
+    if used := direct_references(function).intersection(variables):
+        raise UnsupportedKernelError(f"module variable {min(used)} is used in function {function.name}")
+
+
+def _refuse_unsharable(variable: Variable, functions: set[str]) -> None:
+    if variable.type in _REFERENCE_TYPES or variable.space == "tex":
+        raise UnsupportedKernelError(f"module variable {variable.name} is a texture, sampler or surface reference")
+    if held := names_in(variable.initializer) & functions:
+        raise UnsupportedKernelError(f"module variable {variable.name} holds the address of function {min(held)}")
+
+
+def _refuse_foreign_constants(module: Module, entry: Function, constants: set[str]) -> None:
+    """Constant memory that is not a shared variable could be mistaken for one, once an address is in a register."""
+    name = min(constants)
+    if any("const" in module.source[p.span.start : p.span.end].split(".") for p in entry.parameters):
+        raise UnsupportedKernelError(f"constant variable {name} stands beside a parameter in constant memory")
+    for function in module.functions():
+        for instruction in instructions(function):
+            if "const" not in instruction.modifiers:
+                continue
+            if function is not entry or instruction.opcode not in ("ld", "ldu", "cvta"):
+                raise UnsupportedKernelError(
+                    f"constant variable {name} may be reached by {instruction.opcode} in {function.name}"
+                )
+
+
+def _unneeded(variables: dict[str, Variable], private: set[str]) -> list[Variable]:
+    """The variables that the probed module no longer mentions."""
+    needed: set[str] = set()
+    waiting = set(private)
+    while waiting:
+        name = waiting.pop()
+        needed.add(name)
+        waiting |= (names_in(variables[name].initializer) & variables.keys()) - needed
+    kept_declarations = {variables[name].span.start for name in needed}
+    return [variable for variable in variables.values() if variable.span.start not in kept_declarations]
+
+
+class _Rewriter:
+    """Replaces the uses of shared variables in one kernel."""
+
+    def __init__(self, module: Module, entry: Function, names: Names, shared: list[str], constants: set[str]) -> None:
+        self._module = module
+        self._entry = entry
+        self._names = names
+        self._registers = {name: names.temporary(f"variable{i}") for i, name in enumerate(shared)}
+        self._constants = constants
+        self._edits = Edits(module.source)
+
+    def drop(self, variables: list[Variable]) -> None:
+        """Leave out declarations, so that the probed module has no copies of them."""
+        for span_start in dict.fromkeys(variable.span.start for variable in variables):
+            together = [variable for variable in variables if variable.span.start == span_start]
+            names = ", ".join(variable.name for variable in together)
+            self._edits.replace(together[0].span, f"{MARK}the original module has {names}")
+
+    def run(self) -> str:
+        body = self._entry.body or []
+        if body:
+            declared = [f".reg .b64 {name};" for name in self._registers.values()]
+            self._edits.before(body[0].span, marked(declared, "module variables"))
+        for instruction in instructions(self._entry):
+            self._rewrite(instruction)
+        return self._edits.apply()
+
+    def _rewrite(self, instruction: Instruction) -> None:
+        """One instruction with addresses in registers instead of variables, and what fills them before it."""
+        lines: list[str] = []
+        operands = tuple(self._operand(operand, lines) for operand in instruction.operands)
+        modifiers = instruction.modifiers
+        opcode = instruction.opcode
+        if self._constants and "const" in modifiers:
+            opcode, modifiers = self._in_global_memory(opcode, modifiers)
+        if not lines and modifiers == instruction.modifiers:
+            return
+        text = print_instruction(
+            replace(instruction, opcode=opcode, operands=operands, modifiers=modifiers, span=MADE_UP)
+        )
+        source = self._module.source[instruction.span.start : instruction.span.end]
+        self._edits.before(instruction.span, marked(lines, "module variables"))
+        self._edits.replace(instruction.span, f"{text} {REPLACED}{' '.join(source.split())}\n")
+
+    def _in_global_memory(self, opcode: str, modifiers: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+        """``ld.const`` is ``ld.global`` now; an address of global memory is its own generic address."""
+        if opcode == "cvta":
+            return "mov", (modifiers[-1],)
+        return "ld", tuple("global" if modifier == "const" else modifier for modifier in modifiers)
+
+    def _operand(self, operand: Operand, lines: list[str]) -> Operand:
+        match operand:
+            case Symbol(name, offset) if name in self._registers:
+                register = self._load(name, lines)
+                if offset:
+                    lines.append(f"add.s64 {register}, {register}, {offset};")
+                return Register(register)
+            case Memory(base=Symbol(name, inner), offset=offset) if name in self._registers:
+                return Memory(Register(self._load(name, lines)), inner + offset, operand.coordinates)
+            case Vector(elements):
+                return Vector(tuple(self._operand(element, lines) for element in elements))
+            case Raw(text) if names_in(text) & self._registers.keys():
+                raise UnsupportedKernelError(f"module variable {min(names_in(text) & self._registers.keys())} in {text!r}")
+        return operand
+
+    def _load(self, name: str, lines: list[str]) -> str:
+        lines.append(f"ld.param.u64 {self._registers[name]}, [{self._names.parameter(name)}];")
+        return self._registers[name]

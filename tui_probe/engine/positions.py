@@ -1,0 +1,42 @@
+"""Positions of a probe: ``kernel``, or opcodes with modifiers such as ``ld.global:st.global``."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.model import Position
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.ptx.tree import Instruction
+
+_SEPARATOR: Final = re.compile(r"(?<!:):(?!:)")
+_POSITION: Final = re.compile(r"[A-Za-z_]\w*(?:\.\w+(?:::\w+)*)*")
+
+
+def parse_positions(text: str) -> tuple[Position, ...]:
+    """Parse positions joined by ``:``. Raises ValueError with the part that is none."""
+    found = []
+    for part in _SEPARATOR.split(text):
+        name = part.strip()
+        if not _POSITION.fullmatch(name):
+            raise ValueError(part)
+        opcode, *modifiers = name.split(".")
+        found.append(Position("") if name == "kernel" else Position(opcode, tuple(modifiers)))
+    return tuple(found)
+
+
+def matches(position: Position, instruction: Instruction) -> bool:
+    """Tell whether an instruction has the position's opcode and all its modifiers, in any place.
+
+    A modifier such as ``shared`` also stands for ``shared::cta`` and ``shared::cluster``.
+    """
+    return position.opcode == instruction.opcode and all(
+        _has(instruction.modifiers, modifier) for modifier in position.modifiers
+    )
+
+
+def _has(modifiers: Sequence[str], wanted: str) -> bool:
+    return any(modifier == wanted or modifier.startswith(wanted + "::") for modifier in modifiers)

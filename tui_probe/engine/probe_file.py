@@ -1,0 +1,104 @@
+"""Probe files: a built-in name or a path to a Probe."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from tui_probe.engine.dialects import OTHER_TABLES, Contents, read_dialect_a, read_dialect_b
+from tui_probe.engine.model import About, Probe
+from tui_probe.engine.toml_table import Table
+from tui_probe.engine.verify import verify
+from tui_probe.errors import ProbeFileError
+
+_ANALYSIS_SUFFIX: Final = ".py"
+
+
+def built_in_folder() -> Path:
+    """Where the built-in probes are: inside the installed package, or ``probes`` of a source checkout."""
+    spec = find_spec("tui_probe.probes")
+    if spec is not None and spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations)))
+    return Path(__file__).parents[2] / "probes"
+
+
+def built_in_names() -> list[str]:
+    """The names of the built-in probes, sorted."""
+    return sorted(path.stem for path in built_in_folder().glob("*.toml"))
+
+
+def find_probe(name_or_path: str) -> Path:
+    """The file of a built-in probe or of one's own.
+
+    Raises ProbeFileError, with the built-in names, if there is none.
+    """
+    if name_or_path in built_in_names():
+        return built_in_folder() / f"{name_or_path}.toml"
+    path = Path(name_or_path)
+    if path.is_file():
+        return path
+    names = ", ".join(built_in_names()) or "none"
+    raise ProbeFileError(f"{name_or_path}: no such file, and no built-in probe of that name (there are: {names})")
+
+
+def load_probe(name_or_path: str) -> Probe:
+    """Find, read and verify a probe. Raises ProbeFileError that names file, table or line, and what to do."""
+    path = find_probe(name_or_path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ProbeFileError(f"{path}: cannot be read: {error.strerror}") from error
+    return read_probe(data, path)
+
+
+def read_probe(data: bytes, path: Path) -> Probe:
+    """Read and verify the contents of a probe file. Raises ProbeFileError."""
+    try:
+        source = data.decode("utf-8")
+        values = tomllib.loads(source)
+    except UnicodeDecodeError as error:
+        raise ProbeFileError(f"{path}: byte {error.start} is not UTF-8: save the file as UTF-8 text") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ProbeFileError(f"{path}: this is not TOML: {error}") from error
+    top = Table(str(path), source, "", values)
+    contents = _contents(top)
+    probe = Probe(
+        name=path.stem,
+        path=path,
+        source=source,
+        callback=_callback(top),
+        registers=contents.registers,
+        maps=tuple(contents.maps),
+        points=tuple(contents.points),
+        about=_about(top),
+    )
+    verify(probe)
+    return probe
+
+
+def _contents(top: Table) -> Contents:
+    is_dialect_b = any(key in top for key in ("regs", "map", "probe"))
+    contents = read_dialect_b(top) if is_dialect_b else read_dialect_a(top)
+    if not contents.points:
+        raise ProbeFileError(f"{top.path}: there is no probe in it: add a table such as [probe.name] with a position")
+    strays = [name for name, _ in top.tables() if is_dialect_b and name not in OTHER_TABLES]
+    if strays:
+        raise top.error(strays[0], f"is no table of this dialect: write [probe.{strays[0]}] or [map.{strays[0]}]")
+    return contents
+
+
+def _callback(top: Table) -> str:
+    """The analysis: ``callback``, ``CALLBACK`` or ``analyze_hook``; a path keeps only its stem."""
+    for key in ("callback", "CALLBACK", "analyze_hook"):
+        if key in top:
+            return Path(top.text(key)).name.removesuffix(_ANALYSIS_SUFFIX)
+    return ""
+
+
+def _about(top: Table) -> About:
+    """The ``[about]`` table, or the ``description`` of older files."""
+    table = top.table("about")
+    title = table.text("title", top.text("description", ""))
+    return About(title, table.text("measures", ""), table.text("unit", ""), table.text("cost", ""))

@@ -1,0 +1,127 @@
+"""Snippet text of a probe file to statements."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from tui_probe.engine.model import Code, Locate, Place, Save, Snippet, SnippetStatement
+from tui_probe.errors import ProbeFileError, PtxError
+from tui_probe.ptx.body import parse_body
+from tui_probe.ptx.lexer import COMMENT, NAME
+from tui_probe.ptx.tree import Instruction, Label, Span, Statement, Variable
+
+HELPERS: Final = frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES"})
+
+_COMMENT: Final = re.compile(COMMENT)
+_NAME: Final = re.compile(NAME)
+_SAVE: Final = re.compile(r"SAVE(?:\s*\.\s*(u32|u64))?\s*(?:\[\s*([A-Za-z_][\w$.-]*)\s*\])?\s*,?\s*\{([^{}]*)\}\s*;")
+_LOCATE: Final = re.compile(r"LOCATE\s*\[\s*([A-Za-z_][\w$.-]*)\s*\]\s*;")
+
+
+@dataclass(slots=True)
+class ParsedSnippet:
+    """A snippet, the registers that it declares, and the types of ``SAVE.u64 {…}`` values, in order."""
+
+    snippet: Snippet
+    registers: dict[str, str] = field(default_factory=dict)
+    save_types: list[str] = field(default_factory=list)
+
+
+class _SnippetParser:
+    """Turns one snippet into statements. ``own_map`` is where a ``SAVE`` without a map's name goes."""
+
+    def __init__(self, text: str, place: Place, own_map: str) -> None:
+        self._source = "{" + text + "}"
+        self._place = place
+        self._own_map = own_map
+        self._statements: list[SnippetStatement] = []
+        self._parsed = ParsedSnippet(Snippet(()))
+
+    def parse(self) -> ParsedSnippet:
+        try:
+            body = parse_body(self._source, Span(0, len(self._source), 1))
+        except PtxError as error:
+            reason = str(error).removeprefix(f"line {error.line}: ")
+            raise ProbeFileError(f"{self._at(error.line)}: {reason}") from error
+        for statement in body:
+            self._add(statement)
+        labels = frozenset(statement.name for statement in body if isinstance(statement, Label))
+        texts = [s.text if isinstance(s, Code) else " ".join(getattr(s, "values", ())) for s in self._statements]
+        helpers = HELPERS.intersection(name for text in texts for name in _NAME.findall(text))
+        self._parsed.snippet = Snippet(tuple(self._statements), labels, frozenset(helpers))
+        return self._parsed
+
+    def _at(self, line: int) -> Place:
+        """The place of a line of the snippet, counted from 1."""
+        return Place(self._place.path, self._place.line + line - 1 if self._place.line else 0)
+
+    def _add(self, statement: Statement) -> None:
+        place = self._at(statement.span.line)
+        text = self._text(statement)
+        match statement:
+            case Variable(space="reg"):
+                self._declare(statement, place)
+            case Instruction(opcode="SAVE"):
+                self._save(text, place)
+            case Instruction(opcode="LOCATE"):
+                if (match := _LOCATE.fullmatch(text)) is None:
+                    raise ProbeFileError(f"{place}: write LOCATE as 'LOCATE [ map ];', not {text!r}")
+                self._statements.append(Locate(match[1], place))
+            case Instruction():
+                self._statements.append(Code(text, place, statement))
+            case Label(declaration=""):
+                self._statements.append(Code(text, place))
+            case _:
+                raise ProbeFileError(
+                    f"{place}: a snippet holds instructions, labels, .reg declarations, LOCATE and SAVE; not {text!r}"
+                )
+
+    def _text(self, statement: Statement) -> str:
+        """A statement on one line, without comments."""
+        text = self._source[statement.span.start : statement.span.end]
+        return " ".join(_COMMENT.sub(" ", text).split())
+
+    def _declare(self, variable: Variable, place: Place) -> None:
+        if variable.vector != 1 or variable.is_array:
+            raise ProbeFileError(f"{place}: declare {variable.name} as a plain register, such as '.reg .b32 %count;'")
+        names = [f"{variable.name}{i}" for i in range(min(variable.count, 1024))] or [variable.name]
+        for name in names:
+            if self._parsed.registers.setdefault(name, variable.type) != variable.type:
+                raise ProbeFileError(f"{place}: {name} is declared twice, with different types")
+
+    def _save(self, text: str, place: Place) -> None:
+        match = _SAVE.fullmatch(text)
+        if match is None:
+            raise ProbeFileError(
+                f"{place}: write SAVE as 'SAVE [ map ] {{%a, %b}};' or 'SAVE.u64 {{%a}};' (a branch may go around it), "
+                f"not {text!r}"
+            )
+        field_type, name, values = match.groups()
+        listed = tuple(value.strip() for value in values.split(","))
+        if "" in listed:
+            raise ProbeFileError(f"{place}: SAVE lists an empty value")
+        if not name and not self._own_map:
+            raise ProbeFileError(f"{place}: SAVE needs the name of its map: 'SAVE [ map ] {{…}};'")
+        self._statements.append(Save(name or self._own_map, listed, place))
+        self._parsed.save_types += [field_type or ""] * len(listed)
+
+
+def parse_snippet(text: str, place: Place, own_map: str = "") -> ParsedSnippet:
+    """Parse the text of a ``before`` or ``after``, whose first line is at ``place``.
+
+    Raises ProbeFileError, with the line.
+    """
+    return _SnippetParser(text, place, own_map).parse()
+
+
+def merge_saves(snippet: Snippet) -> Snippet:
+    """One SAVE of all values in the place of the last of several, as files with ``SAVE.u64`` and ``SAVE.u32`` have."""
+    saves = [statement for statement in snippet.statements if isinstance(statement, Save)]
+    if len(saves) < 2:
+        return snippet
+    values = tuple(value for save in saves for value in save.values)
+    merged = Save(saves[-1].map, values, saves[-1].place)
+    kept = [merged if s is saves[-1] else s for s in snippet.statements if not isinstance(s, Save) or s is saves[-1]]
+    return Snippet(tuple(kept), snippet.labels, snippet.helpers)

@@ -1,0 +1,205 @@
+"""What a probe may do: write its own registers and its maps, and nothing else.
+
+A probe that could change what the kernel computes is refused before any kernel is touched.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.model import Code, Locate, Map, Place, Probe, ProbePoint, Save, Snippet
+from tui_probe.engine.snippet import HELPERS
+from tui_probe.errors import ProbeFileError
+from tui_probe.ptx.operands import parse_integer
+from tui_probe.ptx.tree import Group, Instruction, Memory, Negated, Operand, Pair, Register, Symbol, Vector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SPECIAL_REGISTERS: Final = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        %tid %ntid %laneid %warpid %nwarpid %ctaid %nctaid %smid %nsmid %gridid
+        %is_explicit_cluster %clusterid %nclusterid %cluster_ctaid %cluster_nctaid %cluster_ctarank %cluster_nctarank
+        %lanemask_eq %lanemask_le %lanemask_lt %lanemask_ge %lanemask_gt
+        %clock %clock_hi %clock64 %globaltimer %globaltimer_lo %globaltimer_hi
+        %total_smem_size %aggr_smem_size %dynamic_smem_size %current_graph_exec
+        """,
+    )
+)
+
+# Opcodes that write memory, leave the snippet, wait for other threads, or read what a probe must not.
+_REFUSED: Final = {
+    **dict.fromkeys(("st", "atom", "red", "cp", "stmatrix", "sust", "sured", "multimem"), "writes memory: use SAVE"),
+    **dict.fromkeys(
+        ("ret", "exit", "trap", "brkpt", "call", "brx"), "leaves the probe: branch to a label of the snippet"
+    ),
+    **dict.fromkeys(("bar", "barrier", "mbarrier", "membar", "fence", "griddepcontrol"), "makes the kernel wait"),
+    **dict.fromkeys(("ld", "ldu", "ldmatrix", "tex", "suld", "alloca"), "reads memory or parameters of the kernel"),
+    **dict.fromkeys(("setmaxnreg", "wgmma", "tcgen05", "discard", "prefetch"), "changes the state of the kernel"),
+}
+
+
+def verify(probe: Probe) -> None:
+    """Raise ProbeFileError, with file and line and what to write instead, if a probe is not safe or not sound."""
+    _check_names(probe)
+    for point in probe.points:
+        for snippet in (point.before, point.after):
+            if snippet is not None:
+                _SnippetCheck(probe, point, snippet).run()
+    saved = {s.map for s in _statements(probe) if isinstance(s, Save)}
+    for own_map in probe.maps:
+        if own_map.name not in saved:
+            raise ProbeFileError(
+                f"{probe.path}: nothing is saved in map {own_map.name}: add 'SAVE [ {own_map.name} ] …'"
+            )
+    if not probe.maps:
+        raise ProbeFileError(f"{probe.path}: this probe has no effect: it keeps nothing; add a map and a SAVE")
+
+
+def _statements(probe: Probe) -> Iterator[Code | Locate | Save]:
+    for point in probe.points:
+        for snippet in (point.before, point.after):
+            if snippet is not None:
+                yield from snippet.statements
+
+
+def _check_names(probe: Probe) -> None:
+    for name in probe.registers:
+        if name in SPECIAL_REGISTERS or name.partition(".")[0] in SPECIAL_REGISTERS:
+            raise ProbeFileError(f"{probe.path}: {name} is a special register: declare another name")
+        if name in HELPERS:
+            raise ProbeFileError(f"{probe.path}: {name} is an operand helper: declare another name")
+
+
+class _SnippetCheck:
+    """Checks one snippet, statement by statement."""
+
+    def __init__(self, probe: Probe, point: ProbePoint, snippet: Snippet) -> None:
+        self._probe = probe
+        self._snippet = snippet
+        self._at_kernel = any(position.is_kernel for position in point.positions)
+        self._located: Locate | None = None
+
+    def run(self) -> None:
+        for statement in self._snippet.statements:
+            match statement:
+                case Code(instruction=None):
+                    self._label(statement)
+                case Code(instruction=Instruction() as instruction):
+                    self._instruction(instruction, statement)
+                case Locate():
+                    self._locate(statement)
+                case Save():
+                    self._save(statement)
+        if self._located is not None:
+            raise self._error(self._located.place, f"LOCATE [ {self._located.map} ] has no SAVE after it: add one")
+
+    def _error(self, place: Place, message: str) -> ProbeFileError:
+        return ProbeFileError(f"{place}: {message}")
+
+    def _label(self, label: Code) -> None:
+        if self._located is not None:
+            raise self._error(label.place, "a label may not stand between LOCATE and SAVE: move it before or after")
+
+    def _locate(self, locate: Locate) -> None:
+        self._map(locate.map, locate.place)
+        if self._located is not None:
+            raise self._error(locate.place, "LOCATE again before the SAVE of the first one: save that record first")
+        self._located = locate
+
+    def _save(self, save: Save) -> None:
+        own_map = self._map(save.map, save.place)
+        if self._located is not None and self._located.map != save.map:
+            raise self._error(
+                save.place, f"SAVE [ {save.map} ] after LOCATE [ {self._located.map} ]: name the same map"
+            )
+        self._located = None
+        if len(save.values) != len(own_map.fields):
+            names = ", ".join(field.name for field in own_map.fields)
+            raise self._error(
+                save.place,
+                f"SAVE has {len(save.values)} values; map {own_map.name} has {len(own_map.fields)} ({names})",
+            )
+        for value in save.values:
+            self._saved_value(value, save.place)
+
+    def _saved_value(self, value: str, place: Place) -> None:
+        register = value.partition(".")[0]
+        if value in HELPERS:
+            self._helper(value, place)
+        elif self._probe.registers.get(value) == "pred":
+            raise self._error(place, f"{value} is a predicate: use 'selp.u32' to turn it into a number first")
+        elif value not in self._probe.registers and register not in SPECIAL_REGISTERS and parse_integer(value) is None:
+            raise self._error(place, f"{value} is no register of this probe: declare it, or save a number or a helper")
+
+    def _map(self, name: str, place: Place) -> Map:
+        try:
+            return self._probe.map_named(name)
+        except KeyError:
+            names = ", ".join(own_map.name for own_map in self._probe.maps) or "none"
+            raise self._error(place, f"there is no map {name} (maps of this probe: {names})") from None
+
+    def _instruction(self, instruction: Instruction, code: Code) -> None:
+        if (reason := _REFUSED.get(instruction.opcode)) is not None:
+            raise self._error(code.place, f"{code.text!r} {reason}")
+        if instruction.predicate is not None:
+            self._read(instruction.predicate, code)
+        if instruction.opcode == "bra":
+            self._branch(instruction, code)
+            return
+        if not instruction.operands:
+            raise self._error(code.place, f"{code.text!r} is not an instruction that a probe can use")
+        self._written(instruction.operands[0], code)
+        for operand in instruction.operands[1:]:
+            self._read(operand, code)
+
+    def _branch(self, instruction: Instruction, code: Code) -> None:
+        match instruction.operands:
+            case (Symbol(name=name),) if name in self._snippet.labels:
+                return
+        raise self._error(code.place, f"{code.text!r} branches out of the snippet: only its own labels can be reached")
+
+    def _written(self, operand: Operand, code: Code) -> None:
+        match operand:
+            case Register(name=name) if name in self._probe.registers or name == "_":
+                return
+            case Symbol(name=name) if name in self._probe.registers or name == "_":
+                return
+            case Pair(first, second):
+                self._written(first, code)
+                self._written(second, code)
+            case Vector(elements):
+                for element in elements:
+                    self._written(element, code)
+            case Register(name=name):
+                raise self._error(code.place, f"{code.text!r} writes {name}, which this probe does not declare")
+            case _:
+                raise self._error(code.place, f"{code.text!r} must write a register of the probe first")
+
+    def _read(self, operand: Operand, code: Code) -> None:
+        match operand:
+            case Register(name=name) | Symbol(name=name):
+                self._name(name, code)
+            case Pair(first, second):
+                self._read(first, code)
+                self._read(second, code)
+            case Vector(elements) | Group(elements):
+                for element in elements:
+                    self._read(element, code)
+            case Negated(operand=inner):
+                self._read(inner, code)
+            case Memory():
+                raise self._error(code.place, f"{code.text!r} uses an address in memory: a probe reads registers only")
+
+    def _name(self, name: str, code: Code) -> None:
+        if name in HELPERS:
+            self._helper(name, code.place)
+        elif name not in self._probe.registers and name not in SPECIAL_REGISTERS and name != "_":
+            raise self._error(code.place, f"{code.text!r} uses {name}, which this probe does not declare: add '.reg'")
+
+    def _helper(self, name: str, place: Place) -> None:
+        if self._at_kernel:
+            raise self._error(place, f"{name} has no meaning at position 'kernel': it belongs to an instruction")
