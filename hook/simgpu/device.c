@@ -56,7 +56,6 @@ static const struct attribute attributes[] = {
     {99, 1},  // host memory can be registered
     {101, 1},
     {106, SM_MAX_BLOCKS},
-    {111, BLOCK_RESERVED_SHARED_BYTES},
 };
 
 enum { ATTRIBUTE_SM_COUNT = 16, ATTRIBUTE_COUNT = 148 };

@@ -1,5 +1,6 @@
 // The simulated GPU: a small machine of compute capability 8.0. The per-SM limits are those of NVIDIA's table for
-// compute capability 8.0 (CUDA C++ programming guide, "Compute Capabilities"); the number of SMs and the clock are ours.
+// compute capability 8.0 (CUDA C++ programming guide, "Compute Capabilities"), except that no shared memory is reserved
+// for the system; the number of SMs and the clock are ours. The server is told what it needs to know of this.
 #pragma once
 
 enum {
@@ -20,7 +21,6 @@ enum {
     SM_MAX_BLOCKS = 32,
     SM_REGISTERS = 65536,
     SM_SHARED_BYTES = 164 * 1024,
-    BLOCK_RESERVED_SHARED_BYTES = 1024,
     BLOCK_SHARED_BYTES = 48 * 1024,         // without asking
     BLOCK_SHARED_BYTES_OPTIN = 163 * 1024,  // FUNCTION_MAX_DYNAMIC_SHARED set
     CONSTANT_BYTES = 64 * 1024,

@@ -13,10 +13,10 @@ int kernel_dynamic_shared_limit(const struct kernel *kernel) {
 
 unsigned kernel_blocks_per_sm(const struct kernel *kernel, unsigned threads, size_t dynamic_shared_bytes) {
     uint64_t warps = (threads + WARP_LANES - 1) / WARP_LANES;
-    uint64_t shared_bytes = kernel->static_shared_bytes + dynamic_shared_bytes + BLOCK_RESERVED_SHARED_BYTES;
+    uint64_t shared_bytes = kernel->static_shared_bytes + dynamic_shared_bytes;
     if (!threads || threads > BLOCK_MAX_THREADS || shared_bytes > SM_SHARED_BYTES) return 0;
-    uint64_t by_warps = SM_MAX_THREADS / WARP_LANES / warps;
-    return (unsigned)smaller(SM_MAX_BLOCKS, smaller(by_warps, SM_SHARED_BYTES / shared_bytes));
+    uint64_t blocks = smaller(SM_MAX_BLOCKS, SM_MAX_THREADS / WARP_LANES / warps);
+    return (unsigned)(shared_bytes ? smaller(blocks, SM_SHARED_BYTES / shared_bytes) : blocks);
 }
 
 static CUresult answer(int *blocks, const void *handle, int threads, size_t dynamic_shared_bytes) {

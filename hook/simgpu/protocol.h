@@ -2,7 +2,8 @@
 //
 // Integers are little-endian and unsigned unless said otherwise. TEXT and BYTES are a u32 length and that many bytes.
 //
-// The server is started with the socket as descriptor 3 and the memory file as descriptor 4. It begins:
+// The server is started with the socket as descriptor 3 and the memory file as descriptor 4; its one argument tells
+// where the program has mapped that file, and the machine: "memory_address=N,memory_bytes=N,sm_count=N,…". It begins:
 //   READY       u32 version
 // Then each request has one reply:
 //   request     u32 kind, u32 length of the body, body

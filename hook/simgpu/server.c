@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "driver.h"
-#include "machine.h"
 #include "report.h"
 #include "server_process.h"
 
@@ -25,7 +24,6 @@ CUresult server_start(void) {
         .memory_address = (uintptr_t)driver.memory,
         .memory_bytes = 2 * driver.memory_bytes,
         .sm_count = driver.sm_count,
-        .clock_khz = CLOCK_KHZ,
     };
     connection = server_spawn(&setup);
     started = connection >= 0;

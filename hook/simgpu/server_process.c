@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "machine.h"
 #include "protocol.h"
 #include "report.h"
 #include "server_environment.h"
@@ -39,14 +41,14 @@ static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attri
 }
 
 static int spawn(const struct server_setup *setup, int socket, int memory, pid_t *process) {
-    char address[32], bytes[32], sm_count[16], clock_khz[16];
-    snprintf(address, sizeof address, "%llu", (unsigned long long)setup->memory_address);
-    snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)setup->memory_bytes);
-    snprintf(sm_count, sizeof sm_count, "%u", setup->sm_count);
-    snprintf(clock_khz, sizeof clock_khz, "%u", setup->clock_khz);
+    char machine[256];
+    snprintf(machine, sizeof machine,
+             "memory_address=%" PRIu64 ",memory_bytes=%" PRIu64 ",sm_count=%u,clock_khz=%d,max_threads_per_sm=%d,"
+             "max_blocks_per_sm=%d,shared_bytes_per_sm=%d",
+             setup->memory_address, setup->memory_bytes, setup->sm_count, CLOCK_KHZ, SM_MAX_THREADS, SM_MAX_BLOCKS,
+             SM_SHARED_BYTES);
     // -P: a file of the program's that has the name of a Python module is not taken for it.
-    const char *arguments[] = {server_python(), "-P", "-m", "tui_probe.simgpu", "--memory-address", address,
-                               "--memory-bytes", bytes, "--sm-count", sm_count, "--clock-khz", clock_khz, NULL};
+    const char *arguments[] = {server_python(), "-P", "-m", "tui_probe.simgpu", machine, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     char **environment = server_environment();

@@ -1,0 +1,222 @@
+"""A small CUDA program: runs kernels through the driver API and checks each result against NumPy.
+
+It knows nothing of tui-probe, and runs on a GPU as on the simulated one: the driver compiles the PTX beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import math
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KERNELS = Path(__file__).resolve().parent / "kernels"
+PAUSE_SECONDS = 0.5
+
+Array = NDArray[Any]
+Dimensions = tuple[int, int, int]
+
+
+class DriverError(Exception):
+    """A call of the CUDA driver that failed."""
+
+
+class Gpu:
+    """The first CUDA device, through the driver API."""
+
+    def __init__(self) -> None:
+        try:
+            self._driver = ctypes.CDLL("libcuda.so.1")
+        except OSError as error:
+            raise DriverError(f"no CUDA driver: {error}") from error
+        context = ctypes.c_void_p()
+        self._call("cuInit", 0)
+        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
+        self._call("cuCtxSetCurrent", context)
+
+    def _call(self, name: str, *arguments: object) -> None:
+        status = getattr(self._driver, name)(*arguments)
+        if status:
+            text = ctypes.c_char_p()
+            self._driver.cuGetErrorName(status, ctypes.byref(text))
+            raise DriverError(f"{name}: {(text.value or b'unknown error').decode()} ({status})")
+
+    def function(self, ptx: Path, name: str) -> ctypes.c_void_p:
+        """The kernel ``name`` of a PTX file."""
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(ptx.read_bytes()))
+        self._call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+        return function
+
+    def upload(self, array: Array) -> ctypes.c_uint64:
+        """A copy of ``array`` in device memory."""
+        address = ctypes.c_uint64()
+        self._call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(array.nbytes))
+        self._call("cuMemcpyHtoD_v2", address, ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes))
+        return address
+
+    def download(self, address: ctypes.c_uint64, array: Array) -> None:
+        """Fill ``array`` from device memory."""
+        self._call("cuMemcpyDtoH_v2", ctypes.c_void_p(array.ctypes.data), address, ctypes.c_size_t(array.nbytes))
+
+    def free(self, address: ctypes.c_uint64) -> None:
+        self._call("cuMemFree_v2", address)
+
+    def launch(self, function: ctypes.c_void_p, case: Case, arguments: list[Any]) -> None:
+        """Launch and wait."""
+        pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
+        self._call("cuLaunchKernel", function, *case.grid, *case.block, case.shared_bytes, None, pointers, None)
+        self._call("cuCtxSynchronize")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A launch and what must come out. Arguments: ``output``'s address, the addresses of ``inputs``, ``scalars``.
+
+    ``tolerance`` is relative; 0 where the arithmetic is exact.
+    """
+
+    output: Array
+    inputs: list[Array]
+    scalars: list[Any]
+    expected: Array
+    grid: Dimensions
+    block: Dimensions = (256, 1, 1)
+    shared_bytes: int = 0
+    tolerance: float = 0
+
+
+def blocks(count: int, block: int) -> int:
+    """Blocks of ``block`` threads for ``count`` of them."""
+    return -(-count // block)
+
+
+def whole_numbers(*shape: int) -> Array:
+    """float32 of small whole numbers: sums and products of them are exact, in any order."""
+    return np.random.default_rng(1).integers(-4, 5, shape).astype(np.float32)
+
+
+def zero_fill(size: int) -> Case:
+    output = np.arange(1, size + 1, dtype=np.uint32)
+    return Case(output, [], [ctypes.c_uint(size)], np.zeros_like(output), (blocks(size, 128), 1, 1), (128, 1, 1))
+
+
+def coalesced_store(size: int) -> Case:
+    expected = np.arange(size, dtype=np.uint32)
+    return Case(np.zeros_like(expected), [], [ctypes.c_uint(size)], expected, (blocks(size, 256), 1, 1))
+
+
+def strided_store(size: int) -> Case:
+    expected = np.zeros(2 * size, np.uint32)
+    expected[::2] = np.arange(size)
+    return Case(np.zeros_like(expected), [], [ctypes.c_uint(size)], expected, (blocks(size, 256), 1, 1))
+
+
+def saxpy(size: int) -> Case:
+    x, y = whole_numbers(2, size)
+    scalars = [ctypes.c_float(2), ctypes.c_int(size)]
+    return Case(y, [x], scalars, 2 * x + y, (blocks(size, 256), 1, 1))
+
+
+def matmul(size: int) -> Case:
+    """Matrices of about ``size`` elements."""
+    side = max(1, math.isqrt(size))
+    a, b = whole_numbers(2, side, side)
+    grid = (blocks(side, 16), blocks(side, 16), 1)
+    return Case(np.zeros_like(a), [a, b], [ctypes.c_int(side)], a @ b, grid, (16, 16, 1))
+
+
+def reduction(size: int) -> Case:
+    values = whole_numbers(size)
+    total = np.zeros(1, np.float32)
+    expected = values.sum(dtype=np.float64, keepdims=True).astype(np.float32)
+    return Case(total, [values], [ctypes.c_int(size)], expected, (min(blocks(size, 256), 64), 1, 1))
+
+
+def softmax(size: int) -> Case:
+    """Rows whose length is no multiple of the number of threads."""
+    columns, threads = 257, 128
+    rows = blocks(size, columns)
+    values = np.random.default_rng(2).normal(0, 2, (rows, columns)).astype(np.float32)
+    powers = np.exp(values.astype(np.float64) - values.max(axis=1, keepdims=True))
+    expected = (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)
+    return Case(
+        np.zeros_like(values),
+        [values],
+        [ctypes.c_int(columns)],
+        expected,
+        (rows, 1, 1),
+        (threads, 1, 1),
+        shared_bytes=4 * threads,
+        tolerance=1e-5,
+    )
+
+
+EXAMPLES: dict[str, Callable[[int], Case]] = {
+    example.__name__: example
+    for example in (zero_fill, coalesced_store, strided_store, saxpy, matmul, reduction, softmax)
+}
+
+
+def run_case(gpu: Gpu, function: ctypes.c_void_p, case: Case) -> bool:
+    """Launch once and tell whether the result is right."""
+    addresses = [gpu.upload(array) for array in (case.output, *case.inputs)]
+    gpu.launch(function, case, [*addresses, *case.scalars])
+    result = np.empty_like(case.output)
+    gpu.download(addresses[0], result)
+    for address in addresses:
+        gpu.free(address)
+    if case.tolerance:
+        return bool(np.allclose(result, case.expected, rtol=case.tolerance, atol=0))
+    return bool(np.array_equal(result, case.expected))
+
+
+def run_example(gpu: Gpu, name: str, options: argparse.Namespace) -> bool:
+    """Launch an example as often as asked for, and say how it went."""
+    function = gpu.function(KERNELS / f"{name}.ptx", name)
+    case = EXAMPLES[name](options.size)
+    right = True
+    for _ in range(options.repeat):
+        right = run_case(gpu, function, case) and right
+        if options.slow:
+            time.sleep(PAUSE_SECONDS)
+    sys.stdout.write(f"{name} {'ok' if right else 'WRONG'}\n")
+    sys.stdout.flush()
+    return right
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run CUDA kernels and check their results against NumPy.")
+    parser.add_argument("--kernel", action="append", choices=EXAMPLES, help="may be given several times; default: all")
+    parser.add_argument("--size", type=positive, default=1 << 14, help="elements of the arrays (default %(default)s)")
+    parser.add_argument("--repeat", type=positive, default=1, metavar="N", help="launches of each kernel")
+    parser.add_argument("--slow", action="store_true", help=f"pause {PAUSE_SECONDS} s after each launch")
+    options = parser.parse_args()
+    try:
+        gpu = Gpu()
+        results = [run_example(gpu, name, options) for name in options.kernel or EXAMPLES]
+    except DriverError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

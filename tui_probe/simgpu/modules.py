@@ -1,0 +1,57 @@
+"""Modules that a program has loaded, and their kernels, compiled when first needed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tui_probe.errors import SimulationError
+from tui_probe.ptx.images import find_ptx
+from tui_probe.ptx.parser import parse
+from tui_probe.simgpu.cubin import register_counts
+from tui_probe.simgpu.executor import Kernel, ModuleVariable, compile_kernel, module_variables
+
+if TYPE_CHECKING:
+    from tui_probe.ptx.tree import Module
+
+COMPUTE_CAPABILITY = 80
+
+
+@dataclass(slots=True)
+class LoadedModule:
+    """PTX out of an image. ``registers`` are those of the image's machine code, by kernel, where it has some."""
+
+    tree: Module
+    names: tuple[str, ...]
+    variables: tuple[ModuleVariable, ...]
+    registers: dict[str, int]
+    addresses: dict[str, int] = field(default_factory=dict)
+    compiled: dict[int, Kernel] = field(default_factory=dict)
+
+    @classmethod
+    def from_image(cls, image: bytes) -> LoadedModule:
+        """Raises ImageError for an image without PTX for this GPU, PtxError for PTX that cannot be read."""
+        tree = parse(find_ptx(image, arch=COMPUTE_CAPABILITY))
+        names = tuple(entry.name for entry in tree.entries())
+        return cls(tree, names, tuple(module_variables(tree)), register_counts(image))
+
+    @property
+    def target(self) -> int:
+        """80 for ``.target sm_80``."""
+        match = re.search(r"sm_(\d+)", self.tree.target)
+        return int(match[1]) if match else 0
+
+    def place(self, addresses: tuple[int, ...]) -> None:
+        """Give each variable its address."""
+        if len(addresses) != len(self.variables):
+            raise SimulationError(f"{len(addresses)} addresses for {len(self.variables)} variables")
+        self.addresses = {variable.name: address for variable, address in zip(self.variables, addresses, strict=True)}
+
+    def kernel(self, index: int) -> Kernel:
+        """The kernel at ``index`` of ``names``. Raises SimulationError for PTX that the GPU does not execute."""
+        if index >= len(self.names):
+            raise SimulationError(f"kernel {index} of {len(self.names)}")
+        if index not in self.compiled:
+            self.compiled[index] = compile_kernel(self.tree, self.names[index])
+        return self.compiled[index]

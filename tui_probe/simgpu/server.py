@@ -1,0 +1,135 @@
+"""The server of one process that uses the simulated driver: it answers requests until the process ends."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+from tui_probe.errors import ImageError, ProbeError, PtxError, SimulationError
+from tui_probe.simgpu import executor
+from tui_probe.simgpu.codec import U32, pack
+from tui_probe.simgpu.modules import LoadedModule
+from tui_probe.simgpu.protocol import (
+    VERSION,
+    Describe,
+    Described,
+    Done,
+    Executed,
+    Failure,
+    Launch,
+    Load,
+    Loaded,
+    Parameter,
+    Place,
+    Reply,
+    Request,
+    Space,
+    Status,
+    Unload,
+    Variable,
+    decode_request,
+)
+
+# The first that fits: a misaligned address is a memory fault too.
+STATUSES: tuple[tuple[type[ProbeError], Status], ...] = (
+    (executor.MisalignedAddressError, Status.MISALIGNED_ADDRESS),
+    (executor.MemoryFaultError, Status.ILLEGAL_ADDRESS),
+    (executor.TrapError, Status.TRAP),
+    (executor.DeadlockError, Status.DEADLOCK),
+    (ImageError, Status.NO_PTX),
+    (PtxError, Status.INVALID_PTX),
+    (ProbeError, Status.NOT_SUPPORTED),
+)
+
+
+class Server:
+    """The modules that a process has loaded, and what executes their kernels."""
+
+    def __init__(self, memory: executor.DeviceMemory, machine: executor.Machine) -> None:
+        self._memory = memory
+        self._machine = machine
+        self._modules: dict[int, LoadedModule] = {}
+        self._last_module = 0
+
+    def serve(self, requests: BinaryIO, replies: BinaryIO) -> None:
+        """Answer requests until they end."""
+        replies.write(U32.write(VERSION))
+        replies.flush()
+        while len(header := requests.read(8)) == 8:
+            kind, length = (int.from_bytes(header[start : start + 4], "little") for start in (0, 4))
+            body = requests.read(length)
+            if len(body) < length:
+                return
+            status, answer = self.answer(kind, body)
+            content = pack(answer)
+            replies.write(U32.write(status) + U32.write(len(content)) + content)
+            replies.flush()
+
+    def answer(self, kind: int, body: bytes) -> tuple[Status, Reply | Failure]:
+        """The reply to one request, given as its kind and its body."""
+        try:
+            return Status.OK, self._perform(decode_request(kind, body))
+        except ProbeError as error:
+            status = next(status for kind_of_error, status in STATUSES if isinstance(error, kind_of_error))
+            return status, Failure(str(error))
+
+    def _perform(self, request: Request) -> Reply:
+        match request:
+            case Load():
+                return self._load(request.image)
+            case Place():
+                self._module(request.module).place(request.addresses)
+                return Done()
+            case Describe():
+                return self._describe(request)
+            case Launch():
+                return self._launch(request)
+            case Unload():
+                self._modules.pop(request.module, None)
+                return Done()
+
+    def _module(self, number: int) -> LoadedModule:
+        if number not in self._modules:
+            raise SimulationError(f"no module {number} is loaded")
+        return self._modules[number]
+
+    def _load(self, image: bytes) -> Loaded:
+        module = LoadedModule.from_image(image)
+        self._last_module += 1
+        self._modules[self._last_module] = module
+        variables = tuple(
+            Variable(
+                variable.name,
+                Space.CONST if variable.space == "const" else Space.GLOBAL,
+                variable.size,
+                variable.align,
+                variable.initial,
+            )
+            for variable in module.variables
+        )
+        return Loaded(self._last_module, module.target, module.names, variables)
+
+    def _describe(self, request: Describe) -> Described:
+        module = self._module(request.module)
+        kernel = module.kernel(request.kernel)
+        return Described(
+            static_shared_bytes=kernel.static_shared_bytes,
+            local_bytes=kernel.local_bytes,
+            max_threads=kernel.max_threads,
+            registers=module.registers.get(module.names[request.kernel], -1),
+            parameters=tuple(Parameter(parameter.offset, parameter.size) for parameter in kernel.parameters),
+        )
+
+    def _launch(self, request: Launch) -> Executed:
+        module = self._module(request.module)
+        execution = executor.execute(
+            module.kernel(request.kernel),
+            memory=self._memory,
+            grid=request.grid,
+            block=request.block,
+            dynamic_shared_bytes=request.dynamic_shared_bytes,
+            parameters=request.parameters,
+            variables=module.addresses,
+            machine=self._machine,
+            start_cycle=request.start_cycle,
+        )
+        return Executed(execution.cycles, execution.instructions)
