@@ -1,0 +1,249 @@
+#include "buffers.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chunk.h"
+#include "clock.h"
+#include "drain.h"
+#include "pool.h"
+#include "reasons.h"
+#include "result.h"
+
+enum { WAIT_MILLISECONDS = 1000 };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t returned;
+static pthread_once_t returned_once = PTHREAD_ONCE_INIT;
+static struct pool *pools;
+static struct chunk *sealed; /* oldest first */
+
+static void make_condition(void)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&returned, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+void buffers_lock(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+void buffers_unlock(void)
+{
+    pthread_mutex_unlock(&mutex);
+}
+
+struct pool *buffers_pool(CUcontext context, CUdevice device)
+{
+    pthread_once(&returned_once, make_condition);
+    buffers_lock();
+    struct pool *pool = pools;
+    while (pool && pool->context != context)
+        pool = pool->next;
+    buffers_unlock();
+    if (pool)
+        return pool;
+    pool = pool_create(context, device);
+    if (!pool)
+        return NULL;
+    buffers_lock();
+    pool->next = pools;
+    pools = pool;
+    buffers_unlock();
+    return pool;
+}
+
+static void enqueue_sealed(struct chunk *chunk)
+{
+    struct chunk **end = &sealed;
+    while (*end)
+        end = &(*end)->next;
+    chunk->next = NULL;
+    *end = chunk;
+    drain_wake();
+}
+
+/* Takes the chunk out of use; whoever is last to leave it hands it over. */
+static void seal(struct pool *pool)
+{
+    struct chunk *chunk = pool->current;
+    pool->current = NULL;
+    pool->busy++;
+    chunk->sealed = true;
+    if (chunk->in_flight)
+        return;
+    chunk_record_events(chunk);
+    enqueue_sealed(chunk);
+}
+
+/* The chunk for a piece of SIZE if there is, or can be, one without waiting. */
+static struct chunk *chunk_at_hand(struct pool *pool, size_t size)
+{
+    if (pool->current && pool->current->capacity - pool->current->used >= size)
+        return pool->current;
+    if (pool->current)
+        seal(pool);
+    struct chunk *chunk = pool_take_ready(pool, size);
+    if (!chunk)
+        chunk = pool_grow(pool, size, &mutex);
+    if (!chunk || !pool->current)
+        return pool->current = chunk;
+    chunk->next = pool->ready; /* another thread was quicker while the lock was not held */
+    pool->ready = chunk;
+    return chunk_at_hand(pool, size);
+}
+
+/* The same, waiting a moment for the draining thread if there is something to wait for. */
+static struct chunk *find_chunk(struct pool *pool, size_t size, const char **reason)
+{
+    struct timespec deadline = clock_deadline(WAIT_MILLISECONDS);
+    while (!pool->fault) {
+        struct chunk *chunk = chunk_at_hand(pool, size);
+        if (chunk)
+            return chunk;
+        if (!pool->busy || pool->starved) {
+            *reason = "probe memory full";
+            return NULL;
+        }
+        drain_wake();
+        pool->starved = pthread_cond_timedwait(&returned, &mutex, &deadline) != 0;
+    }
+    *reason = pool->fault;
+    return NULL;
+}
+
+static void fill_piece(struct piece *piece, const struct launch *launch, const struct kernel *kernel, size_t offset)
+{
+    piece->stamp = result_stamp(launch->time);
+    piece->number = launch->number;
+    piece->kernel = kernel;
+    piece->offset = offset;
+    memcpy(piece->grid, launch->grid, sizeof piece->grid);
+    memcpy(piece->block, launch->block, sizeof piece->block);
+    piece->shared = launch->shared;
+    piece->void_launch = false;
+}
+
+struct chunk *buffers_take(struct pool *pool, const struct launch *launch, const struct kernel *kernel, size_t size,
+                           struct claim *claim, const char **reason)
+{
+    size = (size + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
+    if (size > pool->limit) {
+        *reason = reason_print("needs %zu bytes of probe memory, more than the limit of %zu", size, pool->limit);
+        return NULL;
+    }
+    buffers_lock();
+    struct chunk *chunk = find_chunk(pool, size, reason);
+    if (chunk && !chunk_reserve_piece(chunk)) {
+        chunk = NULL;
+        *reason = "out of host memory";
+    }
+    if (chunk) {
+        claim->piece = chunk->n_pieces++;
+        claim->memory = chunk->memory + chunk->used;
+        fill_piece(&chunk->pieces[claim->piece], launch, kernel, chunk->used);
+        chunk->used += size;
+        chunk->in_flight++;
+    }
+    buffers_unlock();
+    return chunk;
+}
+
+void buffers_launched(struct chunk *chunk, const struct claim *claim, const struct launch *launch, CUresult result)
+{
+    buffers_lock();
+    chunk->in_flight--;
+    chunk->touched = launch->time;
+    if (result == CUDA_SUCCESS)
+        chunk_note_stream(chunk, launch_stream(launch));
+    else
+        chunk->pieces[claim->piece].void_launch = true;
+    if (chunk->sealed && !chunk->in_flight) {
+        chunk_record_events(chunk);
+        enqueue_sealed(chunk);
+    }
+    buffers_unlock();
+    drain_expect();
+}
+
+void buffers_leave_stream(CUstream stream)
+{
+    buffers_lock();
+    for (struct chunk *chunk = sealed; chunk; chunk = chunk->next)
+        chunk_leave_stream(chunk, stream);
+    for (struct pool *pool = pools; pool; pool = pool->next)
+        if (pool->current)
+            chunk_leave_stream(pool->current, stream);
+    buffers_unlock();
+}
+
+void buffers_forget(CUcontext context, CUdevice device)
+{
+    buffers_lock();
+    for (struct pool **at = &pools; *at;) {
+        struct pool *pool = *at;
+        if (context ? pool->context != context : pool->device != device) {
+            at = &pool->next;
+            continue;
+        }
+        *at = pool->next;
+        pool_abandon(pool);
+        for (struct chunk **queued = &sealed; *queued;)
+            if ((*queued)->pool == pool)
+                chunk_drop(queued);
+            else
+                queued = &(*queued)->next;
+    }
+    buffers_unlock();
+}
+
+void buffers_seal_idle(uint64_t untouched_since)
+{
+    for (struct pool *pool = pools; pool; pool = pool->next)
+        if (pool->current && pool->current->n_pieces && !pool->current->in_flight &&
+            pool->current->touched <= untouched_since)
+            seal(pool);
+}
+
+struct chunk *buffers_next_sealed(void)
+{
+    for (struct chunk **at = &sealed; *at; at = &(*at)->next) {
+        struct chunk *chunk = *at;
+        if (!chunk_record_events(chunk))
+            continue;
+        *at = chunk->next;
+        return chunk;
+    }
+    return NULL;
+}
+
+void buffers_return(struct chunk *chunk)
+{
+    chunk->n_pieces = chunk->n_uses = chunk->used = 0;
+    chunk->sealed = false;
+    chunk->next = chunk->pool->ready;
+    chunk->pool->ready = chunk;
+    chunk->pool->busy--;
+    chunk->pool->starved = false;
+    pthread_cond_broadcast(&returned);
+}
+
+bool buffers_any_pending(void)
+{
+    for (struct pool *pool = pools; pool; pool = pool->next)
+        if (pool->current && pool->current->n_pieces)
+            return true;
+    return sealed != NULL;
+}
+
+void buffers_reset(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+    pools = NULL;
+    sealed = NULL;
+}

@@ -1,0 +1,101 @@
+/* Device memory for the records of probed launches.
+ *
+ * A launch takes a piece of a chunk that was cleared in bulk, so that it costs no call to the driver
+ * but the launch itself. A full or idle chunk is sealed: an event on each stream that used it tells
+ * when its launches are done, a thread of ours (drain.h) copies it back, clears it and returns it.
+ * One lock guards all of it; it is held for a few instructions on the path of a launch. */
+#ifndef TUI_PROBE_BUFFERS_H
+#define TUI_PROBE_BUFFERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cuda_abi.h"
+#include "launch.h"
+
+enum { BUFFER_ALIGNMENT = 256, IDLE_MILLISECONDS = 50 };
+
+/* The piece of one probed launch, until its result is written. */
+struct piece {
+    uint64_t stamp;  /* microseconds since the zero of the trace, unique: the result's name */
+    uint64_t number; /* of the launch */
+    const struct kernel *kernel;
+    size_t offset;
+    uint32_t grid[3], block[3], shared;
+    bool void_launch; /* the probed launch failed: nothing to save */
+};
+
+/* A stream with launches in a chunk. */
+struct stream_use {
+    CUstream stream;
+    uintptr_t thread; /* whose per-thread stream it is; 0 for any other stream */
+    CUevent event;
+    bool recorded;
+};
+
+struct chunk {
+    struct chunk *next;
+    struct pool *pool;
+    CUdeviceptr memory;
+    size_t capacity, used;
+    struct piece *pieces;
+    size_t n_pieces, pieces_capacity;
+    struct stream_use *uses;
+    size_t n_uses, uses_capacity;
+    unsigned in_flight; /* pieces taken whose launch has not returned */
+    bool sealed;
+    uint64_t touched; /* time of the last launch */
+};
+
+/* The chunks of one context. */
+struct pool {
+    struct pool *next;
+    CUcontext context; /* NULL once it is gone */
+    CUdevice device;
+    const char *fault;     /* why nothing can be probed here any more; NULL if it can */
+    struct chunk *current; /* where pieces are taken from */
+    struct chunk *ready;   /* cleared */
+    size_t allocated, limit;
+    unsigned busy; /* chunks sealed and not yet returned */
+    bool starved;  /* a launch has waited in vain since the last return */
+    CUstream stream; /* for copies and clears: does not wait for the program's streams */
+    CUevent event;
+    uint8_t *staging; /* pinned */
+    size_t staging_size;
+};
+
+void buffers_lock(void);
+void buffers_unlock(void);
+
+/* The pool of a context, which must be current; made on first use. NULL if the driver refuses. */
+struct pool *buffers_pool(CUcontext context, CUdevice device);
+
+/* What a launch holds of a chunk while it is under way. */
+struct claim {
+    size_t piece;
+    CUdeviceptr memory;
+};
+
+/* Takes SIZE bytes for LAUNCH. On failure returns NULL and a reason that is never freed. */
+struct chunk *buffers_take(struct pool *pool, const struct launch *launch, const struct kernel *kernel, size_t size,
+                           struct claim *claim, const char **reason);
+
+/* To be called once the launch has returned. */
+void buffers_launched(struct chunk *chunk, const struct claim *claim, const struct launch *launch, CUresult result);
+
+/* Before a stream is destroyed: what it did for us is marked by an event now. */
+void buffers_leave_stream(CUstream stream);
+
+/* Forgets the pool of CONTEXT, or with NULL of every context on DEVICE: they no longer exist. */
+void buffers_forget(CUcontext context, CUdevice device);
+
+/* For the draining thread; the lock is held. */
+void buffers_seal_idle(uint64_t untouched_since);
+struct chunk *buffers_next_sealed(void);
+void buffers_return(struct chunk *chunk);
+bool buffers_any_pending(void);
+
+void buffers_reset(void);
+
+#endif

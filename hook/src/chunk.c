@@ -1,0 +1,127 @@
+#include "chunk.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "drain.h"
+#include "real.h"
+#include "streams.h"
+
+bool chunk_reserve_piece(struct chunk *chunk)
+{
+    if (chunk->n_pieces < chunk->pieces_capacity)
+        return true;
+    size_t capacity = chunk->pieces_capacity ? chunk->pieces_capacity * 2 : 256;
+    struct piece *grown = realloc(chunk->pieces, capacity * sizeof *grown);
+    if (!grown)
+        return false;
+    chunk->pieces = grown;
+    chunk->pieces_capacity = capacity;
+    return true;
+}
+
+static struct stream_use *find_use(struct chunk *chunk, CUstream stream, uintptr_t thread)
+{
+    for (size_t i = chunk->n_uses; i-- > 0;)
+        if (chunk->uses[i].stream == stream && chunk->uses[i].thread == thread)
+            return &chunk->uses[i];
+    return NULL;
+}
+
+/* Entries beyond n_uses keep their events for later. */
+static struct stream_use *add_use(struct chunk *chunk, CUstream stream, uintptr_t thread)
+{
+    if (chunk->n_uses == chunk->uses_capacity) {
+        size_t capacity = chunk->uses_capacity ? chunk->uses_capacity * 2 : 8;
+        struct stream_use *grown = realloc(chunk->uses, capacity * sizeof *grown);
+        if (!grown)
+            return NULL;
+        for (size_t i = chunk->uses_capacity; i < capacity; i++)
+            grown[i].event = NULL;
+        chunk->uses = grown;
+        chunk->uses_capacity = capacity;
+    }
+    struct stream_use *use = &chunk->uses[chunk->n_uses++];
+    use->stream = stream;
+    use->thread = thread;
+    use->recorded = false;
+    return use;
+}
+
+static bool record(struct stream_use *use)
+{
+    if (!use->event && REAL_OR_NOT_FOUND(cuEventCreate, &use->event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC))
+        use->event = NULL;
+    use->recorded = use->event && REAL_OR_NOT_FOUND(cuEventRecord, use->event, use->stream) == CUDA_SUCCESS;
+    return use->recorded;
+}
+
+void chunk_note_stream(struct chunk *chunk, CUstream stream)
+{
+    /* Another thread cannot name this thread's default stream: its event is recorded here and now. */
+    uintptr_t thread = stream == CU_STREAM_PER_THREAD ? (uintptr_t)pthread_self() : 0;
+    struct stream_use *use = find_use(chunk, stream, thread);
+    if (!use)
+        use = add_use(chunk, stream, thread);
+    if (!use)
+        return;
+    use->recorded = false;
+    if (thread)
+        record(use);
+}
+
+bool chunk_record_events(struct chunk *chunk)
+{
+    bool all = true;
+    for (size_t i = 0; i < chunk->n_uses; i++) {
+        struct stream_use *use = &chunk->uses[i];
+        if (use->recorded || use->thread)
+            continue;
+        if (stream_is_capturing(use->stream))
+            all = false;
+        else
+            record(use);
+    }
+    return all;
+}
+
+void chunk_leave_stream(struct chunk *chunk, CUstream stream)
+{
+    struct stream_use *use = find_use(chunk, stream, 0);
+    if (!use)
+        return;
+    if (!use->recorded && !stream_is_capturing(stream))
+        record(use);
+    use->thread = UINTPTR_MAX; /* the handle may soon stand for another stream */
+}
+
+CUresult chunk_wait(struct chunk *chunk)
+{
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; i < chunk->n_uses && result == CUDA_SUCCESS; i++) {
+        struct stream_use *use = &chunk->uses[i];
+        result = use->recorded ? REAL_OR_NOT_FOUND(cuEventSynchronize, use->event)
+                               : REAL_OR_NOT_FOUND(cuCtxSynchronize);
+        if (result == CUDA_ERROR_CAPTURED_EVENT) /* the stream joined a capture in that moment */
+            result = REAL_OR_NOT_FOUND(cuCtxSynchronize);
+    }
+    return result;
+}
+
+size_t chunk_results(const struct chunk *chunk)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < chunk->n_pieces; i++)
+        n += !chunk->pieces[i].void_launch;
+    return n;
+}
+
+void chunk_drop(struct chunk **link)
+{
+    struct chunk *chunk = *link;
+    *link = chunk->next;
+    drain_dropped(chunk_results(chunk), "its context was destroyed");
+    free(chunk->pieces);
+    free(chunk->uses);
+    free(chunk);
+}

@@ -1,0 +1,28 @@
+/* One chunk of probe memory: its pieces, and the streams that work in it. Its owner's lock is held. */
+#ifndef TUI_PROBE_CHUNK_H
+#define TUI_PROBE_CHUNK_H
+
+#include "buffers.h"
+
+/* Room for one more piece; false without memory. */
+bool chunk_reserve_piece(struct chunk *chunk);
+
+/* The calling thread has just launched on STREAM. */
+void chunk_note_stream(struct chunk *chunk, CUstream stream);
+
+/* Records the events that are still missing; false if a stream cannot take one now (it is in capture). */
+bool chunk_record_events(struct chunk *chunk);
+
+/* The stream is about to be destroyed. */
+void chunk_leave_stream(struct chunk *chunk, CUstream stream);
+
+/* Waits for the launches; the lock is NOT held. */
+CUresult chunk_wait(struct chunk *chunk);
+
+/* Pieces whose results would be written. */
+size_t chunk_results(const struct chunk *chunk);
+
+/* Takes *LINK out of its list and counts its results as dropped. */
+void chunk_drop(struct chunk **link);
+
+#endif

@@ -1,0 +1,20 @@
+/* The device of the current context. */
+#ifndef TUI_PROBE_DEVICE_H
+#define TUI_PROBE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cuda_abi.h"
+
+enum { DEVICE_LINE_SIZE = 384 };
+
+/* The log's line on the current context's device. False without one, or if it was given before. */
+bool device_describe(char *line, size_t size);
+
+/* "sm_90"; false if the driver does not say. */
+bool device_architecture(CUdevice device, char *name, size_t size);
+
+void device_reset(void);
+
+#endif

@@ -1,0 +1,228 @@
+#include "drain.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "buffers.h"
+#include "chunk.h"
+#include "clock.h"
+#include "event_log.h"
+#include "real.h"
+#include "reasons.h"
+#include "result.h"
+#include "streams.h"
+#include "threads.h"
+
+enum { TICK_MILLISECONDS = IDLE_MILLISECONDS, FLUSH_TICK_MICROSECONDS = 500 };
+
+static sem_t wake;
+static atomic_bool running;
+static atomic_bool resting; /* asleep until woken: nothing is pending */
+static atomic_uint flush_asked, flush_done;
+static atomic_bool finishing;
+static void (*say_last_words)(void);
+static atomic_uint_fast64_t dropped;
+static _Atomic(const char *) dropped_reason;
+
+void drain_wake(void)
+{
+    atomic_store(&resting, false);
+    if (atomic_load(&running))
+        sem_post(&wake);
+}
+
+void drain_expect(void)
+{
+    if (atomic_load_explicit(&resting, memory_order_relaxed))
+        drain_wake();
+}
+
+void drain_dropped(size_t results, const char *reason)
+{
+    if (!results)
+        return;
+    atomic_fetch_add(&dropped, results);
+    atomic_store(&dropped_reason, reason);
+}
+
+uint64_t drain_dropped_count(const char **last_reason)
+{
+    *last_reason = atomic_load(&dropped_reason);
+    return atomic_load(&dropped);
+}
+
+/* Pieces come back through a pinned window of the chunk, moved on when the next one is outside. */
+struct window {
+    const struct chunk *chunk;
+    size_t from, to;
+    CUresult result;
+};
+
+static const void *read_window(void *argument, size_t offset, size_t size)
+{
+    struct window *window = argument;
+    struct pool *pool = window->chunk->pool;
+    if (offset < window->from || offset + size > window->to) {
+        size_t length = window->chunk->used - offset;
+        if (length > pool->staging_size)
+            length = pool->staging_size;
+        window->result = REAL_OR_NOT_FOUND(cuMemcpyDtoHAsync_v2, pool->staging, window->chunk->memory + offset, length,
+                                           pool->stream);
+        if (window->result == CUDA_SUCCESS)
+            window->result = REAL_OR_NOT_FOUND(cuStreamSynchronize, pool->stream);
+        if (window->result != CUDA_SUCCESS)
+            return NULL;
+        window->from = offset;
+        window->to = offset + length;
+    }
+    return pool->staging + (offset - window->from);
+}
+
+static CUresult save_results(struct chunk *chunk)
+{
+    struct window window = {.chunk = chunk};
+    struct result_source source = {.read = read_window, .argument = &window, .window = chunk->pool->staging_size};
+    for (size_t i = 0; i < chunk->n_pieces; i++) {
+        if (chunk->pieces[i].void_launch)
+            continue;
+        if (!result_write(&chunk->pieces[i], &source))
+            drain_dropped(1, window.result ? reason_error_name(window.result) : result_stopped());
+        if (window.result != CUDA_SUCCESS)
+            return window.result;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* Afterwards the context is of no use for probing: an error of the program's own kernels, as a rule. */
+static void fault(struct chunk *chunk, CUresult result)
+{
+    const char *name = reason_error_name(result);
+    event_log("[exec] drain-failed %d %s\n", result, name);
+    drain_dropped(chunk_results(chunk), name);
+    buffers_lock();
+    chunk->pool->fault = reason_print("context is faulted (%s)", name);
+    chunk->pool->busy--;
+    buffers_unlock();
+}
+
+static void drain_chunk(struct chunk *chunk)
+{
+    struct pool *pool = chunk->pool;
+    size_t results = chunk_results(chunk);
+    CUresult result = REAL_OR_NOT_FOUND(cuCtxSetCurrent, pool->context);
+    if (result == CUDA_SUCCESS)
+        result = chunk_wait(chunk);
+    if (result != CUDA_SUCCESS) {
+        fault(chunk, result);
+        return;
+    }
+    if (results)
+        result = save_results(chunk);
+    if (result == CUDA_SUCCESS)
+        result = REAL_OR_NOT_FOUND(cuMemsetD8Async, chunk->memory, 0, chunk->used, pool->stream);
+    if (result == CUDA_SUCCESS)
+        result = REAL_OR_NOT_FOUND(cuStreamSynchronize, pool->stream);
+    if (result != CUDA_SUCCESS) {
+        chunk->n_pieces = 0; /* what was lost is counted already */
+        fault(chunk, result);
+        return;
+    }
+    buffers_lock();
+    buffers_return(chunk);
+    buffers_unlock();
+}
+
+static void sleep_for(unsigned microseconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long)microseconds * 1000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    while (sem_timedwait(&wake, &until) != 0 && errno == EINTR)
+        ;
+}
+
+/* Drains all that can be; the lock is taken and released. True if something is left. */
+static bool drain_round(bool flushing)
+{
+    uint64_t now = clock_now();
+    buffers_lock();
+    buffers_seal_idle(flushing ? UINT64_MAX : now - IDLE_MILLISECONDS * 1000000ull);
+    for (struct chunk *chunk; (chunk = buffers_next_sealed());) {
+        buffers_unlock();
+        drain_chunk(chunk);
+        buffers_lock();
+    }
+    bool pending = buffers_any_pending();
+    if (!pending)
+        atomic_store(&resting, true); /* with the lock held: the next launch sees it */
+    buffers_unlock();
+    return pending;
+}
+
+static void *drain(void *unused)
+{
+    (void)unused;
+    capture_mode_relax();
+    for (;;) {
+        unsigned asked = atomic_load(&flush_asked);
+        bool flushing = asked != atomic_load(&flush_done);
+        bool pending = drain_round(flushing);
+        if (flushing && !pending) {
+            if (atomic_exchange(&finishing, false))
+                say_last_words();
+            atomic_store(&flush_done, asked);
+        }
+        else if (pending || atomic_load(&flush_asked) != atomic_load(&flush_done))
+            sleep_for(flushing ? FLUSH_TICK_MICROSECONDS : TICK_MILLISECONDS * 1000);
+        else
+            while (sem_wait(&wake) != 0)
+                ;
+    }
+    return NULL;
+}
+
+bool drain_start(void (*last_words)(void))
+{
+    say_last_words = last_words;
+    sem_init(&wake, 0, 0);
+    atomic_store(&running, true);
+    if (!thread_start(drain))
+        atomic_store(&running, false);
+    return atomic_load(&running);
+}
+
+bool drain_flush(unsigned milliseconds)
+{
+    if (!atomic_load(&running))
+        return true;
+    const struct timespec nap = {.tv_nsec = FLUSH_TICK_MICROSECONDS * 1000L / 5};
+    const struct timespec deadline = clock_deadline(milliseconds);
+    unsigned ticket = atomic_fetch_add(&flush_asked, 1) + 1;
+    sem_post(&wake);
+    while ((int)(atomic_load(&flush_done) - ticket) < 0) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (now.tv_sec > deadline.tv_sec || (now.tv_sec == deadline.tv_sec && now.tv_nsec > deadline.tv_nsec))
+            return false;
+        nanosleep(&nap, NULL);
+    }
+    return true;
+}
+
+bool drain_finish(unsigned milliseconds)
+{
+    atomic_store(&finishing, true);
+    return drain_flush(milliseconds);
+}
+
+void drain_reset(void)
+{
+    atomic_store(&running, false);
+    atomic_store(&flush_asked, 0);
+    atomic_store(&flush_done, 0);
+    atomic_store(&dropped, 0);
+}

@@ -1,0 +1,175 @@
+#define _GNU_SOURCE
+#include "engine_client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "settings.h"
+
+enum { LINE_LIMIT = 4096 };
+
+static int engine = -1;
+static char received[LINE_LIMIT]; /* bytes after the last line that was read */
+static size_t received_size;
+static unsigned requests;
+
+static void disconnect(void)
+{
+    if (engine >= 0)
+        close(engine);
+    engine = -1;
+    received_size = 0;
+}
+
+static bool wait_for(short events, const struct timespec *deadline)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    long left = (deadline->tv_sec - now.tv_sec) * 1000 + (deadline->tv_nsec - now.tv_nsec) / 1000000;
+    struct pollfd poller = {.fd = engine, .events = events};
+    if (left <= 0) {
+        errno = ETIMEDOUT;
+        return false;
+    }
+    int ready = poll(&poller, 1, (int)left);
+    if (ready == 0)
+        errno = ETIMEDOUT;
+    return ready > 0 || (ready < 0 && errno == EINTR);
+}
+
+static bool send_line(const struct timespec *deadline, const char *line)
+{
+    size_t size = strlen(line);
+    while (size) {
+        ssize_t n = send(engine, line, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n > 0) {
+            line += n;
+            size -= (size_t)n;
+        } else if ((errno != EAGAIN && errno != EINTR) || !wait_for(POLLOUT, deadline)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Reads up to the next newline, which is cut off. */
+static bool read_line(const struct timespec *deadline, char line[LINE_LIMIT])
+{
+    for (;;) {
+        char *end = memchr(received, '\n', received_size);
+        if (end) {
+            size_t length = (size_t)(end - received);
+            memcpy(line, received, length);
+            line[length] = '\0';
+            received_size -= length + 1;
+            memmove(received, end + 1, received_size);
+            return true;
+        }
+        if (received_size == sizeof received) {
+            errno = EMSGSIZE;
+            return false;
+        }
+        if (!wait_for(POLLIN, deadline))
+            return false;
+        ssize_t n = recv(engine, received + received_size, sizeof received - received_size, MSG_DONTWAIT);
+        if (n == 0)
+            errno = ECONNRESET;
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            return false;
+        received_size += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static bool connect_engine(const struct timespec *deadline)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char line[LINE_LIMIT];
+    if (engine >= 0)
+        return true;
+    if (!settings.engine || strlen(settings.engine) >= sizeof address.sun_path) {
+        errno = settings.engine ? ENAMETOOLONG : ENOENT;
+        return false;
+    }
+    strcpy(address.sun_path, settings.engine);
+    engine = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (engine < 0 || connect(engine, (struct sockaddr *)&address, sizeof address) != 0)
+        return false;
+    snprintf(line, sizeof line, "hello\t1\t%d\n", (int)getpid());
+    if (!send_line(deadline, line) || !read_line(deadline, line))
+        return false;
+    if (strcmp(line, "hello\t1") == 0)
+        return true;
+    errno = EPROTO;
+    return false;
+}
+
+static void fail(struct engine_answer *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void fail(struct engine_answer *answer, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    answer->outcome = ENGINE_FAILED;
+    vsnprintf(answer->text, sizeof answer->text, format, arguments);
+    va_end(arguments);
+}
+
+/* "ok\t<id>\t<text>" and its like; ANSWER is left as it is if the line is none of them. */
+static bool understand(char *line, unsigned id, struct engine_answer *answer)
+{
+    static const char *const words[] = {"ok", "skipped", "failed"};
+    char *rest = line;
+    const char *word = strsep(&rest, "\t");
+    const char *number = rest ? strsep(&rest, "\t") : NULL;
+    if (!number || !rest || strtoul(number, NULL, 10) != id)
+        return false;
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(word, words[i]) != 0)
+            continue;
+        answer->outcome = (enum engine_outcome)i;
+        snprintf(answer->text, sizeof answer->text, "%s", rest);
+        return true;
+    }
+    return false;
+}
+
+void engine_prepare(const char *directory, const char *architecture, const char *kernel, struct engine_answer *answer)
+{
+    struct timespec deadline = clock_deadline(settings.engine_timeout * 1000);
+    char line[LINE_LIMIT], *question = NULL;
+    if (strpbrk(directory, "\t\n") || strpbrk(kernel, "\t\n")) {
+        fail(answer, "the engine cannot be told of a path or name with a tab or a newline");
+        return;
+    }
+    unsigned id = requests++;
+    if (asprintf(&question, "prepare\t%u\t%s\t%s\t%s\n", id, directory, architecture, kernel) < 0) {
+        fail(answer, "out of host memory");
+        return;
+    }
+    if (!connect_engine(&deadline)) {
+        fail(answer, "no probe engine at %s: %s", settings.engine ? settings.engine : "TUI_PROBE_ENGINE",
+             strerror(errno));
+        disconnect();
+    } else if (!send_line(&deadline, question) || !read_line(&deadline, line)) {
+        fail(answer, "the probe engine did not answer: %s", strerror(errno));
+        disconnect();
+    } else if (!understand(line, id, answer)) {
+        fail(answer, "the probe engine answered something else: %.200s", line);
+        disconnect();
+    }
+    free(question);
+}
+
+void engine_reset(void)
+{
+    disconnect();
+    requests = 0;
+}

@@ -1,0 +1,18 @@
+/* The probe engine, a process beside the program that turns a kernel into a probed one. */
+#ifndef TUI_PROBE_ENGINE_CLIENT_H
+#define TUI_PROBE_ENGINE_CLIENT_H
+
+enum engine_outcome { ENGINE_OK, ENGINE_SKIPPED, ENGINE_FAILED };
+
+struct engine_answer {
+    enum engine_outcome outcome;
+    char text[512]; /* the file to load for ENGINE_OK, else a reason */
+};
+
+/* Asks for the kernel whose original.bin is in DIRECTORY. Waits; one question at a time. A missing, dead
+ * or confused engine gives ENGINE_FAILED. */
+void engine_prepare(const char *directory, const char *architecture, const char *kernel, struct engine_answer *answer);
+
+void engine_reset(void);
+
+#endif

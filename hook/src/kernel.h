@@ -1,0 +1,84 @@
+/* A kernel of a loaded image: its names and handles, what became of it, and its probed functions. */
+#ifndef TUI_PROBE_KERNEL_H
+#define TUI_PROBE_KERNEL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda_abi.h"
+#include "image.h"
+
+/* One load of an image, as a module or as a library. */
+struct code {
+    struct code *next;
+    struct image *image; /* NULL after unloading, or if the image was never seen */
+    bool is_library;
+    union {
+        void *handle;
+        CUmodule module;
+        CUlibrary library;
+    };
+    struct kernel *kernels;
+};
+
+struct parameter {
+    size_t offset, size;
+};
+
+enum map_level { MAP_THREAD = 0, MAP_WARP = 1 };
+
+struct map {
+    enum map_level level;
+    uint32_t bytes; /* a slot */
+};
+
+/* The probed function of a kernel in one context. */
+struct variant {
+    struct variant *next;
+    _Atomic(CUcontext) context; /* NULL once that context is gone */
+    CUdevice device;
+    CUmodule module;
+    CUfunction function;
+    CUdeviceptr *globals; /* addresses in the original's module */
+    struct pool *pool;
+    const char *reason; /* why it cannot be launched there; NULL if it can */
+};
+
+enum kernel_status { KERNEL_NEW, KERNEL_PROBED, KERNEL_PASSED };
+
+enum { KERNEL_NO_INDEX = UINT32_MAX };
+
+struct kernel {
+    struct kernel *next;  /* of the same code */
+    struct kernel *older; /* of the process */
+    struct code *code;
+    char *name;
+    CUkernel library_kernel; /* its handle as a library kernel, if it has one */
+    uint32_t index;          /* in order of first launch; KERNEL_NO_INDEX before */
+    _Atomic(enum kernel_status) status;
+    _Atomic(const char *) reason; /* why it is passed through; constant, or never freed */
+    atomic_uint_fast64_t launches;
+
+    /* Set while it is prepared, constant once it is KERNEL_PROBED. */
+    bool parameters_known;
+    size_t n_parameters;
+    struct parameter *parameters;
+    size_t n_maps;
+    struct map *maps;
+    size_t n_globals;
+    char **globals;
+    char *no_replay; /* why it must not be run twice, from the engine */
+    char *load_path;
+    _Atomic(struct variant *) variants;
+    void *benchmark; /* timings, in benchmark mode */
+};
+
+/* Slots that one block fills in a map. */
+static inline uint64_t map_slots_per_block(const struct map *map, const uint32_t block[3])
+{
+    uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
+    return map->level == MAP_WARP ? (threads + 31) / 32 : threads;
+}
+
+#endif

@@ -1,0 +1,16 @@
+/* kernel.info: what the engine says about a probed kernel. */
+#ifndef TUI_PROBE_KERNEL_INFO_H
+#define TUI_PROBE_KERNEL_INFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kernel.h"
+
+/* Parameters, maps and globals together: what one launch passes. */
+enum { KERNEL_ARGUMENTS_LIMIT = 512 };
+
+/* Reads PATH into the maps, globals and parameter count of KERNEL. On failure returns why, never freed. */
+const char *kernel_info_read(const char *path, struct kernel *kernel);
+
+#endif

@@ -1,0 +1,45 @@
+/* One launch as the program asked for it, whatever function it used. */
+#ifndef TUI_PROBE_LAUNCH_H
+#define TUI_PROBE_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda_abi.h"
+#include "kernel.h"
+
+enum launch_form { LAUNCH_KERNEL, LAUNCH_COOPERATIVE, LAUNCH_EX };
+
+struct launch {
+    enum launch_form form;
+    bool per_thread;      /* a _ptsz form: stream 0 is the calling thread's own */
+    CUfunction function;  /* may be a CUkernel in disguise */
+    uint32_t grid[3], block[3], shared;
+    CUstream stream;      /* as passed */
+    void **parameters;    /* pointers to values, or NULL */
+    void **extra;         /* one buffer of values, or NULL */
+    const CUlaunchConfig *config; /* LAUNCH_EX only */
+    uint64_t time;        /* nanoseconds since 1970 */
+    uint64_t number;      /* launches of the process before this one */
+    uint64_t nth;         /* launches of the kernel before this one */
+};
+
+/* The stream that the launch goes to, with the per-thread default stream spelled out. */
+CUstream launch_stream(const struct launch *launch);
+
+/* Whether all blocks must be resident at once. */
+bool launch_is_cooperative(const struct launch *launch);
+
+/* Enqueues FUNCTION with the launch's geometry and PARAMETERS (NULL: exactly as passed). */
+CUresult launch_enqueue(const struct launch *launch, CUfunction function, void **parameters);
+
+/* Enqueues the original and logs REASON. */
+CUresult launch_pass(const struct launch *launch, struct kernel *kernel, const char *reason);
+
+/* Launches of this process so far, and those of them that ran probed. */
+uint64_t launch_count(void);
+uint64_t launch_probed_count(void);
+void launch_count_probed(void);
+void launch_reset(void);
+
+#endif

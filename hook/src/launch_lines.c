@@ -1,0 +1,70 @@
+#include "launch_lines.h"
+
+#include <string.h>
+
+#include "event_log.h"
+#include "kernel.h"
+
+typedef unsigned long long ull;
+
+/* Values of up to eight bytes as numbers, larger ones (structures) as their bytes. */
+static void parameter(const uint8_t *bytes, size_t size)
+{
+    if (size <= sizeof(uint64_t)) {
+        uint64_t value = 0;
+        for (size_t i = size; i-- > 0;)
+            value = value << 8 | bytes[i];
+        event_log_append(" %llx", (ull)value);
+        return;
+    }
+    event_log_append(" ");
+    for (size_t i = 0; i < size; i++)
+        event_log_append("%02x", bytes[i]);
+}
+
+static void parameters_line(const struct launch_record *r)
+{
+    const struct kernel *kernel = r->kernel;
+    const uint8_t *bytes = r->parameters ? r->parameters : r->parameters_inline;
+    event_log_append("[exec] %llu param", (ull)r->time);
+    if (kernel->n_parameters && !r->parameter_bytes)
+        event_log_append(" -");
+    for (size_t i = 0; i < kernel->n_parameters && r->parameter_bytes; i++) {
+        parameter(bytes, kernel->parameters[i].size);
+        bytes += kernel->parameters[i].size;
+    }
+    event_log_append("\n");
+}
+
+static void map_line(const struct launch_record *r, const struct map *map)
+{
+    ull blocks = (ull)r->grid[0] * r->grid[1] * r->grid[2];
+    ull slots = map_slots_per_block(map, r->block);
+    event_log_append("[exec] grid %llu %s %llu probe %u total %llu\n", blocks,
+                     map->level == MAP_WARP ? "warp " : "block", slots, map->bytes, blocks * slots * map->bytes);
+}
+
+static void probed_lines(const struct launch_record *r)
+{
+    parameters_line(r);
+    event_log_append("[exec] grid %u %u %u block %u %u %u shared %u kernel %u launch %llu stream %llx\n", r->grid[0],
+                     r->grid[1], r->grid[2], r->block[0], r->block[1], r->block[2], r->shared, r->kernel->index,
+                     (ull)r->number, (ull)r->stream);
+    for (size_t i = 0; i < r->kernel->n_maps; i++)
+        map_line(r, &r->kernel->maps[i]);
+    event_log_append("[exec] probe-mem %llu (bytes)\n", (ull)r->probe_bytes);
+    event_log_append("[exec] %s %d\n", r->result == 0 ? "succeed" : "failed", r->result);
+}
+
+void launch_lines(const struct launch_record *r)
+{
+    if (!r->reason) {
+        probed_lines(r);
+        return;
+    }
+    event_log_append("[exec] backup %u %u %u block %u %u %u shared %u kernel %u launch %llu time %llu reason %s\n",
+                     r->grid[0], r->grid[1], r->grid[2], r->block[0], r->block[1], r->block[2], r->shared,
+                     r->kernel->index, (ull)r->number, (ull)r->time, r->reason);
+    if (r->result)
+        event_log_append("[exec] failed %d\n", r->result);
+}

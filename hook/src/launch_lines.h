@@ -1,0 +1,10 @@
+/* The lines of event.log that describe one launch. */
+#ifndef TUI_PROBE_LAUNCH_LINES_H
+#define TUI_PROBE_LAUNCH_LINES_H
+
+#include "launch_log.h"
+
+/* Appends them to the event log, whose lock is held. */
+void launch_lines(const struct launch_record *record);
+
+#endif

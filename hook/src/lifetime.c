@@ -1,0 +1,169 @@
+#define _GNU_SOURCE
+#include "lifetime.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "buffers.h"
+#include "clock.h"
+#include "drain.h"
+#include "engine_client.h"
+#include "event_log.h"
+#include "launch.h"
+#include "launch_log.h"
+#include "prepare.h"
+#include "registry.h"
+#include "settings.h"
+#include "signals.h"
+#include "streams.h"
+#include "trace_dir.h"
+
+/* OFF is for good; WAITING: no kernel has been launched yet; ON: there is a trace. */
+enum state { OFF, WAITING, ON };
+
+static _Atomic(enum state) state;
+static atomic_bool ended;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pid_t owner;
+
+bool hook_active(void)
+{
+    return atomic_load_explicit(&state, memory_order_relaxed) != OFF;
+}
+
+void hook_flush(unsigned milliseconds)
+{
+    if (atomic_load(&state) == ON && !drain_flush(milliseconds))
+        event_log("[exit] gave up waiting after %u ms\n", milliseconds);
+}
+
+static void last_words(void)
+{
+    const char *reason = NULL;
+    prepare_log_unprepared();
+    uint64_t dropped = drain_dropped_count(&reason);
+    event_log("[exit] launches %llu probed %llu dropped %llu reason %s\n", (unsigned long long)launch_count(),
+              (unsigned long long)launch_probed_count(), (unsigned long long)dropped, reason ? reason : "-");
+    atomic_store(&state, OFF);
+}
+
+/* Ends the trace, once; later launches pass through unseen. False if time ran out. */
+static bool end(unsigned milliseconds)
+{
+    if (getpid() != owner || atomic_load(&state) != ON || atomic_exchange(&ended, true))
+        return true;
+    return drain_finish(milliseconds);
+}
+
+static void end_and_tell(unsigned milliseconds)
+{
+    if (end(milliseconds))
+        return;
+    event_log("[exit] gave up waiting after %u ms\n", milliseconds);
+    last_words();
+}
+
+static void end_at_exit(void)
+{
+    end_and_tell(FLUSH_MILLISECONDS);
+}
+
+static void end_at_signal(void)
+{
+    end_and_tell(SIGNAL_FLUSH_MILLISECONDS);
+}
+
+static bool begin(void)
+{
+    if (!trace_dir_create() || !launch_log_start() || !drain_start(last_words))
+        return false;
+    /* Registered this late, it runs before the runtime libraries take their contexts down. */
+    atexit(end_at_exit);
+    signals_watch(end_at_signal);
+    return true;
+}
+
+bool hook_launching(void)
+{
+    enum state now = atomic_load_explicit(&state, memory_order_acquire);
+    if (now != WAITING)
+        return now == ON;
+    pthread_mutex_lock(&mutex);
+    if (atomic_load(&state) == WAITING)
+        atomic_store(&state, begin() ? ON : OFF);
+    now = atomic_load(&state);
+    pthread_mutex_unlock(&mutex);
+    return now == ON;
+}
+
+/* A child starts clean: what its parent did is in the parent's trace. After the parent's first launch
+ * the driver does not work in a child, and there is nothing to trace. */
+static void begin_in_child(void)
+{
+    enum state before = atomic_load(&state);
+    owner = getpid();
+    settings.stamp = NULL;
+    pthread_mutex_init(&mutex, NULL);
+    atomic_store(&state, before == WAITING ? WAITING : OFF);
+    event_log_reset();
+    launch_log_reset();
+    registry_reset();
+    prepare_reset();
+    buffers_reset();
+    drain_reset();
+    streams_reset();
+    engine_reset();
+    trace_dir_reset();
+    launch_reset();
+    clock_start();
+}
+
+__attribute__((constructor)) static void loaded(void)
+{
+    owner = getpid();
+    clock_start();
+    settings_read();
+    if (!settings.trace_root)
+        return;
+    pthread_atfork(NULL, NULL, begin_in_child);
+    atomic_store(&state, WAITING);
+}
+
+__attribute__((destructor)) static void unloaded(void)
+{
+    end_at_exit();
+}
+
+/* Processes also end without running exit handlers: workers of multiprocessing pools, for one. In a
+ * child that shares memory with its parent (vfork), only the child's own id tells. */
+static void end_now(void)
+{
+    if (getpid() == owner)
+        end(FLUSH_MILLISECONDS);
+}
+
+__attribute__((visibility("default"), noreturn)) void _exit(int status)
+{
+    end_now();
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+__attribute__((visibility("default"), noreturn)) void _Exit(int status)
+{
+    _exit(status);
+}
+
+__attribute__((visibility("default"), noreturn)) void quick_exit(int status)
+{
+    void (*real_quick_exit)(int) = (void (*)(int))(uintptr_t)dlsym(RTLD_NEXT, "quick_exit");
+    end_now();
+    if (real_quick_exit)
+        real_quick_exit(status);
+    _exit(status);
+}

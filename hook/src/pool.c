@@ -1,0 +1,134 @@
+#include "pool.h"
+
+#include <stdlib.h>
+
+#include "chunk.h"
+#include "drain.h"
+#include "real.h"
+#include "settings.h"
+#include "streams.h"
+
+enum { CHUNK_BYTES = 4 << 20 };
+
+static size_t memory_limit(CUdevice device)
+{
+    size_t total = 0;
+    if (settings.max_probe_memory)
+        return settings.max_probe_memory;
+    if (REAL_OR_NOT_FOUND(cuDeviceTotalMem_v2, &total, device) != CUDA_SUCCESS)
+        return (size_t)64 * CHUNK_BYTES;
+    return total / 8;
+}
+
+struct pool *pool_create(CUcontext context, CUdevice device)
+{
+    struct pool *pool = calloc(1, sizeof *pool);
+    if (!pool)
+        return NULL;
+    pool->context = context;
+    pool->device = device;
+    pool->limit = memory_limit(device);
+    pool->staging_size = CHUNK_BYTES;
+    int mode = capture_mode_relax();
+    void *staging = NULL;
+    bool made = REAL_OR_NOT_FOUND(cuStreamCreate, &pool->stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+                REAL_OR_NOT_FOUND(cuMemAllocHost_v2, &staging, pool->staging_size) == CUDA_SUCCESS;
+    capture_mode_restore(mode);
+    pool->staging = staging;
+    if (!made) {
+        free(pool);
+        return NULL;
+    }
+    return pool;
+}
+
+struct chunk *pool_take_ready(struct pool *pool, size_t size)
+{
+    for (struct chunk **at = &pool->ready; *at; at = &(*at)->next) {
+        struct chunk *chunk = *at;
+        if (chunk->capacity < size)
+            continue;
+        *at = chunk->next;
+        chunk->next = NULL;
+        return chunk;
+    }
+    return NULL;
+}
+
+static struct chunk *allocate(struct pool *pool, size_t capacity)
+{
+    struct chunk *chunk = calloc(1, sizeof *chunk);
+    if (!chunk)
+        return NULL;
+    chunk->pool = pool;
+    chunk->capacity = capacity;
+    int mode = capture_mode_relax();
+    CUresult result = REAL_OR_NOT_FOUND(cuMemAlloc_v2, &chunk->memory, capacity);
+    if (result == CUDA_SUCCESS) {
+        result = REAL_OR_NOT_FOUND(cuMemsetD8Async, chunk->memory, 0, capacity, pool->stream);
+        if (result == CUDA_SUCCESS)
+            result = REAL_OR_NOT_FOUND(cuStreamSynchronize, pool->stream);
+        if (result != CUDA_SUCCESS)
+            REAL_OR_NOT_FOUND(cuMemFree_v2, chunk->memory);
+    }
+    capture_mode_restore(mode);
+    if (result != CUDA_SUCCESS) {
+        free(chunk);
+        return NULL;
+    }
+    return chunk;
+}
+
+/* Ready chunks that are too small for what is asked make way for a larger one. */
+static struct chunk *detach_ready(struct pool *pool)
+{
+    struct chunk *all = pool->ready;
+    for (struct chunk *chunk = all; chunk; chunk = chunk->next)
+        pool->allocated -= chunk->capacity;
+    pool->ready = NULL;
+    return all;
+}
+
+static void release(struct chunk *chunk)
+{
+    while (chunk) {
+        struct chunk *next = chunk->next;
+        REAL_OR_NOT_FOUND(cuMemFree_v2, chunk->memory);
+        free(chunk->pieces);
+        free(chunk->uses);
+        free(chunk);
+        chunk = next;
+    }
+}
+
+struct chunk *pool_grow(struct pool *pool, size_t size, pthread_mutex_t *lock)
+{
+    size_t capacity = size > CHUNK_BYTES ? size : CHUNK_BYTES;
+    struct chunk *small = NULL;
+    if (capacity > pool->limit)
+        capacity = pool->limit / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
+    if (capacity < size)
+        return NULL;
+    if (pool->allocated + capacity > pool->limit)
+        small = detach_ready(pool);
+    bool fits = pool->allocated + capacity <= pool->limit;
+    if (fits)
+        pool->allocated += capacity;
+    pthread_mutex_unlock(lock);
+    release(small);
+    struct chunk *chunk = fits ? allocate(pool, capacity) : NULL;
+    pthread_mutex_lock(lock);
+    if (fits && !chunk)
+        pool->allocated -= capacity;
+    return chunk;
+}
+
+void pool_abandon(struct pool *pool)
+{
+    if (pool->current)
+        drain_dropped(chunk_results(pool->current), "its context was destroyed");
+    pool->context = NULL;
+    pool->fault = "context was destroyed";
+    pool->current = NULL;
+    pool->ready = NULL;
+}

@@ -1,0 +1,245 @@
+#define _GNU_SOURCE
+#include "prepare.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device.h"
+#include "engine_client.h"
+#include "event_log.h"
+#include "figures.h"
+#include "kernel_info.h"
+#include "real.h"
+#include "reasons.h"
+#include "registry.h"
+#include "settings.h"
+#include "streams.h"
+#include "trace_dir.h"
+#include "variants.h"
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* What became of a kernel; STATUS as the log spells it. */
+struct fate {
+    const char *status;
+    const char *reason; /* NULL: probed */
+};
+
+static struct fate skipped(const char *reason)
+{
+    return (struct fate){"skipped", reason};
+}
+
+static struct fate failed(const char *reason)
+{
+    return (struct fate){"failed", reason};
+}
+
+static void read_parameters(struct kernel *kernel, const struct launch *launch)
+{
+    bool library = (void *)kernel->library_kernel == (void *)launch->function;
+    if (library ? !real()->cuKernelGetParamInfo : !real()->cuFuncGetParamInfo)
+        return;
+    kernel->parameters = calloc(KERNEL_ARGUMENTS_LIMIT, sizeof *kernel->parameters);
+    size_t n = 0;
+    for (; kernel->parameters && n < KERNEL_ARGUMENTS_LIMIT; n++) {
+        struct parameter *p = &kernel->parameters[n];
+        CUresult result =
+            library ? REAL_OR_NOT_FOUND(cuKernelGetParamInfo, kernel->library_kernel, n, &p->offset, &p->size)
+                    : REAL_OR_NOT_FOUND(cuFuncGetParamInfo, launch->function, n, &p->offset, &p->size);
+        if (result == CUDA_ERROR_INVALID_VALUE) { /* beyond the last one */
+            kernel->n_parameters = n;
+            kernel->parameters_known = true;
+            return;
+        }
+        if (result != CUDA_SUCCESS)
+            break;
+    }
+    free(kernel->parameters);
+    kernel->parameters = NULL;
+}
+
+static bool write_file(const char *path, const void *bytes, size_t size)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0)
+        return false;
+    for (size_t done = 0; done < size;) {
+        ssize_t n = write(file, (const char *)bytes + done, size - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            close(file);
+            return false;
+        }
+        done += (size_t)n;
+    }
+    return close(file) == 0;
+}
+
+/* An image with many kernels is written once; the other directories link to it. */
+static const char *save_image(struct image *image, const char *directory)
+{
+    char *path;
+    if (asprintf(&path, "%s/original.bin", directory) < 0)
+        return "out of host memory";
+    bool linked = image->saved_path && link(image->saved_path, path) == 0;
+    if (!linked && !write_file(path, image->ptx, image->ptx_size)) {
+        const char *reason = reason_print("%s: %s", path, strerror(errno));
+        free(path);
+        return reason;
+    }
+    event_log("[probe] write %s\n", path);
+    if (image->saved_path)
+        free(path);
+    else
+        image->saved_path = path;
+    return NULL;
+}
+
+static const char *join(const char *directory, const char *file)
+{
+    return reason_print("%s/%s", directory, file);
+}
+
+static struct fate read_answer(struct kernel *kernel, const char *directory, const struct engine_answer *answer)
+{
+    const char *info = join(directory, "kernel.info");
+    if (!*answer->text || strchr(answer->text, '/'))
+        return failed(reason_print("the probe engine named no file of the kernel's directory: %s", answer->text));
+    const char *reason = kernel_info_read(info, kernel);
+    if (reason)
+        return failed(reason);
+    event_log("[probe] read %s name %s n_param %zu n_probe %zu\n", info, kernel->name, kernel->n_parameters,
+              kernel->n_maps);
+    if (asprintf(&kernel->load_path, "%s/%s", directory, answer->text) < 0)
+        return failed("out of host memory");
+    return (struct fate){"probed", NULL};
+}
+
+static struct fate ask_engine(struct kernel *kernel, const char *directory)
+{
+    static const char *const outcomes[] = {"ok", "skipped", "failed"};
+    char architecture[16];
+    CUdevice device;
+    struct engine_answer answer;
+    if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS ||
+        !device_architecture(device, architecture, sizeof architecture))
+        return failed("the driver does not say which device this is");
+    engine_prepare(directory, architecture, kernel->name, &answer);
+    event_log("[probe] engine %s %s\n", outcomes[answer.outcome], answer.text);
+    if (answer.outcome == ENGINE_SKIPPED)
+        return skipped(reason_print("%s", answer.text));
+    if (answer.outcome == ENGINE_FAILED)
+        return failed(reason_print("%s", answer.text));
+    return read_answer(kernel, directory, &answer);
+}
+
+static struct fate make_probed(struct kernel *kernel, const struct launch *launch)
+{
+    struct image *image = kernel->code->image;
+    CUcontext context = NULL;
+    const char *reason;
+    event_log("[probe] find %p name %s bin %p size %zu\n", (void *)launch->function, kernel->name, (void *)image->ptx,
+              image->ptx_size);
+    char *directory = trace_dir_kernel(kernel->index, kernel->name);
+    if (!directory)
+        return failed(reason_print("no directory for the kernel: %s", strerror(errno)));
+    reason = save_image(image, directory);
+    struct fate fate = reason ? failed(reason) : ask_engine(kernel, directory);
+    free(directory);
+    if (fate.reason)
+        return fate;
+    if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
+        return failed("no current context");
+    if (!variants_get(kernel, launch, context, &reason))
+        return failed(reason);
+    event_log("[probe] finish %p name %s n_param %zu n_probe %zu\n", (void *)launch->function, kernel->name,
+              kernel->n_parameters, kernel->n_maps);
+    return fate;
+}
+
+static struct fate decide(struct kernel *kernel, const struct launch *launch)
+{
+    const struct image *image = kernel->code->image;
+    const char *reason = atomic_load(&kernel->reason);
+    if (reason)
+        return skipped(reason);
+    reason = settings_filter(kernel->name);
+    if (reason)
+        return (struct fate){"filtered", reason};
+    if (!image)
+        return skipped("its image was loaded unseen");
+    if (!image->ptx)
+        return image->ptx_size ? failed("out of host memory") : skipped("no PTX in image");
+    return make_probed(kernel, launch);
+}
+
+/* The kernel's registers, memory and occupancy belong to its fate, PTX or not. */
+static void log_fate(const struct kernel *kernel, const struct launch *launch, struct fate fate)
+{
+    char figures[FIGURES_SIZE];
+    figures_of(variants_original(kernel, launch->function), launch, figures);
+    event_log("[kernel] %u %s %s name %s reason %s\n", kernel->index, fate.status, figures, kernel->name,
+              fate.reason ? fate.reason : "-");
+    if (!fate.reason) {
+        const struct variant *variant = atomic_load(&kernel->variants);
+        figures_of(variant->function, launch, figures);
+        event_log("[kernel] %u probed-function %s\n", kernel->index, figures);
+    }
+    event_log("[exec] funcmap-find %p %s\n", (void *)launch->function, fate.reason ? "fail" : "success");
+}
+
+enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *launch)
+{
+    pthread_mutex_lock(&mutex);
+    enum kernel_status status = atomic_load(&kernel->status);
+    if (status == KERNEL_NEW) {
+        int mode = capture_mode_relax();
+        event_log("[exec] funcmap-not-find %p\n", (void *)launch->function);
+        trace_dir_note_device();
+        read_parameters(kernel, launch);
+        struct fate fate = decide(kernel, launch);
+        log_fate(kernel, launch, fate);
+        capture_mode_restore(mode);
+        status = fate.reason ? KERNEL_PASSED : KERNEL_PROBED;
+        atomic_store(&kernel->reason, fate.reason);
+        atomic_store_explicit(&kernel->status, status, memory_order_release);
+    }
+    pthread_mutex_unlock(&mutex);
+    return status;
+}
+
+void prepare_give_up(struct kernel *kernel, const struct launch *launch, const char *reason)
+{
+    pthread_mutex_lock(&mutex);
+    if (atomic_load(&kernel->status) == KERNEL_PROBED) {
+        atomic_store(&kernel->reason, reason);
+        atomic_store_explicit(&kernel->status, KERNEL_PASSED, memory_order_release);
+        log_fate(kernel, launch, failed(reason));
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+static void log_unprepared(struct kernel *kernel, void *unused)
+{
+    (void)unused;
+    if (kernel->index != KERNEL_NO_INDEX && atomic_load(&kernel->status) == KERNEL_NEW)
+        event_log("[kernel] %u skipped registers - local - shared - blocks - name %s reason %s\n", kernel->index,
+                  kernel->name, REASON_CAPTURING);
+}
+
+void prepare_log_unprepared(void)
+{
+    registry_each(log_unprepared, NULL);
+}
+
+void prepare_reset(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+}

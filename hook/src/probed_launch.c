@@ -1,0 +1,126 @@
+#include "probed_launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "buffers.h"
+#include "launch_log.h"
+#include "prepare.h"
+#include "real.h"
+#include "reasons.h"
+#include "result.h"
+#include "settings.h"
+#include "streams.h"
+#include "variants.h"
+
+bool error_is_sticky(CUresult result)
+{
+    switch (result) {
+    case CUDA_ERROR_DEINITIALIZED:
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The values go into the log; they are the program's own memory, valid only during the call. */
+static void copy_parameters(struct launch_record *record, const struct kernel *kernel, void *const *pointers)
+{
+    size_t total = 0;
+    record->parameters = NULL;
+    record->parameter_bytes = 0;
+    if (!kernel->parameters_known)
+        return;
+    for (size_t i = 0; i < kernel->n_parameters; i++)
+        total += kernel->parameters[i].size;
+    uint8_t *to = record->parameters_inline;
+    if (total > sizeof record->parameters_inline && !(to = record->parameters = malloc(total)))
+        return;
+    for (size_t i = 0; i < kernel->n_parameters; i++) {
+        memcpy(to, pointers[i], kernel->parameters[i].size);
+        to += kernel->parameters[i].size;
+    }
+    record->parameter_bytes = (uint32_t)total;
+}
+
+static void log_launch(const struct launch *launch, const struct kernel *kernel, const struct arguments *arguments,
+                       size_t probe_bytes, CUresult result)
+{
+    struct launch_record record;
+    record.time = launch->time;
+    record.number = launch->number;
+    record.kernel = kernel;
+    record.reason = NULL;
+    record.stream = (uint64_t)(uintptr_t)launch->stream;
+    record.probe_bytes = probe_bytes;
+    memcpy(record.grid, launch->grid, sizeof record.grid);
+    memcpy(record.block, launch->block, sizeof record.block);
+    record.shared = launch->shared;
+    record.result = result;
+    copy_parameters(&record, kernel, arguments->pointers);
+    launch_log_push(&record);
+}
+
+/* The probed kernel needs more than the device gives, or the launch itself is wrong: the original decides. */
+static CUresult launch_original(const struct launch *launch, struct kernel *kernel, CUresult error)
+{
+    const char *reason = reason_print("the probed launch failed: %s", reason_error_name(error));
+    CUresult result = launch_pass(launch, kernel, reason);
+    if (result == CUDA_SUCCESS)
+        prepare_give_up(kernel, launch, reason);
+    return result;
+}
+
+static const char *find_variant(const struct launch *launch, struct kernel *kernel, struct variant **variant)
+{
+    CUcontext context = NULL;
+    const char *reason = NULL;
+    if (stream_is_capturing(launch_stream(launch)))
+        return REASON_CAPTURING;
+    if (!settings_selects_launch(launch->nth))
+        return "launch not selected";
+    if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
+        return "no current context";
+    *variant = variants_get(kernel, launch, context, &reason);
+    return reason;
+}
+
+CUresult launch_probed(const struct launch *launch, struct kernel *kernel)
+{
+    struct variant *variant;
+    struct arguments arguments;
+    struct chunk *chunk;
+    struct claim claim;
+    size_t size;
+    const char *reason = find_variant(launch, kernel, &variant);
+    if (!reason && !result_device_size(kernel, launch->grid, launch->block, &size))
+        reason = "its records would not fit any memory";
+    if (!reason)
+        reason = result_reserve(kernel, size);
+    if (reason || !(chunk = buffers_take(variant->pool, launch, kernel, size, &claim, &reason)))
+        return launch_pass(launch, kernel, reason);
+    reason = arguments_fill(&arguments, launch, kernel, variant, claim.memory);
+    if (reason) {
+        buffers_launched(chunk, &claim, launch, CUDA_ERROR_INVALID_VALUE);
+        return launch_pass(launch, kernel, reason);
+    }
+    CUresult result = launch_enqueue(launch, variant->function, arguments.pointers);
+    buffers_launched(chunk, &claim, launch, result);
+    log_launch(launch, kernel, &arguments, size, result);
+    if (result == CUDA_SUCCESS)
+        launch_count_probed();
+    if (result == CUDA_SUCCESS || error_is_sticky(result))
+        return result;
+    return launch_original(launch, kernel, result);
+}

@@ -1,0 +1,24 @@
+/* A launch of a probed kernel in the original's place. */
+#ifndef TUI_PROBE_PROBED_LAUNCH_H
+#define TUI_PROBE_PROBED_LAUNCH_H
+
+#include "kernel_info.h"
+#include "launch.h"
+
+/* The arguments of one probed launch: the original's, then an address a map, then one a global. */
+struct arguments {
+    void *pointers[KERNEL_ARGUMENTS_LIMIT];
+    uint64_t addresses[KERNEL_ARGUMENTS_LIMIT];
+};
+
+/* Puts them together for a launch whose records begin at MEMORY. Returns why that cannot be done, or NULL. */
+const char *arguments_fill(struct arguments *arguments, const struct launch *launch, const struct kernel *kernel,
+                           const struct variant *variant, CUdeviceptr memory);
+
+/* An error that is the context's, whoever launches what in it. */
+bool error_is_sticky(CUresult result);
+
+/* Launches it probed, or the original with a reason in the log. The result is the program's. */
+CUresult launch_probed(const struct launch *launch, struct kernel *kernel);
+
+#endif

@@ -1,0 +1,108 @@
+#define _GNU_SOURCE
+#include "real.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static struct real_driver driver;
+static void *handle;
+static char loaded_path[PATH_MAX] = "-";
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* Our own file, so that a search path that leads back to us is recognised. */
+static bool is_ourselves(const char *path)
+{
+    static const char anchor;
+    Dl_info info;
+    struct stat ours, theirs;
+    return dladdr(&anchor, &info) && stat(info.dli_fname, &ours) == 0 && stat(path, &theirs) == 0 &&
+           ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
+static bool open_driver(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0 || is_ourselves(path))
+        return false;
+    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle)
+        snprintf(loaded_path, sizeof loaded_path, "%s", path);
+    return handle != NULL;
+}
+
+/* ld.so.cache holds NUL-terminated strings; every one that ends in our SONAME is a candidate. */
+static bool open_from_cache(void)
+{
+    static const char soname[] = "/libcuda.so.1";
+    FILE *cache = fopen("/etc/ld.so.cache", "rb");
+    char candidate[PATH_MAX];
+    size_t length = 0;
+    int byte;
+    while (cache && !handle && (byte = getc(cache)) != EOF) {
+        if (byte != '\0') {
+            if (byte == '/' && length == 0)
+                candidate[length++] = '/';
+            else if (length > 0 && length < sizeof candidate - 1)
+                candidate[length++] = (char)byte;
+            continue;
+        }
+        candidate[length] = '\0';
+        if (length >= sizeof soname && strcmp(candidate + length - (sizeof soname - 1), soname) == 0)
+            open_driver(candidate);
+        length = 0;
+    }
+    if (cache)
+        fclose(cache);
+    return handle != NULL;
+}
+
+static bool find_driver(void)
+{
+    static const char *const places[] = {
+        "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib/aarch64-linux-gnu/libcuda.so.1",
+        "/usr/lib64/libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1",
+    };
+    const char *asked = getenv("TUI_PROBE_DRIVER");
+    if (asked && *asked)
+        return open_driver(asked);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (open_driver(places[i]))
+            return true;
+    return open_from_cache();
+}
+
+static void load(void)
+{
+    if (!find_driver())
+        return;
+#define CUDA_FUNCTION(name, ...) driver.name = (__typeof__(name) *)(uintptr_t)dlsym(handle, #name);
+#include "driver_functions.def"
+#undef CUDA_FUNCTION
+}
+
+const struct real_driver *real(void)
+{
+    pthread_once(&once, load);
+    return &driver;
+}
+
+void *real_symbol(const char *name)
+{
+    real();
+    return handle ? dlsym(handle, name) : NULL;
+}
+
+const char *real_path(void)
+{
+    return loaded_path;
+}
+
+void *real_handle(void)
+{
+    return handle;
+}

@@ -1,0 +1,30 @@
+/* The driver that the program would have got without us. */
+#ifndef TUI_PROBE_REAL_H
+#define TUI_PROBE_REAL_H
+
+#include <stdbool.h>
+
+#include "cuda_abi.h"
+
+/* A member a function, NULL where the driver is too old to have it. */
+struct real_driver {
+#define CUDA_FUNCTION(name, ...) __typeof__(name) *name;
+#include "driver_functions.def"
+#undef CUDA_FUNCTION
+};
+
+/* Loads the driver on first use; all members are NULL if there is none. */
+const struct real_driver *real(void);
+
+/* The address of any name in the driver, or NULL. */
+void *real_symbol(const char *name);
+
+/* Path of the loaded driver, "-" before it is loaded, and its dlopen handle. */
+const char *real_path(void);
+void *real_handle(void);
+
+/* Calls FUNCTION of the driver and yields CUDA_ERROR_NOT_FOUND where the driver has none. */
+#define REAL_OR_NOT_FOUND(function, ...) \
+    (real()->function ? real()->function(__VA_ARGS__) : CUDA_ERROR_NOT_FOUND)
+
+#endif

@@ -1,0 +1,174 @@
+#include "registry.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "handle_table.h"
+#include "real.h"
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct handle_table kernels_by_handle;
+static struct handle_table codes_by_handle;
+static struct kernel *newest_kernel;
+static struct code *newest_code;
+static uint32_t kernels_launched;
+
+static bool is_this(const void *value, const void *wanted)
+{
+    return value == wanted;
+}
+
+static bool is_kernel_of(const void *value, const void *code)
+{
+    return ((const struct kernel *)value)->code == code;
+}
+
+/* What is left of an earlier load whose handle the driver uses again. */
+static void forget(struct code *code)
+{
+    handle_table_remove(&codes_by_handle, is_this, code);
+    handle_table_remove(&kernels_by_handle, is_kernel_of, code);
+    image_release(code->image);
+    code->image = NULL;
+}
+
+struct code *registry_add_code(struct image *image, void *handle, bool is_library)
+{
+    struct code *code = calloc(1, sizeof *code);
+    if (!code) {
+        image_release(image);
+        return NULL;
+    }
+    code->image = image;
+    code->handle = handle;
+    code->is_library = is_library;
+    pthread_mutex_lock(&mutex);
+    struct code *stale = handle_table_get(&codes_by_handle, handle);
+    if (stale)
+        forget(stale);
+    code->next = newest_code;
+    newest_code = code;
+    handle_table_put(&codes_by_handle, handle, code);
+    pthread_mutex_unlock(&mutex);
+    return code;
+}
+
+void registry_alias_code(struct code *code, void *handle)
+{
+    pthread_mutex_lock(&mutex);
+    handle_table_put(&codes_by_handle, handle, code);
+    pthread_mutex_unlock(&mutex);
+}
+
+struct code *registry_find_code(void *handle)
+{
+    return handle_table_get(&codes_by_handle, handle);
+}
+
+struct code *registry_forget_code(void *handle)
+{
+    pthread_mutex_lock(&mutex);
+    struct code *code = handle_table_get(&codes_by_handle, handle);
+    if (code)
+        forget(code);
+    pthread_mutex_unlock(&mutex);
+    return code;
+}
+
+static struct kernel *kernel_named(struct code *code, const char *name)
+{
+    for (struct kernel *kernel = code->kernels; kernel; kernel = kernel->next)
+        if (strcmp(kernel->name, name) == 0)
+            return kernel;
+    struct kernel *kernel = calloc(1, sizeof *kernel);
+    if (!kernel || !(kernel->name = strdup(name))) {
+        free(kernel);
+        return NULL;
+    }
+    kernel->code = code;
+    kernel->index = KERNEL_NO_INDEX;
+    kernel->next = code->kernels;
+    code->kernels = kernel;
+    kernel->older = newest_kernel;
+    newest_kernel = kernel;
+    return kernel;
+}
+
+struct kernel *registry_add_kernel(struct code *code, const char *name, void *handle, bool is_library_kernel)
+{
+    pthread_mutex_lock(&mutex);
+    struct kernel *kernel = kernel_named(code, name);
+    if (kernel && is_library_kernel && kernel->library_kernel != handle)
+        kernel->library_kernel = handle;
+    if (kernel)
+        handle_table_put(&kernels_by_handle, handle, kernel);
+    pthread_mutex_unlock(&mutex);
+    return kernel;
+}
+
+void registry_alias_kernel(struct kernel *kernel, void *handle)
+{
+    pthread_mutex_lock(&mutex);
+    handle_table_put(&kernels_by_handle, handle, kernel);
+    pthread_mutex_unlock(&mutex);
+}
+
+struct kernel *registry_find(const void *handle)
+{
+    return handle_table_get(&kernels_by_handle, handle);
+}
+
+static struct code *code_of_stranger(void *handle, bool is_library)
+{
+    struct code *code = registry_find_code(handle);
+    return code ? code : registry_add_code(NULL, handle, is_library);
+}
+
+struct kernel *registry_adopt(CUfunction function)
+{
+    const struct real_driver *driver = real();
+    const char *name;
+    CUmodule module;
+    CUlibrary library;
+    struct code *code;
+    if (driver->cuFuncGetModule && driver->cuFuncGetName && driver->cuFuncGetModule(&module, function) == CUDA_SUCCESS &&
+        driver->cuFuncGetName(&name, function) == CUDA_SUCCESS && (code = code_of_stranger(module, false)))
+        return registry_add_kernel(code, name, function, false);
+    CUkernel kernel = (CUkernel)(void *)function;
+    if (driver->cuKernelGetLibrary && driver->cuKernelGetName &&
+        driver->cuKernelGetLibrary(&library, kernel) == CUDA_SUCCESS &&
+        driver->cuKernelGetName(&name, kernel) == CUDA_SUCCESS && (code = code_of_stranger(library, true)))
+        return registry_add_kernel(code, name, function, true);
+    return NULL;
+}
+
+struct kernel *registry_add_stranger(CUfunction function)
+{
+    struct code *code = registry_add_code(NULL, function, false);
+    struct kernel *kernel = code ? registry_add_kernel(code, "?", function, false) : NULL;
+    if (kernel)
+        atomic_store(&kernel->reason, "unknown function");
+    return kernel;
+}
+
+void registry_number_kernel(struct kernel *kernel)
+{
+    pthread_mutex_lock(&mutex);
+    if (kernel->index == KERNEL_NO_INDEX)
+        kernel->index = kernels_launched++;
+    pthread_mutex_unlock(&mutex);
+}
+
+void registry_each(void (*visit)(struct kernel *kernel, void *argument), void *argument)
+{
+    pthread_mutex_lock(&mutex);
+    for (struct kernel *kernel = newest_kernel; kernel; kernel = kernel->older)
+        visit(kernel, argument);
+    pthread_mutex_unlock(&mutex);
+}
+
+void registry_reset(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+}

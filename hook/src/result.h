@@ -1,0 +1,41 @@
+/* Result files: what the probes of one launch wrote, a file a launch. */
+#ifndef TUI_PROBE_RESULT_H
+#define TUI_PROBE_RESULT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct kernel;
+struct piece;
+
+/* Where the records of a piece come from. */
+struct result_source {
+    /* SIZE bytes (at most the window) at OFFSET of the chunk; NULL on failure. */
+    const void *(*read)(void *argument, size_t offset, size_t size);
+    void *argument;
+    size_t window;
+};
+
+/* Bytes of one map's records for a launch: in the file, on the device where each map is aligned, and of
+ * all maps together on the device.
+ * False if they do not fit 64 bits. */
+bool result_map_size(const struct kernel *kernel, size_t map, const uint32_t grid[3], const uint32_t block[3],
+                     size_t *size);
+bool result_device_map(const struct kernel *kernel, size_t map, const uint32_t grid[3], const uint32_t block[3],
+                       size_t *size);
+bool result_device_size(const struct kernel *kernel, const uint32_t grid[3], const uint32_t block[3], size_t *size);
+
+/* A name for the result of a launch at TIME: microseconds since the zero of the trace, never twice the same. */
+uint64_t result_stamp(uint64_t time);
+
+/* Books a launch's file against the limit of the trace. Returns why it must not be, or NULL. */
+const char *result_reserve(const struct kernel *kernel, size_t device_size);
+
+/* Writes the file and logs it. False if it failed. */
+bool result_write(const struct piece *piece, const struct result_source *source);
+
+/* Why results can no longer be written, or NULL. */
+const char *result_stopped(void);
+
+#endif

@@ -1,0 +1,109 @@
+#include "settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DEFAULT_ENGINE_TIMEOUT = 60 };
+
+struct settings settings;
+
+static const char *text(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? strdup(value) : NULL;
+}
+
+static uint64_t number(const char *name)
+{
+    const char *value = getenv(name);
+    return value ? strtoull(value, NULL, 10) : 0;
+}
+
+/* Splits "a:b" into {"a", "b", NULL}; an unset or empty variable gives NULL. */
+static char **substrings(const char *name)
+{
+    const char *value = text(name);
+    if (!value)
+        return NULL;
+    size_t n = 2;
+    for (const char *c = value; *c; c++)
+        n += *c == ':';
+    char **list = calloc(n, sizeof *list);
+    char *copy = strdup(value), *rest = copy;
+    size_t used = 0;
+    for (char *part; list && copy && (part = strsep(&rest, ":"));)
+        if (*part)
+            list[used++] = part;
+    free((void *)(uintptr_t)value);
+    return list;
+}
+
+/* "0-9,20" gives {0, 9}, {20, 20}. */
+static void read_launches(const char *value)
+{
+    while (value && *value) {
+        char *end;
+        struct launch_range range;
+        range.first = range.last = strtoull(value, &end, 10);
+        if (*end == '-')
+            range.last = strtoull(end + 1, &end, 10);
+        if (end == value)
+            return;
+        struct launch_range *grown = realloc(settings.launches, (settings.n_launches + 1) * sizeof range);
+        if (!grown)
+            return;
+        settings.launches = grown;
+        settings.launches[settings.n_launches++] = range;
+        value = *end == ',' ? end + 1 : end;
+        if (*end && *end != ',')
+            return;
+    }
+}
+
+void settings_read(void)
+{
+    const char *benchmark = getenv("TUI_PROBE_BENCHMARK");
+    const char *launcher = getenv("TUI_PROBE_LAUNCHER");
+    settings.trace_root = text("TUI_PROBE_TRACE_ROOT");
+    if (launcher && strtol(launcher, NULL, 10) == (long)getppid())
+        settings.stamp = text("TUI_PROBE_STAMP");
+    settings.engine = text("TUI_PROBE_ENGINE");
+    settings.probe = text("TUI_PROBE_PROBE");
+    settings.only = substrings("TUI_PROBE_KERNELS");
+    settings.never = substrings("TUI_PROBE_FILTER");
+    settings.benchmark = benchmark && strcmp(benchmark, "1") == 0;
+    settings.engine_timeout = (unsigned)number("TUI_PROBE_ENGINE_TIMEOUT");
+    if (!settings.engine_timeout)
+        settings.engine_timeout = DEFAULT_ENGINE_TIMEOUT;
+    settings.max_trace_bytes = number("TUI_PROBE_MAX_TRACE_BYTES");
+    settings.max_probe_memory = number("TUI_PROBE_MAX_PROBE_MEMORY");
+    read_launches(getenv("TUI_PROBE_LAUNCHES"));
+}
+
+static bool contains_any(const char *name, char *const *parts)
+{
+    for (; parts && *parts; parts++)
+        if (strstr(name, *parts))
+            return true;
+    return false;
+}
+
+const char *settings_filter(const char *kernel_name)
+{
+    if (settings.only && settings.only[0] && !contains_any(kernel_name, settings.only))
+        return "not among the kernels asked for";
+    if (contains_any(kernel_name, settings.never))
+        return "filtered out by name";
+    return NULL;
+}
+
+bool settings_selects_launch(uint64_t n)
+{
+    if (settings.n_launches == 0)
+        return true;
+    for (size_t i = 0; i < settings.n_launches; i++)
+        if (n >= settings.launches[i].first && n <= settings.launches[i].last)
+            return true;
+    return false;
+}

@@ -1,0 +1,37 @@
+/* What the launcher asked for, read from the environment once when the hook is loaded. */
+#ifndef TUI_PROBE_SETTINGS_H
+#define TUI_PROBE_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct launch_range {
+    uint64_t first, last;
+};
+
+struct settings {
+    const char *trace_root; /* directory of trace directories; NULL: the hook only passes calls on */
+    const char *stamp;      /* start of the run, if this process was started by the launcher itself */
+    const char *engine;     /* path of the engine's socket */
+    const char *probe;      /* path of the probe file */
+    char **only, **never;   /* NULL-terminated substrings of kernel names */
+    struct launch_range *launches;
+    size_t n_launches;
+    bool benchmark;
+    unsigned engine_timeout;   /* seconds to wait for the engine */
+    uint64_t max_trace_bytes;  /* 0: no limit */
+    uint64_t max_probe_memory; /* 0: an eighth of the device's memory */
+};
+
+extern struct settings settings;
+
+void settings_read(void);
+
+/* Why a kernel of this name is not to be probed, or NULL. */
+const char *settings_filter(const char *kernel_name);
+
+/* Whether the n-th launch (from 0) of a kernel is to be probed. */
+bool settings_selects_launch(uint64_t n);
+
+#endif

@@ -1,0 +1,65 @@
+#include "signals.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include "threads.h"
+
+static const int watched[] = {SIGTERM, SIGINT, SIGHUP};
+
+static sem_t arrived;
+static atomic_int pending;
+static pid_t owner;
+static void (*end)(void);
+
+static void die_of(int signal_number)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    sigset_t only;
+    sigaction(signal_number, &action, NULL);
+    sigemptyset(&only);
+    sigaddset(&only, signal_number);
+    sigprocmask(SIG_UNBLOCK, &only, NULL);
+    kill(getpid(), signal_number);
+}
+
+static void note(int signal_number)
+{
+    int before = errno;
+    if (getpid() != owner) { /* a forked child has no thread to wake */
+        die_of(signal_number);
+    } else {
+        atomic_store(&pending, signal_number);
+        sem_post(&arrived);
+    }
+    errno = before;
+}
+
+static void *wait_for_signal(void *unused)
+{
+    (void)unused;
+    while (sem_wait(&arrived) != 0)
+        ;
+    end();
+    die_of(atomic_load(&pending));
+    return NULL;
+}
+
+void signals_watch(void (*end_process)(void))
+{
+    owner = getpid();
+    end = end_process;
+    if (sem_init(&arrived, 0, 0) != 0 || !thread_start(wait_for_signal))
+        return;
+    for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
+        struct sigaction present, ours = {.sa_handler = note, .sa_flags = SA_RESTART};
+        sigemptyset(&ours.sa_mask);
+        if (sigaction(watched[i], NULL, &present) == 0 && !(present.sa_flags & SA_SIGINFO) &&
+            present.sa_handler == SIG_DFL)
+            sigaction(watched[i], &ours, NULL);
+    }
+}

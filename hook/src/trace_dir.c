@@ -1,0 +1,158 @@
+#define _GNU_SOURCE
+#include "trace_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "device.h"
+#include "event_log.h"
+#include "real.h"
+#include "settings.h"
+#include "sha1.h"
+
+enum { HEADER_LIMIT = 1 << 17, HEADER_REST = 1024 };
+
+static char directory[PATH_MAX];
+static int directory_fd = -1;
+
+/* "Nov21_024500", as the launcher writes it; month names do not follow the program's locale. */
+static void stamp_of(uint64_t time, char *stamp, size_t size)
+{
+    static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    time_t seconds = (time_t)(time / 1000000000u);
+    struct tm local;
+    localtime_r(&seconds, &local);
+    snprintf(stamp, size, "%s%02d_%02d%02d%02d", months[local.tm_mon], local.tm_mday, local.tm_hour, local.tm_min,
+             local.tm_sec);
+}
+
+/* A process that replaced itself by another program finds its first name taken: then by time. */
+static bool make_directory(void)
+{
+    char stamp[32];
+    for (int attempt = 0; attempt < 4; attempt++) {
+        stamp_of(attempt < 2 ? clock_zero() : clock_now() + (uint64_t)(attempt - 2) * 1000000000u, stamp, sizeof stamp);
+        const char *chosen = attempt == 0 && settings.stamp ? settings.stamp : stamp;
+        int length = snprintf(directory, sizeof directory, "%s/%s_%d", settings.trace_root, chosen, (int)getpid());
+        if (length < 0 || (size_t)length >= sizeof directory)
+            return false;
+        if (mkdir(directory, 0777) == 0)
+            return true;
+        if (errno != EEXIST)
+            return false;
+    }
+    return false;
+}
+
+static void copy_probe(void)
+{
+    char buffer[1 << 14];
+    ssize_t n;
+    int from = settings.probe ? open(settings.probe, O_RDONLY | O_CLOEXEC) : -1;
+    int to = from < 0 ? -1 : openat(directory_fd, "probe.toml", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    while (to >= 0 && (n = read(from, buffer, sizeof buffer)) > 0)
+        if (write(to, buffer, (size_t)n) != n)
+            break;
+    if (to >= 0)
+        close(to);
+    if (from >= 0)
+        close(from);
+}
+
+/* The command line with blanks between its words; returns its length. */
+static size_t command_line(char *text, size_t size)
+{
+    int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t n = file < 0 ? -1 : read(file, text, size - 1);
+    if (file >= 0)
+        close(file);
+    size_t length = n > 0 ? (size_t)n : 0;
+    while (length && text[length - 1] == '\0')
+        length--;
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == '\0' || text[i] == '\n')
+            text[i] = ' ';
+    text[length] = '\0';
+    return length;
+}
+
+static bool open_log(void)
+{
+    char path[PATH_MAX + 16];
+    char *command = malloc(HEADER_LIMIT);
+    char *header = malloc(HEADER_LIMIT + HEADER_REST);
+    bool opened = false;
+    if (command && header) {
+        size_t length = command_line(command, HEADER_LIMIT);
+        snprintf(header, HEADER_LIMIT + HEADER_REST, "[init] pid %d\n[init] cmd %zu %s\n[init] dl %p\n[init] epoch %llu\n",
+                 (int)getpid(), length, command, real_handle(), (unsigned long long)clock_zero());
+        snprintf(path, sizeof path, "%s/event.log", directory);
+        char device[DEVICE_LINE_SIZE];
+        if (device_describe(device, sizeof device))
+            strcat(header, device);
+        strcat(header, "[init] success\n");
+        opened = event_log_open(path, header);
+    }
+    free(command);
+    free(header);
+    return opened;
+}
+
+bool trace_dir_create(void)
+{
+    if (!make_directory())
+        return false;
+    directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory_fd < 0 || mkdirat(directory_fd, "kernel", 0777) != 0 || mkdirat(directory_fd, "result", 0777) != 0)
+        return false;
+    copy_probe();
+    return open_log();
+}
+
+const char *trace_dir_path(void)
+{
+    return directory;
+}
+
+int trace_dir_fd(void)
+{
+    return directory_fd;
+}
+
+char *trace_dir_kernel(uint32_t index, const char *name)
+{
+    char digest[SHA1_HEX_SIZE], *path;
+    sha1_hex(name, strlen(name), digest);
+    if (asprintf(&path, "%s/kernel/%u_%s", directory, index, digest) < 0)
+        return NULL;
+    event_log("[probe] rename %s %u_%s\n", name, index, digest);
+    if (mkdir(path, 0777) != 0) {
+        free(path);
+        return NULL;
+    }
+    event_log("[probe] mkdir %s\n", path);
+    return path;
+}
+
+void trace_dir_note_device(void)
+{
+    char line[DEVICE_LINE_SIZE];
+    if (device_describe(line, sizeof line))
+        event_log("%s", line);
+}
+
+void trace_dir_reset(void)
+{
+    if (directory_fd >= 0)
+        close(directory_fd);
+    directory_fd = -1;
+    device_reset();
+}

@@ -1,0 +1,26 @@
+/* The probed function of a kernel, loaded once in each context that launches it. */
+#ifndef TUI_PROBE_VARIANTS_H
+#define TUI_PROBE_VARIANTS_H
+
+#include "kernel.h"
+#include "launch.h"
+
+/* The variant for the current CONTEXT, loaded on first use; its function is NULL if that failed, and
+ * *REASON says why. The kernel's load path, maps and globals are set. */
+struct variant *variants_get(struct kernel *kernel, const struct launch *launch, CUcontext context,
+                             const char **reason);
+
+/* The original as a CUfunction of the current context, which attributes are asked of; NULL if it has none. */
+CUfunction variants_original(const struct kernel *kernel, CUfunction launched);
+
+/* The program unloads CODE: so do we with what was made of it. Accepts NULL. */
+void variants_unload(struct code *code);
+
+/* CONTEXT, or with NULL every context on DEVICE, no longer exists. */
+void variants_forget(CUcontext context, CUdevice device);
+
+/* Repeats on the probed functions what the program sets on the original; DEVICE -1: on all devices. */
+void variants_set_attribute(const void *handle, int attribute, int value, CUdevice device);
+void variants_set_cache(const void *handle, int config, CUdevice device);
+
+#endif
