@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 WARP_THREADS: Final = 32
 
 _INTEGER: Final = re.compile(r"\d+")
-_TEMPORARIES: Final = {"address": "b64", "slot": "b64", "wide": "b64", "unit": "b32", "part": "b32", "other": "b32"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +51,21 @@ class Addressing:
 
     def __init__(self, names: Names, shape: BlockShape | None) -> None:
         self._shape = shape
-        self._declared = {names.temporary(name): kind for name, kind in _TEMPORARIES.items()}
-        self.address, self._slot, self._wide, self._unit, self._part, self._other = self._declared
-
-    def declarations(self) -> list[str]:
-        """The registers that the text below uses."""
-        return [f".reg .{kind} {name};" for name, kind in self._declared.items()]
+        self.address, self._slot, self._wide = (names.temporary(name, "b64") for name in ("address", "slot", "wide"))
+        self._unit, self._part, self._other = (names.temporary(name, "b32") for name in ("unit", "part", "other"))
 
     def slot(self, level: Level) -> list[str]:
-        """Lines that compute the number of the slot of this thread or warp."""
+        """Lines that compute the number of the slot of this thread or warp.
+
+        The place in the block comes first: of all orders this one leaves small kernels the most registers.
+        """
         return [
-            *self._block(),
-            *self._times_slots_of_block(level),
             *self._thread(),
             *([f"shr.u32 {self._unit}, {self._unit}, 5;"] if level is Level.WARP else []),
-            f"cvt.u64.u32 {self._wide}, {self._unit};",
-            f"add.u64 {self._slot}, {self._slot}, {self._wide};",
+            f"cvt.u64.u32 {self.address}, {self._unit};",
+            *self._block(),
+            *self._times_slots_of_block(level),
+            f"add.u64 {self._slot}, {self._slot}, {self.address};",
         ]
 
     def pointer(self, parameter: str, slot_bytes: int) -> list[str]:
@@ -82,21 +80,22 @@ class Addressing:
         return [
             f"mov.u32 {self._unit}, %ctaid.z;",
             f"mov.u32 {self._part}, %nctaid.y;",
-            f"mul.lo.u32 {self._unit}, {self._unit}, {self._part};",
-            f"mov.u32 {self._part}, %ctaid.y;",
-            f"add.u32 {self._unit}, {self._unit}, {self._part};",
+            f"mov.u32 {self._other}, %ctaid.y;",
+            f"mad.lo.u32 {self._unit}, {self._unit}, {self._part}, {self._other};",
             f"mov.u32 {self._part}, %nctaid.x;",
-            f"mul.wide.u32 {self._slot}, {self._unit}, {self._part};",
-            f"mov.u32 {self._part}, %ctaid.x;",
-            f"cvt.u64.u32 {self._wide}, {self._part};",
-            f"add.u64 {self._slot}, {self._slot}, {self._wide};",
+            f"mov.u32 {self._other}, %ctaid.x;",
+            f"cvt.u64.u32 {self._wide}, {self._other};",
+            f"mad.wide.u32 {self._slot}, {self._unit}, {self._part}, {self._wide};",
         ]
 
     def _times_slots_of_block(self, level: Level) -> list[str]:
         if self._shape:
             slots = -(-self._shape.threads // WARP_THREADS) if level is Level.WARP else self._shape.threads
             return [f"mul.lo.u64 {self._slot}, {self._slot}, {slots};"]
-        to_warps = [f"add.u32 {self._unit}, {self._unit}, {WARP_THREADS - 1};", f"shr.u32 {self._unit}, {self._unit}, 5;"]
+        to_warps = [
+            f"add.u32 {self._unit}, {self._unit}, {WARP_THREADS - 1};",
+            f"shr.u32 {self._unit}, {self._unit}, 5;",
+        ]
         return [
             f"mov.u32 {self._unit}, %ntid.x;",
             f"mov.u32 {self._part}, %ntid.y;",

@@ -33,9 +33,17 @@ class Edits:
         self._source = source
         self._changes: list[tuple[int, int, str]] = []
 
-    def before(self, span: Span, lines: Iterable[str]) -> None:
-        """Insert lines in front of a node, on lines of their own."""
-        self._insert_lines(span.start, lines)
+    def before(self, span: Span, lines: Iterable[str], *, first: bool = False) -> None:
+        """Insert lines in front of a node, on lines of their own; ``first`` puts them before all others there."""
+        position, text = span.start, "\n".join(lines)
+        if not text:
+            return
+        line_start = self._source.rfind("\n", 0, position) + 1
+        if self._source[line_start:position].strip():
+            change = (position, position, f"\n{text}\n\t")
+        else:
+            change = (line_start, line_start, f"{text}\n")
+        self._changes.insert(0 if first else len(self._changes), change)
 
     def after(self, span: Span, lines: Iterable[str]) -> None:
         """Insert lines behind a node, and behind the comment that follows it on its line."""
@@ -50,8 +58,9 @@ class Edits:
         self._changes.append((position, position, text))
 
     def replace(self, span: Span, text: str) -> None:
-        """Put text in the place of a node."""
-        self._changes.append((span.start, span.end, text))
+        """Put text in the place of a node. It ends with a comment, so what follows on the line goes to the next."""
+        rest = self._source[span.end : self._source.find("\n", span.end)]
+        self._changes.append((span.start, span.end, f"{text}\n\t" if rest.strip() else text))
 
     def apply(self) -> str:
         """The edited text. Replacements must not overlap."""
@@ -61,13 +70,3 @@ class Edits:
             pieces += [self._source[done:start], text]
             done = end
         return "".join([*pieces, self._source[done:]])
-
-    def _insert_lines(self, position: int, lines: Iterable[str]) -> None:
-        text = "\n".join(lines)
-        if not text:
-            return
-        line_start = self._source.rfind("\n", 0, position) + 1
-        if self._source[line_start:position].strip():
-            self._changes.append((position, position, f"\n{text}\n\t"))
-        else:
-            self._changes.append((line_start, line_start, f"{text}\n"))

@@ -33,23 +33,7 @@ class Expander:
         self._names = names
         self._addressing = addressing
         self._parameters = parameters
-        self._own = {name: names.register(name) for name in probe.registers}
-        self._leader = names.temporary("leader")
-        self._lanes = names.temporary("lanes")
-        self._lower = names.temporary("lower")
-        self._full = names.temporary("full")
-        self._index = names.temporary("index")
-
-    def declarations(self) -> list[str]:
-        """The registers of the probe and those that saving needs."""
-        lines = [f".reg .{kind} {self._own[name]};" for name, kind in self._probe.registers.items()]
-        lines += self._addressing.declarations()
-        lines += [f".reg .pred {self._leader};", f".reg .b32 {self._lanes}, {self._lower};"]
-        if any(own_map.cap != 1 for own_map in self._probe.maps):
-            lines += [f".reg .pred {self._full};", f".reg .b32 {self._index};"]
-        widest = max(len(own_map.fields) for own_map in self._probe.maps)
-        lines += [f".reg .b32 {self._value(32, i)}; .reg .b64 {self._value(64, i)};" for i in range(widest)]
-        return lines
+        self._own = {name: names.register(name, kind) for name, kind in probe.registers.items()}
 
     def lines(self, snippet: Snippet, helpers: Mapping[str, HelperValue]) -> list[str]:
         """A snippet as PTX. ``helpers`` holds the value of each helper that it uses."""
@@ -84,27 +68,29 @@ class Expander:
         lines += self._addressing.pointer(self._parameters[own_map.name], own_map.slot_bytes)
         if own_map.cap != 1:
             address = self._addressing.address
-            lines.append(f"mad.wide.u32 {address}, {self._index}, {own_map.record_bytes}, {address};")
+            lines.append(f"mad.wide.u32 {address}, {self._index()}, {own_map.record_bytes}, {address};")
         return lines
 
     def _lowest_lane(self, skip: str) -> list[str]:
         """Only the lowest active lane goes on. Lane 0 may have left, or not take part."""
+        lanes, lower = self._names.temporary("lanes", "b32"), self._names.temporary("lower", "b32")
+        follows = self._names.temporary("follows", "pred")
         return [
-            f"activemask.b32 {self._lanes};",
-            f"mov.u32 {self._lower}, %lanemask_lt;",
-            f"and.b32 {self._lanes}, {self._lanes}, {self._lower};",
-            f"setp.ne.u32 {self._leader}, {self._lanes}, 0;",
-            f"@{self._leader} bra {skip};",
+            f"activemask.b32 {lanes};",
+            f"mov.u32 {lower}, %lanemask_lt;",
+            f"and.b32 {lanes}, {lanes}, {lower};",
+            f"setp.ne.u32 {follows}, {lanes}, 0;",
+            f"@{follows} bra {skip};",
         ]
 
     def _count(self, own_map: Map, skip: str) -> list[str]:
         """The index of the record; every attempt is counted, and one that finds the slot full goes no further."""
-        address = self._addressing.address
+        address, index, full = self._addressing.address, self._index(), self._names.temporary("full", "pred")
         return [
             *self._addressing.pointer(self._parameters[counts_name(own_map)], COUNT_BYTES),
-            f"atom.global.add.u32 {self._index}, [{address}], 1;",
-            f"setp.ge.u32 {self._full}, {self._index}, {own_map.cap};",
-            f"@{self._full} bra {skip};",
+            f"atom.global.add.u32 {index}, [{address}], 1;",
+            f"setp.ge.u32 {full}, {index}, {own_map.cap};",
+            f"@{full} bra {skip};",
         ]
 
     def _store(self, own_map: Map, values: tuple[str, ...], helpers: Mapping[str, HelperValue]) -> list[str]:
@@ -115,16 +101,16 @@ class Expander:
             before, operand = self._operand(index, field, value, helpers)
             lines += before
             operands[field.offset] = field, operand
-        address = self._addressing.address
         offsets = sorted(operands)
         while offsets:
             offset = offsets.pop(0)
             field, operand = operands[offset]
+            address = self._addressing.address + (f"+{offset}" if offset else "")
             if field.type == "u32" and offset % 8 == 0 and own_map.record_bytes % 8 == 0 and offset + 4 in operands:
-                lines.append(f"st.global.v2.b32 [{address}+{offset}], {{{operand}, {operands[offset + 4][1]}}};")
+                lines.append(f"st.global.v2.b32 [{address}], {{{operand}, {operands[offset + 4][1]}}};")
                 offsets.remove(offset + 4)
             else:
-                lines.append(f"st.global.b{FIELD_BYTES[field.type] * 8} [{address}+{offset}], {operand};")
+                lines.append(f"st.global.b{FIELD_BYTES[field.type] * 8} [{address}], {operand};")
         return lines
 
     def _operand(
@@ -132,7 +118,6 @@ class Expander:
     ) -> tuple[list[str], str]:
         """A register of the field's width that holds a value, and the lines that fill it."""
         bits = FIELD_BYTES[field.type] * 8
-        register = self._value(bits, index)
         if value in self._own:
             operand, kind = self._own[value], self._probe.registers[value]
         elif value in helpers:
@@ -140,6 +125,7 @@ class Expander:
         elif value.startswith("%"):
             operand, kind = value, ""
         else:
+            register = self._value(bits, index)
             return [f"mov.u{bits} {register}, {value};"], register
         if not kind:
             source_bits = 64 if value in _WIDE_SPECIAL_REGISTERS else 32
@@ -150,11 +136,15 @@ class Expander:
         source_bits = TYPE_BITS.get(kind, 32)
         if source_bits == bits:
             return lines, operand
+        register = self._value(bits, index)
         sign = "s" if kind.startswith("s") and bits > source_bits else "u"
         return [*lines, f"cvt.{sign}{bits}.{sign}{source_bits} {register}, {operand};"], register
 
     def _value(self, bits: int, index: int) -> str:
-        return self._names.temporary(f"{'wide' if bits == 64 else 'half'}_value{index}")
+        return self._names.temporary(f"value{index}_b{bits}", f"b{bits}")
+
+    def _index(self) -> str:
+        return self._names.temporary("index", "b32")
 
 
 def counts_name(own_map: Map) -> str:

@@ -88,7 +88,7 @@ class Helpers:
 
     def _address(self, operand: Memory, helper: str) -> HelperValue:
         """The address of a memory operand in a 64-bit register."""
-        target = self._names.temporary(helper.lower())
+        target = self._names.temporary(helper.lower(), "b64")
         match operand.base:
             case Register(name=name):
                 wide = TYPE_BITS.get(type_of(name, self._types), 64) == 64

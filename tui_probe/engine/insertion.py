@@ -10,7 +10,7 @@ from tui_probe.engine.addressing import Addressing, BlockShape
 from tui_probe.engine.edits import Edits, marked
 from tui_probe.engine.expansion import COUNT_BYTES, Expander, counts_name
 from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
-from tui_probe.engine.model import Code, Level, Map, Probe, ProbePoint, Snippet
+from tui_probe.engine.model import Code, Level, Probe, ProbePoint, Snippet
 from tui_probe.engine.positions import matches
 from tui_probe.engine.walk import instructions, is_way_out, register_types, statements
 from tui_probe.errors import UnsupportedKernelError
@@ -86,7 +86,6 @@ class _Inserter:
         self._parameters = {slot.name: names.parameter(slot.name) for slot in map_slots(probe)}
         self._expander = Expander(probe, names, Addressing(names, BlockShape.of(entry)), self._parameters)
         self._types: dict[str, str] = {}
-        self._registers: dict[str, str] = {}
         self._by_opcode: dict[str, list[ProbePoint]] = defaultdict(list)
         for point in probe.points:
             for opcode in {position.opcode for position in point.positions}:
@@ -105,20 +104,18 @@ class _Inserter:
 
     def _at_entry(self, snippets: list[Snippet]) -> None:
         """Registers, then what runs first: before the first instruction, and before a label a loop may return to."""
-        lines = self._expander.declarations()
-        lines += [f".reg .{kind} {name};" for name, kind in self._registers.items()]
-        for snippet in snippets:
-            lines += self._expander.lines(snippet, {})
+        lines = [line for snippet in snippets for line in self._expander.lines(snippet, {})]
+        lines = self._names.declarations() + lines
         first = next((node for node in self._body if isinstance(node, Instruction | Label | Scope)), None)
         if first is not None:
-            self._edits.before(first.span, self._mark(lines))
+            self._edits.before(first.span, self._mark(lines), first=True)
         else:
-            self._before_closing_brace(lines)
+            self._before_closing_brace(lines, first=True)
 
-    def _before_closing_brace(self, lines: list[str]) -> None:
+    def _before_closing_brace(self, lines: list[str], *, first: bool = False) -> None:
         span = self._entry.body_span
         if span is not None:
-            self._edits.before(Span(span.end - 1, span.end, span.line), self._mark(lines))
+            self._edits.before(Span(span.end - 1, span.end, span.line), self._mark(lines), first=first)
 
     def _at_exits(self, snippets: list[Snippet]) -> None:
         """Every way out: ``ret`` and ``exit``, under a predicate or not, and the end of the body."""
@@ -159,7 +156,7 @@ class _Inserter:
         helpers = Helpers(instruction, self._types, self._names)
         if point.before:
             values = {name: helpers.value(name) for name in sorted(point.before.helpers)}
-            lines = [line for value in values.values() for line in self._computed(value)]
+            lines = [line for value in values.values() for line in value.lines]
             body = self._guarded(instruction, point, point.before, self._expander.lines(point.before, values))
             self._edits.before(instruction.span, self._mark([*lines, *body]))
         if point.after:
@@ -174,10 +171,10 @@ class _Inserter:
         for name in sorted(snippet.helpers):
             value = helpers.value(name)
             if name != "OUT" and value.sources & overwritten:
-                kept += self._computed(value)
+                kept += value.lines
                 values[name] = self._keep(name, value, kept)
             else:
-                lines += self._computed(value)
+                lines += value.lines
                 values[name] = value
         guard = instruction
         if instruction.predicate is not None and instruction.predicate.name in overwritten and point.guarded:
@@ -186,26 +183,18 @@ class _Inserter:
         self._edits.before(instruction.span, self._mark(kept))
         self._edits.after(instruction.span, self._mark([*lines, *body]))
 
-    def _computed(self, value: HelperValue) -> list[str]:
-        """The lines that compute a helper's value, in a register that is declared then."""
-        if value.lines:
-            self._registers[value.operand] = value.type
-        return value.lines
-
     def _keep(self, helper: str, value: HelperValue, lines: list[str]) -> HelperValue:
         """Copy a helper's value to a register of its own."""
         bits = TYPE_BITS.get(value.type, 0)
         if not bits:
             raise UnsupportedKernelError(f"{helper} is overwritten by the instruction behind which it is used")
-        name = self._names.temporary(f"kept_{helper.lower()}_b{bits}")
-        self._registers[name] = f"b{bits}"
+        name = self._names.temporary(f"kept_{helper.lower()}_b{bits}", f"b{bits}")
         lines.append(f"mov.b{bits} {name}, {value.operand};")
         return HelperValue(name, f"b{bits}")
 
     def _keep_predicate(self, instruction: Instruction, lines: list[str]) -> Instruction:
         """Copy a predicate that the instruction overwrites; the instruction as if guarded by the copy."""
-        name = self._names.temporary("kept_predicate")
-        self._registers[name] = "pred"
+        name = self._names.temporary("kept_predicate", "pred")
         lines.append(f"mov.pred {name}, {instruction.predicate};")
         return replace(instruction, predicate=Register(name))
 

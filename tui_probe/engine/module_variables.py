@@ -98,7 +98,9 @@ def _refuse_local_variables(module: Module) -> None:
     for function in module.functions():
         for node in statements(function.body or ()):
             if isinstance(node, Variable) and node.space in ("global", "const"):
-                raise UnsupportedKernelError(f"{function.name} declares {node.name} in {node.space} memory inside itself")
+                raise UnsupportedKernelError(
+                    f"{function.name} declares {node.name} in {node.space} memory inside itself"
+                )
 
 
 def _refuse_use_in_function(function: Function, variables: Iterable[str]) -> None:
@@ -149,7 +151,7 @@ class _Rewriter:
         self._module = module
         self._entry = entry
         self._names = names
-        self._registers = {name: names.temporary(f"variable{i}") for i, name in enumerate(shared)}
+        self._registers = {name: names.temporary(f"variable{i}", "b64") for i, name in enumerate(shared)}
         self._constants = constants
         self._edits = Edits(module.source)
 
@@ -163,8 +165,7 @@ class _Rewriter:
     def run(self) -> str:
         body = self._entry.body or []
         if body:
-            declared = [f".reg .b64 {name};" for name in self._registers.values()]
-            self._edits.before(body[0].span, marked(declared, "module variables"))
+            self._edits.before(body[0].span, marked(self._names.declarations(), "module variables"))
         for instruction in instructions(self._entry):
             self._rewrite(instruction)
         return self._edits.apply()
@@ -184,7 +185,7 @@ class _Rewriter:
         )
         source = self._module.source[instruction.span.start : instruction.span.end]
         self._edits.before(instruction.span, marked(lines, "module variables"))
-        self._edits.replace(instruction.span, f"{text} {REPLACED}{' '.join(source.split())}\n")
+        self._edits.replace(instruction.span, f"{text} {REPLACED}{' '.join(source.split())}")
 
     def _in_global_memory(self, opcode: str, modifiers: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """``ld.const`` is ``ld.global`` now; an address of global memory is its own generic address."""
@@ -204,7 +205,9 @@ class _Rewriter:
             case Vector(elements):
                 return Vector(tuple(self._operand(element, lines) for element in elements))
             case Raw(text) if names_in(text) & self._registers.keys():
-                raise UnsupportedKernelError(f"module variable {min(names_in(text) & self._registers.keys())} in {text!r}")
+                raise UnsupportedKernelError(
+                    f"module variable {min(names_in(text) & self._registers.keys())} in {text!r}"
+                )
         return operand
 
     def _load(self, name: str, lines: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from itertools import count
 from typing import Final
 
@@ -15,14 +16,23 @@ class Names:
     def __init__(self, source: str) -> None:
         self._prefix = next(prefix for prefix in _prefixes() if prefix not in source)
         self._labels = count()
+        self._undeclared: dict[str, str] = {}
 
-    def register(self, own: str) -> str:
-        """The name in the kernel of a probe's own register: ``%begin`` is ``%tp_begin``."""
-        return f"%{self._prefix}{own.removeprefix('%')}"
+    def register(self, own: str, kind: str) -> str:
+        """The name in the kernel of a probe's own register of a PTX type: ``%begin`` is ``%tp_begin``."""
+        return self._declare(f"%{self._prefix}{own.removeprefix('%')}", kind)
 
-    def temporary(self, name: str) -> str:
-        """The name of a register that the engine needs itself."""
-        return f"%{self._prefix}_{name}"
+    def temporary(self, name: str, kind: str) -> str:
+        """The name of a register of a PTX type that the engine needs itself."""
+        return self._declare(f"%{self._prefix}_{name}", kind)
+
+    def declarations(self) -> list[str]:
+        """Declarations of the registers asked for since the last call, those of a type in one."""
+        names = defaultdict(list)
+        for name, kind in self._undeclared.items():
+            names[kind].append(name)
+        self._undeclared.clear()
+        return [f".reg .{kind} {', '.join(listed)};" for kind, listed in names.items()]
 
     def parameter(self, name: str) -> str:
         """The name of a parameter for a map or a variable."""
@@ -31,6 +41,10 @@ class Names:
     def new_label(self) -> str:
         """A label that was not given before."""
         return f"${self._prefix}{next(self._labels)}"
+
+    def _declare(self, name: str, kind: str) -> str:
+        self._undeclared[name] = kind
+        return name
 
 
 def _prefixes() -> list[str]:

@@ -8,12 +8,14 @@ from typing import Final
 
 from tui_probe.engine.model import Code, Locate, Place, Save, Snippet, SnippetStatement
 from tui_probe.errors import ProbeFileError, PtxError
-from tui_probe.ptx.body import parse_body
 from tui_probe.ptx.lexer import COMMENT, NAME
-from tui_probe.ptx.tree import Instruction, Label, Span, Statement, Variable
+from tui_probe.ptx.parser import parse
+from tui_probe.ptx.tree import Instruction, Label, Statement, Variable
 
 HELPERS: Final = frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES"})
 
+_AROUND: Final = (".version 8.0\n.target sm_80\n.address_size 64\n.entry snippet()\n{\n", "\n}\n")
+_LINES_BEFORE: Final = _AROUND[0].count("\n")
 _COMMENT: Final = re.compile(COMMENT)
 _NAME: Final = re.compile(NAME)
 _SAVE: Final = re.compile(r"SAVE(?:\s*\.\s*(u32|u64))?\s*(?:\[\s*([A-Za-z_][\w$.-]*)\s*\])?\s*,?\s*\{([^{}]*)\}\s*;")
@@ -33,18 +35,14 @@ class _SnippetParser:
     """Turns one snippet into statements. ``own_map`` is where a ``SAVE`` without a map's name goes."""
 
     def __init__(self, text: str, place: Place, own_map: str) -> None:
-        self._source = "{" + text + "}"
+        self._source = text.join(_AROUND)
         self._place = place
         self._own_map = own_map
         self._statements: list[SnippetStatement] = []
         self._parsed = ParsedSnippet(Snippet(()))
 
     def parse(self) -> ParsedSnippet:
-        try:
-            body = parse_body(self._source, Span(0, len(self._source), 1))
-        except PtxError as error:
-            reason = str(error).removeprefix(f"line {error.line}: ")
-            raise ProbeFileError(f"{self._at(error.line)}: {reason}") from error
+        body = self._body()
         for statement in body:
             self._add(statement)
         labels = frozenset(statement.name for statement in body if isinstance(statement, Label))
@@ -53,8 +51,20 @@ class _SnippetParser:
         self._parsed.snippet = Snippet(tuple(self._statements), labels, frozenset(helpers))
         return self._parsed
 
+    def _body(self) -> list[Statement]:
+        """The statements, parsed as the body of a kernel."""
+        try:
+            functions = parse(self._source).functions()
+            if len(functions) == 1 and functions[0].span.end == len(self._source) - 1:
+                return functions[0].body or []
+        except PtxError as error:
+            reason = str(error).removeprefix(f"line {error.line}: ")
+            raise ProbeFileError(f"{self._at(error.line)}: {reason}") from error
+        raise ProbeFileError(f"{self._place}: the braces of this snippet do not match")
+
     def _at(self, line: int) -> Place:
-        """The place of a line of the snippet, counted from 1."""
+        """The place in the probe file of a line of the parsed text."""
+        line = max(line - _LINES_BEFORE, 1)
         return Place(self._place.path, self._place.line + line - 1 if self._place.line else 0)
 
     def _add(self, statement: Statement) -> None:
