@@ -22,5 +22,5 @@ def discard_output() -> None:
 
 
 def on_terminal() -> bool:
-    """Can a screen be shown: a person at both ends, and a terminal that can place text?"""
-    return os.isatty(0) and os.isatty(1) and os.environ.get("TERM", "dumb") != "dumb"
+    """Can a screen be shown: a terminal at every end, which can place text?"""
+    return all(os.isatty(descriptor) for descriptor in range(3)) and os.environ.get("TERM", "dumb") != "dumb"

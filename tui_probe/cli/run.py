@@ -6,14 +6,15 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_probe.engine.probe_file import load_probe
 from tui_probe.errors import ProbeFileError
 from tui_probe.launcher.options import RunOptions
 from tui_probe.launcher.passing import run_passing_on
-from tui_probe.launcher.probes import find_probe
+from tui_probe.launcher.screened import ScreenedTarget
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.target import exit_status
 
-from .output import inform, warn
+from .output import inform, on_terminal, warn
 from .values import launches, names, size
 
 if TYPE_CHECKING:
@@ -76,20 +77,41 @@ def run(arguments: argparse.Namespace) -> int:
         max_probe_memory=arguments.max_probe_memory,
     )
     try:
-        probe = find_probe(options.probe)
+        probe = load_probe(options.probe).path.absolute()
     except ProbeFileError as error:
         arguments.refuse(str(error))
-    return run_plainly(options, probe, report=not arguments.no_report)
+    if on_terminal() and not arguments.no_ui:
+        status, traces = run_on_screen(options, probe, arguments.ascii)
+    else:
+        status, traces = run_plainly(options, probe)
+    return status
 
 
-def run_plainly(options: RunOptions, probe: Path, report: bool) -> int:
-    """Without a screen: streams passed on, and the report after the target's last word."""
+def run_plainly(options: RunOptions, probe: Path) -> tuple[int, list[Path]]:
+    """Without a screen: streams passed on. Returns the exit status and the trace directories."""
     # The first line is written by the new process, where descriptor 2 is the target's already.
     stderr = os.dup(2)
     with Session(options, probe, announce=lambda trace: inform(f"trace in {trace}", stderr)) as session:
         returncode = run_passing_on(session)
         tell_what_failed(session)
-    return exit_status(returncode)
+        return exit_status(returncode), session.traces
+
+
+def run_on_screen(options: RunOptions, probe: Path, ascii_only: bool) -> tuple[int, list[Path]]:
+    """Under the live screen. Returns the exit status and the trace directories."""
+    from tui_probe import ui
+    from tui_probe.ui.feed import Session as Shown
+
+    with Session(options, probe, announce=lambda _: None) as session:
+        target = ScreenedTarget(session)
+        shown = ui.run(Shown(target=target), ui.Appearance.from_environment(ascii_only=ascii_only or None))
+        if target.poll() is None:
+            warn(f"waiting for the end of {options.command[0]} (process {target.pid})")
+        returncode = target.wait(received=shown - 128 if shown > 128 else 0)
+        for trace in session.traces:
+            inform(f"trace in {options.trace_root / trace.name}")
+        tell_what_failed(session)
+        return exit_status(returncode), session.traces
 
 
 def tell_what_failed(session: Session) -> None:

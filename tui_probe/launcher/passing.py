@@ -14,8 +14,6 @@ from .target import Group, Standard
 if TYPE_CHECKING:
     from .session import Session
 
-INTERVAL = 0.1  # seconds between looks for new trace directories
-
 
 def run_passing_on(session: Session) -> int:
     """Run the session's target to its end with our own standard streams. Returns ``Popen.returncode``."""
@@ -31,7 +29,7 @@ def run_passing_on(session: Session) -> int:
             for pump in pumps:
                 pump.copy_window_size()
 
-        returncode = signals.wait(target, INTERVAL, session.poll, resize)
+        returncode = signals.wait(target, session.poll, resize)
     leave_behind([pump for pump in pumps if not pump.finish()])
     session.finish(returncode)
     return returncode

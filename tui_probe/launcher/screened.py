@@ -7,6 +7,7 @@ import signal
 import threading
 from typing import TYPE_CHECKING
 
+from . import signals
 from .target import Group, Standard, Target
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ class ScreenedTarget:
     def _logs(self) -> tuple[Path, Path]:
         return self.stdout_path, self.stderr_path
 
+    @property
+    def pid(self) -> int:
+        return self._target.pid
+
     def poll(self) -> int | None:
         """None while it runs, then its exit status, or minus the number of the signal that ended it."""
         with self._lock:
@@ -53,6 +58,18 @@ class ScreenedTarget:
                 self._finished = True
                 self._session.finish(returncode)
             return returncode
+
+    def wait(self, received: int = 0) -> int:
+        """After the screen: forward ``received``, a signal that ended the screen, and wait for the target's end.
+
+        Returns ``Popen.returncode``.
+        """
+        with signals.held_back():
+            if received:
+                self._target.send(received)
+            returncode = signals.wait(self._target, self.poll)
+        self.poll()
+        return returncode
 
     def trace_directories(self) -> list[Path]:
         """The trace directories that its processes have made so far, the oldest first."""

@@ -25,6 +25,7 @@ FORWARDED = frozenset(
         signal.SIGWINCH,
     }
 )
+INTERVAL = 0.1  # seconds
 SENT_BY_KERNEL = 0x80  # siginfo's si_code for what a terminal's key sent
 
 
@@ -39,14 +40,14 @@ def held_back() -> Iterator[set[int]]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def wait(target: Target, interval: float, tick: Callable[[], None], resized: Callable[[], None]) -> int:
+def wait(target: Target, tick: Callable[[], object], resized: Callable[[], None] = lambda: None) -> int:
     """Wait for the target's end and forward signals, inside ``held_back``. Returns ``Popen.returncode``.
 
-    ``tick`` is called every ``interval`` seconds or sooner, ``resized`` when the terminal has a new size.
+    ``tick`` is called every INTERVAL seconds or sooner, ``resized`` when the terminal has a new size.
     """
     awaited = FORWARDED | {signal.SIGCHLD}
     while (returncode := target.poll()) is None:
-        received = signal.sigtimedwait(awaited, interval)
+        received = signal.sigtimedwait(awaited, INTERVAL)
         if received is not None and received.si_signo != signal.SIGCHLD:
             if received.si_signo == signal.SIGWINCH:
                 resized()

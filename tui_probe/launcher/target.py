@@ -95,8 +95,8 @@ def start_target(
 
     def prepare() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
-        if group is not Group.SHARED:
-            # Out of reach of what ends our group: a launcher that is killed hangs up, as a terminal would.
+        if group is Group.OWN:
+            # Out of reach of what kills our group; so a launcher that is killed hangs up, as a terminal would.
             libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGHUP), 0, 0, 0)
         announce(os.getpid())
 
