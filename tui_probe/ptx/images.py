@@ -87,7 +87,11 @@ def find_ptx(image: bytes, entry: str | None = None, arch: int | None = None) ->
     With ``arch`` (90 for compute capability 9.0), the newest that such a device can run.
     Raises ImageError, which says what is missing.
     """
-    texts = ptx_texts(image)
+    return choose_ptx(ptx_texts(image), entry, arch).text
+
+
+def choose_ptx(texts: list[PtxText], entry: str | None = None, arch: int | None = None) -> PtxText:
+    """Of the PTX of one image, what ``find_ptx`` finds. Raises ImageError, which says what is missing."""
     if not texts:
         raise ImageError("no PTX in image")
     if entry is not None:
@@ -96,7 +100,7 @@ def find_ptx(image: bytes, entry: str | None = None, arch: int | None = None) ->
     if not fitting:
         held = ", ".join(sorted({f"sm_{text.arch}" for text in texts}))
         raise ImageError(f"the PTX in the image is for {held}, which a device of sm_{arch} cannot run")
-    return max(fitting, key=lambda text: text.arch).text
+    return max(fitting, key=lambda text: text.arch)
 
 
 def _having(texts: list[PtxText], entry: str) -> list[PtxText]:
