@@ -1,0 +1,1 @@
+"""Numbers to text: tables, lines, small charts. No Textual."""

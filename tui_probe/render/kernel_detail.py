@@ -1,0 +1,135 @@
+"""One kernel on a page: its names, why it was probed or not, what to do, and what the probe costs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_probe.analysis.occupancy import occupancy, warps_of
+from tui_probe.render import units
+from tui_probe.render.advice import advice
+from tui_probe.render.spans import Line, Span, pad, width
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tui_probe.render.kernel_row import KernelRow
+
+LABEL = 16
+_GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "filtered": "·", "pending": "◌"}
+
+
+def detail_lines(row: KernelRow, cells: int, *, simulated: bool = False) -> list[Line]:
+    """The page as lines of at most ``cells`` cells; long names and reasons are wrapped."""
+    lines: list[Line] = [((f" {text}", "title"),) for text in wrap(row.demangled, cells - 2)]
+    if row.name != row.demangled:
+        lines += _field("mangled", row.name, cells, "dim")
+    lines += _field("status", f"{_GLYPHS.get(row.status, ' ')} {row.status}", cells, row.status)
+    if row.reason:
+        lines += _field("why", row.reason, cells, "bad" if row.status == "failed" else "")
+    if words := advice(row.status, row.reason):
+        lines += _field("what to do", words, cells)
+    lines.append(())
+    lines += _costs(row)
+    lines.append(())
+    lines += _launches(row, cells, simulated=simulated)
+    return lines
+
+
+def _field(label: str, text: str, cells: int, role: str = "") -> Iterator[Line]:
+    for i, part in enumerate(wrap(text, max(10, cells - LABEL - 3))):
+        yield ((" " + pad("" if i else label, LABEL), "dim"), (part, role))
+
+
+def wrap(text: str, cells: int) -> list[str]:
+    """``text`` in lines of at most ``cells`` cells, broken at spaces, and inside a word only where it is too long."""
+    lines, line = [], ""
+    for word in text.split(" "):
+        while width(word) > cells:
+            room = cells - width(line) - (1 if line else 0)
+            if room < cells // 3 and line:
+                lines.append(line)
+                line, room = "", cells
+            lines.append((line + " " if line else "") + word[:room])
+            line, word = "", word[room:]
+        joined = f"{line} {word}" if line else word
+        if width(joined) > cells:
+            lines.append(line)
+            joined = word
+        line = joined
+    return [*lines, line] if line or not lines else lines
+
+
+def _costs(row: KernelRow) -> list[Line]:
+    """Resources of the kernel before and after probing, as a small table."""
+    original, probed = row.driver_original, row.driver_probed
+    static = (original.shared_bytes if original else None, probed.shared_bytes if probed else None)
+    capability = row.device.capability if row.device else None
+    filled = [occupancy(blocks, row.block, capability) for blocks in (row.blocks_per_sm, row.blocks_per_sm_probed)]
+    table: list[tuple[str, float | None, float | None, Callable[[float], str]]] = [
+        ("registers/thread", row.registers_pruned, row.registers_probed, str),
+        ("spilled bytes", row.spills_pruned, row.spills_probed, str),
+        ("local bytes", row.local_original, row.local_probed, str),
+        ("static shared", *static, units.size),
+        ("blocks an SM", row.blocks_per_sm, row.blocks_per_sm_probed, str),
+        ("occupancy", filled[0], filled[1], lambda share: f"{share:.0%}"),
+    ]
+    lines: list[Line] = [((" " + pad("", LABEL), "dim"), ("  original    probed    change", "head"))]
+    for label, before, after, show in table:
+        spans: list[Span] = [(" " + pad(label, LABEL), "dim")]
+        for value in (before, after):
+            text = units.NOT_MEASURED if value is None else show(value)
+            spans.append((pad(text, 10, right=True), "" if value is not None else "dim"))
+        spans.append((pad(_difference(before, after, label), 10, right=True), _verdict(before, after, label)))
+        lines.append(tuple(spans))
+    return lines
+
+
+_VARIES = " (differs between launches; the last one)"
+_MORE_IS_BETTER = ("blocks an SM", "occupancy")
+
+
+def _difference(before: float | None, after: float | None, label: str) -> str:
+    if before is None or after is None:
+        return ""
+    if label == "occupancy":
+        return f"{100 * (after - before):+.0f} pp" if after != before else "same"
+    return f"{after - before:+}" if after != before else "same"
+
+
+def _verdict(before: float | None, after: float | None, label: str) -> str:
+    if before is None or after is None or before == after:
+        return "dim"
+    return "good" if (after > before) == (label in _MORE_IS_BETTER) else "warn"
+
+
+def _launches(row: KernelRow, cells: int, *, simulated: bool) -> Iterator[Line]:
+    """How often and how it was launched, and what that cost."""
+    yield from _field(
+        "launches", f"{units.count(row.launches)}, {units.count(row.launches_probed)} of them probed", cells
+    )
+    if row.grid is not None and row.block is not None:
+        blocks = row.grid[0] * row.grid[1] * row.grid[2]
+        warps = warps_of(row.block)
+        grid = f"{units.extent(row.grid)} = {units.counted(blocks, 'block')}"
+        yield from _field(
+            "grid", grid + (" (differs between launches; the last one)" if row.grid_varies else ""), cells
+        )
+        block = f"{units.extent(row.block)} = {units.counted(warps, 'warp')}"
+        yield from _field(
+            "block", block + (" (differs between launches; the last one)" if row.block_varies else ""), cells
+        )
+    if row.shared_dynamic:
+        yield from _field("dynamic shared", f"{units.size(row.shared_dynamic)} a block", cells)
+    if row.slowdown is not None:
+        times = f"{_milliseconds(row.time_ms)} original, {_milliseconds(row.time_probed_ms)} probed"
+        where = ", on a simulated GPU: not a measurement" if simulated else ""
+        yield from _field("slowdown", f"{row.slowdown:.2f}× (median; {times}{where})", cells)
+    if row.probe_bytes is not None:
+        yield from _field("probe memory", f"{units.size(row.probe_bytes)} a launch", cells)
+    yield from _field("results", f"{units.counted(row.results, 'file')} in the trace", cells)
+    if row.folder is not None:
+        yield from _field("files", str(row.folder), cells, "dim")
+
+
+def _milliseconds(value: float | None) -> str:
+    return units.NOT_MEASURED if value is None else units.duration(value / 1e3)

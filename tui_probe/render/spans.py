@@ -1,0 +1,126 @@
+"""Lines of text whose pieces carry a role: the common form of everything that is drawn.
+
+A *line* is a tuple of ``(text, role)`` spans. Roles are names such as ``"dim"`` or ``"failed"``; a front end turns
+them into colours, and a text report drops them, so both show the same words. Widths are terminal cells, not
+characters.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len, set_cell_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Span = tuple[str, str]
+Line = tuple[Span, ...]
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+_ESCAPE = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])"
+)
+
+# What each of our own glyphs becomes where only ASCII can be shown: always as wide as the glyph.
+_ASCII = str.maketrans(
+    {
+        "✔": "+", "✘": "x", "–": "-", "—": "-", "·": ".", "•": "*", "●": "*", "○": "o", "◌": "o",
+        "▌": ">", "▶": ">", "▸": ">", "→": ">", "←": "<", "↑": "^", "↓": "v", "▲": "^", "▼": "v", "×": "x",
+        "…": "~", "µ": "u", "│": "|", "─": "-", "━": "=", "┃": "|", "┌": "+", "┐": "+", "└": "+", "┘": "+",
+        "├": "+", "┤": "+", "┬": "+", "┴": "+", "┼": "+", "▁": "_", "▂": ".", "▃": ":", "▄": "-", "▅": "=",
+        "▆": "+", "▇": "*", "█": "#", "░": ".", "▒": ":", "▓": "#", "≥": ">", "≤": "<", "°": "'", "\u00a0": " ",
+    }
+)  # fmt: skip
+
+
+def plain(line: Line) -> str:
+    """The words of a line without their roles."""
+    return "".join(text for text, _ in line)
+
+
+def width(text: str) -> int:
+    """Cells that ``text`` covers on a terminal."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def clip(text: str, cells: int, *, more: str = "…") -> str:
+    """``text`` cut to at most ``cells`` cells; a cut is marked with ``more``."""
+    if width(text) <= cells:
+        return text
+    if cells <= width(more):
+        return more[:cells]
+    return set_cell_size(text, cells - width(more)).rstrip() + more
+
+
+def pad(text: str, cells: int, *, right: bool = False) -> str:
+    """``text`` cut or filled with spaces to exactly ``cells`` cells, flush right if ``right``."""
+    text = clip(text, cells)
+    fill = " " * (cells - width(text))
+    return fill + text if right else text + fill
+
+
+def clip_line(line: Line, cells: int, *, skip: int = 0) -> Line:
+    """The part of a line from cell ``skip`` that fits in ``cells`` cells; half of a wide character becomes a space."""
+    spans: list[Span] = []
+    left, room = skip, cells
+    for text, role in line:
+        size = width(text)
+        if left >= size:
+            left -= size
+            continue
+        if left:
+            head = len(set_cell_size(text, left).rstrip(" ")) if not text.isascii() else left
+            text = _drop_cells(text, left, head)
+            left = 0
+        piece = text if width(text) <= room else set_cell_size(text, room)
+        spans.append((piece, role))
+        room -= width(piece)
+        if room <= 0:
+            break
+    return tuple(spans)
+
+
+def _drop_cells(text: str, cells: int, guess: int) -> str:
+    """``text`` without its first ``cells`` cells; ``guess`` is where to begin looking, in characters."""
+    cut = max(0, min(guess, cells))
+    while cell_len(text[:cut]) < cells:
+        cut += 1
+    return " " * (cell_len(text[:cut]) - cells) + text[cut:]
+
+
+def to_ascii(text: str) -> str:
+    """``text`` in ASCII, cell for cell: our glyphs by a like sign, anything else by ``?``."""
+    if text.isascii():
+        return text
+    text = text.translate(_ASCII)
+    return "".join(c if c.isascii() else "?" * cell_len(c) for c in text)
+
+
+def printable(raw: bytes, *, limit: int = 4096) -> str:
+    """One line of a file as text that is safe to draw.
+
+    Bytes that are not UTF-8 become U+FFFD, escape sequences go, tabs become spaces, other control characters become
+    ``·``; of a line rewritten with carriage returns (a progress bar) the last state stays.
+    At most ``limit`` characters.
+    """
+    text = raw[: 4 * limit].decode("utf-8", "replace").rstrip("\r\n")
+    if "\r" in text:
+        text = text[text.rindex("\r") + 1 :]
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
+    if "\t" in text:
+        text = text.expandtabs(8)
+    return _CONTROL.sub("·", text)[:limit]
+
+
+def spread(left: Iterable[Span], right: Iterable[Span], cells: int) -> Line:
+    """A line with ``left`` at its start and ``right`` at its end; ``left`` is cut where they would meet."""
+    right = tuple(right)
+    room = cells - sum(width(text) for text, _ in right)
+    if room < 1:
+        return clip_line(right, cells)
+    head = clip_line(tuple(left), room)
+    used = sum(width(text) for text, _ in head)
+    return (*head, (" " * (room - used), ""), *right)

@@ -1,0 +1,70 @@
+"""Quantities as a person reads them. What was not measured is ``–``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NOT_MEASURED = "–"
+
+
+def size(count: float | None) -> str:
+    """Bytes: ``512 B``, ``1.2 kB``, ``34.6 MB`` (powers of 1000)."""
+    if count is None:
+        return NOT_MEASURED
+    if count < 1000:
+        return f"{count:.0f} B"
+    for unit in ("kB", "MB", "GB", "TB"):
+        count /= 1000
+        if count < 999.5 or unit == "TB":
+            break
+    return f"{count:.{_decimals(count)}f} {unit}"
+
+
+def duration(seconds: float | None) -> str:
+    """A measured time: ``850 ns``, ``12.3 µs``, ``4.56 ms``, ``1.20 s``."""
+    if seconds is None:
+        return NOT_MEASURED
+    for scale, unit in ((1e9, "ns"), (1e6, "µs"), (1e3, "ms")):
+        if seconds * scale < 999.5:
+            value = seconds * scale
+            return f"{value:.0f} ns" if unit == "ns" else f"{value:.{_decimals(value)}f} {unit}"
+    return f"{seconds:.2f} s"
+
+
+def elapsed(seconds: float) -> str:
+    """How long something has run: ``12 s``, ``2 min 05 s``, ``3 h 07 min``."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+def count(number: int | None) -> str:
+    """A count with thin groups: ``12 345``."""
+    return NOT_MEASURED if number is None else f"{number:,}".replace(",", " ")
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 kernel``, ``2 kernels``."""
+    ending = "" if number == 1 else "es" if noun.endswith(("s", "ch")) else "s"
+    return f"{count(number)} {noun}{ending}"
+
+
+def extent(dim: Iterable[int] | None) -> str:
+    """A grid or block: ``32768``, ``16×16``; trailing ones are left out."""
+    if dim is None:
+        return NOT_MEASURED
+    sides = list(dim)
+    while len(sides) > 1 and sides[-1] == 1:
+        sides.pop()
+    return "×".join(map(str, sides))
+
+
+def _decimals(value: float) -> int:
+    """Decimals that leave three digits."""
+    return 0 if value >= 99.95 else 1 if value >= 9.995 else 2

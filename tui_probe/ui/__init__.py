@@ -1,0 +1,73 @@
+"""The terminal interface. Importing this package imports no Textual; ``run`` does, once there is a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tui_probe.errors import LaunchError
+
+if TYPE_CHECKING:
+    from tui_probe.ui.feed import Session
+
+
+@dataclass(frozen=True)
+class Appearance:
+    """How the screen looks and what it costs. ``mouse`` None: on, but not over SSH or with ``low_bandwidth``.
+
+    ``palette`` is "dark", "light", "ansi" (the terminal's own 16 colours) or "plain" (no colour).
+    """
+
+    palette: str = "dark"
+    ascii_only: bool = False
+    low_bandwidth: bool = False
+    mouse: bool | None = None
+
+    @classmethod
+    def from_environment(cls, **given: object) -> Appearance:
+        """What the environment asks for: NO_COLOR, a locale that is not UTF-8; ``given`` comes first."""
+        asked: dict[str, object] = {}
+        if os.environ.get("NO_COLOR"):
+            asked["palette"] = "plain"
+        encoding = getattr(sys.__stdout__, "encoding", None) or "ascii"
+        if "utf" not in encoding.lower():
+            asked["ascii_only"] = True
+        asked.update({name: value for name, value in given.items() if value is not None})
+        return cls(**asked)  # type: ignore[arg-type]
+
+    @property
+    def wants_mouse(self) -> bool:
+        """Every move of a mouse is traffic, and a terminal's own selection stops where we take it."""
+        return not (self.low_bandwidth or os.environ.get("SSH_CONNECTION")) if self.mouse is None else self.mouse
+
+
+def check_terminal(instead: str) -> None:
+    """LaunchError if there is no terminal to draw on; ``instead`` is the command that needs none."""
+    missing = [
+        name
+        for name, stream in (("stdin", sys.__stdin__), ("stdout", sys.__stdout__), ("stderr", sys.__stderr__))
+        if stream is None or stream.closed or not stream.isatty()
+    ]
+    if not missing and os.environ.get("TERM", "") in ("", "dumb"):
+        missing = ["TERM"]
+    if missing:
+        what = f"TERM is {os.environ.get('TERM')!r}" if missing == ["TERM"] else f"{missing[0]} is not a terminal"
+        raise LaunchError(f"the live screen needs a terminal, and {what}; without one use: {instead}")
+
+
+def run(session: Session, appearance: Appearance | None = None, *, instead: str = "tui-probe report TRACE") -> int:
+    """Show the session until the user quits. Returns 0, 1 after a crash, or 128 + the signal that ended it.
+
+    A target that still runs goes on running. Raises LaunchError, before anything is drawn, where there is no terminal.
+    """
+    check_terminal(instead)
+    from tui_probe.ui.app import ProbeApp, report_crash
+
+    appearance = appearance or Appearance.from_environment()
+    app = ProbeApp(session, appearance)
+    app.run(mouse=appearance.wants_mouse)
+    if app.crash is not None:
+        report_crash(app.crash)
+    return app.return_code or 0

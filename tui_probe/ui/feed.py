@@ -1,0 +1,231 @@
+"""What the live screen needs of the world, and the thread that keeps it up to date.
+
+The thread reads; the screen takes ``Feed.latest``, which is replaced as a whole: only the newest state matters, and
+none can pile up.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from tui_probe.errors import TraceError
+from tui_probe.render.kernel_row import KernelRow, row_of
+from tui_probe.trace.follow import TraceFollower
+from tui_probe.trace.locate import LOG
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from tui_probe.trace.model import Trace
+
+INTERVAL = 0.5
+
+
+class Target(Protocol):
+    """A program that was started under the hook. Nothing here blocks; all may be called from any thread."""
+
+    command: Sequence[str]
+    simulated: bool
+    started: float
+    """Seconds since the epoch."""
+    stdout_path: Path
+    stderr_path: Path
+
+    def poll(self) -> int | None:
+        """None while it runs, then its exit status, or minus the number of the signal that ended it."""
+
+    def interrupt(self) -> None:
+        """Send SIGINT to its process group, as a terminal does on ctrl+c."""
+
+    def terminate(self) -> None:
+        """Send SIGTERM to its process group."""
+
+    def kill(self) -> None:
+        """Send SIGKILL to its process group."""
+
+    def trace_directories(self) -> list[Path]:
+        """The trace directories that its processes have made so far, the oldest first."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """What to show: a target that runs, or trace directories that exist."""
+
+    target: Target | None = None
+    traces: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProcessView:
+    """One process that launched kernels. ``problem`` says why its trace cannot be read.
+
+    ``trace`` goes on growing in the thread that follows it: its results may be read up to number ``results``.
+    """
+
+    directory: Path
+    kernels: tuple[KernelRow, ...] = ()
+    trace: Trace | None = None
+    pid: int | None = None
+    probe: str = ""
+    launches: int = 0
+    results: int = 0
+    bytes_written: int = 0
+    dropped: int | None = None
+    problem: str = ""
+
+    @property
+    def event_log(self) -> Path:
+        return self.directory / LOG
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything at one moment. ``status`` is an exit status, or minus a signal; None while running or unknown."""
+
+    processes: tuple[ProcessView, ...] = ()
+    command: str = ""
+    running: bool = False
+    status: int | None = None
+    started: float | None = None
+    ended: float | None = None
+    simulated: bool = False
+    benchmark: bool = False
+    stdout: Path | None = None
+    stderr: Path | None = None
+    loaded: bool = False
+
+
+class _Trace:
+    """One trace as it is followed: rows are made anew only for kernels that changed."""
+
+    def __init__(self, directory: Path) -> None:
+        self.follower = TraceFollower(directory)
+        self.rows: dict[int, KernelRow] = {}
+        self.view = ProcessView(directory)
+
+    def poll(self) -> bool:
+        follower = self.follower
+        trace_before = follower.trace
+        try:
+            changed = follower.poll()
+        except TraceError as error:
+            problem = str(error)
+            changed = problem != self.view.problem
+            self.view = replace(self.view, problem=problem)
+            return changed
+        trace = follower.trace
+        if trace is not trace_before:
+            self.rows.clear()
+        # A kernel that is still being prepared can gain a folder without a further line in the log.
+        for index in follower.changed:
+            self.rows[index] = row_of(trace.kernels[index], trace.state.device)
+        if changed or self.view.problem:
+            state = trace.state
+            self.view = ProcessView(
+                directory=follower.directory,
+                kernels=tuple(self.rows.values()),
+                trace=trace,
+                pid=state.pid,
+                probe=(trace.run_info.probe if trace.run_info else None) or "",
+                launches=state.launches,
+                results=state.results,
+                bytes_written=state.bytes_written,
+                dropped=state.launches_dropped,
+            )
+        return changed
+
+
+class Feed:
+    """Follows the target and its traces in a thread. ``latest`` is safe to read from any thread."""
+
+    def __init__(self, session: Session, interval: float = INTERVAL, clock: Callable[[], float] = time.time) -> None:
+        self.session = session
+        self.latest = Snapshot()
+        self._interval = interval
+        self._clock = clock
+        self._traces: dict[Path, _Trace] = {}
+        self._ended: float | None = None
+        self._wake = threading.Event()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="tui-probe-feed", daemon=True)
+        self.failure: Exception | None = None
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop following; the thread ends by itself, since a read may hang on a dead file system."""
+        self._stopped = True
+        self._wake.set()
+
+    def poll_soon(self) -> None:
+        """Look again now."""
+        self._wake.set()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopped:
+                self.poll()
+                self._wake.wait(self._interval)
+                self._wake.clear()
+        except Exception as error:  # noqa: BLE001 - raised again by the screen, in the event loop
+            self.failure = error
+
+    def poll(self) -> None:
+        """Read what is new and replace ``latest`` if anything changed."""
+        target = self.session.target
+        status = target.poll() if target else None  # before the logs: they are complete once it has ended
+        directories = target.trace_directories() if target else list(self.session.traces)
+        for directory in directories:
+            self._traces.setdefault(directory, _Trace(directory))
+        for trace in self._traces.values():
+            trace.poll()
+        snapshot = self._of_target(target, status) if target else self._of_traces()
+        if snapshot != self.latest:
+            self.latest = snapshot
+
+    def _views(self) -> tuple[ProcessView, ...]:
+        return tuple(trace.view for trace in self._traces.values())
+
+    def _of_target(self, target: Target, status: int | None) -> Snapshot:
+        if status is not None and self._ended is None:
+            self._ended = self._clock()
+        return Snapshot(
+            processes=self._views(),
+            command=" ".join(target.command),
+            running=status is None,
+            status=status,
+            started=target.started,
+            ended=self._ended,
+            simulated=target.simulated,
+            benchmark=self._benchmark(),
+            stdout=target.stdout_path,
+            stderr=target.stderr_path,
+            loaded=True,
+        )
+
+    def _of_traces(self) -> Snapshot:
+        states = [trace.follower.trace.state for trace in self._traces.values()]
+        first, home = states[0], next(iter(self._traces))
+        status = first.exit_status if first.signal is None else -first.signal
+        return Snapshot(
+            processes=self._views(),
+            command=first.command,
+            running=any(state.running for state in states),
+            status=status,
+            started=first.started,
+            ended=first.ended,
+            simulated=any(state.simulated for state in states),
+            benchmark=self._benchmark(),
+            stdout=home / "stdout.log",
+            stderr=home / "stderr.log",
+            loaded=True,
+        )
+
+    def _benchmark(self) -> bool:
+        return any(trace.follower.trace.state.benchmark for trace in self._traces.values())

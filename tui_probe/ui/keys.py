@@ -1,0 +1,129 @@
+"""The one table of keys: bindings, footer, the page behind ``?`` and the README section are made from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from textual.binding import Binding
+
+# Where a key acts, in the order in which a person meets them.
+SCOPES = {
+    "app": "Everywhere",
+    "live": "Live screen",
+    "move": "In a table, log or page",
+    "table": "In the kernel table",
+    "log": "In a log",
+}
+
+
+@dataclass(frozen=True)
+class Key:
+    """One row: what ``keys`` (Textual's names) do in a scope. ``footer`` is the short word, "" for none."""
+
+    id: str
+    keys: tuple[str, ...]
+    action: str
+    scope: str
+    text: str
+    footer: str = ""
+    priority: bool = False
+
+
+TABLE = (
+    Key("interrupt", ("ctrl+c",), "interrupt", "app", "interrupt the target; twice within 2 s: ask to terminate it",
+        "interrupt", priority=True),
+    Key("quit", ("ctrl+q",), "quit", "app", "quit; asks first while the target runs", "quit", priority=True),
+    Key("help", ("question_mark", "f1"), "help", "app", "this page", "keys"),
+    Key("theme", ("ctrl+t",), "theme", "app", "next theme: dark, light, ansi (the terminal's own 16 colours)"),
+    Key("back", ("q", "escape"), "back", "live", "back: end search and filter, full size; to the table"),
+    Key("next_pane", ("tab", "shift+tab"), "next_pane", "live", "to the other pane: table or page", "pane"),
+    Key("page_1", ("1",), "page('kernel')", "live", "the selected kernel: why probed or not, registers, launches"),
+    Key("page_2", ("2",), "page('process')", "live", "process.log of the selected kernel: how it was built"),
+    Key("page_3", ("3",), "page('events')", "live", "event.log: what the hook driver did"),
+    Key("page_4", ("4",), "page('stdout')", "live", "standard output of the target"),
+    Key("page_5", ("5",), "page('stderr')", "live", "standard error of the target"),
+    Key("page_6", ("6",), "page('analysis')", "live", "what the probe measured, a line a finished launch"),
+    Key("page_7", ("7",), "page('gpu')", "live", "load, memory, clocks, temperature and power of the GPU"),
+    Key("previous_kernel", ("left_square_bracket",), "step_kernel(-1)", "live", "previous kernel", ""),
+    Key("next_kernel", ("right_square_bracket",), "step_kernel(1)", "live", "next kernel", ""),
+    Key("process", ("p",), "next_process", "live", "next process of the target, where it has several"),
+    Key("pause", ("space",), "pause", "live", "pause the display; the target and the recording go on", "pause"),
+    Key("zoom", ("z",), "zoom", "live", "the focused pane in full size, and back", "full size"),
+    Key("search", ("slash",), "search", "live", "search in the focused pane", "search"),
+    Key("next_match", ("n",), "next_match(1)", "live", "next match"),
+    Key("previous_match", ("N",), "next_match(-1)", "live", "previous match"),
+    Key("filter", ("ampersand",), "filter", "live", "show only what contains a text; empty: all", "filter"),
+    Key("copy", ("y",), "copy", "live", "copy the selected kernel, or the page (OSC 52, and a file)"),
+    Key("export", ("e",), "export", "live", "write the focused pane to a text file"),
+    Key("up", ("up", "k"), "move(-1)", "move", "up"),
+    Key("down", ("down", "j"), "move(1)", "move", "down"),
+    Key("page_up", ("pageup", "b"), "move_page(-1)", "move", "one page up"),
+    Key("page_down", ("pagedown", "d"), "move_page(1)", "move", "one page down"),
+    Key("home", ("home", "g"), "move_to(0)", "move", "to the start"),
+    Key("end", ("end", "G"), "move_to(-1)", "move", "to the end; in a log: follow what is added"),
+    Key("left", ("left", "h"), "shift(-1)", "move", "left"),
+    Key("right", ("right", "l"), "shift(1)", "move", "right"),
+    Key("open", ("enter",), "open", "table", "to the page of the selected kernel", "open"),
+    Key("sort", ("s",), "sort(1)", "table", "sort by the next column", "sort"),
+    Key("sort_back", ("S",), "sort(-1)", "table", "sort by the previous column"),
+    Key("reverse", ("r",), "reverse", "table", "reverse the order"),
+    Key("status", ("v",), "next_status", "table", "view all kernels, or only those probed, skipped, failed, filtered"),
+    Key("follow", ("f",), "follow", "log", "follow the end of the log, or stop following", "follow"),
+    Key("tags", ("t",), "tags", "log", "choose which tags of event.log are shown", "tags"),
+)  # fmt: skip
+
+_SHOWN = {
+    "question_mark": "?",
+    "slash": "/",
+    "ampersand": "&",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "escape": "Esc",
+    "space": "Space",
+    "enter": "Enter",
+    "tab": "Tab",
+    "shift+tab": "Shift-Tab",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "home": "Home",
+    "end": "End",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+    "f1": "F1",
+}
+
+
+def shown(key: str) -> str:
+    """A key as a person writes it: ``ctrl+c`` is ``Ctrl-C``, ``left_square_bracket`` is ``[``."""
+    if key.startswith("ctrl+"):
+        return f"Ctrl-{key[5:].upper()}"
+    return _SHOWN.get(key, key)
+
+
+def in_scope(*scopes: str) -> list[Key]:
+    """The rows of the given scopes, in the table's order."""
+    return [key for key in TABLE if key.scope in scopes]
+
+
+def bindings(*scopes: str) -> list[Binding | tuple[str, str] | tuple[str, str, str]]:
+    """Textual bindings of the rows of the given scopes."""
+    from textual.binding import Binding
+
+    return [
+        Binding(",".join(key.keys), key.action, key.text, id=key.id, priority=key.priority, show=False)
+        for key in in_scope(*scopes)
+    ]
+
+
+def readme_section() -> str:
+    """The table as Markdown."""
+    lines = []
+    for scope, title in SCOPES.items():
+        lines += [f"**{title}**", "", "| Key | What it does |", "|---|---|"]
+        lines += [f"| {' '.join(f'`{shown(k)}`' for k in key.keys)} | {key.text} |" for key in in_scope(scope)]
+        lines.append("")
+    return "\n".join(lines)

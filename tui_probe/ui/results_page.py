@@ -1,0 +1,79 @@
+"""The page of results: a line each, computed in the background, the newest last."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tui_probe.render.result_lines import ResultLine, result_lines
+from tui_probe.render.shorten import shorten
+from tui_probe.render.spans import Line, pad
+from tui_probe.ui.widgets.text_page import TextPage
+
+if TYPE_CHECKING:
+    from tui_probe.trace.model import Trace
+    from tui_probe.ui.feed import ProcessView
+
+PORTION = 0.1
+"""Seconds of work after which lines are shown."""
+MOST_LINES = 20_000
+
+
+def next_lines(trace: Trace, first: int, last: int) -> tuple[int, list[ResultLine]]:
+    """Analyse results from ``first`` on for a tenth of a second; returns where to go on, and their lines."""
+    end = time.monotonic() + PORTION
+    lines = []
+    for line in result_lines(trace, first, last):
+        lines.append(line)
+        if time.monotonic() > end:
+            break
+    return first + len(lines), lines
+
+
+class ResultsPage(TextPage):
+    """Results of one process. Follows the end until it is scrolled up."""
+
+    def __init__(self, **options: str | None) -> None:
+        super().__init__("no result yet: a probed launch saves one when it is drained", **options)
+        self._trace: Trace | None = None
+        self._done = 0
+        self._busy = False
+        self._all: list[Line] = []
+
+    def look(self, process: ProcessView | None) -> None:
+        """Analyse what was saved since the last look."""
+        trace = process.trace if process else None
+        if trace is not self._trace:
+            self._trace, self._done, self._all, self._busy = trace, 0, [], False
+            self.show(())
+        if trace is None or process is None or self._busy or self._done >= process.results:
+            return
+        self._busy = True
+        job = partial(next_lines, trace, self._done, process.results)
+        self.probe_app.slow.submit((self, "results"), job, partial(self._take, trace, process))
+
+    def _take(self, trace: Trace, process: ProcessView, result: tuple[int, list[ResultLine]]) -> None:
+        if trace is not self._trace:
+            return
+        self._busy = False
+        self._done, lines = result
+        at_end = self.top >= len(self._all) - self.size.height
+        names = {row.index: row.demangled for row in process.kernels}
+        self._all += [self._line(line, names) for line in lines]
+        del self._all[:-MOST_LINES]
+        if at_end:
+            self.top = len(self._all)
+        self.show(self._all)
+        self.look(process)
+
+    @staticmethod
+    def _line(line: ResultLine, names: dict[int, str]) -> Line:
+        name = names.get(line.kernel, "") if line.kernel is not None else ""
+        launch = "" if line.launch is None else f"#{line.launch}"
+        return (
+            (f" {pad(launch, 8, right=True)}  ", "dim"),
+            (pad(shorten(name or line.file, 32), 32), "soft"),
+            ("  ", ""),
+            (line.words, "bad" if line.failed else ""),
+        )

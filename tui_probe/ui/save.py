@@ -1,0 +1,61 @@
+"""Text out of the screen: to the clipboard of the terminal, and to files."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+LARGEST_CLIPBOARD = 74_994
+"""Bytes whose OSC 52 sequence is shorter than 100 000 bytes, the least that terminals are known to take."""
+
+
+def copy_out(text: str) -> str:
+    """Write a copied text to a file, since a terminal does not say whether it took it; returns what to tell."""
+    size = len(text.encode())
+    how = "copied" if size <= LARGEST_CLIPBOARD else "too long for a terminal's clipboard;"
+    return f"{how} {size} bytes, also in {_write_copy(text)}"
+
+
+def _write_copy(text: str) -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    path = cache / "tui-probe" / "copied.txt"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError:  # no home that can be written
+        handle, name = tempfile.mkstemp(prefix="tui-probe-copied-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        return Path(name)
+    return path
+
+
+def export(what: str, lines: Callable[[], Iterable[str]], folder: Path | None = None) -> str:
+    """Write lines to a new text file in ``folder`` (default: the current one); returns what to tell."""
+    folder = folder or Path.cwd()
+    stem = f"tui-probe-{what}-{time.strftime('%Y%m%d-%H%M%S')}"
+    try:
+        path = _new_file(folder, stem)
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines())
+    except OSError as error:
+        return f"cannot write to {folder}: {error.strerror or error}"
+    return f"written to {path}"
+
+
+def _new_file(folder: Path, stem: str) -> Path:
+    number = 0
+    while True:
+        path = folder / (f"{stem}.txt" if not number else f"{stem}-{number}.txt")
+        try:
+            path.touch(exist_ok=False)
+        except FileExistsError:
+            number += 1
+        else:
+            return path

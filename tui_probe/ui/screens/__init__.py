@@ -1,0 +1,1 @@
+"""Screens: the live screen, the page of keys, and small questions."""

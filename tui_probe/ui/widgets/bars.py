@@ -1,0 +1,118 @@
+"""The bars of one line: title, tabs, state, keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tui_probe.render.spans import Line, Span, clip_line, spread, width
+from tui_probe.ui.keys import Key, shown
+from tui_probe.ui.widgets.lines import Lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual import events
+
+
+class Bar(Lines):
+    """One line that is set from outside: what stands left, and what stands right."""
+
+    DEFAULT_CSS = "Bar { height: 1; }"
+
+    def __init__(self, role: str = "", **options: str | None) -> None:
+        super().__init__(**options)  # type: ignore[arg-type]
+        self.role = role
+        self.left: Line = ()
+        self.right: Line = ()
+
+    def show(self, left: Line, right: Line = ()) -> None:
+        """Show ``left`` at the start and ``right`` at the end; ``left`` is cut where they would meet."""
+        self.left, self.right = left, right
+        self.redraw()
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """Both parts on one ground."""
+        del height
+        line = spread((("" if not self.left else " ", ""), *self.left), (*self.right, (" ", "")), width)
+        return [tuple((text, f"{role}+{self.role}" if self.role else role) for text, role in line)]
+
+
+class Rule(Lines):
+    """A line from top to bottom between two panes."""
+
+    DEFAULT_CSS = "Rule { width: 1; height: 1fr; }"
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The line."""
+        del width
+        return [(("│", "rule"),)] * height
+
+
+@dataclass(frozen=True)
+class Tab:
+    """A page that a number key shows. ``title`` is for wide terminals, ``short`` for narrow ones."""
+
+    id: str
+    title: str
+    short: str
+
+
+class TabBar(Lines):
+    """The pages, the current one marked, and at the right what the current page says about itself."""
+
+    DEFAULT_CSS = "TabBar { height: 1; }"
+
+    def __init__(self, tabs: Sequence[Tab], **options: str | None) -> None:
+        super().__init__(**options)  # type: ignore[arg-type]
+        self.tabs = tabs
+        self.current = tabs[0].id
+        self.focused = False
+        self.note: Line = ()
+        self._ends: list[int] = []
+
+    def show(self, current: str, note: Line, *, focused: bool) -> None:
+        """Mark the page ``current``; ``note`` stands at the right."""
+        self.current, self.note, self.focused = current, note, focused
+        self.redraw()
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The tabs, with titles as long as the width allows."""
+        del height
+        titles = [f" {i} {tab.title} " for i, tab in enumerate(self.tabs, 1)]
+        if sum(map(len, titles)) + sum(len(text) for text, _ in self.note) + 2 > width:
+            titles = [f" {i} {tab.short} " for i, tab in enumerate(self.tabs, 1)]
+        spans: list[Span] = []
+        self._ends = []
+        for tab, title in zip(self.tabs, titles, strict=True):
+            spans.append((title, self._role(tab)))
+            self._ends.append((self._ends[-1] if self._ends else 0) + len(title))
+        return [spread(spans, (*self.note, (" ", "")), width)]
+
+    def _role(self, tab: Tab) -> str:
+        if tab.id != self.current:
+            return "dim"
+        return "tab" if self.focused else "tab_idle"
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on a tab shows its page."""
+        for tab, end in zip(self.tabs, self._ends, strict=True):
+            if event.x < end:
+                self.probe_app.show_page(tab.id)
+                return
+
+
+def key_line(keys: Sequence[Key], cells: int) -> Line:
+    """As many keys with their short words as fit, in the order given."""
+    spans: list[Span] = []
+    used = 0
+    for key in keys:
+        if not key.footer:
+            continue
+        label = shown(key.keys[0])
+        size = width(label) + width(key.footer) + (4 if spans else 1)
+        if used + size > cells:
+            break
+        spans += [("   " if spans else " ", ""), (label, "key"), (f" {key.footer}", "dim")]
+        used += size
+    return clip_line(tuple(spans), cells)

@@ -1,0 +1,340 @@
+"""The kernels of a process: a table that keeps its selection while rows arrive, and draws only what is in sight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from tui_probe.render.kernel_row import KernelRow
+from tui_probe.render.shorten import shorten
+from tui_probe.render.spans import Line, Span, pad, width
+from tui_probe.ui import keys
+from tui_probe.ui.arrange import GAP, Column, arrange, fit_columns
+from tui_probe.ui.columns import COLUMNS, STATUSES, status_text
+from tui_probe.ui.widgets.lines import Lines
+from tui_probe.ui.widgets.text_page import contains, mark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from textual import events
+
+Rows = tuple[KernelRow, ...]
+
+
+@dataclass(frozen=True)
+class Order:
+    """How the table is sorted and filtered."""
+
+    column: int = 0
+    reverse: bool = False
+    text: str = ""
+    status: str = ""
+
+
+def row_text(row: KernelRow) -> str:
+    """What search and filter look at."""
+    return f"{row.demangled} {row.name} {status_text(row)} {row.reason or ''}"
+
+
+def arranged(rows: Rows, order: Order) -> tuple[Rows, dict[int, int]]:
+    """The rows to show, and the place of each kernel index among them."""
+
+    def keep(row: KernelRow) -> bool:
+        return (not order.status or row.status == order.status) and contains(row_text(row), order.text)
+
+    plain = not order.text and not order.status
+    value = None if order.column == 0 else COLUMNS[order.column].value
+    if plain and value is None and not order.reverse:
+        shown = rows
+    else:
+        places = arrange(rows, None if plain else keep, value, reverse=order.reverse)
+        shown = tuple(rows[place] for place in places)
+    return shown, {row.index: place for place, row in enumerate(shown)}
+
+
+def table_text(rows: Rows) -> Iterator[str]:
+    """The table with columns as wide as they need."""
+    cells = [[column.title for column in COLUMNS], *([column.cell(row) for column in COLUMNS] for row in rows)]
+    widths = [max(map(width, texts)) for texts in zip(*cells, strict=True)]
+    for texts in cells:
+        parts = (pad(t, w, right=c.right) for t, w, c in zip(texts, widths, COLUMNS, strict=True))
+        yield (" " * GAP).join(parts).rstrip()
+
+
+class KernelTable(Lines, can_focus=True):
+    """Rows of kernels under one line of titles. The selection is a kernel, not a place."""
+
+    BINDINGS = keys.bindings("move", "table")
+
+    class Selected(Message):
+        """Another kernel is selected (or the first one, or none)."""
+
+    def __init__(self, **options: str | None) -> None:
+        super().__init__(**options)  # type: ignore[arg-type]
+        self.rows: Rows = ()
+        self.shown: Rows = ()
+        self.places: dict[int, int] = {}
+        self.order = Order()
+        self.selected: int | None = None
+        self.top = 0
+        self.searched = ""
+        self.empty = "waiting for the first kernel"
+        self._natural: dict[str, int] = {}
+        self._fitted: tuple[object, list[tuple[Column[KernelRow], int]]] = (None, [])
+
+    # -- what is shown
+
+    def show(self, rows: Rows) -> None:
+        """Show these kernels; nothing happens if they are the ones shown."""
+        if rows is not self.rows:
+            self.rows = rows
+            self._rearrange()
+
+    def _rearrange(self, order: Order | None = None) -> None:
+        self.order = order or self.order
+        job = partial(arranged, self.rows, self.order)
+        self.probe_app.quick.submit((self, "order"), job, self._take)
+
+    def _take(self, result: tuple[Rows, dict[int, int]]) -> None:
+        at_end_before = self.place
+        self.shown, self.places = result
+        if self.selected not in self.places and self.shown:
+            self.select(self.shown[min(at_end_before, len(self.shown) - 1)].index)
+        else:
+            self.post_message(self.Selected())  # its numbers may have changed
+            self._keep_in_sight()
+            self.redraw()
+
+    @property
+    def place(self) -> int:
+        """The place of the selected kernel among the shown ones, 0 if it is not shown."""
+        return 0 if self.selected is None else self.places.get(self.selected, 0)
+
+    @property
+    def kernel(self) -> KernelRow | None:
+        """The selected kernel, None if none is shown."""
+        if self.selected is None or self.selected not in self.places:
+            return None
+        return self.shown[self.places[self.selected]]
+
+    def select(self, index: int | None) -> None:
+        """Select a kernel by its index."""
+        self.selected = index
+        self._keep_in_sight()
+        self.redraw()
+        self.post_message(self.Selected())
+
+    def step(self, step: int) -> None:
+        """Select the kernel ``step`` places further."""
+        if self.shown:
+            place = max(0, min(self.place + step, len(self.shown) - 1))
+            self.select(self.shown[place].index)
+
+    def _keep_in_sight(self) -> None:
+        height = max(1, self.size.height - 1)
+        self.top = max(min(self.top, self.place), self.place - height + 1)
+        self.top = max(0, min(self.top, len(self.shown) - height))
+
+    def on_resize(self) -> None:
+        """The selected row stays in sight."""
+        self._keep_in_sight()
+
+    def on_focus(self) -> None:
+        """The selection is drawn brighter where keys go."""
+        self.redraw()
+
+    def on_blur(self) -> None:
+        """See on_focus."""
+        self.redraw()
+
+    # -- drawing
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """Titles, then the rows in sight."""
+        window = self.shown[self.top : self.top + height - 1]
+        self._measure(window)
+        layout = fit_columns(COLUMNS, self._natural, width - 2)
+        lines = [self._titles(layout)]
+        lines += [self._row(row, layout, width) for row in window]
+        if not window:
+            lines.append(((f" {self._nothing()}", "dim"),))
+        return lines
+
+    def _nothing(self) -> str:
+        if self.rows:
+            return "no kernel passes the filter: Esc shows all"
+        return self.empty
+
+    def _measure(self, window: Rows) -> None:
+        """Columns grow with what they showed, and never shrink: they stand still while rows change."""
+        for column in COLUMNS:
+            widest = max((width(column.cell(row)) for row in window), default=0)
+            self._natural[column.id] = max(self._natural.get(column.id, 0), widest)
+
+    def _titles(self, layout: list[tuple[Column[KernelRow], int]]) -> Line:
+        spans: list[Span] = [(" ", "head")]
+        for column, cells in layout:
+            sorts = column is COLUMNS[self.order.column] and self.order != Order()
+            arrow = ("↓" if self.order.reverse else "↑") if sorts else ""
+            spans.append((pad(column.title, cells, right=column.right) + arrow, "head+accent" if sorts else "head"))
+            spans.append((" " * (GAP - len(arrow)), "head"))
+        return tuple(spans)
+
+    def _row(self, row: KernelRow, layout: list[tuple[Column[KernelRow], int]], cells: int) -> Line:
+        selected = row.index == self.selected
+        spans: list[Span] = [("▌" if selected else " ", "accent" if selected else "")]
+        for column, size in layout:
+            spans.append((self._cell(row, column, size), self._role(row, column)))
+            spans.append((" " * GAP, ""))
+        line: Line = tuple(spans)
+        if self.searched:
+            line = mark(line, self.searched, "match")
+        if not selected:
+            return line
+        ground = "select" if self.has_focus else "idle"
+        used = sum(width(text) for text, _ in line)
+        return (
+            *((text, f"{role}+{ground}" if role else ground) for text, role in line),
+            (" " * (cells - used), ground),
+        )
+
+    def _cell(self, row: KernelRow, column: Column[KernelRow], size: int) -> str:
+        text = column.cell(row)
+        if column.id == "name":
+            text = shorten(text, size)
+        return pad(text, size, right=column.right)
+
+    @staticmethod
+    def _role(row: KernelRow, column: Column[KernelRow]) -> str:
+        if column.id == "status":
+            return row.status
+        if column.id == "name":
+            return "" if row.status == "probed" else "soft"
+        if column.id == "reason":
+            return "bad" if row.status == "failed" else "dim"
+        if column.id == "spills" and row.spills_probed and row.spills_probed > (row.spills_pruned or 0):
+            return "warn"
+        return "dim" if column.cell(row) == "–" or column.id == "index" else ""
+
+    def status(self) -> Line:
+        """How it is sorted and filtered, for the title bar."""
+        order, parts = self.order, []
+        if order.status:
+            parts.append(f"only {order.status}")
+        if order.text:
+            parts.append(f"only “{order.text}”")
+        if order.column or order.reverse:
+            parts.append(f"sorted by {COLUMNS[order.column].title}{', reversed' if order.reverse else ''}")
+        if self.rows:
+            parts.append(f"{self.place + 1 if self.shown else 0} of {len(self.shown)}")
+        return ((" · ".join(parts), "dim"),)
+
+    # -- keys
+
+    def action_move(self, step: int) -> None:
+        """One row up or down."""
+        self.step(step)
+
+    def action_move_page(self, step: int) -> None:
+        """One page up or down."""
+        self.step(step * max(1, self.size.height - 2))
+
+    def action_move_to(self, end: int) -> None:
+        """To the first (0) or last (-1) row."""
+        self.step(len(self.shown) if end else -len(self.shown))
+
+    def action_shift(self, step: int) -> None:
+        """Sideways in a table is the next column to sort by."""
+        self.action_sort(step)
+
+    def action_sort(self, step: int) -> None:
+        """Sort by the next or previous column that is shown."""
+        layout = fit_columns(COLUMNS, self._natural, self.size.width - 2)
+        shown = [COLUMNS.index(column) for column, _ in layout]
+        place = shown.index(self.order.column) if self.order.column in shown else 0
+        self._change(column=shown[(place + step) % len(shown)], reverse=False)
+
+    def action_reverse(self) -> None:
+        """Reverse the order."""
+        self._change(reverse=not self.order.reverse)
+
+    def action_next_status(self) -> None:
+        """Only kernels of the next status, in the end all again."""
+        states = ("", *STATUSES)
+        self._change(status=states[(states.index(self.order.status) + 1) % len(states)])
+
+    def action_open(self) -> None:
+        """To the page of the selected kernel."""
+        self.probe_app.show_page("kernel", focus=True)
+
+    def set_filter(self, text: str) -> None:
+        """Only kernels whose name, status or reason contains ``text``."""
+        self._change(text=text)
+
+    def _change(self, **changes: object) -> None:
+        values = {**vars(self.order), **changes}
+        self._rearrange(Order(**values))
+
+    def search(self, text: str) -> None:
+        """To the first kernel from the selected one on that contains ``text``."""
+        self.searched = text
+        found = next((row for row in self.shown[self.place :] if contains(row_text(row), text)), None)
+        if found:
+            self.select(found.index)
+        else:
+            self.action_next_match(1)
+
+    def action_next_match(self, step: int) -> None:
+        """To the next or previous kernel that contains the searched text, around the end."""
+        count = len(self.shown)
+        if not self.searched:
+            return
+        for distance in range(1, count + 1):
+            row = self.shown[(self.place + step * distance) % count]
+            if contains(row_text(row), self.searched):
+                self.select(row.index)
+                return
+        self.probe_app.notice(f"no kernel contains “{self.searched}”")
+        self.redraw()
+
+    def copied(self) -> str:
+        """The names of the selected kernel."""
+        kernel = self.kernel
+        if kernel is None:
+            return ""
+        return kernel.name if kernel.name == kernel.demangled else f"{kernel.demangled}\n{kernel.name}"
+
+    def exported(self) -> Callable[[], Iterable[str]]:
+        """The kernels that are shown, with all columns and whole names."""
+        shown = self.shown
+        return lambda: table_text(shown)
+
+    def clear_search(self) -> bool:
+        """Forget search and filter. False if there was neither."""
+        order = self.order
+        had = bool(self.searched or order.text or order.status)
+        self.searched = ""
+        if had:
+            self._change(text="", status="")
+            self.redraw()
+        return had
+
+    def on_click(self, event: events.Click) -> None:
+        """A click selects a row."""
+        place = self.top + event.y - 1
+        if event.y >= 1 and place < len(self.shown):
+            self.select(self.shown[place].index)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """The wheel moves the selection."""
+        event.stop()
+        self.step(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """The wheel moves the selection."""
+        event.stop()
+        self.step(-3)

@@ -1,0 +1,116 @@
+"""The base of every widget here: state in, lines out, and only changed cells are sent to the terminal."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING, cast
+
+from rich.segment import Segment
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui_probe.render.spans import Line, clip_line, to_ascii, width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tui_probe.ui.app import ProbeApp
+
+
+class Lines(Widget):
+    """A widget that draws lines of spans.
+
+    Subclasses override :meth:`draw`, change their state freely and then call :meth:`redraw`. Textual re-sends every
+    cell of a refreshed region, so the region asked for is the smallest that holds the difference.
+    """
+
+    DEFAULT_CSS = "Lines { width: 1fr; height: 1fr; overflow: hidden; }"
+    _drawn: list[Line] | None = None
+    _drawn_size: tuple[int, int] = (-1, -1)
+
+    def draw(self, width: int, height: int) -> Iterable[Line]:
+        """The lines of a widget of ``width`` × ``height`` cells; missing lines are blank."""
+        del width, height
+        return ()
+
+    @property
+    def probe_app(self) -> ProbeApp:
+        """The application, with its palette and its background workers."""
+        return cast("ProbeApp", self.app)
+
+    def redraw(self) -> None:
+        """Draw again and refresh the cells that differ from what the terminal shows."""
+        if not self.is_mounted or not self.size:
+            return
+        before, size = self._drawn, self._drawn_size
+        lines = self._draw_all()
+        if before is None or size != self._drawn_size:
+            self.refresh()
+            return
+        regions = []
+        for y, (old, new) in enumerate(zip_longest(before, lines, fillvalue=())):
+            if old != new:
+                start, end = changed_columns(old, new)
+                regions.append(Region(start, y, end - start, 1))
+        if regions:
+            self.refresh(*regions)
+
+    def forget(self) -> None:
+        """Draw everything anew: the colours or glyphs changed."""
+        self._drawn = None
+        self.refresh()
+
+    def text(self) -> str:
+        """What the widget shows, as plain text."""
+        return "\n".join("".join(text for text, _ in line).rstrip() for line in self._draw_all())
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the widget, from what :meth:`redraw` drew last."""
+        if self._drawn is None or self._drawn_size != self.size:
+            self._draw_all()
+        style = self.probe_app.palette.style
+        cells, _ = self._drawn_size
+        line = self._drawn[y] if self._drawn is not None and y < len(self._drawn) else ((" " * cells, ""),)
+        return Strip([Segment(text, style(role)) for text, role in line], cells)
+
+    def _draw_all(self) -> list[Line]:
+        cells, rows = self.size
+        drawn = [self._finish(line, cells) for line, _ in zip(self.draw(cells, rows), range(rows), strict=False)]
+        blank: Line = ((" " * cells, ""),)
+        drawn.extend([blank] * (rows - len(drawn)))
+        self._drawn, self._drawn_size = drawn, (cells, rows)
+        return drawn
+
+    def _finish(self, line: Line, cells: int) -> Line:
+        """``line`` in exactly ``cells`` cells, spans of one role joined, in ASCII if the application asks for it."""
+        ascii_only = self.probe_app.ascii_only
+        spans: list[tuple[str, str]] = []
+        used = 0
+        for text, role in clip_line(line, cells):
+            shown = to_ascii(text) if ascii_only else text
+            used += width(shown)
+            if spans and spans[-1][1] == role:
+                spans[-1] = (spans[-1][0] + shown, role)
+            elif shown:
+                spans.append((shown, role))
+        if used < cells:
+            ground = spans[-1][1] if spans and spans[-1][1].endswith(("select", "idle", "bar")) else ""
+            spans.append((" " * (cells - used), ground))
+        return tuple(spans)
+
+
+def changed_columns(old: Line, new: Line) -> tuple[int, int]:
+    """First and one past the last cell in which two lines of equal width differ."""
+    before = [(character, role) for text, role in old for character in text]
+    after = [(character, role) for text, role in new for character in text]
+    start = 0
+    while start < min(len(before), len(after)) and before[start] == after[start]:
+        start += 1
+    end = 0
+    limit = min(len(before), len(after)) - start
+    while end < limit and before[-1 - end] == after[-1 - end]:
+        end += 1
+    total = width("".join(character for character, _ in after))
+    first = width("".join(character for character, _ in after[:start]))
+    return first, total - width("".join(character for character, _ in after[len(after) - end :]))
