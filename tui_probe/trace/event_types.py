@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Dim3: TypeAlias = tuple[int, int, int]
+Shape: TypeAlias = tuple[int, int, int, int, int, int, int]
+"""Grid x y z, block x y z in threads, dynamic shared memory in bytes a block; each at most the largest u32."""
 Fate: TypeAlias = Literal["probed", "skipped", "failed", "filtered"]
 
 
@@ -202,11 +204,9 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class LaunchStarted:
-    """A probed launch. ``shared`` is dynamic shared memory in bytes; ``number`` counts the process's launches."""
+    """A probed launch. ``number`` counts the process's launches."""
 
-    grid: Dim3
-    block: Dim3
-    shared: int
+    shape: Shape
     kernel: int | None
     number: int | None
     stream: int | None
@@ -248,9 +248,7 @@ class Saved:
 class PassedThrough:
     """A launch of the original kernel, and why it was not probed."""
 
-    grid: Dim3
-    block: Dim3
-    shared: int
+    shape: Shape
     kernel: int | None
     number: int | None
     time_ns: int | None

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
+from tui_probe.trace.bulk import BulkReader
 from tui_probe.trace.events import parse_line
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.log_tail import LogTail
 from tui_probe.trace.model import Trace
 from tui_probe.trace.process import is_alive
+from tui_probe.trace.recorder import Recorder
 from tui_probe.trace.reduce import Reducer
 from tui_probe.trace.run_info import read_run_info
+
+_HEAD: Final = 1 << 14
 
 
 class TraceFollower:
@@ -29,7 +34,9 @@ class TraceFollower:
 
     def _start(self) -> None:
         self.trace = Trace(self.directory)
-        self._reducer = Reducer(self.trace)
+        self._recorder = Recorder(self.trace)
+        self._reducer = Reducer(self.trace, self._recorder)
+        self._bulk = BulkReader(self._recorder, self._read_lines)
         self.changed: set[int] = set()
 
     def poll(self) -> bool:
@@ -40,8 +47,8 @@ class TraceFollower:
         before = self._tail.offset
         for lines in self._tail.slices():
             self._read(lines)
-        self.changed = self._reducer.changed.copy()
-        self._reducer.changed.clear()
+        self.changed = self._recorder.changed.copy()
+        self._recorder.changed.clear()
         state = self.trace.state
         state.kernels = len(self.trace.kernels)
         grew = self._tail.offset != before
@@ -49,9 +56,17 @@ class TraceFollower:
         return self._update_running() or grew or updated
 
     def _read(self, lines: bytes) -> None:
-        state = self.trace.state
-        state.lines += lines.count(b"\n")
-        for line in lines.splitlines():
+        """Take in whole lines. Until a log shows that it is one of ours, they have to be read one by one."""
+        self.trace.state.lines += lines.count(b"\n")
+        end = 0
+        if self._reducer.older is not None:
+            end = lines.find(b"\n", _HEAD) + 1 or len(lines)
+            self._read_lines(lines[:end])
+        read = self._bulk.read if self._reducer.older is None else self._read_lines
+        read(lines[end:])
+
+    def _read_lines(self, lines: bytes) -> None:
+        for line in lines.split(b"\n")[:-1]:
             self._reducer.apply(parse_line(line))
 
     def _read_run_info(self) -> bool:

@@ -10,7 +10,7 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,28 +22,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.trace.event_types import Dim3
+    from tui_probe.trace.event_types import Dim3, Shape
+    from tui_probe.trace.recorder import EndedLaunch
 
 UNKNOWN: Final = -1
 """In the columns ``number``, ``status`` and ``result``: not told by the log."""
 _MOST_REASONS: Final = 4096
-_U32: Final = 0xFFFFFFFF
-
-Shape = tuple[int, int, int, int, int, int, int]
-"""Grid x y z, block x y z, dynamic shared memory in bytes."""
-
-
-@lru_cache(maxsize=8192)
-def shape_of(words: bytes) -> Shape:
-    """``b"4096 1 1 block 128 1 1 shared 0"`` as numbers; each is at most the largest u32."""
-    x, y, z, _, bx, by, bz, _, shared = words.split()
-    numbers = (min(int(word), _U32) for word in (x, y, z, bx, by, bz, shared))
-    return tuple(numbers)  # type: ignore[return-value]
-
-
-def make_shape(grid: Dim3, block: Dim3, shared: int) -> Shape:
-    x, y, z, bx, by, bz = (min(number, _U32) for number in (*grid, *block))
-    return x, y, z, bx, by, bz, min(shared, _U32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +92,22 @@ class LaunchTable(Sequence[Launch]):
         self._probe_bytes.append(UNKNOWN)
         self._result.append(UNKNOWN)
         return len(self._kernel) - 1
+
+    def extend(self, launches: Sequence[EndedLaunch]) -> int:
+        """Append many launches and return the row of the first."""
+        first = len(self)
+        kernels, shapes, numbers, times, streams, probed, reasons, sizes, status = zip(*launches, strict=True)
+        self._kernel.extend(kernels)
+        self._number.extend(numbers)
+        self._time.extend(times)
+        self._shape.extend(chain.from_iterable(shapes))
+        self._stream.extend(map(_stream_code, streams))
+        self._probed.extend(probed)
+        self._status.extend(status)
+        self._reason.extend(map(self._reason_code, reasons))
+        self._probe_bytes.extend(sizes)
+        self._result.extend(repeat(UNKNOWN, len(launches)))
+        return first
 
     def set_probe_bytes(self, row: int, size: int) -> None:
         self._probe_bytes[row] = size
@@ -227,12 +227,8 @@ class ResultTable:
         match = _RESULT_NAME.fullmatch(name)
         if match is None:
             self._names[len(self)] = name
-        return self.add_micros(int(match[1] + match[2]) if match else UNKNOWN, size, launch)
-
-    def add_micros(self, micros: int, size: int, launch: int | None) -> int:
-        """Append the file that is named after ``micros`` microseconds since the epoch of the trace."""
         self._launch.append(UNKNOWN if launch is None else launch)
-        self._micros.append(micros)
+        self._micros.append(int(match[1] + match[2]) if match else UNKNOWN)
         self._size.append(size)
         return len(self._micros) - 1
 

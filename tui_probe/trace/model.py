@@ -23,7 +23,7 @@ from tui_probe.trace.locate import find_trace, inside
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.trace.event_types import Device, Dim3
+    from tui_probe.trace.event_types import Device, Dim3, Shape
     from tui_probe.trace.run_info import RunInfo
 
 Status = Literal["pending", "probed", "skipped", "failed", "filtered"]
@@ -42,13 +42,11 @@ class Kernel:
     stated_reason: str | None = None
     launches: int = 0
     launches_probed: int = 0
-    grid: Dim3 | None = None
-    """Of the last launch; ``grid_varies`` if others differ. The same for ``block``, in threads."""
-    block: Dim3 | None = None
+    shape: Shape | None = None
+    """Grid, block and dynamic shared memory of the last launch."""
     grid_varies: bool = False
+    """Whether launches differ in their grid; ``block_varies`` the same for the block."""
     block_varies: bool = False
-    shared_dynamic: int | None = None
-    """Bytes a block asked for by the last launch."""
     driver_original: Resources | None = None
     driver_probed: Resources | None = None
     local_original: int | None = None
@@ -67,6 +65,21 @@ class Kernel:
     originals_ms: array[float] = field(default_factory=lambda: array("d"), repr=False)
     probed_ms: array[float] = field(default_factory=lambda: array("d"), repr=False)
     _process_log: ProcessLog | None = field(default=None, repr=False)
+
+    @property
+    def grid(self) -> Dim3 | None:
+        """Of the last launch."""
+        return None if self.shape is None else self.shape[:3]
+
+    @property
+    def block(self) -> Dim3 | None:
+        """Of the last launch, in threads."""
+        return None if self.shape is None else self.shape[3:6]
+
+    @property
+    def shared_dynamic(self) -> int | None:
+        """Bytes a block that the last launch asked for."""
+        return None if self.shape is None else self.shape[6]
 
     @property
     def demangled(self) -> str:

@@ -1,0 +1,296 @@
+"""The grammar of ``event.log``: what each kind of line looks like, and the record that it becomes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from tui_probe.trace.event_types import (
+    Benchmark,
+    BenchmarkEnabled,
+    Callback,
+    Command,
+    Counted,
+    Device,
+    DriverOpened,
+    EngineAnswer,
+    EngineStarted,
+    Epoch,
+    Event,
+    Exited,
+    Fate,
+    FileStep,
+    FunctionFound,
+    FunctionMissing,
+    Image,
+    ImageFound,
+    InfoRead,
+    Initialised,
+    KernelFate,
+    KernelFolder,
+    KernelReady,
+    LaunchEnded,
+    LaunchStarted,
+    LaunchTimes,
+    MapSize,
+    MemoryCall,
+    ModuleCall,
+    Parameters,
+    PassedThrough,
+    ProbedFunction,
+    ProbeMemory,
+    ProcessStarted,
+    Saved,
+    Shape,
+)
+
+Match: TypeAlias = re.Match[bytes]
+Reader: TypeAlias = tuple[re.Pattern[bytes], Callable[[Match], Event]]
+
+
+def text_of(data: bytes) -> str:
+    """Bytes of a trace as text that can always be encoded again, printed and put into JSON."""
+    return data.decode("utf-8", "backslashreplace")
+
+
+@lru_cache(maxsize=8192)
+def shape_of(words: bytes) -> Shape:
+    """``b"4096 1 1 block 128 1 1 shared 0"`` as numbers, which it is known to be."""
+    x, y, z, bx, by, bz, shared = (min(int(word), _U32) for word in words.split() if word.isdigit())
+    return x, y, z, bx, by, bz, shared
+
+
+def _number(word: bytes | None) -> int | None:
+    return None if word is None or word == b"-" else int(word)
+
+
+def _hex(word: bytes | None) -> int | None:
+    return None if word is None or word == b"(nil)" else int(word, 16)
+
+
+def _decimal(word: bytes | None) -> float | None:
+    return None if word is None or word == b"-" else float(word)
+
+
+def _text(word: bytes | None) -> str | None:
+    return None if word is None or word == b"-" else text_of(word)
+
+
+_U32: Final = 0xFFFFFFFF
+
+# Pieces of the grammar. Digits are bounded, so that every number fits a 64-bit column, and a number ends with its word,
+# so that one with another line's text behind it is not taken for a whole one.
+_PIECES: Final = {
+    "COUNT": r"(\d{1,18})(?!\S)",
+    "MAYBE": r"(\d{1,18}|-)(?!\S)",
+    "INDEX": r"(\d{1,9})(?!\S)",
+    "CODE": r"(-?\d{1,9})(?!\S)",
+    "NS": r"(\d{1,19})(?!\S)",
+    "POINTER": r"(?:0x)?([0-9a-fA-F]{1,16}|\(nil\))",
+    "SHAPE": r"(\d{1,10} \d{1,10} \d{1,10} block \d{1,10} \d{1,10} \d{1,10} shared \d{1,18})(?!\S)",
+    "MS": r"(-?\d{1,18}(?:\.\d{0,18})?(?:e[+-]?\d{1,2})?|-?nan|-?inf|-)",
+}
+
+
+def _pattern(template: str) -> re.Pattern[bytes]:
+    """A pattern from a line template: capitals in braces are pieces, two blanks are one or more."""
+    expression = template.replace("  ", " +")
+    for name, piece in _PIECES.items():
+        expression = expression.replace("{" + name + "}", piece)
+    return re.compile(expression.encode(), re.DOTALL)
+
+
+def _launch_started(m: Match) -> Event:
+    shape, kernel, number, stream = m.groups()
+    return LaunchStarted(shape_of(shape), _number(kernel), _number(number), _hex(stream))
+
+
+def _passed_through(m: Match) -> Event:
+    shape, kernel, number, time_ns, reason = m.groups()
+    return PassedThrough(shape_of(shape), _number(kernel), _number(number), _number(time_ns), _text(reason))
+
+
+_FATES: Final[dict[bytes, Fate]] = {
+    b"probed": "probed",
+    b"skipped": "skipped",
+    b"failed": "failed",
+    b"filtered": "filtered",
+}
+
+
+def _kernel_fate(m: Match) -> Event:
+    index, status, registers, local, shared, blocks, name, reason = m.groups()
+    return KernelFate(
+        int(index),
+        _FATES[status],
+        _number(registers),
+        _number(local),
+        _number(shared),
+        _number(blocks),
+        text_of(name),
+        _text(reason),
+    )
+
+
+def _probed_function(m: Match) -> Event:
+    return ProbedFunction(int(m[1]), _number(m[2]), _number(m[3]), _number(m[4]), _number(m[5]))
+
+
+def _memory_call(m: Match) -> Event:
+    return MemoryCall(m[1].decode(), int(m[2]), _hex(m[3]) or 0, _number(m[4]))
+
+
+def _exited(m: Match) -> Event:
+    return Exited(int(m[1]), int(m[2]), int(m[3]), _text(m[4]))
+
+
+def _map_size(m: Match) -> Event:
+    return MapSize(int(m[1]), "warp" if m[2] == b"warp" else "thread", int(m[3]), int(m[4]), int(m[5]))
+
+
+def _benchmark(m: Match) -> Event:
+    times = (_decimal(m[1]), _decimal(m[2]), _decimal(m[3]), _decimal(m[4]), _decimal(m[5]))
+    return Benchmark(*times, int(m[6]), _number(m[7]), _number(m[8]))
+
+
+def _module_named(m: Match) -> Event:
+    return ModuleCall(text_of(m[1]), _number(m[2]), _hex(m[3]), _hex(m[4]), text_of(m[5]))
+
+
+def _module(m: Match) -> Event:
+    return ModuleCall(text_of(m[1]), _number(m[2]), _hex(m[3]), _hex(m[4]), None)
+
+
+def _engine_answer(m: Match) -> Event:
+    outcome = {b"succeed": "ok"}.get(m[1], m[1].decode())
+    return EngineAnswer(outcome, text_of((m[2] or b"").strip()))
+
+
+_LAUNCH: Final = "grid {SHAPE}(?: kernel {INDEX} launch {COUNT}(?: stream {POINTER})?)?"
+_BACKUP: Final = "backup {SHAPE}(?: kernel {INDEX} launch {COUNT}(?: time {NS})?(?: reason (.*))?)?"
+_MEMORY: Final = r"(cu\w+) {CODE} dptr {POINTER}(?: bytesize {COUNT})?"
+_EXIT: Final = "launches {COUNT} probed {COUNT} dropped {COUNT}(?: reason (.*))?"
+_PROBED_FUNCTION: Final = "{INDEX} probed-function registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE}"
+_FATE: Final = (
+    "{INDEX} (probed|skipped|failed|filtered) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
+    r"name (\S*)(?: reason (.*))?"
+)
+_BENCHMARK: Final = (
+    "prologue {MS} kernel {MS} epilogue {MS} original {MS} impact {MS} {CODE}(?: kernel {INDEX} launch {COUNT})?"
+)
+
+_MODULE: Final[tuple[Reader, ...]] = (
+    (
+        _pattern(r"(cu\w+)(?: {CODE})? (?:func|kernel) {POINTER} (?:mod|module|lib|library) {POINTER} name (.*)"),
+        _module_named,
+    ),
+    (
+        _pattern(r"(cu\w+)(?: {CODE})? (?:mod|module|lib|library) {POINTER} (?:image|code|lib|library) {POINTER}"),
+        _module,
+    ),
+    (_pattern(r"(cu\w+)(?: {CODE})? (?:func )?(0x[0-9a-f]{1,16}) (?:kernel )?(0x[0-9a-f]{1,16})"), _module),
+)
+
+_EXEC: Final[dict[bytes, tuple[Reader, ...]]] = {
+    b"grid": (
+        (_pattern(_LAUNCH), _launch_started),
+        (
+            _pattern("grid {COUNT} (warp|block)  {COUNT} probe {COUNT} total {COUNT}"),
+            _map_size,
+        ),
+    ),
+    b"*": ((_pattern("{NS} param(?: (.*))?"), lambda m: Parameters(int(m[1]), m[2] or b"")),),
+    b"probe-mem": ((_pattern(r"probe-mem {COUNT} \(bytes\)"), lambda m: ProbeMemory(int(m[1]))),),
+    b"succeed": ((_pattern("succeed {CODE}"), lambda m: LaunchEnded(True, int(m[1]))),),
+    b"failed": ((_pattern("failed {CODE}"), lambda m: LaunchEnded(False, int(m[1]))),),
+    b"save": (
+        (
+            _pattern("save (.*?) size {COUNT}(?: kernel {INDEX} launch {COUNT})?"),
+            lambda m: Saved(text_of(m[1]), int(m[2]), _number(m[3]), _number(m[4])),
+        ),
+    ),
+    b"backup": ((_pattern(_BACKUP), _passed_through),),
+    b"funcmap-find": (
+        (
+            _pattern("funcmap-find {POINTER} (success|fail)"),
+            lambda m: FunctionFound(_hex(m[1]) or 0, m[2] == b"success"),
+        ),
+    ),
+    b"funcmap-not-find": ((_pattern("funcmap-not-find {POINTER}"), lambda m: FunctionMissing(_hex(m[1]) or 0)),),
+    b"prologue": (
+        (
+            _pattern("prologue {MS} kernel {MS} epilogue {MS} ratio {MS}"),
+            lambda m: LaunchTimes(_decimal(m[1]), _decimal(m[2]), _decimal(m[3]), _decimal(m[4])),
+        ),
+    ),
+}
+
+_PROBE: Final[dict[bytes, tuple[Reader, ...]]] = {
+    b"find": (
+        (
+            _pattern("find {POINTER} name (.*?) bin {POINTER} size {COUNT}"),
+            lambda m: ImageFound(_hex(m[1]) or 0, text_of(m[2]), int(m[4])),
+        ),
+    ),
+    b"can't-find": ((_pattern("can't-find {POINTER}"), lambda m: ImageFound(_hex(m[1]) or 0, None, None)),),
+    b"rename": ((_pattern(r"rename (.*) (\S+)\s*$"), lambda m: KernelFolder(text_of(m[1]), text_of(m[2]))),),
+    b"subproc": ((_pattern("subproc (.*)"), lambda m: EngineStarted(text_of(m[1]))),),
+    b"engine": ((_pattern("engine (ok|skipped|failed)(?: (.*))?"), _engine_answer),),
+    b"python": ((_pattern("python (succeed|failed)(?: (.*))?"), _engine_answer),),
+    b"read": (
+        (
+            _pattern(r"read .*? name (.*?) n_param {INDEX}(?: n_probe {INDEX})?(?: (?:analyze_hook|callback) (\S*))?"),
+            lambda m: InfoRead(text_of(m[1]), int(m[2]), _number(m[3]), _text(m[4]) or None),
+        ),
+    ),
+    b"finish": (
+        (_pattern("finish {POINTER} name (.*?) n_param"), lambda m: KernelReady(_hex(m[1]) or 0, text_of(m[2]))),
+    ),
+    b"*": ((_pattern(r"(mkdir|write|can't-\w+)(?: (.*))?"), lambda m: FileStep(m[1].decode(), text_of(m[2] or b""))),),
+}
+
+_INIT: Final[dict[bytes, tuple[Reader, ...]]] = {
+    b"pid": ((_pattern("pid {INDEX}"), lambda m: ProcessStarted(int(m[1]))),),
+    b"cmd": ((_pattern("cmd {COUNT} (.*)"), lambda m: Command(text_of(m[2].rstrip()))),),
+    b"dl": ((_pattern("dl {POINTER}"), lambda m: DriverOpened(_hex(m[1]) or 0)),),
+    b"epoch": ((_pattern("epoch {NS}"), lambda m: Epoch(int(m[1]))),),
+    b"device": (
+        (
+            _pattern(r"device {INDEX} sms {INDEX} clock {COUNT} cc (\d{1,4}\.\d{1,4}) name (.*)"),
+            lambda m: Device(int(m[1]), int(m[2]), int(m[3]), m[4].decode(), text_of(m[5])),
+        ),
+    ),
+    b"success": ((_pattern("success"), lambda _: Initialised()),),
+}
+
+_CALLBACK: Final[dict[bytes, tuple[Reader, ...]]] = {
+    b"*": ((_pattern(r"(subproc|succeed|failed)(?: (.*))?"), lambda m: Callback(m[1].decode(), text_of(m[2] or b""))),)
+}
+
+READERS: Final[dict[bytes, dict[bytes, tuple[Reader, ...]]]] = {
+    b"[init]": _INIT,
+    b"[pid]": {b"*": ((_pattern("{INDEX}"), lambda m: ProcessStarted(int(m[1]))),)},
+    b"[cmd]": {b"*": ((_pattern("{COUNT} (.*)"), lambda m: Command(text_of(m[2].rstrip()))),)},
+    b"[info]": {
+        b"dl": _INIT[b"dl"],
+        b"init": ((_pattern("init success"), lambda _: Initialised()),),
+    },
+    b"[mem]": {b"*": ((_pattern(_MEMORY), _memory_call),)},
+    b"[mod]": {b"*": _MODULE},
+    b"[bin]": {b"type": ((_pattern(r"type (\w+),? size {COUNT}"), lambda m: Image(text_of(m[1]), int(m[2]))),)},
+    b"[probe]": _PROBE,
+    b"[jit]": _PROBE,
+    b"[kernel]": {b"*": ((_pattern(_FATE), _kernel_fate), (_pattern(_PROBED_FUNCTION), _probed_function))},
+    b"[exec]": _EXEC,
+    b"[count]": {b"size:": ((_pattern("size: {COUNT}"), lambda m: Counted(int(m[1]))),)},
+    b"[benchmark]": {
+        b"prologue": ((_pattern(_BENCHMARK), _benchmark),),
+        b"ENABLED": ((_pattern("ENABLED L2 Flush Size {COUNT}"), lambda m: BenchmarkEnabled(int(m[1]))),),
+    },
+    b"[callback]": _CALLBACK,
+    b"[analyze]": _CALLBACK,
+    b"[exit]": {b"launches": ((_pattern(_EXIT), _exited),)},
+}
+"""Tag -> second word, or ``*`` for any other -> the patterns to try from the second word on, and what they build."""
