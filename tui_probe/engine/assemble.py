@@ -1,0 +1,116 @@
+"""PTX to machine code by ptxas, and what ptxas says of it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.toolchain import INSTALL_HINT, Tool, find_tools
+from tui_probe.errors import ToolchainError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SECONDS: Final = 600
+_TOO_OLD: Final = re.compile(r"Unsupported \.version|is not defined for option|Unsupported .*target")
+_TARGET: Final = re.compile(r"^\s*\.target\s+(sm_\d+)([af]?)", re.MULTILINE)
+_HEAD_BYTES: Final = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblyReport:
+    """What ptxas did. Sizes are bytes, for one thread (spills) or block (shared); None where ptxas does not say.
+
+    ``output`` is its verbose output as it came; ``elapsed`` is in seconds.
+    """
+
+    command: str
+    output: str
+    registers: int | None
+    spill_store_bytes: int | None
+    spill_load_bytes: int | None
+    shared_bytes: int | None
+    constant_bytes: int | None
+    elapsed: float
+    tool: Tool
+
+
+class Assembler:
+    """Assembles with the newest ptxas that accepts the PTX.
+
+    The machine is searched for tools once, when the first one is needed or at ``tools()``.
+    """
+
+    def __init__(self, tools: list[Tool] | None = None) -> None:
+        self._tools = tools
+
+    def tools(self) -> list[Tool]:
+        """The assemblers, newest first; an empty list if there are none."""
+        if self._tools is None:
+            self._tools = find_tools("ptxas")
+        return self._tools
+
+    def assemble(self, ptx: Path, binary: Path, arch: str, entry: str) -> AssemblyReport:
+        """Assemble ``ptx`` for a device of ``arch`` (sm_90). The report is about the kernel ``entry``.
+
+        Raises ToolchainError with ptxas's own words, or if there is no ptxas.
+        """
+        error: ToolchainError | None = None
+        for tool in self.tools():
+            try:
+                return _run(tool, ptx, binary, _with_suffix(ptx, arch), entry)
+            except ToolchainError as failure:
+                error = error or failure
+                if not _TOO_OLD.search(str(failure)):
+                    break
+        raise error or ToolchainError(f"no ptxas on this machine: {INSTALL_HINT}")
+
+
+def _with_suffix(ptx: Path, arch: str) -> str:
+    """The architecture to assemble for: ``sm_90a`` PTX needs sm_90a on a device of sm_90."""
+    with ptx.open(encoding="utf-8") as file:
+        match = _TARGET.search(file.read(_HEAD_BYTES))
+    return arch + match[2] if match and match[1] == arch else arch
+
+
+def _run(tool: Tool, ptx: Path, binary: Path, arch: str, entry: str) -> AssemblyReport:
+    command = [str(tool.path), "-v", f"-arch={arch}", str(ptx), "-o", str(binary)]
+    started = time.perf_counter()
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise ToolchainError(f"ptxas {tool.version}: not done after {_SECONDS} s\n{shlex.join(command)}") from None
+    except OSError as error:
+        raise ToolchainError(f"{tool.path}: {error.strerror}\n{shlex.join(command)}") from error
+    elapsed = time.perf_counter() - started
+    output = done.stdout + done.stderr
+    if done.returncode != 0:
+        said = [line for line in output.splitlines() if line.strip()] or [f"exit status {done.returncode}"]
+        raise ToolchainError(f"ptxas {tool.version}: {said[0]}\n{shlex.join(command)}\n" + "\n".join(said))
+    return _report(shlex.join(command), output, entry, elapsed, tool)
+
+
+def _report(command: str, output: str, entry: str, elapsed: float, tool: Tool) -> AssemblyReport:
+    """Read ``-v`` output: the block of lines about the kernel itself, not about functions it calls."""
+    _, _, after = output.partition(f"Function properties for {entry}\n")
+    about_kernel = after.partition("Function properties for ")[0] or output
+
+    def number(pattern: str, text: str) -> int | None:
+        match = re.search(pattern, text)
+        return int(match[1]) if match else None
+
+    return AssemblyReport(
+        command=command,
+        output=output,
+        registers=number(r"Used (\d+) registers", output),
+        spill_store_bytes=number(r"(\d+) bytes spill stores", about_kernel),
+        spill_load_bytes=number(r"(\d+) bytes spill loads", about_kernel),
+        shared_bytes=number(r"(\d+) bytes smem", output),
+        constant_bytes=number(r"(\d+) bytes cmem\[0\]", output),
+        elapsed=elapsed,
+        tool=tool,
+    )

@@ -1,0 +1,32 @@
+"""``kernel.info``: what the hook must know to launch a probed kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.engine.insertion import MapSlot
+
+
+def kernel_info(
+    name: str,
+    parameters: int,
+    maps: Sequence[MapSlot],
+    callback: str = "",
+    variables: Sequence[str] = (),
+    no_replay: str = "",
+) -> str:
+    """The text of the file.
+
+    Kernel name; number of its own parameters; number of maps; ``type,bytes`` a map (0 thread, 1 warp; bytes of a
+    slot); then ``callback NAME``, ``global NAME`` for each variable that the probed kernel shares with the
+    original module, in parameter order, and ``no-replay REASON`` if it must not run a second time.
+    """
+    lines = [name, str(parameters), str(len(maps))]
+    lines += [f"{one.level.value},{one.slot_bytes}" for one in maps]
+    lines += [f"callback {callback}"] if callback else []
+    lines += [f"global {variable}" for variable in variables]
+    lines += [f"no-replay {no_replay}"] if no_replay else []
+    return "\n".join(lines) + "\n"

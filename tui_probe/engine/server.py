@@ -1,0 +1,169 @@
+"""The engine as a server on a Unix socket: hooks ask it to prepare kernels.
+
+    hook → engine   hello TAB 1 TAB pid                                    engine → hook   hello TAB 1
+    hook → engine   prepare TAB id TAB kernel directory TAB sm_XY TAB kernel name
+    engine → hook   ok TAB id TAB file  |  skipped TAB id TAB reason  |  failed TAB id TAB reason
+
+One connection a process; requests of a connection are answered in order, connections at once.
+``python -m tui_probe.engine.server --socket PATH --probe FILE`` runs it until SIGTERM or SIGINT.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.prepare import Answer, Options, Preparer
+from tui_probe.engine.probe_file import load_probe
+from tui_probe.errors import LaunchError, ProbeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from tui_probe.engine.assemble import Assembler
+    from tui_probe.engine.model import Probe
+
+PROTOCOL: Final = "1"
+
+_MAX_LINE: Final = 1 << 20
+
+
+class EngineServer:
+    """Serves one probe on a socket, in threads of this process. Also a context manager."""
+
+    def __init__(
+        self, path: Path, probe: Probe, options: Options | None = None, assembler: Assembler | None = None
+    ) -> None:
+        self._path = path
+        self._preparer = Preparer(probe, options, assembler)
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._lock = threading.Lock()
+        self._connections: dict[socket.socket, threading.Thread] = {}
+        self._acceptor = threading.Thread(target=self._accept, name="engine", daemon=True)
+        self._stopping = False
+
+    def start(self) -> None:
+        """Get ready, then take connections: when the socket's path exists, the engine listens and is warm.
+
+        Raises LaunchError if the socket cannot be made there.
+        """
+        self._preparer.warm_up()
+        unready = self._path.with_name(f".{self._path.name[:20]}.{os.getpid()}")
+        try:
+            self._listener.bind(str(unready))
+            self._listener.listen(socket.SOMAXCONN)
+            unready.rename(self._path)
+        except OSError as error:
+            self._listener.close()
+            raise LaunchError(f"{self._path}: the engine's socket cannot be made: {error.strerror or error}") from error
+        self._acceptor.start()
+
+    def stop(self) -> None:
+        """Take no more requests; finish those under way and the assemblies that nobody waits for."""
+        with self._lock:
+            self._stopping = True
+            connections = dict(self._connections)
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._acceptor.join()
+        self._listener.close()
+        self._path.unlink(missing_ok=True)
+        for connection in connections:
+            _shut(connection, socket.SHUT_RD)
+        for thread in connections.values():
+            thread.join()
+        self._preparer.close()
+
+    def __enter__(self) -> EngineServer:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            thread = threading.Thread(target=self._serve, args=(connection,), name="connection", daemon=True)
+            with self._lock:
+                if self._stopping:
+                    connection.close()
+                    return
+                self._connections[connection] = thread
+            thread.start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        """Answer the requests of one connection until it ends or the peer is gone."""
+        try:
+            with connection, connection.makefile("rb") as lines:
+                while line := lines.readline(_MAX_LINE):
+                    connection.sendall(self._answer(line).encode("utf-8", "replace"))
+        except OSError:
+            return
+        finally:
+            with self._lock:
+                self._connections.pop(connection, None)
+
+    def _answer(self, line: bytes) -> str:
+        match line.decode("utf-8", "surrogateescape").rstrip("\n").split("\t"):
+            case ["hello", version, _] if version == PROTOCOL:
+                return f"hello\t{PROTOCOL}\n"
+            case ["hello", *_]:
+                return f"failed\t-\tthis engine speaks version {PROTOCOL} of the protocol\n"
+            case ["prepare", request, directory, arch, name]:
+                answer = self._preparer.prepare(Path(directory), arch, name)
+                return _line(answer, request)
+            case [_, request, *_]:
+                return _line(Answer("failed", "the request was not understood"), request)
+        return _line(Answer("failed", "the request was not understood"), "-")
+
+
+def _line(answer: Answer, request: str) -> str:
+    return f"{answer.outcome}\t{request}\t{answer.text}\n"
+
+
+def _shut(connection: socket.socket, how: int) -> None:
+    """Shut a connection down; the other side may have done so already."""
+    try:
+        connection.shutdown(how)
+    except OSError:
+        connection.close()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a server until SIGTERM or SIGINT. The exit status is 2 for a probe or socket that cannot be used."""
+    parser = argparse.ArgumentParser(prog="tui_probe.engine.server", description="prepare kernels for the hook")
+    parser.add_argument("--socket", type=Path, required=True, help="path of the Unix socket to listen on")
+    parser.add_argument("--probe", required=True, help="built-in probe or probe file")
+    parser.add_argument("--load", choices=("bin", "ptx"), default="bin", help="what the driver is given")
+    parser.add_argument("--kernels", default="", help="the run's kernel filter, for process.log")
+    parser.add_argument("--filter", default="", help="the run's negative kernel filter, for process.log")
+    options = parser.parse_args(arguments)
+    signals = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        server = EngineServer(
+            options.socket, load_probe(options.probe), Options(options.load, options.kernels, options.filter)
+        )
+        server.start()
+    except ProbeError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    signal.sigwait(signals)
+    server.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""The CUDA tools of this machine: which there are, and their versions."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+INSTALL_HINT: Final = "install the wheel nvidia-cuda-nvcc, or set CUDA_HOME to a CUDA toolkit"
+
+_RELEASE: Final = re.compile(r"release (\d+)\.(\d+)(?:, V([\d.]+))?")
+_VERSION_SECONDS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A program of a CUDA release. ``release`` is (13, 0); ``version`` the full number, 13.0.88."""
+
+    path: Path
+    release: tuple[int, int]
+    version: str
+
+
+def find_tools(name: str = "ptxas") -> list[Tool]:
+    """All tools of that name on this machine that run, newest first; one of each version."""
+    by_version: dict[str, Tool] = {}
+    for path in candidate_paths(name):
+        tool = _tool(path)
+        if tool is not None:
+            by_version.setdefault(tool.version, tool)
+    return sorted(by_version.values(), key=lambda tool: [int(part) for part in tool.version.split(".")], reverse=True)
+
+
+def candidate_paths(name: str) -> Iterator[Path]:
+    """Where a tool may be: CUDA_HOME, PATH, /usr/local, an installed Triton, the wheels of NVIDIA."""
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if home := os.environ.get(variable):
+            yield Path(home) / "bin" / name
+    if found := shutil.which(name):
+        yield Path(found)
+    yield Path("/usr/local/cuda/bin") / name
+    yield from Path("/usr/local").glob(f"cuda-*/bin/{name}")
+    for folder in _package_folders("triton"):
+        yield folder / "backends" / "nvidia" / "bin" / name
+    for folder in _package_folders("nvidia"):
+        yield from folder.glob(f"*/bin/{name}")
+
+
+def _package_folders(package: str) -> list[Path]:
+    """Where a Python package lies, without importing it."""
+    spec = find_spec(package)
+    return [Path(folder) for folder in (spec.submodule_search_locations or ())] if spec else []
+
+
+def _tool(path: Path) -> Tool | None:
+    """The tool at a path with its version, or None if there is none that runs."""
+    try:
+        return _asked(path, path.stat().st_mtime_ns)
+    except OSError:
+        return None
+
+
+@lru_cache
+def _asked(path: Path, _modified: int) -> Tool | None:
+    """Ask a tool for its version; remembered until the file changes."""
+    try:
+        shown = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, timeout=_VERSION_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = _RELEASE.search(shown.stdout)
+    if match is None:
+        return None
+    release = int(match[1]), int(match[2])
+    return Tool(path, release, match[3] or f"{match[1]}.{match[2]}")
