@@ -90,22 +90,26 @@ static CUresult result_of(uint32_t status) {
     }
 }
 
+// Tells once that the server is gone, and what that means for a call.
+static CUresult give_up(void) {
+    if (connection >= 0) {
+        report("its server (%s -m tui_probe.simgpu) %s: no kernel runs in this process", server_python(),
+               greeted ? "has ended" : "did not start");
+        close(connection);
+        connection = -1;
+    }
+    return greeted ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_NOT_INITIALIZED;
+}
+
 CUresult server_call(enum request_kind kind, const struct message *request, struct reply *reply) {
     uint32_t status = STATUS_OK;
     *reply = (struct reply){0};
     if (request->failed || request->length > UINT32_MAX) return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&lock);
-    bool answered = exchange(kind, request, &status, reply);
-    if (!answered && connection >= 0) {
-        report("its server (%s -m tui_probe.simgpu) has ended: no kernel runs any more in this process",
-               server_python());
-        close(connection);
-        connection = -1;
-    }
+    CUresult result = exchange(kind, request, &status, reply) ? result_of(status) : give_up();
     pthread_mutex_unlock(&lock);
-    if (!answered) return CUDA_ERROR_LAUNCH_FAILED;
     if (status != STATUS_OK) reply->error = reader_text(&reply->body);
-    return result_of(status);
+    return result;
 }
 
 void reply_free(struct reply *reply) {

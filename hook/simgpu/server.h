@@ -14,8 +14,9 @@ struct reply {
     uint8_t *memory;
 };
 
-// Sends a request and waits for its reply; safe in several threads. Whatever it returns, `reply` must be freed.
-// A dead server is CUDA_ERROR_LAUNCH_FAILED. The caller tells a person of `reply->error`.
+// Sends a request and waits for its reply; safe in several threads. Whatever it returns, `reply` must be freed, and the
+// caller tells a person of `reply->error`. A server that has ended is CUDA_ERROR_LAUNCH_FAILED, one that did not start
+// CUDA_ERROR_NOT_INITIALIZED.
 CUresult server_call(enum request_kind kind, const struct message *request, struct reply *reply);
 
 void reply_free(struct reply *reply);

@@ -1,0 +1,130 @@
+"""The server's answers, in this process: what a module is told to be, and how errors become statuses."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+from tests.simgpu import ptx
+from tests.simgpu.driver import KERNELS
+from tui_probe.simgpu import protocol
+from tui_probe.simgpu.codec import pack, unpack
+from tui_probe.simgpu.executor import DeviceMemory, Machine
+from tui_probe.simgpu.protocol import Status
+from tui_probe.simgpu.server import Server
+
+BASE = 1 << 40
+NUMBERS = {kind: number for number, kind in protocol.REQUESTS.items()}
+
+
+@pytest.fixture
+def memory() -> np.ndarray:
+    return np.zeros(4096, np.uint8)
+
+
+@pytest.fixture
+def server(memory: np.ndarray) -> Server:
+    return Server(DeviceMemory(memory, BASE), Machine(sm_count=2))
+
+
+def ask(server: Server, request: protocol.Request) -> tuple[Status, protocol.Reply | protocol.Failure]:
+    return server.answer(NUMBERS[type(request)], pack(request))
+
+
+def load(server: Server, source: str) -> protocol.Loaded:
+    status, loaded = ask(server, protocol.Load((ptx.HEAD + source).encode()))
+    assert status is Status.OK
+    assert isinstance(loaded, protocol.Loaded)
+    return loaded
+
+
+def launch(module: int, parameters: bytes = b"", start_cycle: int = 0) -> protocol.Launch:
+    return protocol.Launch(module, 0, (1, 1, 1), (1, 1, 1), 0, start_cycle, parameters)
+
+
+def test_a_module_is_told_whole(server: Server) -> None:
+    loaded = load(server, ptx.COUNTER)
+    assert (loaded.target, loaded.kernels) == (80, ("count",))
+    told = {variable.name: variable for variable in loaded.variables}
+    assert told["counter"] == protocol.Variable("counter", protocol.Space.GLOBAL, 4, 4, (5).to_bytes(4, "little"))
+    assert (told["table"].space, told["table"].size, told["table"].align) == (protocol.Space.CONST, 16, 8)
+    assert told["table"].initial == b"\1\2\3" + bytes(13)
+
+
+def test_a_kernel_uses_its_variables_where_they_were_placed(server: Server, memory: np.ndarray) -> None:
+    loaded = load(server, ptx.COUNTER)
+    places = tuple(BASE + 256 * (index + 1) for index in range(len(loaded.variables)))
+    assert ask(server, protocol.Place(loaded.module, places)) == (Status.OK, protocol.Done())
+    status, executed = ask(server, launch(loaded.module))
+    assert status is Status.OK
+    assert isinstance(executed, protocol.Executed)
+    assert executed.cycles > 0
+    assert executed.instructions >= 4
+    offset = places[[variable.name for variable in loaded.variables].index("counter")] - BASE
+    assert memory[offset] == 1  # the driver, not the server, writes initial values
+
+
+def test_registers_are_not_known_of_text(server: Server) -> None:
+    loaded = load(server, ptx.SHAPED)
+    status, described = ask(server, protocol.Describe(loaded.module, 0))
+    assert status is Status.OK
+    assert isinstance(described, protocol.Described)
+    assert described.registers == -1
+
+
+@pytest.mark.parametrize(
+    ("image", "status"),
+    [
+        (b"no image at all", Status.NO_PTX),
+        (b".version 8.0\n.target sm_90\n.address_size 64\n", Status.NO_PTX),
+        (b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry f() {", Status.INVALID_PTX),
+    ],
+)
+def test_images_without_ptx_for_this_gpu(server: Server, image: bytes, status: Status) -> None:
+    answered, failure = ask(server, protocol.Load(image))
+    assert answered is status
+    assert isinstance(failure, protocol.Failure)
+    assert failure.message
+
+
+@pytest.mark.parametrize(
+    ("source", "parameters", "status"),
+    [
+        (ptx.STORE_TO, (BASE + 4096).to_bytes(8, "little"), Status.ILLEGAL_ADDRESS),
+        (ptx.STORE_TO, (BASE + 2).to_bytes(8, "little"), Status.MISALIGNED_ADDRESS),
+        (ptx.TRAP, b"", Status.TRAP),
+        (ptx.UNSUPPORTED, b"", Status.NOT_SUPPORTED),
+    ],
+)
+def test_how_a_kernel_fails(server: Server, source: str, parameters: bytes, status: Status) -> None:
+    answered, failure = ask(server, launch(load(server, source).module, parameters))
+    assert answered is status
+    assert isinstance(failure, protocol.Failure)
+    assert failure.message
+
+
+def test_what_is_not_loaded(server: Server) -> None:
+    loaded = load(server, ptx.NOTHING)
+    for request in (
+        protocol.Describe(loaded.module + 1, 0),
+        protocol.Describe(loaded.module, 1),
+        protocol.Place(loaded.module, (BASE,)),
+    ):
+        assert ask(server, request)[0] is Status.NOT_SUPPORTED
+    assert ask(server, protocol.Unload(loaded.module))[0] is Status.OK
+    assert ask(server, launch(loaded.module))[0] is Status.NOT_SUPPORTED
+
+
+def test_a_conversation(server: Server) -> None:
+    image = (KERNELS / "saxpy.ptx").read_bytes()
+    body = pack(protocol.Load(image))
+    request = (1).to_bytes(4, "little") + len(body).to_bytes(4, "little") + body
+    replies = io.BytesIO()
+    server.serve(io.BytesIO(request + request[:20]), replies)  # the second is cut off: the program has ended
+    content = replies.getvalue()
+    assert content[:4] == protocol.VERSION.to_bytes(4, "little")
+    assert int.from_bytes(content[4:8], "little") == Status.OK
+    assert int.from_bytes(content[8:12], "little") == len(content) - 12
+    assert unpack(protocol.Loaded, content[12:]).kernels == ("saxpy",)

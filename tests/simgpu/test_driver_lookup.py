@@ -1,0 +1,93 @@
+"""What the library exports, and what cuGetProcAddress gives for a name, a version and a kind of default stream."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.simgpu.driver import HANDLE, CudaError, Driver
+
+HOOK = Path(__file__).parents[2] / "hook"
+SYMBOLS = set((HOOK / "symbols.txt").read_text().split())
+ENTRIES = re.findall(
+    r"^ENTRY\((\w+), (\d+), (\w+), (\w+)\)$", (HOOK / "simgpu" / "entry_points.def").read_text(), re.MULTILINE
+)
+LEGACY, PER_THREAD = 1, 2
+FOUND, NOT_FOUND, VERSION_NOT_SUFFICIENT = 0, 1, 2
+
+
+def look_up(driver: Driver, name: str, version: int, flags: int = 0) -> tuple[int | None, int]:
+    address, status = HANDLE(), ctypes.c_int(-1)
+    driver.cuGetProcAddress_v2(
+        name.encode(), ctypes.byref(address), version, ctypes.c_uint64(flags), ctypes.byref(status)
+    )
+    return address.value, status.value
+
+
+def exported(driver: Driver, name: str) -> int | None:
+    return ctypes.cast(getattr(driver.library, name), HANDLE).value
+
+
+def test_exactly_the_names_of_the_real_driver_are_exported(library: Path) -> None:
+    listing = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
+    assert {line.split()[-1] for line in listing.stdout.splitlines()} == SYMBOLS
+
+
+def test_it_calls_itself_libcuda(library: Path) -> None:
+    listing = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
+    assert "Library soname: [libcuda.so.1]" in listing
+    assert "SYMBOLIC" in listing
+
+
+def test_every_form_of_every_name(loaded_driver: Driver) -> None:
+    assert len(ENTRIES) > 500
+    for name, version, symbol, per_thread in ENTRIES:
+        assert look_up(loaded_driver, name, int(version)) == (exported(loaded_driver, symbol), FOUND), name
+        assert look_up(loaded_driver, name, int(version), LEGACY)[0] == exported(loaded_driver, symbol), name
+        assert look_up(loaded_driver, name, int(version), PER_THREAD)[0] == exported(loaded_driver, per_thread), name
+
+
+@pytest.mark.parametrize(
+    ("version", "symbol"),
+    [(2000, "cuCtxCreate"), (11030, "cuCtxCreate_v2"), (11040, "cuCtxCreate_v3"), (13000, "cuCtxCreate_v4")],
+)
+def test_the_newest_form_that_the_caller_knows(loaded_driver: Driver, version: int, symbol: str) -> None:
+    assert look_up(loaded_driver, "cuCtxCreate", version) == (exported(loaded_driver, symbol), FOUND)
+
+
+def test_what_is_not_there(loaded_driver: Driver) -> None:
+    assert look_up(loaded_driver, "cuNoSuchFunction", 12000) == (None, NOT_FOUND)
+    assert look_up(loaded_driver, "cuMemAlloc_v2", 12000) == (None, NOT_FOUND)
+    assert look_up(loaded_driver, "cuLaunchKernelEx", 11000) == (None, VERSION_NOT_SUFFICIENT)
+    with pytest.raises(CudaError, match=r" 1$"):
+        look_up(loaded_driver, "cuInit", 99000)
+    address = HANDLE()
+    with pytest.raises(CudaError, match=r" 500$"):
+        loaded_driver.cuGetProcAddress(b"cuNoSuchFunction", ctypes.byref(address), 12000, ctypes.c_uint64(0))
+
+
+def test_functions_that_are_not_simulated_say_so(loaded_driver: Driver) -> None:
+    for name in ("cuStreamBeginCapture_v2", "cuGraphCreate", "cuArrayCreate_v2", "cuMemAlloc"):
+        with pytest.raises(CudaError, match=r" 801$"):
+            getattr(loaded_driver, name)()
+
+
+def test_there_are_no_private_tables(loaded_driver: Driver) -> None:
+    table = HANDLE()
+    with pytest.raises(CudaError, match=r" 500$"):
+        loaded_driver.cuGetExportTable(ctypes.byref(table), bytes(16))
+
+
+def test_errors_have_names_and_texts(loaded_driver: Driver) -> None:
+    text = ctypes.c_char_p()
+    loaded_driver.cuGetErrorName(700, ctypes.byref(text))
+    assert text.value == b"CUDA_ERROR_ILLEGAL_ADDRESS"
+    loaded_driver.cuGetErrorString(700, ctypes.byref(text))
+    assert text.value == b"an illegal memory access was encountered"
+    with pytest.raises(CudaError, match=r" 1$"):
+        loaded_driver.cuGetErrorName(12345, ctypes.byref(text))
+    assert text.value is None
