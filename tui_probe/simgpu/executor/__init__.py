@@ -1,0 +1,41 @@
+"""Executes PTX with NumPy, many threads at a time, under a deterministic model of time (see ``model``)."""
+
+from tui_probe.simgpu.executor.execution import Execution, execute
+from tui_probe.simgpu.executor.faults import (
+    DeadlockError,
+    MemoryFaultError,
+    MisalignedAddressError,
+    TrapError,
+    UnsupportedInstructionError,
+)
+from tui_probe.simgpu.executor.kernel import (
+    Kernel,
+    ModuleVariable,
+    Parameter,
+    Relocation,
+    compile_kernel,
+    function_addresses,
+    module_variables,
+)
+from tui_probe.simgpu.executor.memory import GLOBAL_START, DeviceMemory
+from tui_probe.simgpu.executor.model import Machine
+
+__all__ = [
+    "GLOBAL_START",
+    "DeadlockError",
+    "DeviceMemory",
+    "Execution",
+    "Kernel",
+    "Machine",
+    "MemoryFaultError",
+    "MisalignedAddressError",
+    "ModuleVariable",
+    "Parameter",
+    "Relocation",
+    "TrapError",
+    "UnsupportedInstructionError",
+    "compile_kernel",
+    "execute",
+    "function_addresses",
+    "module_variables",
+]

@@ -1,0 +1,149 @@
+"""Atomic operations: ``atom`` and ``red`` (PTX ISA reference, section 9.7.13).
+
+Lanes that execute one together act in the order of their blocks and threads, each on what the one before it left.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.simgpu.executor.access import Access
+from tui_probe.simgpu.executor.floating import arithmetic
+from tui_probe.simgpu.executor.loads import state_space
+from tui_probe.simgpu.executor.operands import modifier_types
+from tui_probe.simgpu.executor.types import ScalarType, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_probe.ptx.tree import Instruction
+    from tui_probe.simgpu.executor.group import Group
+    from tui_probe.simgpu.executor.operands import Binder, Operation
+
+
+_UFUNCS: Final[dict[str, np.ufunc]] = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+
+
+def _increment(old: Value, limit: Value) -> Value:
+    return np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
+
+
+def _decrement(old: Value, limit: Value) -> Value:
+    return np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
+
+
+def _exchange(old: Value, value: Value) -> Value:  # noqa: ARG001
+    return value
+
+
+def _compare_and_swap(old: Value, expected: Value, value: Value) -> Value:
+    return np.where(old == expected, value, old)
+
+
+_UPDATES: Final[dict[str, Callable[..., Value]]] = {
+    "inc": _increment,
+    "dec": _decrement,
+    "exch": _exchange,
+    "cas": _compare_and_swap,
+}
+
+
+def _build(instruction: Instruction, bind: Binder) -> Operation:
+    """``atom{.semantics}{.scope}{.space}.op{.noftz}.type d, [a], b{, c}``; ``red`` has no d."""
+    kind = modifier_types(instruction)[-1]
+    name = next(part for part in instruction.modifiers if part in _UFUNCS or part in _UPDATES)
+    if any(part in ("v2", "v4", "v8") for part in instruction.modifiers):
+        bind.unsupported()
+    gives = instruction.opcode == "atom"
+    operands = list(instruction.operands)
+    target = bind.target(operands.pop(0), kind) if gives else None
+    count = 2 if name == "cas" else 1
+    access = Access(operands[0], state_space(instruction), kind.bytes, bind)
+    sources = [bind.source(operand, kind) for operand in operands[1 : 1 + count]]
+    ufunc, update = _semantics(name, kind)
+    bind.effects.polls = gives
+
+    def run(group: Group) -> None:
+        registers = group.registers
+        values = [group.lanes.spread(source.read(registers)) for source in sources]
+        old = np.empty(group.lanes.count, kind.dtype)
+        for part in access.parts(group):
+            chosen = slice(None) if part.positions is None else part.positions
+            own = [value[chosen] for value in values]
+            index = np.broadcast_to(part.index, own[0].shape)
+            old[chosen] = apply_atomic(part.space.view(kind.dtype), index, own, ufunc, update)
+        if target is not None:
+            target.write(registers, old)
+
+    return run
+
+
+def _semantics(name: str, kind: ScalarType) -> tuple[np.ufunc | None, Callable[..., Value]]:
+    """The NumPy function that accumulates, if one does, and the update of one element."""
+    if name in _UPDATES:
+        return None, _UPDATES[name]
+    if kind.is_integer or kind.name in ("f32", "f64"):
+        return _UFUNCS[name], _UFUNCS[name]
+    return None, arithmetic(name, kind, ())
+
+
+def apply_atomic(
+    memory: Value, index: Value, operands: list[Value], ufunc: np.ufunc | None, update: Callable[..., Value]
+) -> Value:
+    """Applies ``update`` at ``memory[index]``, one element after the other; what each found there.
+
+    ``index`` and the operands have shape (lanes,). ``ufunc`` is the same as ``update``, where NumPy has it.
+    """
+    order = np.argsort(index, kind="stable")
+    ordered = index[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    if len(starts) == len(index):
+        found: Value = memory[index]
+        memory[index] = update(found, *operands)
+        return found
+    sizes = np.diff(np.append(starts, len(index)))
+    values = [operand[order] for operand in operands]
+    if ufunc is None or len(starts) > sizes.max():
+        before = _in_rounds(memory, ordered, values, starts, sizes, update)
+    else:
+        before = _by_address(memory, ordered, values[0], starts, sizes, ufunc)
+    result = np.empty_like(before)
+    result[order] = before
+    return result
+
+
+def _in_rounds(
+    memory: Value, index: Value, values: list[Value], starts: Value, sizes: Value, update: Callable[..., Value]
+) -> Value:
+    """The first lane of each address, then the second one of each that has two, and so on."""
+    before = np.empty(len(index), memory.dtype)
+    for turn in range(int(sizes.max())):
+        now = starts[sizes > turn] + turn
+        found = memory[index[now]]
+        before[now] = found
+        memory[index[now]] = update(found, *(value[now] for value in values))
+    return before
+
+
+def _by_address(memory: Value, index: Value, values: Value, starts: Value, sizes: Value, ufunc: np.ufunc) -> Value:
+    """All lanes of one address at a time, by accumulation."""
+    before = np.empty(len(index), memory.dtype)
+    for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+        place = index[start]
+        history: Any = np.concatenate((memory[place : place + 1], values[start : start + size]))
+        history = ufunc.accumulate(history)
+        before[start : start + size] = history[:-1]
+        memory[place] = history[-1]
+    return before
+
+
+BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"atom": _build, "red": _build}

@@ -1,0 +1,283 @@
+"""Barriers of blocks (``bar``, ``barrier``) and of warps (``bar.warp.sync``).
+
+A barrier is per thread, as on devices since sm_70: it opens when all threads of its block that have
+not exited have arrived, or as many as it names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tui_probe.ptx.tree import Immediate
+from tui_probe.simgpu.executor.faults import DeadlockError
+from tui_probe.simgpu.executor.types import BOOL, PREDICATE, TYPES, U32, Value, scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tui_probe.ptx.tree import Instruction, Operand
+    from tui_probe.simgpu.executor.batch import Batch
+    from tui_probe.simgpu.executor.control import Control
+    from tui_probe.simgpu.executor.group import Group
+    from tui_probe.simgpu.executor.lanes import Places
+    from tui_probe.simgpu.executor.operands import Binder, Source, Target
+    from tui_probe.simgpu.executor.program import Finish
+    from tui_probe.simgpu.executor.scheduler import Scheduler
+
+BARRIERS: Final = 16
+
+
+@dataclass(slots=True)
+class Reduction:
+    """What ``bar.red`` computes over the threads that arrive."""
+
+    operation: str
+    predicate: Source
+    target: Target
+
+    def result(self, arrived: NDArray[np.int64], holding: NDArray[np.int64]) -> Value:
+        """The result where ``holding`` of ``arrived`` threads came with a true predicate."""
+        if self.operation == "popc":
+            return holding.astype(U32)
+        return holding == arrived if self.operation == "and" else holding > 0
+
+
+@dataclass(slots=True)
+class Barrier:
+    """``bar`` and ``barrier`` in all forms. ``count`` None: all threads of the block."""
+
+    number: Source
+    count: Source | None
+    arrives_only: bool
+    reduction: Reduction | None
+    line: int
+    may_end: bool = False
+
+    def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
+        return (following,)
+
+    def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
+        def finish(group: Group, scheduler: Scheduler) -> Group | None:
+            group.block = following
+            return scheduler.barriers.arrive(self, group)
+
+        return finish
+
+
+@dataclass(slots=True)
+class WarpBarrier:
+    """``bar.warp.sync``: the threads named by ``members`` wait for each other, wherever in the program each does."""
+
+    members: Source
+    line: int
+    may_end: bool = False
+
+    def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
+        return (following,)
+
+    def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
+        def finish(group: Group, scheduler: Scheduler) -> Group | None:
+            group.block = following
+            return scheduler.barriers.arrive_in_warp(self, group)
+
+        return finish
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Lanes at a barrier.
+
+    One a lane: ``slot`` is block × 16 + barrier number, ``holds`` the predicate for a reduction, ``count`` how many
+    threads must arrive, None for all threads of the block.
+    """
+
+    barrier: Barrier
+    group: Group
+    slot: Places
+    holds: NDArray[np.bool_]
+    count: NDArray[np.int64] | None
+
+    def needed(self) -> NDArray[np.int64]:
+        """How many threads must arrive, for each lane."""
+        if self.count is not None:
+            return self.count
+        alive: NDArray[np.int64] = self.group.batch.alive_in_block[self.group.lanes.block]
+        return alive
+
+    def without(self, gone: NDArray[np.bool_]) -> _Waiting:
+        """Those that stay when the lanes ``gone`` have left the group."""
+        count = None if self.count is None else self.count[~gone]
+        return _Waiting(self.barrier, self.group, self.slot[~gone], self.holds[~gone], count)
+
+
+class Barriers:
+    """All threads of a batch that wait at barriers."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+        self._waiting: list[_Waiting] = []
+        self._in_warp: list[tuple[WarpBarrier, Group]] = []
+        size = batch.block_count * BARRIERS
+        # Threads that arrived without waiting (`bar.arrive`), and the latest of their warps' counters.
+        self._arrived = np.zeros(size, np.int64)
+        self._latest = np.zeros(size, np.int64)
+        self._any_arrived = False
+
+    def arrive(self, barrier: Barrier, group: Group) -> Group | None:
+        """``group`` comes to ``barrier``; it is given back if it goes on at once."""
+        if self._all_here(barrier, group):
+            self._pass_together(barrier, group)
+            return group
+        lanes = group.lanes
+        number = barrier.number.read(group.registers)
+        slot = lanes.block * BARRIERS + lanes.spread(number).astype(np.intp)
+        if barrier.arrives_only:
+            np.add.at(self._arrived, slot, 1)
+            np.maximum.at(self._latest, slot, self._batch.counters[lanes.warp])
+            self._any_arrived = True
+            return group
+        reduction = barrier.reduction
+        holds = lanes.spread(reduction.predicate.read(group.registers) if reduction else scalar(0, BOOL))
+        count = None if barrier.count is None else lanes.spread(barrier.count.read(group.registers)).astype(np.int64)
+        self._waiting.append(_Waiting(barrier, group, slot, holds, count))
+        return None
+
+    def _all_here(self, barrier: Barrier, group: Group) -> bool:
+        return (
+            group.lanes.count == self._batch.alive_count
+            and barrier.count is None
+            and not barrier.arrives_only
+            and not self._any_arrived
+            and not group.registers[barrier.number.index].ndim
+        )
+
+    def _pass_together(self, barrier: Barrier, group: Group) -> None:
+        batch, lanes = self._batch, group.lanes
+        counters = batch.counters.reshape(batch.block_count, -1)
+        counters[:] = counters.max(axis=1, keepdims=True)
+        if barrier.reduction is not None:
+            holds = lanes.spread(barrier.reduction.predicate.read(group.registers))
+            holding = np.bincount(lanes.block, holds, batch.block_count).astype(np.int64)
+            result = barrier.reduction.result(batch.alive_in_block, holding)[lanes.block]
+            barrier.reduction.target.write(group.registers, result)
+
+    def release(self) -> list[Group]:
+        """Opens every barrier that all it waits for have reached; the groups that go on."""
+        return self._release_warps() + (self._release_blocks() if self._waiting else [])
+
+    def _release_blocks(self) -> list[Group]:
+        arrived, holding, latest = self._totals()
+        opened = np.zeros(len(arrived), np.bool_)
+        done = []
+        for waiting in self._waiting:
+            complete = arrived[waiting.slot] >= waiting.needed()
+            opened[waiting.slot[complete]] = True
+            done.append(complete)
+        if not opened.any():
+            return []
+        released = []
+        still = []
+        for waiting, complete in zip(self._waiting, done, strict=True):
+            if not complete.any():
+                still.append(waiting)
+                continue
+            group, slot = waiting.group, waiting.slot[complete]
+            if not complete.all():
+                group = waiting.group.split(complete, waiting.group.block)
+                still.append(waiting.without(complete))
+            self._batch.counters[group.lanes.warp] = latest[slot]
+            if waiting.barrier.reduction is not None:
+                result = waiting.barrier.reduction.result(arrived[slot], holding[slot])
+                waiting.barrier.reduction.target.write(group.registers, result)
+            released.append(group)
+        self._waiting = still
+        self._arrived[opened] = 0
+        self._latest[opened] = 0
+        self._any_arrived = bool(self._arrived.any())
+        return released
+
+    def _totals(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """By slot: threads arrived, those with a true predicate, and the latest counter of their warps."""
+        arrived, latest = self._arrived.copy(), self._latest.copy()
+        holding = np.zeros_like(arrived)
+        counters = self._batch.counters
+        ended = counters.reshape(self._batch.block_count, -1).max(axis=1)
+        for waiting in self._waiting:
+            lanes = waiting.group.lanes
+            arrived += np.bincount(waiting.slot, minlength=len(arrived))
+            holding += np.bincount(waiting.slot, waiting.holds, len(arrived)).astype(np.int64)
+            # A barrier of the whole block waits for warps that exit, too.
+            times = counters[lanes.warp] if waiting.barrier.count is not None else ended[lanes.block]
+            np.maximum.at(latest, waiting.slot, times)
+        return arrived, holding, latest
+
+    def arrive_in_warp(self, barrier: WarpBarrier, group: Group) -> Group | None:
+        """``group`` comes to a barrier of its warps; it is given back if it goes on at once."""
+        if group.lanes.count == self._batch.alive_count:
+            return group
+        if not self._batch.missing_members(barrier.members, group).any():
+            return group
+        self._in_warp.append((barrier, group))
+        return None
+
+    def _release_warps(self) -> list[Group]:
+        if not self._in_warp:
+            return []
+        here = np.zeros_like(self._batch.alive_bits)
+        for _, group in self._in_warp:
+            here |= group.lanes.active_bits
+        released = []
+        still = []
+        for barrier, group in self._in_warp:
+            ready = self._batch.missing_members(barrier.members, group, here) == 0
+            if ready.all():
+                released.append(group)
+                continue
+            if ready.any():
+                # The mask is no longer live after the barrier; those who stay need it.
+                mask = group.lanes.spread(barrier.members.read(group.registers))[~ready]
+                released.append(group.split(ready, group.block))
+                group.registers[barrier.members.index] = mask
+            still.append((barrier, group))
+        self._in_warp = still
+        return released
+
+    def check_deadlock(self) -> None:
+        """Raises DeadlockError if threads wait."""
+        for waiting in self._waiting:
+            lanes = waiting.group.lanes
+            here = int(np.count_nonzero(waiting.slot == waiting.slot[0]))
+            message = (
+                f"deadlock at barrier {waiting.slot[0] % BARRIERS}, line {waiting.barrier.line}: {here} threads "
+                f"of {waiting.needed()[0]} arrived, one of them {self._batch.describe(lanes, 0)}"
+            )
+            raise DeadlockError(message)
+        for barrier, group in self._in_warp:
+            message = f"deadlock at bar.warp.sync, line {barrier.line}: {self._batch.describe(group.lanes, 0)} waits"
+            raise DeadlockError(message)
+
+
+def is_barrier(instruction: Instruction) -> bool:
+    """Whether the instruction is one of this module."""
+    return instruction.opcode in ("bar", "barrier") and "cluster" not in instruction.modifiers
+
+
+def build_barrier(instruction: Instruction, bind: Binder) -> Control:
+    """``bar.sync a{, b}``, ``bar.arrive a, b``, ``bar.red.popc.u32 d, a{, b}, {!}c``, ``bar.warp.sync mask``."""
+    modifiers = [modifier for modifier in instruction.modifiers if modifier not in ("cta", "aligned")]
+    operands = list(instruction.operands)
+    if modifiers[:2] == ["warp", "sync"]:
+        return WarpBarrier(bind.source(operands[0], TYPES["u32"]), bind.line)
+    reduction = None
+    if modifiers and modifiers[0] == "red":
+        target = bind.target(operands.pop(0), TYPES["u32"] if modifiers[1] == "popc" else PREDICATE)
+        reduction = Reduction(modifiers[1], bind.predicate(operands.pop()), target)
+    elif modifiers not in (["sync"], ["arrive"]):
+        bind.unsupported()
+    number: Operand = operands[0] if operands else Immediate("0")
+    count = bind.source(operands[1], TYPES["u32"]) if len(operands) > 1 else None
+    return Barrier(bind.source(number, TYPES["u32"]), count, modifiers[0] == "arrive", reduction, bind.line)

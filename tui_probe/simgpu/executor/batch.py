@@ -1,0 +1,132 @@
+"""The blocks that run at the same time, with their memory, clocks and living threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tui_probe.simgpu.executor.group import Group
+from tui_probe.simgpu.executor.lanes import ALL_WARPS, Lanes, Places, warp_bits
+from tui_probe.simgpu.executor.memory import DeviceMemory, LocalMemory, ParameterMemory, SharedMemory
+from tui_probe.simgpu.executor.model import WARP_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.simgpu.executor.group import Registers
+    from tui_probe.simgpu.executor.model import Machine, Placement
+    from tui_probe.simgpu.executor.operands import Source
+    from tui_probe.simgpu.executor.program import Program
+    from tui_probe.simgpu.executor.scope import Launch
+
+
+class Batch:
+    """Blocks ``placements`` of a launch of ``program``.
+
+    ``counters`` (int64, one a warp) are cycles since the start of the warp's block, ``starts`` (int64,
+    one a block) the absolute cycle of that start. ``template`` holds constants by register index.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        template: Registers,
+        launch: Launch,
+        machine: Machine,
+        memory: DeviceMemory,
+        parameters: ParameterMemory,
+        placements: Sequence[Placement],
+        start_cycle: int,
+        local_bytes: int,
+    ) -> None:
+        self.program = program
+        self.template = template
+        self.launch = launch
+        self.machine = machine
+        self.block_count = len(placements)
+        self.threads = launch.block[0] * launch.block[1] * launch.block[2]
+        self.warps_per_block = -(-self.threads // WARP_SIZE)
+        self.block_indices = np.array([placement.block for placement in placements], np.int64)
+        self.sms = np.array([placement.sm for placement in placements], np.uint32)
+        self.slots = np.array([placement.slot for placement in placements], np.int64)
+        self.starts = np.array([placement.start for placement in placements], np.int64) + start_cycle
+        self.counters = np.zeros(self.block_count * self.warps_per_block, np.int64)
+        self.instructions = 0
+        self.lanes = self._all_lanes()
+        self.alive = np.zeros(self.lanes.place_count, np.bool_)
+        self.alive[self.lanes.places] = True
+        self.alive_count = self.lanes.count
+        self.alive_in_block = np.full(self.block_count, self.threads, np.int64)
+        self._alive_bits: NDArray[np.uint32] | None = None
+        self.memory = memory
+        self.parameters = parameters
+        self.shared = SharedMemory(self.block_count, launch.shared_bytes)
+        self.local = LocalMemory(self.lanes.place_count, local_bytes)
+
+    def _all_lanes(self) -> Lanes:
+        places_per_block = self.warps_per_block * WARP_SIZE
+        blocks = np.arange(self.block_count, dtype=np.intp)[:, None] * places_per_block
+        return Lanes((blocks + np.arange(self.threads)).reshape(-1), places_per_block, self.block_count)
+
+    def first_group(self, entry: str) -> Group:
+        """All threads, at the start of the kernel."""
+        code = self.program.functions[entry]
+        registers = self.template.copy()
+        for index, zero in code.undefined:
+            registers[index] = zero
+        return Group(self, self.lanes, registers, code.entry, (), 0)
+
+    def lanes_of(self, places: Places) -> Lanes:
+        """The set of ``places``, which are ascending; the known one if that is all threads."""
+        if len(places) == self.lanes.count:
+            return self.lanes
+        return Lanes(places, self.lanes.places_per_block, self.block_count)
+
+    def charge(self, lanes: Lanes, cycles: int, instructions: int) -> None:
+        """The warps of ``lanes`` executed ``instructions`` that take ``cycles``."""
+        if lanes.warps is ALL_WARPS:
+            self.counters += cycles
+        else:
+            self.counters[lanes.warps] += cycles
+        self.instructions += instructions * lanes.warp_count
+
+    def retire(self, lanes: Lanes) -> None:
+        """The threads of ``lanes`` exit."""
+        self.alive[lanes.places] = False
+        self.alive_count -= lanes.count
+        self.alive_in_block -= np.bincount(lanes.block, minlength=self.block_count)
+        self._alive_bits = None
+
+    @property
+    def alive_bits(self) -> NDArray[np.uint32]:
+        """The threads of each warp that have not exited, lane 0 in bit 0."""
+        if self._alive_bits is None:
+            self._alive_bits = warp_bits(self.alive)
+        return self._alive_bits
+
+    def missing_members(
+        self, members: Source, group: Group, here: NDArray[np.uint32] | None = None
+    ) -> NDArray[np.uint32]:
+        """For each lane, the living threads that its member mask names and that are not in ``here`` (or the group)."""
+        lanes = group.lanes
+        absent = self.alive_bits & ~(lanes.active_bits if here is None else here)
+        missing: NDArray[np.uint32] = members.read(group.registers) & absent[lanes.warp]
+        return missing
+
+    def durations(self) -> list[int]:
+        """Cycles from the start of each block to the exit of its last warp."""
+        cycles: list[int] = self.counters.reshape(self.block_count, -1).max(axis=1).tolist()
+        return cycles
+
+    def describe(self, lanes: Lanes, position: int) -> str:
+        """The block and thread of a lane, for messages."""
+        block = self.block_indices[lanes.block[position]]
+        thread = int(lanes.thread[position])
+        return f"block {_coordinates(int(block), self.launch.grid)}, thread {_coordinates(thread, self.launch.block)}"
+
+
+def _coordinates(linear: int, size: tuple[int, int, int]) -> str:
+    x, y, z = linear % size[0], linear // size[0] % size[1], linear // (size[0] * size[1])
+    return f"({x}, {y}, {z})"

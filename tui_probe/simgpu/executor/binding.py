@@ -1,0 +1,164 @@
+"""From the instructions of a function to bound steps: operations, and controls that end a basic block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from tui_probe.ptx.tree import Instruction, Symbol
+from tui_probe.simgpu.executor.barriers import build_barrier, is_barrier
+from tui_probe.simgpu.executor.control import Branch, Control, End, build_branch, build_call, build_indexed_branch
+from tui_probe.simgpu.executor.faults import UnsupportedInstructionError
+from tui_probe.simgpu.executor.guard import guarded
+from tui_probe.simgpu.executor.instructions import BUILDERS
+from tui_probe.simgpu.executor.model import instruction_cost
+from tui_probe.simgpu.executor.operands import Binder, Effects, Operation, Source, UnsupportedFormError
+from tui_probe.simgpu.executor.types import PREDICATE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tui_probe.simgpu.executor.group import Group
+    from tui_probe.simgpu.executor.program import FunctionCode
+    from tui_probe.simgpu.executor.scope import Names
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A label, by its key."""
+
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An instruction as written, with the names that it sees."""
+
+    instruction: Instruction
+    names: Names
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A bound instruction: an ``operation``, or a ``control`` that ends its block (after ``operation``, if both)."""
+
+    operation: Operation | None
+    control: Control | None
+    effects: Effects
+    line: int
+    cycles: int
+    length: int = 1
+
+
+Part: TypeAlias = "Mark | Step"
+
+
+def bind_function(items: Iterable[Mark | Written], code: FunctionCode, binder: Binder) -> list[Part]:
+    """Binds all instructions of a function whose code is ``code``."""
+    parts: list[Part] = []
+    for item in items:
+        if isinstance(item, Mark):
+            parts.append(item)
+        else:
+            parts.extend(_bind(item, code, binder))
+    return parts
+
+
+def _bind(item: Written, code: FunctionCode, binder: Binder) -> list[Part]:
+    instruction = item.instruction
+    binder.begin(item.names, instruction.span.line)
+    guard = _guard(instruction, binder)
+    if isinstance(guard, Source) and instruction.opcode == "bra":
+        return [_guarded_branch(instruction, guard, binder)]
+    step = _step(instruction, code, binder)
+    if guard is None:
+        return [step]
+    if step.control is None and step.effects.members is None and step.operation is not None:
+        step.effects.reads.add(guard.index)
+        operation = guarded(step.operation, guard, step.effects)
+        step.effects.reads.update(step.effects.writes)
+        return [Step(operation, None, step.effects, step.line, step.cycles)]
+    return _skipped_around(step, guard, instruction, binder)
+
+
+def _guard(instruction: Instruction, binder: Binder) -> Source | None:
+    """The guard predicate."""
+    if instruction.predicate is None:
+        return None
+    source = binder.source(instruction.predicate, PREDICATE)
+    return source.inverted() if instruction.predicate_negated else source
+
+
+def _guarded_branch(instruction: Instruction, guard: Source, binder: Binder) -> Step:
+    branch = build_branch(instruction, binder)
+    branch.condition = guard
+    return Step(None, branch, binder.effects, binder.line, instruction_cost("bra", ()))
+
+
+def _skipped_around(step: Step, guard: Source, instruction: Instruction, binder: Binder) -> list[Part]:
+    """A guarded instruction that lanes wait at or end with: the others branch around it, at no cost."""
+    after = binder.layout.label(instruction)
+    skip = Branch(after, guard.inverted())
+    return [Step(None, skip, Effects(reads={guard.index}), step.line, 0, 0), step, Mark(after)]
+
+
+def _step(instruction: Instruction, code: FunctionCode, binder: Binder) -> Step:
+    opcode = instruction.opcode
+    cycles = instruction_cost(opcode, instruction.modifiers)
+    operation: Operation | None = None
+    control: Control | None = None
+    try:
+        control = _control(instruction, code, binder)
+        if control is None:
+            operation = _operation(instruction, binder)
+    except UnsupportedFormError:
+        operation = _unsupported(instruction)
+    if binder.effects.prelude:
+        operation = _chained(binder.effects.prelude, operation)
+    return Step(operation, control, binder.effects, binder.line, cycles)
+
+
+def _control(instruction: Instruction, code: FunctionCode, binder: Binder) -> Control | None:
+    match instruction.opcode:
+        case "bra":
+            return build_branch(instruction, binder)
+        case "brx":
+            return build_indexed_branch(instruction, binder)
+        case "ret" | "exit":
+            return End(returns=instruction.opcode == "ret")
+        case "call":
+            return build_call(instruction, binder, code)
+    return build_barrier(instruction, binder) if is_barrier(instruction) else None
+
+
+def _operation(instruction: Instruction, binder: Binder) -> Operation:
+    build = BUILDERS.get(instruction.opcode)
+    if build is None:
+        return binder.unsupported()
+    try:
+        return build(instruction, binder)
+    except (KeyError, ValueError, IndexError):
+        # A modifier that no table has, or another number of operands: a form that is not known.
+        return binder.unsupported()
+
+
+def _chained(prelude: list[Operation], operation: Operation | None) -> Operation:
+    operations = (*prelude, operation) if operation else tuple(prelude)
+
+    def run(group: Group) -> None:
+        for part in operations:
+            part(group)
+
+    return run
+
+
+def _unsupported(instruction: Instruction) -> Operation:
+    text = ".".join((instruction.opcode, *instruction.modifiers))
+    if instruction.opcode == "call":
+        text += "".join(f" {operand.name}" for operand in instruction.operands if isinstance(operand, Symbol))
+    line = instruction.span.line
+
+    def run(group: Group) -> None:  # noqa: ARG001
+        raise UnsupportedInstructionError(text, line)
+
+    return run

@@ -1,0 +1,194 @@
+"""Conversions: ``cvt`` and ``cvt.pack`` (PTX ISA reference, section 9.7.9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.simgpu.executor.floating import flushed, saturated
+from tui_probe.simgpu.executor.operands import modifier_types
+from tui_probe.simgpu.executor.rounding import from_bfloat16, odd_single, odd_sum, to_bfloat16, to_single
+from tui_probe.simgpu.executor.types import F16, F32, F64, S64, TYPES, U32, ScalarType, Value
+from tui_probe.simgpu.executor.words import join_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_probe.ptx.tree import Instruction
+    from tui_probe.simgpu.executor.operands import Binder, Operation
+
+_ROUND_TO_INTEGER: Final[dict[str, Callable[[Value], Any]]] = {
+    "rni": np.rint,
+    "rzi": np.trunc,
+    "rmi": np.floor,
+    "rpi": np.ceil,
+}
+_ROUNDINGS: Final = frozenset({"rn", "rz", "rm", "rp", "rna"})
+
+
+def conversion(written: ScalarType, read: ScalarType, modifiers: tuple[str, ...]) -> Callable[[Value], Value]:
+    """The function from values of type ``read`` to ``written``. Raises KeyError for a form that does not exist here."""
+    integral = next((_ROUND_TO_INTEGER[modifier] for modifier in modifiers if modifier in _ROUND_TO_INTEGER), None)
+    mode = next((modifier for modifier in modifiers if modifier in _ROUNDINGS), "rn")
+    if read.is_integer and written.is_integer:
+        return _between_integers(written, "sat" in modifiers)
+    if read.is_integer:
+        function = _from_integer(written, mode)
+    elif written.is_integer:
+        function = _to_integer(written, read, integral or np.trunc)
+    else:
+        function = _between_floats(written, read, integral, mode)
+    if "ftz" in modifiers and read.name == "f32":
+        function = _after(flushed, function)
+    if written.name == "f32" and "ftz" in modifiers:
+        function = _after(function, flushed)
+    if "sat" in modifiers and written.kind == "f":
+        function = _after(function, saturated)
+    if "relu" in modifiers:
+        function = _after(_rectified_source(read), function)
+    return function
+
+
+def _after(first: Callable[[Value], Value], last: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    def compute(value: Value) -> Value:
+        return last(first(value))
+
+    return compute
+
+
+def _rectified_source(read: ScalarType) -> Callable[[Value], Value]:
+    if read.kind != "f":
+        raise KeyError("relu")
+    return lambda value: np.where(value < 0, value.dtype.type(0), value)
+
+
+def _between_integers(written: ScalarType, saturates: bool) -> Callable[[Value], Value]:
+    limits = np.iinfo(written.dtype)
+
+    def saturate(value: Value) -> Value:
+        own = np.iinfo(value.dtype)
+        low, high = max(limits.min, own.min), min(limits.max, own.max)
+        return np.clip(value, value.dtype.type(low), value.dtype.type(high)).astype(written.dtype)
+
+    def wrap(value: Value) -> Value:
+        return value.astype(written.dtype)
+
+    return saturate if saturates else wrap
+
+
+def _from_integer(written: ScalarType, mode: str) -> Callable[[Value], Value]:
+    if written.kind == "bf":
+        return lambda value: to_bfloat16(odd_single(_exact(value)), mode)
+    if mode == "rn":
+        if written.dtype == F16:
+            return lambda value: value.astype(F64).astype(F16)
+        return lambda value: value.astype(written.dtype)
+    if written.dtype != F32:
+        raise KeyError(mode)
+    return lambda value: to_single(_exact(value), mode)
+
+
+def _exact(value: Value) -> Value:
+    """An integer as a double, rounded to odd if it has too many digits."""
+    if value.dtype.itemsize < 8:
+        return value.astype(F64)
+    high = value >> value.dtype.type(32)
+    low = value & value.dtype.type(0xFFFFFFFF)
+    return odd_sum(high.astype(F64) * 2.0**32, low.astype(F64))
+
+
+def _to_integer(written: ScalarType, read: ScalarType, integral: Callable[[Value], Any]) -> Callable[[Value], Value]:
+    """Out of range: the nearest integer of the type. NaN: 0, or the top bit where doubles or 64 bits are involved."""
+    limits = np.iinfo(written.dtype)
+    above = float(limits.max) + 1.0 if written.bits == 64 else float(limits.max)
+    has_top_bit = read.name == "f64" or written.bits == 64
+    nan = np.array(1 << (written.bits - 1), np.uint64).astype(written.dtype) if has_top_bit else written.dtype.type(0)
+
+    def convert(value: Value) -> Value:
+        exact = from_bfloat16(value) if read.kind == "bf" else value
+        whole = integral(exact.astype(F64))
+        too_large, too_small, bad = whole >= above, whole < float(limits.min), np.isnan(whole)
+        inside = np.where(too_large | too_small | bad, 0.0, whole)
+        result = inside.astype(written.dtype)
+        result = np.where(too_large, written.dtype.type(limits.max), result)
+        result = np.where(too_small, written.dtype.type(limits.min), result)
+        return np.where(bad, nan, result)
+
+    return convert
+
+
+def _between_floats(
+    written: ScalarType, read: ScalarType, integral: Callable[[Value], Any] | None, mode: str
+) -> Callable[[Value], Value]:
+    if written.name == "tf32":
+        return _to_tf32
+    if written.kind == "bf":
+        return lambda value: to_bfloat16(value if value.dtype == F32 else odd_single(value.astype(F64)), mode)
+    decode: Callable[[Value], Value] = from_bfloat16 if read.kind == "bf" else lambda value: value
+    if integral is not None:
+        return lambda value: integral(decode(value)).astype(written.dtype)
+    if mode == "rn" or written.bits >= read.bits:
+        return lambda value: decode(value).astype(written.dtype)
+    if written.dtype == F32:
+        return lambda value: to_single(value, mode)
+    if mode != "rz":
+        raise KeyError(mode)
+    return _truncated_half
+
+
+def _truncated_half(value: Value) -> Value:
+    nearest: Value = value.astype(F16)
+    larger = np.abs(nearest.astype(F64)) > np.abs(value.astype(F64))
+    return np.where(larger, np.nextafter(nearest, np.float16(0)), nearest)
+
+
+def _to_tf32(value: Value) -> Value:
+    """Ten bits of fraction, to nearest, ties away from zero."""
+    bits = (value.view(U32) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
+    return np.where(np.isfinite(value), bits, value.view(U32)).view(F32)
+
+
+def _build(instruction: Instruction, bind: Binder) -> Operation:
+    if instruction.modifiers[0] == "pack":
+        return _build_pack(instruction, bind)
+    written, read = modifier_types(instruction)
+    if read.kind == "x2":
+        bind.unsupported()
+    if written.kind == "x2":
+        return _build_to_pair(instruction, written, read, bind)
+    target, source = instruction.operands
+    function = conversion(written, read, instruction.modifiers)
+    return bind.pure(function, bind.target(target, written), bind.source(source, read))
+
+
+def _build_to_pair(instruction: Instruction, written: ScalarType, read: ScalarType, bind: Binder) -> Operation:
+    """``cvt.rn.f16x2.f32 d, a, b``: a becomes the upper half, b the lower one."""
+    target, upper, lower = instruction.operands
+    element = TYPES[written.name.removesuffix("x2")]
+    function = conversion(element, read, instruction.modifiers)
+
+    def convert(a: Value, b: Value) -> Value:
+        return join_words([function(b), function(a)], U32)
+
+    return bind.pure(convert, bind.target(target, written), bind.source(upper, read), bind.source(lower, read))
+
+
+def _build_pack(instruction: Instruction, bind: Binder) -> Operation:
+    """``cvt.pack.sat.type.s32{.b32} d, a, b{, c}``: a and b saturated side by side, above them the low bits of c."""
+    element = TYPES[instruction.modifiers[2]]
+    target, a, b, *rest = instruction.operands
+    s32, u32 = TYPES["s32"], TYPES["u32"]
+    saturate = _between_integers(element, saturates=True)
+    bits = np.uint32(element.bits)
+    mask = np.uint32((1 << element.bits) - 1)
+
+    def pack(x: Value, y: Value, *above: Value) -> Value:
+        low = (saturate(y).astype(S64).astype(U32) & mask) | ((saturate(x).astype(S64).astype(U32) & mask) << bits)
+        return low if not above else low | (above[0] << (bits + bits))
+
+    sources = [bind.source(a, s32), bind.source(b, s32), *(bind.source(c, u32) for c in rest)]
+    return bind.pure(pack, bind.target(target, u32), *sources)
+
+
+BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"cvt": _build}

@@ -1,0 +1,141 @@
+"""Executing a launch: blocks in batches, as the model of time places them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.errors import SimulationError
+from tui_probe.simgpu.executor.batch import Batch
+from tui_probe.simgpu.executor.memory import ParameterMemory
+from tui_probe.simgpu.executor.model import Machine, Placement, Schedule
+from tui_probe.simgpu.executor.scheduler import Scheduler
+from tui_probe.simgpu.executor.scope import Launch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tui_probe.simgpu.executor.kernel import Kernel
+    from tui_probe.simgpu.executor.memory import DeviceMemory
+
+MAX_THREADS: Final = 1024
+# Where blocks need not know their place, more of them than fit into the machine run together, for speed.
+_BATCH_LANES: Final = 1 << 16
+_BATCH_BYTES: Final = 1 << 26
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What a launch took: ``cycles`` from its start to the end of its last block, ``instructions`` counted per warp."""
+
+    cycles: int
+    instructions: int
+
+
+def execute(
+    kernel: Kernel,
+    *,
+    memory: DeviceMemory,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    dynamic_shared_bytes: int,
+    parameters: bytes,
+    variables: Mapping[str, int],
+    machine: Machine,
+    start_cycle: int,
+) -> Execution:
+    """Runs ``kernel`` on device ``memory``.
+
+    ``grid`` and ``block`` are extents in x, y, z; ``parameters`` is the buffer of parameters as ``Kernel.parameters`` lays it
+    out; ``variables`` gives the device address of each module variable; ``start_cycle`` is the device's clock when
+    the launch starts. Raises SimulationError; memory then holds what was written until then.
+    """
+    launch = _checked_launch(kernel, grid, block, dynamic_shared_bytes, parameters, variables)
+    run = _Run(kernel, launch, machine, memory, start_cycle)
+    with np.errstate(all="ignore"):
+        return run.execute()
+
+
+def _checked_launch(
+    kernel: Kernel,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    dynamic_shared_bytes: int,
+    parameters: bytes,
+    variables: Mapping[str, int],
+) -> Launch:
+    threads = block[0] * block[1] * block[2]
+    limit = kernel.max_threads or MAX_THREADS
+    if min(*grid, *block) < 1 or threads > limit:
+        raise SimulationError(f"{kernel.name}: grid {grid}, block {block}: a block may have 1 to {limit} threads")
+    if len(parameters) < kernel.parameter_bytes:
+        message = f"{kernel.name} takes {kernel.parameter_bytes} bytes of parameters, {len(parameters)} were given"
+        raise SimulationError(message)
+    return Launch(parameters, variables, dynamic_shared_bytes, kernel.layout.dynamic_start, grid, block)
+
+
+class _Run:
+    """One launch."""
+
+    def __init__(self, kernel: Kernel, launch: Launch, machine: Machine, memory: DeviceMemory, start: int) -> None:
+        self._kernel = kernel
+        self._launch = launch
+        self._machine = machine
+        self._memory = memory
+        self._start = start
+        self._parameters = ParameterMemory(launch.parameters)
+        self._template = kernel.layout.template.copy()
+        for index, value in kernel.layout.launch_values:
+            self._template[index] = value(launch)
+        self._instructions = 0
+
+    def execute(self) -> Execution:
+        threads = self._launch.block[0] * self._launch.block[1] * self._launch.block[2]
+        count = self._launch.grid[0] * self._launch.grid[1] * self._launch.grid[2]
+        slots = self._machine.slots_per_sm(threads, self._launch.shared_bytes)
+        schedule = Schedule(self._machine, slots, count, self._kernel.program.shortest)
+        if self._kernel.program.reads_placement:
+            while placements := schedule.certain(count):
+                self._finish(schedule, placements, self._run(placements))
+        else:
+            durations = self._all_durations(count, threads, slots)
+            while placements := schedule.certain(count):
+                self._finish(schedule, placements, [durations[placement.block] for placement in placements])
+        return Execution(schedule.end, self._instructions)
+
+    @staticmethod
+    def _finish(schedule: Schedule, placements: Sequence[Placement], durations: Sequence[int]) -> None:
+        for placement, cycles in zip(placements, durations, strict=True):
+            schedule.finished(placement, cycles)
+
+    def _all_durations(self, count: int, threads: int, slots: int) -> list[int]:
+        """How long each block takes; nothing in them depends on when or where they run."""
+        bytes_per_block = self._launch.shared_bytes + self._kernel.local_bytes * threads
+        size = min(_BATCH_LANES // threads, _BATCH_BYTES // max(bytes_per_block, 1))
+        # At least what the machine holds at a time: such blocks may wait for each other.
+        size = max(size, slots * self._machine.sm_count)
+        durations: list[int] = []
+        for first in range(0, count, size):
+            blocks = range(first, min(first + size, count))
+            durations += self._run([Placement(block, 0, 0, 0) for block in blocks])
+        return durations
+
+    def _run(self, placements: Sequence[Placement]) -> list[int]:
+        """Runs blocks together; how many cycles each took."""
+        kernel = self._kernel
+        batch = Batch(
+            kernel.program,
+            self._template,
+            self._launch,
+            self._machine,
+            self._memory,
+            self._parameters,
+            placements,
+            self._start,
+            kernel.local_bytes,
+        )
+        Scheduler(batch).run(batch.first_group(kernel.name))
+        self._instructions += batch.instructions
+        return batch.durations()

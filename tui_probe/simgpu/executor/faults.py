@@ -1,0 +1,39 @@
+"""What can go wrong while a kernel runs. The simulated driver tells them apart to choose its error code."""
+
+from __future__ import annotations
+
+from tui_probe.errors import SimulationError
+
+
+class UnsupportedInstructionError(SimulationError):
+    """An instruction, or a form of one, that the simulated GPU does not execute."""
+
+    def __init__(self, text: str, line: int) -> None:
+        super().__init__(f"unsupported instruction {text} at line {line}")
+        self.line = line
+
+
+class MemoryFaultError(SimulationError):
+    """An access outside the memory of its state space. ``address`` is as the kernel computed it."""
+
+    problem = "illegal address"
+
+    def __init__(self, space: str, address: int, size: int, line: int, where: str) -> None:
+        super().__init__(f"{self.problem} {address:#x} ({size} bytes, {space} memory) at line {line}, {where}")
+        self.space = space
+        self.address = address
+        self.line = line
+
+
+class MisalignedAddressError(MemoryFaultError):
+    """An access to an address that is no multiple of its size."""
+
+    problem = "misaligned address"
+
+
+class DeadlockError(SimulationError):
+    """Threads wait, and nothing that could release them can run."""
+
+
+class TrapError(SimulationError):
+    """The kernel executed ``trap`` or ``brkpt``."""

@@ -1,0 +1,229 @@
+"""Floating-point arithmetic (PTX ISA reference, sections 9.7.3 and 9.7.4).
+
+Single and double precision round as the instruction says. The ``.approx`` and ``.full`` forms, which on a device
+may be off by some units in the last place, give the correctly rounded or nearly correctly rounded result.
+Half precision and bfloat16 are computed exactly and rounded once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.simgpu.executor.operands import modifier_types
+from tui_probe.simgpu.executor.rounding import (
+    fma32,
+    fma64,
+    fma_odd,
+    from_bfloat16,
+    odd_single,
+    odd_sum,
+    to_bfloat16,
+    to_single,
+)
+from tui_probe.simgpu.executor.types import F16, F32, F64, PREDICATE, U16, U32, ScalarType, Value
+from tui_probe.simgpu.executor.words import pairs, unpaired
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_probe.ptx.tree import Instruction
+    from tui_probe.simgpu.executor.operands import Binder, Operation
+
+DIRECTED: Final = frozenset({"rz", "rm", "rp"})
+
+
+def _minimum(a: Value, b: Value) -> Value:
+    result = np.fmin(a, b)
+    # -0 is less than +0.
+    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), a, b), result) if (result == 0).any() else result
+
+
+def _maximum(a: Value, b: Value) -> Value:
+    result = np.fmax(a, b)
+    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), b, a), result) if (result == 0).any() else result
+
+
+def _in_double(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    """``function`` computed in double precision, rounded to the type of its operand."""
+
+    def compute(value: Value) -> Value:
+        return function(value.astype(F64)).astype(value.dtype)
+
+    return compute
+
+
+def _reciprocal_root(value: Value) -> Value:
+    result: Value = 1.0 / np.sqrt(value)
+    return result
+
+
+def _reciprocal(value: Value) -> Value:
+    result: Value = value.dtype.type(1) / value
+    return result
+
+
+_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "neg": np.negative,
+    "abs": np.abs,
+    "min": _minimum,
+    "max": _maximum,
+    "sqrt": np.sqrt,
+    "rcp": _reciprocal,
+    "rsqrt": _in_double(_reciprocal_root),
+    "ex2": _in_double(np.exp2),
+    "lg2": _in_double(np.log2),
+    "sin": _in_double(np.sin),
+    "cos": _in_double(np.cos),
+    "tanh": _in_double(np.tanh),
+    "copysign": lambda sign, size: np.copysign(size, sign),
+}
+
+
+def flushed(value: Value) -> Value:
+    """Subnormal numbers as zeros of the same sign (``.ftz``)."""
+    tiny = np.finfo(value.dtype).tiny
+    return np.where(np.abs(value) < tiny, np.copysign(value.dtype.type(0), value), value)
+
+
+def saturated(value: Value) -> Value:
+    """Clamped to [0, 1], NaN as 0 (``.sat``)."""
+    return np.where(value > 0, np.minimum(value, value.dtype.type(1)), value.dtype.type(0))
+
+
+def _rectified(value: Value) -> Value:
+    """Negative numbers as 0 (``.relu``); NaN stays."""
+    return np.where(value < 0, value.dtype.type(0), value)
+
+
+def _directed(opcode: str, mode: str) -> Callable[..., Value]:
+    """float32 arithmetic with a rounding mode other than nearest even."""
+
+    def compute(a: Value, b: Value, *rest: Value) -> Value:
+        x, y = a.astype(F64), b.astype(F64)
+        if opcode == "mul":
+            return to_single(x * y, mode)
+        if opcode == "fma":
+            return to_single(odd_sum(x * y, rest[0].astype(F64)), mode)
+        return to_single(odd_sum(x, y if opcode == "add" else -y), mode)
+
+    if opcode not in ("add", "sub", "mul", "fma"):
+        raise KeyError(opcode)
+    return compute
+
+
+def _fma16(a: Value, b: Value, c: Value) -> Value:
+    return fma_odd(a, b, c).astype(F16)
+
+
+def _of_bfloat16(opcode: str) -> Callable[..., Value]:
+    """A function of float32 for one of bfloat16 bits."""
+    if opcode == "fma":
+        return lambda *bits: to_bfloat16(odd_single(fma_odd(*(from_bfloat16(operand) for operand in bits))))
+    if opcode == "neg":
+        return lambda bits: bits ^ np.uint16(0x8000)
+    if opcode == "abs":
+        return lambda bits: bits & np.uint16(0x7FFF)
+    function = _FUNCTIONS[opcode]
+    return lambda *bits: to_bfloat16(function(*(from_bfloat16(operand) for operand in bits)))
+
+
+_FMA: Final[dict[str, Callable[..., Value]]] = {"f32": fma32, "f64": fma64, "f16": _fma16}
+
+
+def _plain(opcode: str, kind: str, modifiers: tuple[str, ...]) -> Callable[..., Value]:
+    """The function for scalars of type ``kind``, rounding included."""
+    mode = next((modifier for modifier in modifiers if modifier in DIRECTED), "")
+    if mode:
+        if kind != "f32":
+            raise KeyError(kind)
+        return _directed(opcode, mode)
+    if kind == "bf16":
+        return _of_bfloat16(opcode)
+    if opcode == "fma":
+        return _FMA[kind]
+    if opcode in ("min", "max") and "NaN" in modifiers:
+        return np.minimum if opcode == "min" else np.maximum
+    return _FUNCTIONS[opcode]
+
+
+def arithmetic(opcode: str, kind: ScalarType, modifiers: tuple[str, ...]) -> Callable[..., Value]:
+    """The function of an instruction, with all its modifiers. Raises KeyError for a form that does not exist here."""
+    if kind.kind == "x2":
+        return _on_pairs(opcode, kind, modifiers)
+    function = _plain(opcode, kind.name, modifiers)
+    if "ftz" in modifiers and kind.name == "f32":
+        function = _flushing(function)
+    if "sat" in modifiers:
+        function = _then(function, saturated)
+    if "relu" in modifiers and kind.kind == "f":
+        function = _then(function, _rectified)
+    elif "relu" in modifiers:
+        raise KeyError(kind.name)
+    if "xorsign" in modifiers:
+        raise KeyError("xorsign")
+    return function
+
+
+def _flushing(function: Callable[..., Value]) -> Callable[..., Value]:
+    def compute(*operands: Value) -> Value:
+        return flushed(function(*(flushed(operand) for operand in operands)))
+
+    return compute
+
+
+def _then(function: Callable[..., Value], last: Callable[[Value], Value]) -> Callable[..., Value]:
+    def compute(*operands: Value) -> Value:
+        return last(function(*operands))
+
+    return compute
+
+
+def _on_pairs(opcode: str, kind: ScalarType, modifiers: tuple[str, ...]) -> Callable[..., Value]:
+    from tui_probe.simgpu.executor.types import TYPES
+
+    element = TYPES[kind.name.removesuffix("x2")]
+    function = arithmetic(opcode, element, modifiers)
+
+    def compute(*operands: Value) -> Value:
+        return unpaired(function(*(pairs(operand, element.dtype) for operand in operands)), U32)
+
+    return compute
+
+
+def build(instruction: Instruction, bind: Binder) -> Operation:
+    """``add|sub|mul|fma|…{.rounding}{.ftz}{.sat}.type d, a, …``."""
+    kind = modifier_types(instruction)[-1]
+    opcode = "fma" if instruction.opcode == "mad" else instruction.opcode
+    target, *sources = instruction.operands
+    function = arithmetic(opcode, kind, instruction.modifiers)
+    return bind.pure(function, bind.target(target, kind), *(bind.source(source, kind) for source in sources))
+
+
+_TESTS: Final[dict[str, Callable[[Value], Any]]] = {
+    "finite": np.isfinite,
+    "infinite": np.isinf,
+    "number": lambda value: ~np.isnan(value),
+    "notanumber": np.isnan,
+    "normal": lambda value: np.isfinite(value) & (np.abs(value) >= np.finfo(value.dtype).tiny),
+    "subnormal": lambda value: (value != 0) & (np.abs(value) < np.finfo(value.dtype).tiny),
+}
+
+
+def _build_test(instruction: Instruction, bind: Binder) -> Operation:
+    """``testp.property.type p, a``."""
+    kind = modifier_types(instruction)[-1]
+    target, source = instruction.operands
+    return bind.pure(_TESTS[instruction.modifiers[0]], bind.target(target, PREDICATE), bind.source(source, kind))
+
+
+OPCODES: Final = frozenset({*_FUNCTIONS, "fma", "mad"})
+BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
+    **dict.fromkeys(OPCODES, build),
+    "testp": _build_test,
+}

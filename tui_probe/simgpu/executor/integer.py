@@ -1,0 +1,280 @@
+"""Integer arithmetic (PTX ISA reference, section 9.7.1), and sums with carry (9.7.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.simgpu.executor.operands import Source, Target, modifier_types
+from tui_probe.simgpu.executor.types import BOOL, S64, SIGNED, TYPES, U32, U64, UNSIGNED, DType, ScalarType, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_probe.ptx.tree import Instruction
+    from tui_probe.simgpu.executor.operands import Binder, Operation
+
+_HALF: Final = np.uint64(32)
+_LOW: Final = np.uint64(0xFFFFFFFF)
+
+
+def wide_type(kind: ScalarType) -> ScalarType:
+    """The type of twice the width."""
+    return TYPES[f"{kind.kind}{2 * kind.bits}"]
+
+
+def high_product(a: Value, b: Value) -> Value:
+    """The upper half of the product of two integers of the same type."""
+    bits = 8 * a.dtype.itemsize
+    if bits < 64:
+        wide = (SIGNED if a.dtype.kind == "i" else UNSIGNED)[2 * bits]
+        product: Value = (a.astype(wide) * b.astype(wide)) >> wide.type(bits)
+        return product.astype(a.dtype)
+    high = _high_unsigned(a.view(U64), b.view(U64)).view(a.dtype)
+    if a.dtype.kind == "i":
+        # Two's complement: a negative factor stands for itself plus 2**64.
+        high = high - np.where(a < 0, b, 0) - np.where(b < 0, a, 0)
+    return high.astype(a.dtype)
+
+
+def _high_unsigned(a: Value, b: Value) -> Value:
+    a_low, a_high, b_low, b_high = a & _LOW, a >> _HALF, b & _LOW, b >> _HALF
+    middle = a_high * b_low + ((a_low * b_low) >> _HALF)
+    other = a_low * b_high + (middle & _LOW)
+    result: Value = a_high * b_high + (middle >> _HALF) + (other >> _HALF)
+    return result
+
+
+def _wide_product(wide: DType) -> Callable[[Value, Value], Value]:
+    def multiply(a: Value, b: Value) -> Value:
+        product: Value = a.astype(wide) * b.astype(wide)
+        return product
+
+    return multiply
+
+
+def divide(a: Value, b: Value) -> Value:
+    """The quotient, towards zero. Of a division by zero, whose result PTX leaves open, all bits are ones."""
+    zero = b == 0
+    divisor = np.where(zero, b.dtype.type(1), b)
+    if a.dtype.kind == "u":
+        quotient = a // divisor
+    else:
+        unsigned = UNSIGNED[8 * a.dtype.itemsize]
+        # Magnitudes are unsigned, as that of the most negative number needs all bits.
+        size = np.abs(a).view(unsigned) // np.abs(divisor).view(unsigned)
+        quotient = np.where((a < 0) != (divisor < 0), -size, size).view(a.dtype)
+    ones = np.array(-1).astype(a.dtype)
+    return np.where(zero, ones, quotient)
+
+
+def remainder(a: Value, b: Value) -> Value:
+    """What ``divide`` leaves, with the sign of ``a``; ``a`` itself for a division by zero."""
+    zero = b == 0
+    return np.where(zero, a, np.fmod(a, np.where(zero, b.dtype.type(1), b)))
+
+
+def _clamped(function: Callable[..., Value]) -> Callable[..., Value]:
+    """32-bit signed arithmetic that saturates (``.sat``)."""
+    limits = np.iinfo(np.int32)
+
+    def saturating(*operands: Value) -> Value:
+        exact = function(*(operand.astype(S64) for operand in operands))
+        return np.clip(exact, limits.min, limits.max).astype(np.int32)
+
+    return saturating
+
+
+def _low24(value: Value) -> Value:
+    """The low 24 bits, sign-extended for a signed type."""
+    shift = value.dtype.type(8)
+    shifted: Value = (value << shift) >> shift
+    return shifted
+
+
+def _product24(part: str) -> Callable[[Value, Value], Value]:
+    def multiply(a: Value, b: Value) -> Value:
+        wide = S64 if a.dtype.kind == "i" else U64
+        product = _low24(a).astype(wide) * _low24(b).astype(wide)
+        return (product >> wide.type(16 if part == "hi" else 0)).astype(a.dtype)
+
+    return multiply
+
+
+def product(part: str, kind: ScalarType) -> Callable[[Value, Value], Value]:
+    """Multiplication that keeps the ``lo``, ``hi`` or ``wide`` part of the product."""
+    if part == "lo":
+        return np.multiply
+    return high_product if part == "hi" else _wide_product(wide_type(kind).dtype)
+
+
+def _halfwords(function: Callable[..., Value], kind: ScalarType) -> Callable[..., Value]:
+    """``function`` on both halves of 32-bit registers (``.u16x2``, ``.s16x2``)."""
+    from tui_probe.simgpu.executor.words import pairs, unpaired
+
+    dtype = TYPES[kind.name.removesuffix("x2")].dtype
+
+    def both(*operands: Value) -> Value:
+        return unpaired(function(*(pairs(operand, dtype) for operand in operands)), U32)
+
+    return both
+
+
+def simple(function: Callable[..., Any]) -> Callable[[Instruction, Binder], Operation]:
+    """A builder for ``function`` of all sources, in the instruction's type."""
+
+    def build(instruction: Instruction, bind: Binder) -> Operation:
+        kind = modifier_types(instruction)[-1]
+        applied: Callable[..., Value] = function
+        if "sat" in instruction.modifiers:
+            applied = _clamped(function)
+        if kind.kind == "x2":
+            applied = _halfwords(function, kind)
+        target, *sources = instruction.operands
+        return bind.pure(applied, bind.target(target, kind), *(bind.source(source, kind) for source in sources))
+
+    return build
+
+
+def build_multiply(instruction: Instruction, bind: Binder) -> Operation:
+    """``mul.lo|hi|wide.type d, a, b``."""
+    part, kind = instruction.modifiers[0], modifier_types(instruction)[-1]
+    target, a, b = instruction.operands
+    written = wide_type(kind) if part == "wide" else kind
+    return bind.pure(product(part, kind), bind.target(target, written), bind.source(a, kind), bind.source(b, kind))
+
+
+def build_multiply_add(instruction: Instruction, bind: Binder) -> Operation:
+    """``mad.lo|hi|wide.type d, a, b, c``."""
+    part, kind = instruction.modifiers[0], modifier_types(instruction)[-1]
+    if "cc" in instruction.modifiers:
+        return _build_carry_product(instruction, bind, takes=False)
+    target, a, b, c = instruction.operands
+    written = wide_type(kind) if part == "wide" else kind
+    multiply = product(part, kind)
+
+    def multiply_add(x: Value, y: Value, z: Value) -> Value:
+        total: Value = multiply(x, y) + z
+        return total
+
+    applied = _clamped(lambda x, y, z: ((x * y) >> 32) + z) if "sat" in instruction.modifiers else multiply_add
+    sources = (bind.source(a, kind), bind.source(b, kind), bind.source(c, written))
+    return bind.pure(applied, bind.target(target, written), *sources)
+
+
+def _build_product24(instruction: Instruction, bind: Binder) -> Operation:
+    """``mul24.lo|hi`` and ``mad24.lo|hi``: products of the low 24 bits."""
+    kind = modifier_types(instruction)[-1]
+    multiply = _product24(instruction.modifiers[0])
+    target, *operands = instruction.operands
+    sources = [bind.source(operand, kind) for operand in operands]
+    if instruction.opcode == "mul24":
+        return bind.pure(multiply, bind.target(target, kind), *sources)
+    return bind.pure(lambda a, b, c: multiply(a, b) + c, bind.target(target, kind), *sources)
+
+
+def _absolute_difference(a: Value, b: Value, c: Value) -> Value:
+    total: Value = np.where(a < b, b - a, a - b) + c
+    return total
+
+
+def _carry(bind: Binder) -> int:
+    """The register that holds the carry of ``.cc`` instructions."""
+    return bind.layout.flag("carry")
+
+
+def build_carry_sum(subtracts: bool, takes: bool) -> Callable[[Instruction, Binder], Operation]:
+    """``add.cc``, ``addc{.cc}``, ``sub.cc``, ``subc{.cc}``: ``takes`` adds the carry of an earlier one."""
+
+    def build(instruction: Instruction, bind: Binder) -> Operation:
+        kind = TYPES[f"u{modifier_types(instruction)[-1].bits}"]
+        target, a, b = instruction.operands
+        sources = [bind.source(a, kind), bind.source(b, kind)]
+        return _build_with_carry(bind, bind.target(target, kind), sources, _sum(subtracts), instruction, takes)
+
+    return build
+
+
+def _sum(subtracts: bool) -> Callable[[Value, Value, Value], tuple[Value, Value]]:
+    """The sum or difference with a carry or borrow (0 or 1) coming in, and the one going out."""
+
+    def add(a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
+        total = a + b
+        result = total + carry
+        return result, (total < a) | (result < total)
+
+    def subtract(a: Value, b: Value, borrow: Value) -> tuple[Value, Value]:
+        total = a - b
+        return total - borrow, (a < b) | (total < borrow)
+
+    return subtract if subtracts else add
+
+
+def _build_carry_product(instruction: Instruction, bind: Binder, takes: bool) -> Operation:
+    """``mad.lo|hi.cc``, ``madc.lo|hi{.cc}``."""
+    kind = modifier_types(instruction)[-1]
+    unsigned = TYPES[f"u{kind.bits}"]
+    target, a, b, c = instruction.operands
+    multiply = product(instruction.modifiers[0], kind)
+    add = _sum(subtracts=False)
+
+    def multiply_add(x: Value, y: Value, z: Value, carry: Value) -> tuple[Value, Value]:
+        return add(multiply(x, y).view(unsigned.dtype), z, carry)
+
+    sources = [bind.source(a, kind), bind.source(b, kind), bind.source(c, unsigned)]
+    return _build_with_carry(bind, bind.target(target, unsigned), sources, multiply_add, instruction, takes)
+
+
+def _build_with_carry(
+    bind: Binder,
+    target: Target,
+    sources: list[Source],
+    function: Callable[..., tuple[Value, Value]],
+    instruction: Instruction,
+    takes: bool,
+) -> Operation:
+    flag = _carry(bind)
+    gives = "cc" in instruction.modifiers
+    if takes:
+        bind.effects.reads.add(flag)
+    if gives:
+        bind.effects.writes.add(flag)
+    bind.effects.pure = True
+
+    def run(group: Any) -> None:
+        registers = group.registers
+        values = [source.read(registers) for source in sources]
+        taken = registers[flag] if takes else np.False_
+        result, carry = function(*values, np.asarray(taken).astype(values[0].dtype))
+        target.write(registers, result)
+        if gives:
+            registers[flag] = np.asarray(carry, BOOL)
+
+    return run
+
+
+def _build_carry_multiply(instruction: Instruction, bind: Binder) -> Operation:
+    return _build_carry_product(instruction, bind, takes=True)
+
+
+BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
+    "div": simple(divide),
+    "rem": simple(remainder),
+    "neg": simple(np.negative),
+    "abs": simple(np.abs),
+    "min": simple(np.minimum),
+    "max": simple(np.maximum),
+    "add": simple(np.add),
+    "sub": simple(np.subtract),
+    "sad": simple(_absolute_difference),
+    "mul": build_multiply,
+    "mad": build_multiply_add,
+    "mul24": _build_product24,
+    "mad24": _build_product24,
+    "add.cc": build_carry_sum(subtracts=False, takes=False),
+    "addc": build_carry_sum(subtracts=False, takes=True),
+    "sub.cc": build_carry_sum(subtracts=True, takes=False),
+    "subc": build_carry_sum(subtracts=True, takes=True),
+    "madc": _build_carry_multiply,
+}

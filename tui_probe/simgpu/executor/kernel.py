@@ -1,0 +1,143 @@
+"""A module's kernels and variables, as a driver needs to know them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.errors import PtxError
+from tui_probe.ptx.tree import Variable
+from tui_probe.simgpu.executor.compiler import compile_program
+from tui_probe.simgpu.executor.memory import FUNCTION_WINDOW
+from tui_probe.simgpu.executor.scope import Layout, module_names, natural_align, parameter_offsets
+from tui_probe.simgpu.executor.types import TYPES, literal
+
+if TYPE_CHECKING:
+    from tui_probe.ptx.tree import Function, Module
+    from tui_probe.simgpu.executor.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A kernel parameter: where it is in the buffer of parameters, in bytes."""
+
+    offset: int
+    size: int
+    align: int
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """Eight bytes at ``offset`` of a variable hold the address of ``symbol`` plus ``addend``."""
+
+    offset: int
+    symbol: str
+    addend: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleVariable:
+    """A module-scope variable in ``space`` ``global`` or ``const``; both live in device memory.
+
+    ``initial`` has ``size`` bytes. Addresses in it are to be filled in by ``relocations``.
+    """
+
+    name: str
+    space: str
+    size: int
+    align: int
+    initial: bytes
+    relocations: tuple[Relocation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A compiled kernel. ``local_bytes`` is per thread; ``max_threads`` per block, 0 if the PTX sets no limit."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    static_shared_bytes: int
+    local_bytes: int
+    max_threads: int
+    program: Program
+    layout: Layout
+
+    @property
+    def parameter_bytes(self) -> int:
+        """Size of the buffer of parameters."""
+        return max((parameter.offset + parameter.size for parameter in self.parameters), default=0)
+
+
+def compile_kernel(module: Module, entry: str) -> Kernel:
+    """Compiles the kernel ``entry``. Raises PtxError if the module has none of this name."""
+    function = next((kernel for kernel in module.entries() if kernel.name == entry), None)
+    if function is None or function.body is None:
+        known = ", ".join(kernel.name for kernel in module.entries()) or "none"
+        raise PtxError(f"no kernel {entry} in the module; its kernels: {known}")
+    layout = Layout(functions=function_addresses(module))
+    program = compile_program(function, layout, module_names(module))
+    parameters = tuple(
+        Parameter(offset, variable.size_bytes, max(variable.align, natural_align(variable)))
+        for variable, offset in parameter_offsets(function.parameters)
+    )
+    # Each function once: what recursion needs on top is made room for when it happens.
+    local_bytes = sum(-(-code.local_bytes // 16) * 16 for code in program.functions.values())
+    return Kernel(entry, parameters, layout.shared_bytes, local_bytes, _max_threads(function), program, layout)
+
+
+def _max_threads(function: Function) -> int:
+    for name in ("reqntid", "maxntid"):
+        text = function.attributes.get(name)
+        if text is not None:
+            return int(np.prod([int(number) for number in re.findall(r"\d+", text.replace(name, ""))]))
+    return 0
+
+
+def function_addresses(module: Module) -> dict[str, int]:
+    """The address by which a pointer names each function of the module."""
+    names = dict.fromkeys(function.name for function in module.functions())
+    return {name: FUNCTION_WINDOW + 16 * (number + 1) for number, name in enumerate(names)}
+
+
+def module_variables(module: Module) -> list[ModuleVariable]:
+    """The module's variables in device memory, those that it defines itself."""
+    return [
+        _module_variable(item, module)
+        for item in module.items
+        if isinstance(item, Variable) and item.space in ("global", "const") and item.linkage != "extern"
+    ]
+
+
+_SYMBOL: Final = re.compile(r"(?:generic\(\s*([\w$%]+)\s*\)|([A-Za-z_$%][\w$]*))(?:\s*([+-])\s*(\w+))?")
+
+
+def _module_variable(variable: Variable, module: Module) -> ModuleVariable:
+    kind = TYPES.get(variable.type)
+    if kind is None:
+        raise PtxError(f"{variable.name} has type .{variable.type}, which has no size here", variable.span.line)
+    initial = bytearray(variable.size_bytes)
+    relocations = []
+    for number, text in enumerate(_initial_values(variable.initializer)):
+        offset = number * kind.bytes
+        symbol = _SYMBOL.fullmatch(text)
+        if symbol is not None:
+            relocations.append(_relocation(offset, symbol))
+        elif offset + kind.bytes <= len(initial):
+            initial[offset : offset + kind.bytes] = literal(text, kind).tobytes()
+    align = max(variable.align, natural_align(variable))
+    return ModuleVariable(variable.name, variable.space, variable.size_bytes, align, bytes(initial), tuple(relocations))
+
+
+def _relocation(offset: int, match: re.Match[str]) -> Relocation:
+    generic, plain, sign, number = match.groups()
+    addend = int(number, 0) if number else 0
+    return Relocation(offset, generic or plain, -addend if sign == "-" else addend)
+
+
+def _initial_values(text: str) -> list[str]:
+    """The values of an initialiser, in order. Nested braces of full rows flatten to that order."""
+    stripped = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+    return [part.strip() for part in re.split(r"[{},]", stripped) if part.strip()]

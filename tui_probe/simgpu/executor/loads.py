@@ -1,0 +1,231 @@
+"""Loads and stores: ``ld``, ``ldu``, ``st``, ``cp.async``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.errors import PtxError, SimulationError
+from tui_probe.ptx.tree import Immediate, Memory, Operand, Symbol, Vector
+from tui_probe.simgpu.executor.access import Access
+from tui_probe.simgpu.executor.operands import modifier_types
+from tui_probe.simgpu.executor.scope import AddressName, BytesName, Launch
+from tui_probe.simgpu.executor.types import B128, TYPES, U8, UNSIGNED, DType, ScalarType, Value
+from tui_probe.simgpu.executor.words import join_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_probe.ptx.tree import Instruction
+    from tui_probe.simgpu.executor.group import Group
+    from tui_probe.simgpu.executor.operands import Binder, Operation, Target
+
+STATE_SPACES: Final = frozenset({"global", "shared", "local", "const", "param"})
+# What may wait for another thread's store.
+_POLLING: Final = frozenset({"volatile", "relaxed", "acquire", "mmio"})
+
+
+def state_space(instruction: Instruction) -> str:
+    """The state space that the modifiers name, "" for generic addressing."""
+    for modifier in instruction.modifiers:
+        name = modifier.partition("::")[0]
+        if name in STATE_SPACES:
+            return name
+    return ""
+
+
+def whole_type(size: int) -> DType:
+    """A NumPy type of ``size`` bytes that moves them as they are."""
+    if size == 16:
+        return B128
+    return UNSIGNED[8 * size] if size <= 8 else np.dtype(f"V{size}")
+
+
+def _elements(operand: Operand) -> tuple[Operand, ...]:
+    return operand.elements if isinstance(operand, Vector) else (operand,)
+
+
+def _build_load(instruction: Instruction, bind: Binder) -> Operation:
+    kind = modifier_types(instruction)[-1]
+    space = state_space(instruction)
+    written, address = instruction.operands[:2]
+    elements = _elements(written)
+    bind.effects.polls = not _POLLING.isdisjoint(instruction.modifiers)
+    if space == "param" and isinstance(address, Memory) and isinstance(address.base, Symbol):
+        return _build_parameter_load(elements, kind, address.base, address.offset, bind)
+    bind.effects.pure = False
+    if len(elements) == 1:
+        return _build_single_load(written, kind, address, space, bind)
+    return _build_vector_load(elements, kind, address, space, bind)
+
+
+def _build_single_load(written: Operand, kind: ScalarType, address: Operand, space: str, bind: Binder) -> Operation:
+    kind = bind.kept_as(written, kind)
+    target, dtype = bind.target(written, kind), kind.dtype
+    access = Access(address, space, kind.bytes, bind)
+
+    def run(group: Group) -> None:
+        single = access.single(group)
+        if single is not None:
+            value = single[0].view(dtype)[single[1]]
+        else:
+            value = np.empty(group.lanes.count, dtype)
+            for part in access.parts(group):
+                value[part.positions] = part.space.view(dtype)[part.index]
+        target.write(group.registers, value)
+
+    return run
+
+
+def _build_vector_load(
+    elements: tuple[Operand, ...], kind: ScalarType, address: Operand, space: str, bind: Binder
+) -> Operation:
+    targets = [bind.target(element, kind) for element in elements]
+    size = kind.bytes * len(elements)
+    dtype = whole_type(size)
+    access = Access(address, space, size, bind)
+
+    def run(group: Group) -> None:
+        single = access.single(group)
+        if single is not None:
+            whole = single[0].view(dtype)[single[1]]
+        else:
+            whole = np.empty(group.lanes.count, dtype)
+            for part in access.parts(group):
+                whole[part.positions] = part.space.view(dtype)[part.index]
+        # One copy brings each element's lanes together.
+        columns = np.ascontiguousarray(np.atleast_1d(whole).view(kind.dtype).reshape(*whole.shape, -1).T)
+        for target, column in zip(targets, columns, strict=True):
+            target.write(group.registers, column)
+
+    return run
+
+
+def _build_parameter_load(
+    elements: tuple[Operand, ...], kind: ScalarType, base: Symbol, offset: int, bind: Binder
+) -> Operation:
+    entity = bind.entity(base.name)
+    targets = [bind.target(element, kind) for element in elements]
+    offset += base.offset
+    if isinstance(entity, BytesName):
+        return _build_bytes_load(targets, kind, entity, offset, bind)
+    if not isinstance(entity, AddressName) or entity.space != "param":
+        bind.unsupported()
+    first = entity.offset + offset
+    sources = [_launch_parameter(first + number * kind.bytes, kind, bind) for number in range(len(elements))]
+    bind.effects.pure = True
+
+    def run(group: Group) -> None:
+        registers = group.registers
+        for target, source in zip(targets, sources, strict=True):
+            target.write(registers, registers[source])
+
+    return run
+
+
+def _launch_parameter(offset: int, kind: ScalarType, bind: Binder) -> int:
+    """The index of the constant that a load from the kernel's parameters gives."""
+
+    def value(launch: Launch) -> Value:
+        if offset < 0 or offset + kind.bytes > len(launch.parameters):
+            message = f"the kernel reads parameter bytes {offset} to {offset + kind.bytes} of {len(launch.parameters)}"
+            raise SimulationError(message)
+        result: Value = np.frombuffer(launch.parameters, kind.dtype, 1, offset)[0]
+        return result
+
+    return bind.layout.launch_value(("parameter", offset, kind.dtype), value)
+
+
+def _build_bytes_load(
+    targets: list[Target], kind: ScalarType, entity: BytesName, offset: int, bind: Binder
+) -> Operation:
+    """From a parameter of a device function or of a call."""
+    bind.effects.reads.add(entity.index)
+    size = kind.bytes
+    _check_inside(entity, offset, size * len(targets), bind)
+
+    def run(group: Group) -> None:
+        registers = group.registers
+        held = registers[entity.index]
+        if held is None:
+            held = np.zeros((group.lanes.count, entity.size), U8)
+        for number, target in enumerate(targets):
+            start = offset + number * size
+            target.write(registers, np.ascontiguousarray(held[:, start : start + size]).view(kind.dtype)[:, 0])
+
+    return run
+
+
+def _check_inside(entity: BytesName, offset: int, size: int, bind: Binder) -> None:
+    if offset < 0 or offset + size > entity.size:
+        raise PtxError(f"bytes {offset} to {offset + size} of a parameter of {entity.size} bytes", bind.line)
+
+
+def _build_store(instruction: Instruction, bind: Binder) -> Operation:
+    kind = modifier_types(instruction)[-1]
+    space = state_space(instruction)
+    address, stored = instruction.operands[:2]
+    elements = _elements(stored)
+    if space == "param":
+        return _build_bytes_store(address, elements, kind, bind)
+    if len(elements) == 1:
+        kind = bind.kept_as(stored, kind)
+    sources = [bind.source(element, kind) for element in elements]
+    size = kind.bytes * len(elements)
+    access = Access(address, space, size, bind)
+    whole = whole_type(size)
+
+    def run(group: Group) -> None:
+        registers = group.registers
+        values = [source.read(registers) for source in sources]
+        store(access, group, values[0] if len(values) == 1 else join_words(values, whole))
+
+    return run
+
+
+def store(access: Access, group: Group, value: Value) -> None:
+    """Writes ``value``. Where lanes write to the same address, the last lane's value stays."""
+    single = access.single(group)
+    if single is not None:
+        space, index = single
+        space.view(value.dtype)[index] = value[-1] if value.ndim and not index.ndim else value
+        return
+    value = group.lanes.spread(value)
+    for part in access.parts(group):
+        part.space.view(value.dtype)[part.index] = value[part.positions]
+
+
+def _build_bytes_store(address: Operand, elements: tuple[Operand, ...], kind: ScalarType, bind: Binder) -> Operation:
+    """Into a parameter of a call, or a result of a device function."""
+    if not isinstance(address, Memory) or not isinstance(address.base, Symbol):
+        bind.unsupported()
+    entity = bind.entity(address.base.name)
+    if not isinstance(entity, BytesName):
+        bind.unsupported()
+    offset = address.offset + address.base.offset
+    _check_inside(entity, offset, kind.bytes * len(elements), bind)
+    sources = [bind.source(element, kind) for element in elements]
+    # The bytes around stay as they are, so they are read, too.
+    bind.effects.reads.add(entity.index)
+    bind.effects.writes.add(entity.index)
+
+    def run(group: Group) -> None:
+        registers = group.registers
+        held = registers[entity.index]
+        count = group.lanes.count
+        held = np.zeros((count, entity.size), U8) if held is None else held.copy()
+        for number, source in enumerate(sources):
+            value = np.ascontiguousarray(group.lanes.spread(source.read(registers)))
+            start = offset + number * kind.bytes
+            held[:, start : start + kind.bytes] = value.view(U8).reshape(count, kind.bytes)
+        registers[entity.index] = held
+
+    return run
+
+
+BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
+    "ld": _build_load,
+    "ldu": _build_load,
+    "st": _build_store,
+}

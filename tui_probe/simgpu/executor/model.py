@@ -1,0 +1,144 @@
+"""The deterministic model of time: what an instruction costs, and when and where a block runs.
+
+Cycles
+    Every warp has its own counter. An instruction that a warp executes adds its cost from ``COSTS`` below,
+    whether its guard predicate holds or not; a divergent warp pays for each of its paths. Nothing overlaps and nothing
+    contends: a block takes the same time wherever and whenever it runs. A barrier costs ``COSTS["barrier"]``,
+    then sets the counters of the warps that met at it to the latest of them.
+    A read of ``%clock64`` gives the start of the block plus the warp's counter before the read.
+
+Blocks
+    An SM has as many slots as blocks of this size fit into it (threads, blocks, warps, shared memory).
+    Blocks are launched in order of their linear index. The next block goes into the slot that is free
+    first; of several, into the lowest slot number, then the lowest SM. So equal blocks are dealt out over the SMs
+    first, then over their second slots. All slots are free at the start of the kernel. The warps of a
+    block start ``block_launch_cycles`` after its slot became free; the slot is free again when the last
+    warp of the block has exited. The kernel ends with its last block.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Final
+
+from tui_probe.errors import SimulationError
+
+WARP_SIZE: Final = 32
+
+COSTS: Final = {
+    "integer": 4,  # integer, logic, single and half precision, moves, conversions, branches, stores
+    "double": 8,  # double precision
+    "special": 16,  # division, square root, transcendental functions
+    "parameter": 8,  # loads from parameters and constants
+    "shared": 24,  # loads and atomics in shared memory
+    "local": 32,  # loads from local memory
+    "global": 200,  # loads and atomics in global memory, and through generic addresses
+    "warp": 24,  # shuffles, votes, matches
+    "barrier": 16,  # arriving at a barrier; fences
+    "matrix": 32,  # mma, ldmatrix
+}
+
+_SPECIAL: Final = frozenset({"div", "rem", "sqrt", "rsqrt", "rcp", "ex2", "lg2", "sin", "cos", "tanh"})
+_WARP: Final = frozenset({"shfl", "vote", "match", "redux", "elect"})
+_BARRIER: Final = frozenset({"bar", "barrier", "membar", "fence"})
+_MATRIX: Final = frozenset({"mma", "wmma", "ldmatrix", "stmatrix"})
+_MEMORY: Final = frozenset({"ld", "ldu", "atom"})
+
+
+def instruction_cost(opcode: str, modifiers: tuple[str, ...]) -> int:
+    """Cycles that ``opcode.modifiers`` adds to the counter of a warp."""
+    return COSTS[_cost_class(opcode, modifiers)]
+
+
+def _cost_class(opcode: str, modifiers: tuple[str, ...]) -> str:
+    if opcode in _MEMORY:
+        return _memory_class(modifiers)
+    for names, name in ((_SPECIAL, "special"), (_WARP, "warp"), (_BARRIER, "barrier"), (_MATRIX, "matrix")):
+        if opcode in names:
+            return name
+    return "double" if "f64" in modifiers and opcode not in ("st", "mov", "selp") else "integer"
+
+
+def _memory_class(modifiers: tuple[str, ...]) -> str:
+    spaces = {modifier.partition("::")[0] for modifier in modifiers}
+    if spaces & {"param", "const"}:
+        return "parameter"
+    for space in ("shared", "local"):
+        if space in spaces:
+            return space
+    return "global"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A simulated GPU. Sizes in bytes; ``clock_khz`` relates cycles to ``%globaltimer``'s nanoseconds."""
+
+    sm_count: int = 8
+    clock_khz: int = 1_000_000
+    max_threads_per_sm: int = 2048
+    max_blocks_per_sm: int = 16
+    warp_slots_per_sm: int = 64
+    shared_bytes_per_sm: int = 164 * 1024
+    block_launch_cycles: int = 200
+
+    def slots_per_sm(self, threads: int, shared_bytes: int) -> int:
+        """How many blocks of ``threads`` threads and ``shared_bytes`` of shared memory an SM holds at a time."""
+        warps = -(-threads // WARP_SIZE)
+        slots = min(
+            self.max_blocks_per_sm,
+            self.max_threads_per_sm // (warps * WARP_SIZE),
+            self.warp_slots_per_sm // warps,
+        )
+        if shared_bytes:
+            slots = min(slots, self.shared_bytes_per_sm // shared_bytes)
+        if slots < 1:
+            message = f"a block of {threads} threads with {shared_bytes} bytes of shared memory does not fit into an SM"
+            raise SimulationError(message)
+        return slots
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where and when one block runs. ``start`` is the cycle, since the kernel's start, at which its warps start."""
+
+    block: int
+    sm: int
+    slot: int
+    start: int
+
+
+class Schedule:
+    """Blocks ``0 … count-1`` placed in order into slots, as told above.
+
+    ``shortest`` is a number of cycles that no block can run in less than. It tells how many placements
+    are certain before the blocks before them have run.
+    """
+
+    def __init__(self, machine: Machine, slots_per_sm: int, count: int, shortest: int) -> None:
+        self._free = [(0, slot, sm) for slot in range(slots_per_sm) for sm in range(machine.sm_count)]
+        self._launch = machine.block_launch_cycles
+        self._shortest = shortest
+        self._count = count
+        self._next = 0
+        self.end = 0
+
+    def certain(self, limit: int) -> list[Placement]:
+        """The next blocks, at most ``limit``, whose places do not depend on blocks still to run.
+
+        Empty when all blocks are placed. Each must be told to ``finished`` before the next call.
+        """
+        placements: list[Placement] = []
+        # No block of this call can free its slot before this time.
+        earliest = self._free[0][0] + self._launch + self._shortest
+        while self._next < self._count and len(placements) < limit and self._free and self._free[0][0] < earliest:
+            free, slot, sm = heapq.heappop(self._free)
+            placements.append(Placement(self._next, sm, slot, free + self._launch))
+            self._next += 1
+        return placements
+
+    def finished(self, placement: Placement, cycles: int) -> None:
+        """``placement``'s block ran for ``cycles``."""
+        end = placement.start + cycles
+        self.end = max(self.end, end)
+        heapq.heappush(self._free, (end, placement.slot, placement.sm))

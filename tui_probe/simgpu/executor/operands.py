@@ -1,0 +1,390 @@
+"""Binding the operands of an instruction to indices into a group's registers.
+
+A register is kept as the NumPy type that most of its uses ask for (an ``.f32`` register as float32, a ``.b32`` one that is
+added as ``s32`` as int32), so that most operations take and give their arrays as they are; the others
+look at the same bits through a view. To learn that, a kernel's instructions are bound twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+
+import numpy as np
+
+from tui_probe.errors import PtxError
+from tui_probe.ptx.tree import Immediate, Instruction, Memory, Negated, Operand, Register, Symbol
+from tui_probe.simgpu.executor.scope import (
+    DYNAMIC,
+    AddressName,
+    BytesName,
+    Entity,
+    FunctionName,
+    GlobalName,
+    Layout,
+    Names,
+    RegisterName,
+    SharedName,
+)
+from tui_probe.simgpu.executor.special import SPECIAL_REGISTERS, Reader
+from tui_probe.simgpu.executor.types import (
+    BOOL,
+    PREDICATE,
+    SIGNED,
+    TYPES,
+    U64,
+    UNSIGNED,
+    DType,
+    ScalarType,
+    Value,
+    literal,
+    scalar,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_probe.simgpu.executor.group import Group, Registers
+
+Operation: TypeAlias = "Callable[[Group], None]"
+Adapt: TypeAlias = "Callable[[Value], Value]"
+
+
+class UnsupportedFormError(Exception):
+    """The instruction is one that the executor does not know; told to the user only if it executes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an operand is read: a register index, and how its value becomes one of the type asked for."""
+
+    index: int
+    adapt: Adapt | None = None
+
+    def read(self, registers: Registers) -> Value:
+        """The operand's value."""
+        value = registers[self.index]
+        return value if self.adapt is None else self.adapt(value)
+
+    def inverted(self) -> Source:
+        """The logical opposite, of a predicate."""
+        if self.adapt is np.logical_not:
+            return Source(self.index)
+        return Source(self.index, np.logical_not)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a result goes: a register index, and how a value of the instruction's type is kept there."""
+
+    index: int
+    adapt: Adapt | None = None
+
+    def write(self, registers: Registers, value: Value) -> None:
+        """Sets the register."""
+        registers[self.index] = value if self.adapt is None else self.adapt(value)
+
+
+@dataclass(slots=True)
+class Effects:
+    """What the binder learnt of one instruction while its operation was built."""
+
+    reads: set[int] = field(default_factory=set)
+    writes: set[int] = field(default_factory=set)
+    prelude: list[Operation] = field(default_factory=list)
+    # It only computes registers, so a guard may compute it for all lanes and keep some.
+    pure: bool = False
+    # It must be the first of its basic block: it reads the clock, or waits for other lanes of its warp.
+    starts_block: bool = False
+    members: Source | None = None
+    # A loop around it may be waiting for another thread.
+    polls: bool = False
+
+
+class Binder:
+    """Binds operands for one kernel; ``storage`` holds the types that a first binding chose."""
+
+    def __init__(self, layout: Layout, storage: dict[int, DType] | None = None) -> None:
+        self.layout = layout
+        self.names = Names()
+        self.line = 0
+        self.effects = Effects()
+        self._storage = storage or {}
+        self._votes: defaultdict[int, Counter[DType]] = defaultdict(Counter)
+        self._sink = layout.temporary("_")
+
+    def begin(self, names: Names, line: int) -> None:
+        """Starts a new instruction."""
+        self.names = names
+        self.line = line
+        self.effects = Effects()
+
+    def chosen_storage(self) -> dict[int, DType]:
+        """For each register that typed instructions use, the type that most of them ask for."""
+        return {index: votes.most_common(1)[0][0] for index, votes in self._votes.items()}
+
+    def zero(self, index: int) -> Value | None:
+        """What a register holds before it is written; None for parameters of calls."""
+        kind = self.layout.types.get(index)
+        return None if kind is None else scalar(0, self._storage_of(RegisterName(index, kind)))
+
+    def unsupported(self) -> NoReturn:
+        """Ends the building of an instruction that the executor does not know."""
+        raise UnsupportedFormError
+
+    def entity(self, name: str) -> Entity:
+        """What a name means. Raises PtxError for an undeclared one."""
+        entity = self.names.find(name)
+        if entity is None:
+            raise PtxError(f"{name} is not declared", self.line)
+        return entity
+
+    def source(self, operand: Operand, kind: ScalarType) -> Source:
+        """Where to read ``operand`` as a ``kind``."""
+        match operand:
+            case Immediate():
+                return Source(self.layout.constant(literal(operand.text, kind)))
+            case Register():
+                return self._register_source(operand, kind)
+            case Symbol():
+                return self._symbol_source(operand, kind)
+            case Negated():
+                return self._negated_source(operand, kind)
+        return self.unsupported()
+
+    def target(self, operand: Operand, kind: ScalarType) -> Target:
+        """Where to write a result of type ``kind``; ``_`` is written and forgotten."""
+        if isinstance(operand, Register | Symbol) and operand.name == "_":
+            return Target(self._sink)
+        if not isinstance(operand, Register):
+            self.unsupported()
+        register = self._register(operand)
+        if register is None:
+            self.unsupported()
+        self.effects.writes.add(register.index)
+        self._vote(register, kind)
+        return Target(register.index, _writer(register.type.bits, self._storage_of(register), kind))
+
+    def predicate(self, operand: Operand) -> Source:
+        """Where to read a predicate, with or without ``!``."""
+        return self.source(operand, PREDICATE)
+
+    def kept_as(self, operand: Operand, kind: ScalarType) -> ScalarType:
+        """``kind`` with the type that register ``operand`` is kept as, if both have the same width.
+
+        For instructions that only move bits: they then need no view.
+        """
+        register = self._register(operand) if isinstance(operand, Register) else None
+        if register is None or register.type.bits != kind.bits or kind.kind == "pred":
+            return kind
+        return ScalarType(kind.name, kind.kind if kind.kind in "us" else "b", kind.bits, self._storage_of(register))
+
+    def address(self, operand: Operand) -> tuple[Source, int]:
+        """The address in brackets: a source (uint32 or uint64), and what to add to it."""
+        if not isinstance(operand, Memory) or operand.coordinates:
+            self.unsupported()
+        match operand.base:
+            case None:
+                return self.source(Immediate(str(operand.offset)), TYPES["u64"]), 0
+            case Symbol():
+                symbol = Symbol(operand.base.name, operand.base.offset + operand.offset)
+                return self._symbol_source(symbol, TYPES["u64"]), 0
+            case Register():
+                register = self._register(operand.base)
+                bits = register.type.bits if register else 32
+                return self._register_source(operand.base, TYPES[f"u{bits}"]), operand.offset
+        return self.unsupported()
+
+    def special_reader(self, operand: Operand) -> tuple[Reader, ScalarType] | None:
+        """How to read ``operand`` if it is a special register."""
+        if not isinstance(operand, Register) or self.names.find(str(operand)) is not None:
+            return None
+        special = SPECIAL_REGISTERS.get(str(operand))
+        if special is None:
+            if self.names.find(operand.name) is None and operand.name not in ("%p", "%r"):
+                self.unsupported()
+            return None
+        self.effects.starts_block |= special.is_clock
+        return special.read, TYPES[special.type]
+
+    def pure(self, function: Callable[..., Value], target: Target, *sources: Source) -> Operation:
+        """An operation that sets ``target`` to ``function`` of ``sources``, elementwise."""
+        self.effects.pure = True
+        return lift(function, target, sources)
+
+    def _register(self, operand: Register) -> RegisterName | None:
+        entity = self.names.find(str(operand))
+        return entity if isinstance(entity, RegisterName) else None
+
+    def _storage_of(self, register: RegisterName) -> DType:
+        if register.type.kind == "pred":
+            return BOOL
+        default = register.type.dtype if register.type.kind == "f" else UNSIGNED[register.type.bits]
+        return self._storage.get(register.index, default)
+
+    def _vote(self, register: RegisterName, kind: ScalarType) -> None:
+        if kind.kind in ("u", "s", "f") and kind.bits == register.type.bits:
+            self._votes[register.index][kind.dtype] += 1
+
+    def _register_source(self, operand: Register, kind: ScalarType) -> Source:
+        register = self._register(operand)
+        if register is None:
+            return self._special_source(operand, kind)
+        self.effects.reads.add(register.index)
+        self._vote(register, kind)
+        return Source(register.index, _reader(register.type.bits, self._storage_of(register), kind))
+
+    def _special_source(self, operand: Register, kind: ScalarType) -> Source:
+        special = self.special_reader(operand)
+        if special is None:
+            raise PtxError(f"{operand} is not declared", self.line)
+        read, type_ = special
+        index = self.layout.temporary(str(operand))
+
+        def run(group: Group) -> None:
+            group.registers[index] = read(group)
+
+        self.effects.prelude.append(run)
+        return Source(index, _reader(type_.bits, type_.dtype, kind))
+
+    def _negated_source(self, operand: Negated, kind: ScalarType) -> Source:
+        inner = self.source(operand.operand, kind)
+        negate: Adapt = np.logical_not if operand.sign == "!" else np.negative
+        if inner.adapt is None:
+            return Source(inner.index, negate)
+        adapt = inner.adapt
+        return Source(inner.index, lambda value: negate(adapt(value)))
+
+    def _symbol_source(self, symbol: Symbol, kind: ScalarType) -> Source:
+        entity = self.entity(symbol.name)
+        if not kind.is_integer:
+            self.unsupported()
+        dtype = UNSIGNED[kind.bits]
+        match entity:
+            case SharedName():
+                return self._shared_source(self.layout.module_shared(entity.variable), symbol.offset, dtype)
+            case AddressName("shared"):
+                return self._shared_source(entity.offset, symbol.offset, dtype)
+            case AddressName("local"):
+                return self._local_source(entity.offset + symbol.offset, dtype)
+            case AddressName():
+                return self._constant_source(entity.offset + symbol.offset, dtype)
+            case GlobalName():
+                name, offset = entity.name, symbol.offset
+                index = self.layout.launch_value(
+                    (name, offset, dtype), lambda launch: wrapped(launch.variables[name] + offset, dtype)
+                )
+                return Source(index)
+            case FunctionName():
+                return self._constant_source(self.layout.functions[entity.function.name], dtype)
+            case BytesName():
+                self.unsupported()
+        raise PtxError(f"{symbol.name} has no address", self.line)
+
+    def _constant_source(self, value: int, dtype: DType) -> Source:
+        return Source(self.layout.constant(wrapped(value, dtype)))
+
+    def _shared_source(self, base: int, offset: int, dtype: DType) -> Source:
+        if base != DYNAMIC:
+            return self._constant_source(base + offset, dtype)
+        index = self.layout.launch_value(
+            ("dynamic shared memory", offset, dtype), lambda launch: wrapped(launch.dynamic_start + offset, dtype)
+        )
+        return Source(index)
+
+    def _local_source(self, offset: int, dtype: DType) -> Source:
+        index = self.layout.temporary(f"local {offset} {dtype}")
+
+        def run(group: Group) -> None:
+            group.registers[index] = wrapped(group.local_base + offset, dtype)
+
+        self.effects.prelude.append(run)
+        return Source(index)
+
+
+def wrapped(value: int, dtype: DType) -> Value:
+    """``value`` modulo the width of the unsigned ``dtype``."""
+    return scalar(value & ((1 << 8 * dtype.itemsize) - 1), dtype)
+
+
+@lru_cache(maxsize=None)
+def _view(dtype: DType) -> Adapt:
+    def view(value: Value) -> Value:
+        return value.view(dtype)
+
+    return view
+
+
+@lru_cache(maxsize=None)
+def _resized(first: DType, second: DType, last: DType) -> Adapt:
+    def resize(value: Value) -> Value:
+        return value.view(first).astype(second).view(last)
+
+    return resize
+
+
+def _reader(bits: int, storage: DType, kind: ScalarType) -> Adapt | None:
+    """How a register of ``bits`` kept as ``storage`` is read as ``kind``: its low bits, or zero-extended."""
+    if storage == kind.dtype or kind.kind == "pred":
+        return None
+    if bits == kind.bits:
+        return _view(kind.dtype)
+    return _resized(UNSIGNED[bits], UNSIGNED[kind.bits], kind.dtype)
+
+
+def _writer(bits: int, storage: DType, kind: ScalarType) -> Adapt | None:
+    """How a ``kind`` is kept in a register of ``bits``: signed types are sign-extended, others zero-extended."""
+    if storage == kind.dtype or kind.kind == "pred":
+        return None
+    if bits == kind.bits:
+        return _view(storage)
+    table: Final = SIGNED if kind.kind == "s" else UNSIGNED
+    return _resized(table[kind.bits], table[bits], storage)
+
+
+def lift(function: Callable[..., Value], target: Target, sources: tuple[Source, ...]) -> Operation:
+    """An operation that sets ``target`` to ``function`` of ``sources``."""
+    if target.adapt is None and not any(source.adapt for source in sources):
+        plain = _LIFTS.get(len(sources))
+        if plain is not None:
+            return plain(function, target.index, *(source.index for source in sources))
+
+    def run(group: Group) -> None:
+        registers = group.registers
+        target.write(registers, function(*[source.read(registers) for source in sources]))
+
+    return run
+
+
+def _lift1(function: Callable[..., Value], d: int, a: int) -> Operation:
+    def run(group: Group) -> None:
+        registers = group.registers
+        registers[d] = function(registers[a])
+
+    return run
+
+
+def _lift2(function: Callable[..., Value], d: int, a: int, b: int) -> Operation:
+    def run(group: Group) -> None:
+        registers = group.registers
+        registers[d] = function(registers[a], registers[b])
+
+    return run
+
+
+def _lift3(function: Callable[..., Value], d: int, a: int, b: int, c: int) -> Operation:
+    def run(group: Group) -> None:
+        registers = group.registers
+        registers[d] = function(registers[a], registers[b], registers[c])
+
+    return run
+
+
+_LIFTS: Final[dict[int, Callable[..., Operation]]] = {1: _lift1, 2: _lift2, 3: _lift3}
+
+
+def modifier_types(instruction: Instruction) -> list[ScalarType]:
+    """The types among the modifiers, in order: ``cvt.rzi.s32.f32`` has s32 and f32."""
+    return [TYPES[modifier] for modifier in instruction.modifiers if modifier in TYPES]

@@ -1,0 +1,144 @@
+"""Rounding that NumPy does not have: fused multiply-add, directed rounding, bfloat16.
+
+Sums are computed in double precision and *rounded to odd*: an inexact sum gets a last bit of one. Such a sum tells on
+which side of every shorter number the exact one lies, so rounding it once more gives the correctly
+rounded result (S. Boldo, G. Melquiond: Emulation of FMA and correctly rounded sums: proved algorithms using
+rounding to odd, IEEE Transactions on Computers 57, 2008).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from tui_probe.simgpu.executor.types import F32, F64, S64, U16, U32, U64, Value
+
+_HALFWAY_MASK: Final = np.uint64((1 << 29) - 1)
+_HALFWAY: Final = np.uint64(1 << 28)
+_SMALLEST_NORMAL: Final = 2.0**-126
+_SPLITTER: Final = 2.0**27 + 1
+
+
+def two_sum(a: Value, b: Value) -> tuple[Value, Value]:
+    """The double nearest to a + b, and the exact rest."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def two_product(a: Value, b: Value) -> tuple[Value, Value]:
+    """The double nearest to a · b, and the exact rest (T. J. Dekker, 1971)."""
+    product = a * b
+    a_high, a_low = _halves(a)
+    b_high, b_low = _halves(b)
+    rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, rest
+
+
+def _halves(value: Value) -> tuple[Value, Value]:
+    scaled = value * _SPLITTER
+    high = scaled - (scaled - value)
+    return high, value - high
+
+
+def odd_sum(a: Value, b: Value) -> Value:
+    """a + b rounded to odd, in double precision."""
+    total, rest = two_sum(a, b)
+    bits = total.view(S64)
+    step = np.where((rest > 0) == (total > 0), 1, -1)
+    inexact = np.isfinite(total) & (rest != 0) & (bits & 1 == 0)
+    result: Value = np.where(inexact, bits + step, bits).view(F64)
+    return result
+
+
+def fma32(a: Value, b: Value, c: Value) -> Value:
+    """a · b + c of float32, rounded once, to nearest even."""
+    product = a.astype(F64) * b.astype(F64)
+    addend = c.astype(F64)
+    total = product + addend
+    result: Value = total.astype(F32)
+    # Rounding twice is wrong only where the first rounding landed halfway between two singles, or where
+    # singles are subnormal.
+    doubtful = (total.view(U64) & _HALFWAY_MASK) == _HALFWAY
+    doubtful |= np.abs(total) < _SMALLEST_NORMAL
+    if doubtful.any():
+        result = np.where(doubtful, odd_sum(product, addend).astype(F32), result)
+    return result
+
+
+def fma_odd(a: Value, b: Value, c: Value) -> Value:
+    """a · b + c of float32 or shorter numbers, as a double rounded to odd."""
+    return odd_sum(a.astype(F64) * b.astype(F64), c.astype(F64))
+
+
+def fma64(a: Value, b: Value, c: Value) -> Value:
+    """a · b + c of float64, rounded once, to nearest even."""
+    product, rest = two_product(a, b)
+    low, lowest = two_sum(c, rest)
+    high, middle = two_sum(product, low)
+    result = high + odd_sum(middle, lowest)
+    limit = 2.0**500
+    safe = (np.abs(a) < limit) & (np.abs(b) < limit) & (np.abs(c) < limit)
+    safe &= (np.abs(product) > 2.0**-900) & (np.abs(result) > 2.0**-900)
+    if safe.all():
+        return result
+    # Overflow or underflow on the way, infinities, zeros: one by one, in rational numbers.
+    wide = np.broadcast_arrays(a, b, c)
+    result = np.array(np.broadcast_to(result, wide[0].shape))
+    for index in np.argwhere(~np.broadcast_to(safe, wide[0].shape)):
+        place = tuple(index)
+        result[place] = _fma_exact(*(float(operand[place]) for operand in wide))
+    return result
+
+
+def _fma_exact(a: float, b: float, c: float) -> float:
+    if not np.isfinite([a, b, c]).all():
+        return float(np.float64(a) * np.float64(b) + np.float64(c))
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    if not exact:
+        # The sign of a zero is as of the unfused sum, unless that product underflowed.
+        product = np.copysign(0.0, a) * np.copysign(1.0, b)
+        return product + c if a == 0 or b == 0 else 0.0
+    try:
+        return exact.numerator / exact.denominator
+    except OverflowError:
+        return float("inf") if exact > 0 else float("-inf")
+
+
+def to_single(value: Value, mode: str) -> Value:
+    """A double that is rounded to odd, or exact, as a float32 by rounding mode ``rn``, ``rz``, ``rm`` or ``rp``."""
+    nearest: Value = value.astype(F32)
+    if mode == "rn":
+        return nearest
+    back = nearest.astype(F64)
+    if mode == "rz":
+        return np.where(np.abs(back) > np.abs(value), np.nextafter(nearest, np.float32(0)), nearest)
+    if mode == "rm":
+        return np.where(back > value, np.nextafter(nearest, np.float32("-inf")), nearest)
+    return np.where(back < value, np.nextafter(nearest, np.float32("inf")), nearest)
+
+
+def from_bfloat16(bits: Value) -> Value:
+    """bfloat16 (its bits, uint16) to float32."""
+    result: Value = (bits.astype(U32) << np.uint32(16)).view(F32)
+    return result
+
+
+def to_bfloat16(value: Value, mode: str = "rn") -> Value:
+    """float32 to the bits of bfloat16, rounding to nearest even (``rn``) or towards zero (``rz``)."""
+    bits = value.view(U32)
+    if mode == "rn":
+        rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+    else:
+        rounded = bits
+    result: Value = np.where(np.isnan(value), np.uint32(0x7FFF0000), rounded) >> np.uint32(16)
+    return result.astype(U16)
+
+
+def odd_single(value: Value) -> Value:
+    """A double as a float32 rounded to odd."""
+    truncated = to_single(value, "rz")
+    inexact = truncated.astype(F64) != value
+    return np.where(inexact & ~np.isnan(value), truncated.view(U32) | np.uint32(1), truncated.view(U32)).view(F32)

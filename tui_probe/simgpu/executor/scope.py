@@ -1,0 +1,290 @@
+"""What the names in a kernel mean, and where its registers and variables are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from tui_probe.errors import PtxError
+from tui_probe.ptx.tree import Function, Label, Variable
+from tui_probe.simgpu.executor.types import PREDICATE, TYPES, DType, ScalarType, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from tui_probe.ptx.tree import Module, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterName:
+    """A register: its index in a group's registers and its declared type."""
+
+    index: int
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class AddressName:
+    """A variable at a fixed offset of its space: ``shared``, ``local`` (of its function), ``param`` (of the kernel)."""
+
+    space: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalName:
+    """A module-scope variable in device memory, placed by whoever loads the module."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BytesName:
+    """A parameter of a device function or of a call: a register that holds ``size`` bytes a lane."""
+
+    index: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class LabelName:
+    """A place to branch to; ``key`` is unique in the kernel. ``declaration`` holds ``.branchtargets`` and the like."""
+
+    key: int
+    declaration: str
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionName:
+    """A function of the module."""
+
+    function: Function
+
+
+@dataclass(frozen=True, slots=True)
+class SharedName:
+    """A module-scope variable in shared memory; a kernel that uses it gets room for it."""
+
+    variable: Variable
+
+
+Entity: TypeAlias = RegisterName | AddressName | SharedName | GlobalName | BytesName | LabelName | FunctionName
+
+# The offset of a shared variable without extent: where the static ones end, which is known at the end.
+DYNAMIC = -1
+
+
+class Names:
+    """Names visible in one ``{ … }``, and those of the scopes around it."""
+
+    def __init__(self, outer: Names | None = None) -> None:
+        self._own: dict[str, Entity] = {}
+        self._outer = outer
+
+    def declare(self, name: str, entity: Entity) -> None:
+        """Makes ``name`` mean ``entity`` here and in inner scopes."""
+        self._own[name] = entity
+
+    def find(self, name: str) -> Entity | None:
+        """What ``name`` means here."""
+        names: Names | None = self
+        while names is not None:
+            entity = names._own.get(name)
+            if entity is not None:
+                return entity
+            names = names._outer
+        return None
+
+
+@dataclass(slots=True)
+class Launch:
+    """What is known of a launch before its blocks run."""
+
+    parameters: bytes
+    variables: Mapping[str, int]
+    dynamic_shared_bytes: int
+    dynamic_start: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block, static and dynamic."""
+        return self.dynamic_start + self.dynamic_shared_bytes
+
+
+@dataclass(slots=True)
+class Layout:
+    """Registers, constants and static memory of one kernel and the functions that it calls.
+
+    ``template`` holds the value of each register index at the start: constants, and None for the rest.
+    ``launch_values`` fills in what only the launch tells. ``functions`` gives the address of each function.
+    """
+
+    functions: Mapping[str, int] = field(default_factory=dict)
+    template: list[Value] = field(default_factory=list)
+    launch_values: list[tuple[int, Callable[[Launch], Value]]] = field(default_factory=list)
+    types: dict[int, ScalarType] = field(default_factory=dict)
+    shared_bytes: int = 0
+    shared_align: int = 16
+    _constants: dict[object, int] = field(default_factory=dict)
+    _module_shared: dict[str, int] = field(default_factory=dict)
+    _labels: int = 0
+
+    @property
+    def dynamic_start(self) -> int:
+        """Where dynamic shared memory begins."""
+        return -(-self.shared_bytes // self.shared_align) * self.shared_align
+
+    def register(self, value: Value | None = None) -> int:
+        """A new register index."""
+        self.template.append(value)  # type: ignore[arg-type]
+        return len(self.template) - 1
+
+    def typed_register(self, kind: ScalarType) -> int:
+        """A new register index for a declared register."""
+        index = self.register()
+        self.types[index] = kind
+        return index
+
+    def constant(self, value: Value) -> int:
+        """The index that holds the scalar ``value``."""
+        key = (value.dtype, value.tobytes())
+        index = self._constants.get(key)
+        if index is None:
+            index = self._constants[key] = self.register(value)
+        return index
+
+    def launch_value(self, key: tuple[str, str | int, DType], value: Callable[[Launch], Value]) -> int:
+        """The index that holds what ``value`` gives for the launch; equal keys share it."""
+        index = self._constants.get(key)
+        if index is None:
+            index = self._constants[key] = self.register()
+            self.launch_values.append((index, value))
+        return index
+
+    def temporary(self, key: str) -> int:
+        """An index for a value that an operation computes for itself; equal keys share it."""
+        index = self._constants.get(key)
+        if index is None:
+            index = self._constants[key] = self.register()
+        return index
+
+    def flag(self, name: str) -> int:
+        """The index of a predicate that instructions set and read without naming it."""
+        index = self.temporary(name)
+        self.types[index] = PREDICATE
+        return index
+
+    def label(self, owner: object = None) -> int:
+        """A label key: a new one, or the one made before for the same ``owner``."""
+        key = ("label", id(owner))
+        if owner is None or key not in self._constants:
+            self._labels += 1
+            self._constants[key] = self._labels
+        return self._constants[key]
+
+    def module_shared(self, variable: Variable) -> int:
+        """The offset of a module-scope shared variable, which takes room at its first use."""
+        if variable.name not in self._module_shared:
+            self._module_shared[variable.name] = self.shared(variable)
+        return self._module_shared[variable.name]
+
+    def shared(self, variable: Variable) -> int:
+        """The offset of a new shared variable; ``DYNAMIC`` for one without extent."""
+        align = max(variable.align, natural_align(variable))
+        if variable.linkage == "extern" or not variable.size_bytes:
+            self.shared_align = max(self.shared_align, align)
+            return DYNAMIC
+        offset = -(-self.shared_bytes // align) * align
+        self.shared_bytes = offset + variable.size_bytes
+        return offset
+
+
+def natural_align(variable: Variable) -> int:
+    """The alignment of a variable that declares none: the size of its element."""
+    return TYPES[variable.type].bytes * variable.vector if variable.type in TYPES else 1
+
+
+def module_names(module: Module) -> Names:
+    """The module's functions and its variables in device memory."""
+    names = Names()
+    for item in module.items:
+        if isinstance(item, Function):
+            existing = names.find(item.name)
+            if not (isinstance(existing, FunctionName) and item.body is None):
+                names.declare(item.name, FunctionName(item))
+        elif isinstance(item, Variable) and item.space in ("global", "const"):
+            names.declare(item.name, GlobalName(item.name))
+        elif isinstance(item, Variable) and item.space == "shared":
+            names.declare(item.name, SharedName(item))
+    return names
+
+
+class FunctionScope:
+    """The outermost scope of a function, and how much local memory its variables take."""
+
+    def __init__(self, layout: Layout, outer: Names) -> None:
+        self.layout = layout
+        self.names = Names(outer)
+        self.local_bytes = 0
+
+    def declare_kernel_parameters(self, parameters: Iterable[Variable]) -> None:
+        """The parameters of a kernel, at the offsets where the launch puts them."""
+        for variable, offset in parameter_offsets(parameters):
+            self.names.declare(variable.name, AddressName("param", offset))
+
+    def declare_formal(self, variable: Variable) -> int:
+        """A parameter or result of a device function; its register index."""
+        self.declare(variable, self.names)
+        entity = self.names.find(variable.name)
+        if not isinstance(entity, BytesName):
+            raise PtxError(f"{variable.name}: only .param parameters are supported", variable.span.line)
+        return entity.index
+
+    def declare_all(self, body: Iterable[Statement], names: Names) -> None:
+        """The declarations and labels of a ``{ … }``, not those of scopes inside it."""
+        for statement in body:
+            if isinstance(statement, Variable):
+                self.declare(statement, names)
+            elif isinstance(statement, Label):
+                names.declare(statement.name, LabelName(self.layout.label(), statement.declaration))
+
+    def declare(self, variable: Variable, names: Names) -> None:
+        """Gives a variable of a body its place."""
+        if variable.space == "reg":
+            self._declare_registers(variable, names)
+        elif variable.space == "shared":
+            names.declare(variable.name, AddressName("shared", self.layout.shared(variable)))
+        elif variable.space == "local":
+            align = max(variable.align, natural_align(variable))
+            offset = -(-self.local_bytes // align) * align
+            self.local_bytes = offset + variable.size_bytes
+            names.declare(variable.name, AddressName("local", offset))
+        elif variable.space == "param":
+            names.declare(variable.name, BytesName(self.layout.register(), variable.size_bytes))
+        elif variable.space in ("global", "const"):
+            names.declare(variable.name, GlobalName(variable.name))
+        else:
+            message = f"a variable in .{variable.space}, which the simulated GPU does not have"
+            raise PtxError(message, variable.span.line)
+
+    def _declare_registers(self, variable: Variable, names: Names) -> None:
+        kind = TYPES.get(variable.type)
+        if kind is None:
+            raise PtxError(f"a register of unknown type .{variable.type}", variable.span.line)
+        numbered = [f"{variable.name}{number}" for number in range(variable.count)] or [variable.name]
+        parts = [""] if variable.vector == 1 else [f".{part}" for part in "xyzw"[: variable.vector]]
+        for name in numbered:
+            for part in parts:
+                names.declare(name + part, RegisterName(self.layout.typed_register(kind), kind))
+
+
+def parameter_offsets(parameters: Iterable[Variable]) -> Iterator[tuple[Variable, int]]:
+    """Each parameter of a kernel with its offset in bytes."""
+    end = 0
+    for variable in parameters:
+        align = max(variable.align, natural_align(variable))
+        offset = -(-end // align) * align
+        yield variable, offset
+        end = offset + variable.size_bytes

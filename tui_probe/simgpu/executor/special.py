@@ -1,0 +1,191 @@
+"""Special registers (PTX ISA reference, section 10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from tui_probe.simgpu.executor.types import U32, U64, Value, scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_probe.simgpu.executor.group import Group
+
+Reader: TypeAlias = "Callable[[Group], Value]"
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialRegister:
+    """``read`` gives the value for the lanes of a group, of the PTX type ``type``.
+
+    ``is_clock`` marks those whose value depends on when they are read, ``is_placed`` those that depend on
+    where and when their block runs.
+    """
+
+    type: str
+    read: Reader
+    is_clock: bool = False
+    is_placed: bool = False
+
+
+def _kept(read: Reader) -> Reader:
+    """``read``, asked once for each set of lanes."""
+
+    def cached(group: Group) -> Value:
+        value: Value | None = group.lanes.cache.get(cached)
+        if value is None:
+            value = group.lanes.cache[cached] = read(group)
+        return value
+
+    return cached
+
+
+def _component(linear: Value, size: tuple[int, int, int], axis: int) -> Value:
+    """Component ``axis`` of indices that count x first, then y, then z, as uint32."""
+    if size[axis] == 1:
+        return scalar(0, U32)
+    if axis:
+        linear = linear // int(np.prod(size[:axis]))
+    if axis < 2 and any(extent > 1 for extent in size[axis + 1 :]):
+        linear = linear % size[axis]
+    return linear.astype(np.uint32)
+
+
+def _thread_index(axis: int) -> Reader:
+    return _kept(lambda group: _component(group.lanes.thread, group.batch.launch.block, axis))
+
+
+def _block_index(axis: int) -> Reader:
+    def read(group: Group) -> Value:
+        blocks = _component(group.batch.block_indices, group.batch.launch.grid, axis)
+        return _of_block(group, blocks)
+
+    return _kept(read)
+
+
+def _of_block(group: Group, values: Value) -> Value:
+    """``values``, one a block of the batch, for each lane; a scalar for a batch of one block."""
+    if not values.ndim:
+        return values
+    result: Value = values[0] if len(values) == 1 else values[group.lanes.block]
+    return result
+
+
+def _extent(of: Callable[[Group], tuple[int, int, int]], axis: int) -> Reader:
+    return lambda group: scalar(of(group)[axis], U32)
+
+
+def _constant(value: int) -> Reader:
+    constant = scalar(value, U32)
+    return lambda _: constant
+
+
+def _clock(group: Group) -> Value:
+    batch = group.batch
+    cycles: Value = batch.starts[group.lanes.block] + batch.counters[group.lanes.warp]
+    return cycles.astype(np.uint64)
+
+
+def _clock_low(group: Group) -> Value:
+    return _clock(group).astype(np.uint32)
+
+
+def _clock_high(group: Group) -> Value:
+    return (_clock(group) >> np.uint64(32)).astype(np.uint32)
+
+
+def _global_timer(group: Group) -> Value:
+    # Whole milliseconds first: cycles times a million would overflow after some hours of device time.
+    clock = np.uint64(group.batch.machine.clock_khz)
+    milliseconds, rest = np.divmod(_clock(group), clock)
+    nanoseconds: Value = milliseconds * np.uint64(1_000_000) + rest * np.uint64(1_000_000) // clock
+    return nanoseconds
+
+
+def _timer_low(group: Group) -> Value:
+    return _global_timer(group).astype(np.uint32)
+
+
+def _timer_high(group: Group) -> Value:
+    return (_global_timer(group) >> np.uint64(32)).astype(np.uint32)
+
+
+def _warp_slot(group: Group) -> Value:
+    lanes, batch = group.lanes, group.batch
+    warps = lanes.places_per_block // 32
+    slots: Value = batch.slots[lanes.block] * warps + lanes.thread // 32
+    return slots.astype(np.uint32)
+
+
+def _lane_mask(mask: Callable[[Any], Any]) -> Reader:
+    table = np.array([mask(lane) & 0xFFFFFFFF for lane in range(32)], np.uint32)
+
+    def read(group: Group) -> Value:
+        result: Value = table[group.lanes.lane]
+        return result
+
+    return _kept(read)
+
+
+def _shared_size(group: Group) -> Value:
+    return scalar(group.batch.launch.shared_bytes, U32)
+
+
+def _grid(group: Group) -> tuple[int, int, int]:
+    return group.batch.launch.grid
+
+
+def _block(group: Group) -> tuple[int, int, int]:
+    return group.batch.launch.block
+
+
+def _vectors() -> dict[str, SpecialRegister]:
+    found = {}
+    for axis, name in enumerate("xyz"):
+        found[f"%tid.{name}"] = SpecialRegister("u32", _thread_index(axis))
+        found[f"%ntid.{name}"] = SpecialRegister("u32", _extent(_block, axis))
+        # Every block is a cluster of its own.
+        for register in ("%ctaid", "%clusterid"):
+            found[f"{register}.{name}"] = SpecialRegister("u32", _block_index(axis))
+        for register in ("%nctaid", "%nclusterid"):
+            found[f"{register}.{name}"] = SpecialRegister("u32", _extent(_grid, axis))
+        found[f"%cluster_ctaid.{name}"] = SpecialRegister("u32", _constant(0))
+        found[f"%cluster_nctaid.{name}"] = SpecialRegister("u32", _constant(1))
+    return found
+
+
+def _constants() -> dict[str, SpecialRegister]:
+    zeros = ["%gridid", "%cluster_ctarank", "%reserved_smem_offset_begin", "%reserved_smem_offset_end"]
+    zeros += [f"%envreg{number}" for number in range(32)]
+    return {name: SpecialRegister("u32", _constant(0)) for name in zeros} | {
+        "%cluster_nctarank": SpecialRegister("u32", _constant(1)),
+    }
+
+
+SPECIAL_REGISTERS: Final[dict[str, SpecialRegister]] = {
+    **_vectors(),
+    **_constants(),
+    "%laneid": SpecialRegister("u32", _kept(lambda group: group.lanes.lane.astype(np.uint32))),
+    "%warpid": SpecialRegister("u32", _kept(_warp_slot), is_placed=True),
+    "%nwarpid": SpecialRegister("u32", lambda group: scalar(group.batch.machine.warp_slots_per_sm, U32)),
+    "%smid": SpecialRegister("u32", _kept(lambda group: _of_block(group, group.batch.sms)), is_placed=True),
+    "%nsmid": SpecialRegister("u32", lambda group: scalar(group.batch.machine.sm_count, U32)),
+    "%lanemask_eq": SpecialRegister("u32", _lane_mask(lambda lane: 1 << lane)),
+    "%lanemask_le": SpecialRegister("u32", _lane_mask(lambda lane: (2 << lane) - 1)),
+    "%lanemask_lt": SpecialRegister("u32", _lane_mask(lambda lane: (1 << lane) - 1)),
+    "%lanemask_ge": SpecialRegister("u32", _lane_mask(lambda lane: -1 << lane)),
+    "%lanemask_gt": SpecialRegister("u32", _lane_mask(lambda lane: -2 << lane)),
+    "%clock": SpecialRegister("u32", _clock_low, is_clock=True, is_placed=True),
+    "%clock_hi": SpecialRegister("u32", _clock_high, is_clock=True, is_placed=True),
+    "%clock64": SpecialRegister("u64", _clock, is_clock=True, is_placed=True),
+    "%globaltimer": SpecialRegister("u64", _global_timer, is_clock=True, is_placed=True),
+    "%globaltimer_lo": SpecialRegister("u32", _timer_low, is_clock=True, is_placed=True),
+    "%globaltimer_hi": SpecialRegister("u32", _timer_high, is_clock=True, is_placed=True),
+    "%dynamic_smem_size": SpecialRegister("u32", lambda group: scalar(group.batch.launch.dynamic_shared_bytes, U32)),
+    "%total_smem_size": SpecialRegister("u32", _shared_size),
+    "%aggr_smem_size": SpecialRegister("u32", _shared_size),
+    "%current_graph_exec": SpecialRegister("u64", lambda _: scalar(0, U64)),
+}

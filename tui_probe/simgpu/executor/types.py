@@ -1,0 +1,131 @@
+"""The fundamental types of PTX and the NumPy types that hold them (PTX ISA reference, section 5.2)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+# What a register holds: one element a lane, or a single scalar where all lanes hold the same.
+Value: TypeAlias = NDArray[Any]
+DType: TypeAlias = np.dtype[Any]
+
+BOOL: Final = np.dtype(np.bool_)
+U8: Final = np.dtype(np.uint8)
+U16: Final = np.dtype(np.uint16)
+U32: Final = np.dtype(np.uint32)
+U64: Final = np.dtype(np.uint64)
+S32: Final = np.dtype(np.int32)
+S64: Final = np.dtype(np.int64)
+F16: Final = np.dtype(np.float16)
+F32: Final = np.dtype(np.float32)
+F64: Final = np.dtype(np.float64)
+# Sixteen bytes that only move; NumPy copies a complex number bit by bit.
+B128: Final = np.dtype(np.complex128)
+
+UNSIGNED: Final = {8: U8, 16: U16, 32: U32, 64: U64, 128: B128}
+SIGNED: Final = {bits: np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)}
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    """A PTX type.
+
+    ``kind`` is ``b`` (untyped), ``u``, ``s``, ``f`` (IEEE), ``bf`` (bfloat16, held as its bits), ``x2``
+    (two 16-bit numbers, held as 32 bits) or ``pred``. ``dtype`` is what operations on it compute with.
+    """
+
+    name: str
+    kind: str
+    bits: int
+    dtype: DType
+
+    @property
+    def bytes(self) -> int:
+        """Size in memory."""
+        return max(self.bits // 8, 1)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether integer operations apply; ``b`` types count as unsigned."""
+        return self.kind in "bus"
+
+
+def _all_types() -> dict[str, ScalarType]:
+    types = {"pred": ScalarType("pred", "pred", 1, BOOL), "b128": ScalarType("b128", "b", 128, B128)}
+    for bits in (8, 16, 32, 64):
+        types[f"b{bits}"] = ScalarType(f"b{bits}", "b", bits, UNSIGNED[bits])
+        types[f"u{bits}"] = ScalarType(f"u{bits}", "u", bits, UNSIGNED[bits])
+        types[f"s{bits}"] = ScalarType(f"s{bits}", "s", bits, SIGNED[bits])
+    for bits, dtype in ((16, F16), (32, F32), (64, F64)):
+        types[f"f{bits}"] = ScalarType(f"f{bits}", "f", bits, dtype)
+    types["tf32"] = ScalarType("tf32", "f", 32, F32)
+    types["bf16"] = ScalarType("bf16", "bf", 16, U16)
+    for name in ("f16x2", "bf16x2", "u16x2", "s16x2"):
+        types[name] = ScalarType(name, "x2", 32, U32)
+    return types
+
+
+TYPES: Final = _all_types()
+PREDICATE: Final = TYPES["pred"]
+
+
+def integer_literal(text: str) -> int:
+    """The value of an integer literal: decimal, ``0x``, ``0b``, octal with a leading 0, a trailing ``U``."""
+    if text == "WARP_SZ":
+        return 32
+    sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text)
+    digits = digits.rstrip("U")
+    if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
+        return sign * int(digits, 8)
+    return sign * int(digits, 0)
+
+
+def _float_literal(text: str) -> float:
+    sign, digits = (-1.0, text[1:]) if text.startswith("-") else (1.0, text)
+    if digits[:2] in ("0f", "0F"):
+        return sign * float(struct.unpack(">f", bytes.fromhex(digits[2:]))[0])
+    if digits[:2] in ("0d", "0D"):
+        return sign * float(struct.unpack(">d", bytes.fromhex(digits[2:]))[0])
+    if digits[:2] in ("0x", "0X"):
+        return float(int(text, 16))
+    return float(text)
+
+
+def literal(text: str, kind: ScalarType) -> Value:
+    """A literal operand of an instruction of type ``kind``, as a scalar of ``kind.dtype``.
+
+    A float literal given to an untyped instruction (``mov.b32 %r1, 0f3F800000``) stands for its bits, and
+    an integer given to a 16-bit float type stands for its bits too, as the assembler takes it.
+    """
+    if kind.kind == "pred":
+        return scalar(integer_literal(text) != 0, BOOL)
+    is_float = text.lstrip("-")[:2].lower() in ("0f", "0d") or (
+        any(character in text for character in ".eE") and text.lstrip("-")[:2].lower() != "0x"
+    )
+    if kind.kind == "f":
+        if not is_float and kind.bits == 16:
+            return scalar(integer_literal(text) & 0xFFFF, U16).view(F16)
+        return scalar(_float_literal(text) if is_float else integer_literal(text), kind.dtype)
+    if is_float:
+        return _float_bits(text, kind)
+    return scalar(integer_literal(text) & ((1 << kind.bits) - 1), UNSIGNED[kind.bits]).view(kind.dtype)
+
+
+def _float_bits(text: str, kind: ScalarType) -> Value:
+    # A hexadecimal single literal keeps every bit, a signalling NaN's too.
+    if text[:2].lower() == "0f" and kind.bits == 32:
+        return scalar(int(text[2:], 16), U32).view(kind.dtype)
+    if text[:2].lower() == "0d" and kind.bits == 64:
+        return scalar(int(text[2:], 16), U64).view(kind.dtype)
+    floating = {16: F16, 32: F32, 64: F64}[kind.bits]
+    return scalar(_float_literal(text), floating).view(kind.dtype)
+
+
+def scalar(value: float, dtype: DType) -> Value:
+    """``value`` as a NumPy scalar of ``dtype``."""
+    result: Value = dtype.type(value)
+    return result

@@ -1,0 +1,234 @@
+"""Warp-level operations: ``shfl``, ``vote``, ``match``, ``redux``, ``activemask``, ``elect``.
+
+The lanes of a warp that are at the same instruction execute it together; the ``.sync`` forms first wait for the lanes that
+their member mask names. A lane that reads from one that is not there keeps its own value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.ptx.tree import Pair
+from tui_probe.simgpu.executor.bits import bit_length
+from tui_probe.simgpu.executor.lanes import WARP_SIZE, Lanes
+from tui_probe.simgpu.executor.operands import modifier_types
+from tui_probe.simgpu.executor.types import PREDICATE, TYPES, U32, Value, scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_probe.ptx.tree import Instruction, Operand
+    from tui_probe.simgpu.executor.group import Group
+    from tui_probe.simgpu.executor.lanes import Places
+    from tui_probe.simgpu.executor.operands import Binder, Operation, Source, Target
+
+_U32: Final = TYPES["u32"]
+
+
+def _members(operand: Operand, bind: Binder) -> Source:
+    """The member mask: lanes wait at the start of the block until all of it are there."""
+    source = bind.source(operand, _U32)
+    bind.effects.members = source
+    return source
+
+
+def _build_shuffle(instruction: Instruction, bind: Binder) -> Operation:
+    """``shfl{.sync}.up|down|bfly|idx.b32 d{|p}, a, b, c{, members}``."""
+    modifiers = [modifier for modifier in instruction.modifiers if modifier != "sync"]
+    written, a, b, c, *rest = instruction.operands
+    kind = TYPES[modifiers[1]]
+    first = written.first if isinstance(written, Pair) else written
+    kind = bind.kept_as(first, kind)
+    target = bind.target(first, kind)
+    flag = bind.target(written.second, PREDICATE) if isinstance(written, Pair) else None
+    value, lane, clamp = bind.source(a, kind), bind.source(b, _U32), bind.source(c, _U32)
+    if rest:
+        _members(rest[0], bind)
+    mode = modifiers[0]
+
+    def run(group: Group) -> None:
+        registers = group.registers
+        operand = value.read(registers)
+        position, in_range = _shuffled(group.lanes, mode, lane.read(registers), clamp.read(registers))
+        target.write(registers, operand[position] if operand.ndim else operand)
+        if flag is not None:
+            flag.write(registers, in_range)
+
+    return run
+
+
+def _shuffled(lanes: Lanes, mode: str, b: Value, c: Value) -> tuple[Places, Value]:
+    """For each lane, the position in the group that it reads from, and whether its source lane is in range."""
+    key = None if b.ndim or c.ndim else (mode, int(b), int(c))
+    known: tuple[Places, Value] | None = lanes.cache.get(key) if key else None
+    if known is None:
+        known = _source_lanes(lanes, mode, b, c)
+        if key:
+            lanes.cache[key] = known
+    return known
+
+
+def _source_lanes(lanes: Lanes, mode: str, b: Value, c: Value) -> tuple[Places, Value]:
+    """As PTX defines it: ``c`` holds the clamp in its low bits and, from bit 8, the mask of the segment."""
+    lane = lanes.lane.astype(np.int64)
+    offset = (b & np.uint32(31)).astype(np.int64)
+    segment = ((c >> np.uint32(8)) & np.uint32(31)).astype(np.int64)
+    clamp = (c & np.uint32(31)).astype(np.int64)
+    highest = (lane & segment) | (clamp & ~segment)
+    lowest = lane & segment
+    source, in_range = {
+        "up": lambda: (lane - offset, lane - offset >= highest),
+        "down": lambda: (lane + offset, lane + offset <= highest),
+        "bfly": lambda: (lane ^ offset, lane ^ offset <= highest),
+        "idx": lambda: (lowest | (offset & ~segment), (lowest | (offset & ~segment)) <= highest),
+    }[mode]()
+    source = np.where(in_range, source, lane)
+    position = lanes.position[lanes.warp * WARP_SIZE + source]
+    own = np.arange(lanes.count)
+    return np.where(position < 0, own, position), np.asarray(in_range)
+
+
+def _build_vote(instruction: Instruction, bind: Binder) -> Operation:
+    """``vote{.sync}.all|any|uni.pred p, {!}a{, members}`` and ``vote.ballot.b32 d, {!}a{, members}``."""
+    modifiers = [modifier for modifier in instruction.modifiers if modifier != "sync"]
+    written, a, *rest = instruction.operands
+    mode = modifiers[0]
+    target = bind.target(written, _U32 if mode == "ballot" else PREDICATE)
+    predicate = bind.predicate(a)
+    members = _members(rest[0], bind) if rest else None
+
+    def run(group: Group) -> None:
+        registers, lanes = group.registers, group.lanes
+        here = lanes.active_bits[lanes.warp]
+        if members is not None:
+            here = here & members.read(registers)
+        votes = lanes.ballot(predicate.read(registers))[lanes.warp] & here
+        target.write(registers, _outcome(mode, votes, here))
+
+    return run
+
+
+def _outcome(mode: str, votes: Value, here: Value) -> Value:
+    if mode == "ballot":
+        return votes
+    if mode == "any":
+        return votes != 0
+    return (votes == here) if mode == "all" else (votes == here) | (votes == 0)
+
+
+def _build_match(instruction: Instruction, bind: Binder) -> Operation:
+    """``match.any.sync.type d, a, members`` and ``match.all.sync.type d{|p}, a, members``."""
+    mode, kind = instruction.modifiers[0], modifier_types(instruction)[-1]
+    written, a, mask = instruction.operands
+    first = written.first if isinstance(written, Pair) else written
+    target = bind.target(first, _U32)
+    flag = bind.target(written.second, PREDICATE) if isinstance(written, Pair) else None
+    value, members = bind.source(a, kind), _members(mask, bind)
+
+    def run(group: Group) -> None:
+        registers, lanes = group.registers, group.lanes
+        here = lanes.active_bits[lanes.warp] & members.read(registers)
+        same = _equal_lanes(lanes, lanes.spread(value.read(registers))) & here
+        if mode == "any":
+            target.write(registers, same)
+            return
+        all_same = same == here
+        target.write(registers, np.where(all_same, here, np.uint32(0)))
+        if flag is not None:
+            flag.write(registers, all_same)
+
+    return run
+
+
+def _by_warp(lanes: Lanes, value: Value, fill: Any) -> Value:
+    """``value`` as an array of shape (warps, 32), ``fill`` where a warp has no lane in the group."""
+    table = np.full(lanes.place_count, fill, value.dtype)
+    table[lanes.places] = value
+    return table.reshape(-1, WARP_SIZE)
+
+
+def _equal_lanes(lanes: Lanes, value: Value) -> Value:
+    """For each lane, a mask of the lanes of its warp with the same value; lanes that are not there may be in it."""
+    table = _by_warp(lanes, value, 0)
+    equal = table[lanes.warp] == value[:, None]
+    return _mask_of(equal)
+
+
+def _mask_of(table: Value) -> Value:
+    """Booleans of shape (lanes, 32) as one word a lane."""
+    result: Value = np.packbits(table, axis=1, bitorder="little").view(np.dtype("<u4"))[:, 0]
+    return result
+
+
+_REDUCTIONS: Final[dict[str, tuple[Any, Callable[[np.dtype[Any]], int]]]] = {
+    "add": (np.add, lambda _: 0),
+    "min": (np.minimum, lambda dtype: int(np.iinfo(dtype).max)),
+    "max": (np.maximum, lambda dtype: int(np.iinfo(dtype).min)),
+    "and": (np.bitwise_and, lambda _: 0xFFFFFFFF),
+    "or": (np.bitwise_or, lambda _: 0),
+    "xor": (np.bitwise_xor, lambda _: 0),
+}
+
+
+def _build_reduction(instruction: Instruction, bind: Binder) -> Operation:
+    """``redux.sync.op.type d, a, members``, for 32-bit integers."""
+    operation, kind = instruction.modifiers[-2], modifier_types(instruction)[-1]
+    function, neutral_of = _REDUCTIONS[operation]
+    if not kind.is_integer:
+        bind.unsupported()
+    neutral = scalar(neutral_of(kind.dtype), kind.dtype)
+    target, a, mask = instruction.operands
+    written = bind.target(target, kind)
+    value, members = bind.source(a, kind), _members(mask, bind)
+    bit = np.arange(WARP_SIZE, dtype=np.uint32)
+
+    def run(group: Group) -> None:
+        registers, lanes = group.registers, group.lanes
+        table = _by_warp(lanes, lanes.spread(value.read(registers)), neutral)[lanes.warp]
+        here = lanes.active_bits[lanes.warp] & members.read(registers)
+        chosen = (here[:, None] >> bit) & np.uint32(1) != 0
+        written.write(registers, function.reduce(np.where(chosen, table, neutral), axis=1, dtype=kind.dtype))
+
+    return run
+
+
+def _build_active_mask(instruction: Instruction, bind: Binder) -> Operation:
+    """``activemask.b32 d``: the lanes of the warp that execute this together."""
+    target = bind.target(instruction.operands[0], _U32)
+    bind.effects.starts_block = True
+
+    def run(group: Group) -> None:
+        target.write(group.registers, group.lanes.active_bits[group.lanes.warp])
+
+    return run
+
+
+def _build_elect(instruction: Instruction, bind: Binder) -> Operation:
+    """``elect.sync d|p, members``: d names the lowest lane that is there, p holds for that lane alone."""
+    written, mask = instruction.operands
+    if not isinstance(written, Pair):
+        bind.unsupported()
+    leader: Target = bind.target(written.first, _U32)
+    flag = bind.target(written.second, PREDICATE)
+    members = _members(mask, bind)
+
+    def run(group: Group) -> None:
+        registers, lanes = group.registers, group.lanes
+        here = lanes.active_bits[lanes.warp] & members.read(registers)
+        lowest = bit_length(here & (~here + np.uint32(1))) - np.uint32(1)
+        leader.write(registers, lowest)
+        flag.write(registers, lowest == lanes.lane.astype(U32))
+
+    return run
+
+
+BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
+    "shfl": _build_shuffle,
+    "vote": _build_vote,
+    "match": _build_match,
+    "redux": _build_reduction,
+    "activemask": _build_active_mask,
+    "elect": _build_elect,
+}
