@@ -49,7 +49,7 @@ _BRACE: Final = 12
 _STATEMENT: Final = re.compile(
     rf"{TRIVIA}(?:"
     rf"((?:@{SPACE}*+(!?){SPACE}*+({NAME}){SPACE}*+)?+({NAME}(?:{DOTTED})*+)"
-    rf"(?![A-Za-z0-9_$.])({_PLAIN}(?:\{{{_PLAIN}\}}{_PLAIN})*+);)"
+    rf"(?!{SPACE}*+\.|[A-Za-z0-9_$])({_PLAIN}(?:\{{{_PLAIN}\}}{_PLAIN})*+);)"
     rf"|({NAME}){SPACE}*+:(?!:)"
     rf"|(\.loc(?![A-Za-z0-9_$:]){_NUMBER}{_NUMBER}{_NUMBER}"
     rf"(?:{TRIVIA},{TRIVIA}function_name{TRIVIA}{NAME}(?:{TRIVIA}\+{_ANY_NUMBER})?+{TRIVIA},"
@@ -183,11 +183,12 @@ class _BodyParser:
 
     def _other(self, start: int) -> None:
         """A statement that needs the lexer: comments or strings inside, or of no known form."""
-        tokens = self._to_semicolon(start)
-        if len(tokens) > 1 and tokens[0].kind is Kind.NAME and tokens[1].text == ":":
-            self._position = tokens[1].end
-            self._label(tokens[0].text, start)
+        first, second = self._two_tokens(start)
+        if first.kind is Kind.NAME and second is not None and second.text == ":":
+            self._position = second.end
+            self._label(first.text, start)
             return
+        tokens = self._to_semicolon(start)
         span = self._span(start, tokens[-1].end)
         index, guard, negated = _guard(tokens)
         if tokens[index].kind is not Kind.NAME:
@@ -201,6 +202,10 @@ class _BodyParser:
             index += 1
         operands = self._source[tokens[index].start : tokens[-1].start]
         self._add_instruction(dotted, operands, span, guard, negated)
+
+    def _two_tokens(self, start: int) -> tuple[Token, Token | None]:
+        tokens = lex(self._source, start, self._end)
+        return next(tokens), next(tokens, None)
 
     def _to_semicolon(self, start: int) -> list[Token]:
         """The tokens of the statement that begins at ``start``, its semicolon included."""

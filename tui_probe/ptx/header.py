@@ -32,7 +32,7 @@ class _Header:
         linkage = ""
         while self._peek()[1:] in LINKAGES:
             linkage = self._take()[1:]
-        kind: Literal["entry", "func"] = "entry" if self._take() == ".entry" else "func"
+        kind = self._kind()
         attributes = self._attributes()
         returns = self._parameters() if self._peek() == "(" else []
         if self._next == len(self._tokens) or self._tokens[self._next].kind is not Kind.NAME:
@@ -44,6 +44,12 @@ class _Header:
             raise PtxError(f"unexpected {self._peek()!r} in the header of {name}", self._line)
         span = Span(self._tokens[0].start, self._tokens[-1].end, self._line)
         return Function(kind, name, parameters, span, returns, linkage, attributes)
+
+    def _kind(self) -> Literal["entry", "func"]:
+        word = self._take()
+        if word not in (".entry", ".func"):
+            raise PtxError(f"unexpected {word} before a function", self._line)
+        return "entry" if word == ".entry" else "func"
 
     def _peek(self) -> str:
         return self._tokens[self._next].text if self._next < len(self._tokens) else ""
@@ -80,28 +86,31 @@ class _Header:
     def _attributes(self) -> dict[str, str]:
         """Directives with the text of their arguments."""
         found: dict[str, str] = {}
-        while self._peek().startswith(".") and self._tokens[self._next].kind is Kind.DOTTED:
+        while self._peek() not in _ENDS and self._tokens[self._next].kind is Kind.DOTTED:
             name = self._take()[1:]
-            first = self._next
-            depth = 0
-            while depth or not (self._ends_attribute(name)):
-                text = self._take()
-                depth += (text == "(") - (text == ")")
-                if name == "attribute" and depth == 0:
-                    break
-            arguments = self._text(first)
+            arguments = self._in_parentheses() if name == "attribute" else self._arguments()
             found[name] = f"{found[name]}, {arguments}" if name in found else arguments
             if name == "pragma" and self._peek() == ";":
                 self._next += 1
         return found
 
-    def _ends_attribute(self, name: str) -> bool:
-        if self._next == len(self._tokens):
-            return True
-        token = self._tokens[self._next]
-        if token.text in _ENDS or token.kind is Kind.DOTTED:
-            return True
-        return name == "attribute" and token.text != "("
+    def _arguments(self) -> str:
+        """The text up to the next directive."""
+        first = self._next
+        while self._peek() not in _ENDS and self._tokens[self._next].kind is not Kind.DOTTED:
+            self._next += 1
+        return self._text(first)
+
+    def _in_parentheses(self) -> str:
+        """The text of a list in parentheses, with them."""
+        first = self._next
+        depth = 0
+        while (text := self._peek()) and (depth or text == "("):
+            depth += (text == "(") - (text == ")")
+            self._next += 1
+            if depth == 0:
+                break
+        return self._text(first)
 
     def _text(self, first: int) -> str:
         if first == self._next:

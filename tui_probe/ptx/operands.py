@@ -233,7 +233,7 @@ class _TokenParser:
         if self._peek().startswith(".") and self._scope.is_register(token.text):
             return Register(token.text, self._take().text[1:])
         node = self._scope.named(token.text)
-        if isinstance(node, Symbol) and self._peek() == "+":
+        if isinstance(node, Symbol) and self._peek() in ("+", "-"):
             return Symbol(node.name, self._offset())
         return node
 

@@ -4,7 +4,7 @@ set -eu
 cd "$(dirname "$0")"
 export SOURCE_DATE_EPOCH=0
 
-# The tree under test must not depend on where it was compiled: paths become bare file names.
+# Paths become bare file names, so that the files do not tell where they were compiled.
 compile() { # source arch output options...
     source=$1 arch=$2 output=$3
     shift 3
@@ -21,3 +21,12 @@ done
 compile hopper.cu sm_90a hopper.sm_90a.ptx
 compile calls.cu sm_90 calls.lineinfo.sm_90.ptx -lineinfo
 compile separate.cu sm_80 separate.rdc.sm_80.ptx -rdc=true
+
+# One image for each way of packing. The fatbins hold PTX for two architectures and machine code for one.
+for mode in none speed balance size; do
+    nvcc -fatbin --compress-mode="$mode" -gencode arch=compute_80,code=compute_80 \
+        -gencode arch=compute_90,code=\[compute_90,sm_90\] image.cu -o "../image.$mode.fatbin"
+done
+nvcc -cubin -arch=sm_90 image.cu -o ../image.no_ptx.cubin
+nvcc -c -arch=compute_80 image.cu -o ../image.host.o
+strip --strip-debug ../image.host.o

@@ -1,0 +1,54 @@
+"""The PTX corpus, and what several tests need to compare trees."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tui_probe.ptx.printer import tokens
+from tui_probe.ptx.tree import Instruction, Module, Scope, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tui_probe.ptx.tree import Statement
+
+DATA = Path(__file__).parent.parent / "data" / "ptx"
+FILES = sorted(DATA.glob("*.ptx"))
+NAMES = [path.name for path in FILES]
+HEADER = ".version 8.0\n.target sm_90a\n.address_size 64\n"
+TEXT_FIELDS = {"text", "declaration", "initializer", "attributes"}
+
+
+def corpus(name: str) -> str:
+    return (DATA / name).read_text()
+
+
+def shape(node: Any) -> Any:
+    """A tree as nested tuples, without positions, and with free text as its tokens."""
+    if isinstance(node, list | tuple):
+        return [shape(child) for child in node if not isinstance(child, Span)]
+    if isinstance(node, dict):
+        return {key: tokens(value) for key, value in node.items()}
+    if not is_dataclass(node):
+        return node
+    kept = [field.name for field in fields(node) if field.name not in ("span", "body_span", "source", "files")]
+    values = [(name, getattr(node, name)) for name in kept]
+    return [
+        type(node).__name__,
+        *(tokens(value) if name in TEXT_FIELDS and isinstance(value, str) else shape(value) for name, value in values),
+    ]
+
+
+def statements(body: Iterable[Statement]) -> Iterator[Statement]:
+    """All statements, those in inner scopes too."""
+    for node in body:
+        yield node
+        if isinstance(node, Scope):
+            yield from statements(node.body)
+
+
+def instructions(module: Module) -> list[Instruction]:
+    found = (node for function in module.functions() for node in statements(function.body or []))
+    return [node for node in found if isinstance(node, Instruction)]
