@@ -24,7 +24,7 @@ def marked(lines: Iterable[str], name: str) -> list[str]:
 
 
 class Edits:
-    """Collects insertions and replacements and applies them all at once.
+    """Collects insertions and replacements, and applies those of a node all at once.
 
     Insertions at one place keep the order in which they were asked for.
     """
@@ -62,11 +62,12 @@ class Edits:
         rest = self._source[span.end : self._source.find("\n", span.end)]
         self._changes.append((span.start, span.end, f"{text}\n\t" if rest.strip() else text))
 
-    def apply(self) -> str:
-        """The edited text. Replacements must not overlap."""
+    def apply(self, span: Span) -> str:
+        """The text of a node with the edits inside it. Replacements must not overlap."""
         pieces = []
-        done = 0
+        done = span.start
         for start, end, text in sorted(self._changes, key=lambda change: change[:2]):
-            pieces += [self._source[done:start], text]
-            done = end
-        return "".join([*pieces, self._source[done:]])
+            if span.start <= start and end <= span.end:
+                pieces += [self._source[done:start], text]
+                done = end
+        return "".join([*pieces, self._source[done : span.end]])

@@ -7,20 +7,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.addressing import Addressing, BlockShape
-from tui_probe.engine.edits import Edits, marked
+from tui_probe.engine.edits import marked
 from tui_probe.engine.expansion import COUNT_BYTES, Expander, counts_name
 from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
 from tui_probe.engine.model import Code, Level, Probe, ProbePoint, Snippet
+from tui_probe.engine.module_variables import SharedVariables
 from tui_probe.engine.positions import matches
 from tui_probe.engine.walk import instructions, is_way_out, register_types, statements
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.lexer import lex
 from tui_probe.ptx.references import names_in
-from tui_probe.ptx.tree import Function, Instruction, Label, Module, Register, Scope, Span, Statement, Symbol
+from tui_probe.ptx.tree import Instruction, Label, Register, Scope, Span, Statement, Symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from tui_probe.engine.edits import Edits
+    from tui_probe.engine.kernel import Kernel
     from tui_probe.engine.names import Names
 
 _ACTIVEMASK_VERSION: Final = (6, 2)
@@ -46,26 +49,27 @@ def map_slots(probe: Probe) -> list[MapSlot]:
     return slots
 
 
-def insert_probe(module: Module, entry: Function, probe: Probe, names: Names, variables: Sequence[str] = ()) -> str:
-    """The text of ``module`` with ``probe`` in its kernel ``entry``.
+def insert_probe(
+    kernel: Kernel, probe: Probe, names: Names, edits: Edits, shared: SharedVariables | None = None
+) -> None:
+    """Put ``probe`` into a kernel, as edits.
 
-    The kernel gets a ``.param .u64`` for each of ``map_slots(probe)``, then one for each of ``variables``.
+    The kernel gets a ``.param .u64`` for each of ``map_slots(probe)``, then one for each variable of ``shared``.
     Raises UnsupportedKernelError for a kernel in which the probe would miss something or cannot work.
     """
-    _refuse_unsupported(module, entry, probe)
-    return _Inserter(module, entry, probe, names).run(variables)
+    _refuse_unsupported(kernel, probe)
+    _Inserter(kernel, probe, names, edits, shared or SharedVariables()).run()
 
 
-def _refuse_unsupported(module: Module, entry: Function, probe: Probe) -> None:
+def _refuse_unsupported(kernel: Kernel, probe: Probe) -> None:
+    module = kernel.module
     if module.address_size != 64:
         raise UnsupportedKernelError("the PTX has 32-bit addresses")
     if any(own_map.level is Level.WARP for own_map in probe.maps) and module.version < _ACTIVEMASK_VERSION:
         version = ".".join(map(str, module.version))
         raise UnsupportedKernelError(f"PTX version {version} has no activemask, which one record a warp needs (6.2)")
     positions = [position for point in probe.points for position in point.positions]
-    for function in module.functions():
-        if function is entry or function.body_span is None:
-            continue
+    for function in kernel.functions:
         for instruction in instructions(function):
             if instruction.opcode == "exit" and any(position.is_kernel for position in positions):
                 raise UnsupportedKernelError(f"function {function.name} ends the kernel with exit")
@@ -76,28 +80,28 @@ def _refuse_unsupported(module: Module, entry: Function, probe: Probe) -> None:
 class _Inserter:
     """Puts one probe into one kernel."""
 
-    def __init__(self, module: Module, entry: Function, probe: Probe, names: Names) -> None:
-        self._source = module.source
-        self._entry = entry
-        self._body: list[Statement] = entry.body or []
+    def __init__(self, kernel: Kernel, probe: Probe, names: Names, edits: Edits, shared: SharedVariables) -> None:
+        self._source = kernel.module.source
+        self._entry = kernel.entry
+        self._body: list[Statement] = kernel.entry.body or []
         self._probe = probe
         self._names = names
-        self._edits = Edits(module.source)
+        self._edits = edits
+        self._shared = shared
         self._parameters = {slot.name: names.parameter(slot.name) for slot in map_slots(probe)}
-        self._expander = Expander(probe, names, Addressing(names, BlockShape.of(entry)), self._parameters)
+        self._expander = Expander(probe, names, Addressing(names, BlockShape.of(kernel.entry)), self._parameters)
         self._types: dict[str, str] = {}
         self._by_opcode: dict[str, list[ProbePoint]] = defaultdict(list)
         for point in probe.points:
             for opcode in {position.opcode for position in point.positions}:
                 self._by_opcode[opcode].append(point)
 
-    def run(self, variables: Sequence[str]) -> str:
+    def run(self) -> None:
         self._around_instructions()
         if kernel_points := self._by_opcode[""]:
             self._at_exits([point.after for point in kernel_points if point.after])
         self._at_entry([point.before for point in self._by_opcode[""] if point.before])
-        self._add_parameters([*self._parameters.values(), *map(self._names.parameter, variables)])
-        return self._edits.apply()
+        self._add_parameters([*self._parameters.values(), *map(self._names.parameter, self._shared.variables)])
 
     def _mark(self, lines: Iterable[str]) -> list[str]:
         return marked(lines, self._probe.name)
@@ -150,7 +154,7 @@ class _Inserter:
         for instruction in instructions(self._entry):
             for point in self._by_opcode.get(instruction.opcode, ()):
                 if any(matches(position, instruction) for position in point.positions):
-                    self._around(instruction, point)
+                    self._around(self._shared.rewritten.get(id(instruction), instruction), point)
 
     def _around(self, instruction: Instruction, point: ProbePoint) -> None:
         helpers = Helpers(instruction, self._types, self._names)

@@ -11,20 +11,22 @@ cannot be changed by anyone; of those the probed module keeps its own copy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.edits import MARK, REPLACED, Edits, marked
+from tui_probe.engine.edits import MARK, REPLACED, marked
 from tui_probe.engine.printed_text import is_only_printed
 from tui_probe.engine.walk import instructions, statements
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.printer import MADE_UP, print_instruction
 from tui_probe.ptx.references import direct_references, names_in
-from tui_probe.ptx.tree import Function, Instruction, Memory, Module, Operand, Raw, Register, Symbol, Variable, Vector
+from tui_probe.ptx.tree import Function, Instruction, Memory, Operand, Raw, Register, Symbol, Variable, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tui_probe.engine.edits import Edits
+    from tui_probe.engine.kernel import Kernel
     from tui_probe.engine.names import Names
 
 _REFERENCE_TYPES: Final = frozenset({"texref", "samplerref", "surfref"})
@@ -33,44 +35,44 @@ _MATH_TABLES: Final = "__cudart_"
 
 @dataclass(frozen=True, slots=True)
 class SharedVariables:
-    """PTX that reaches its module variables through parameters, and the variables in parameter order."""
+    """The variables in parameter order, and the instructions that use them, rewritten, by ``id`` of the original."""
 
-    text: str
-    variables: tuple[str, ...]
+    variables: tuple[str, ...] = ()
+    rewritten: dict[int, Instruction] = field(default_factory=dict)
 
 
-def share_variables(module: Module, entry: Function, names: Names) -> SharedVariables:
-    """Rewrite the kernel so that it uses the original module's variables. ``module`` is a pruned one.
+def share_variables(kernel: Kernel, names: Names, edits: Edits) -> SharedVariables:
+    """Rewrite a kernel so that it uses the original module's variables.
 
-    The parameters themselves (``names.parameter(variable)``) are for the caller to add.
+    The parameters themselves (``names.parameter(variable)``) and the registers are for the caller to declare.
     Raises UnsupportedKernelError where sharing is not possible.
     """
-    variables = {v.name: v for v in module.items if isinstance(v, Variable) and v.space in ("global", "const", "tex")}
-    _refuse_local_variables(module)
-    private = {name for name, v in variables.items() if _is_private(module, v)}
-    functions = {function.name for function in module.functions()}
-    for function in module.functions():
-        if function is not entry:
-            _refuse_use_in_function(function, variables.keys() - private)
-    shared = [name for name in variables if name in direct_references(entry) and name not in private]
+    variables = {v.name: v for v in kernel.variables if v.space in ("global", "const", "tex")}
+    _refuse_local_variables(kernel)
+    private = {name for name, variable in variables.items() if _is_private(kernel, variable)}
+    for function in kernel.functions:
+        _refuse_use_in_function(function, variables.keys() - private)
+    used = direct_references(kernel.entry)
+    shared = [name for name in variables if name in used and name not in private]
+    functions = {function.name for function in kernel.functions}
     for name in shared:
         _refuse_unsharable(variables[name], functions)
     if not shared:
-        return SharedVariables(module.source, ())
+        return SharedVariables()
     constants = {name for name in shared if variables[name].space == "const"}
     if constants:
-        _refuse_foreign_constants(module, entry, constants)
-    rewriter = _Rewriter(module, entry, names, shared, constants)
+        _refuse_foreign_constants(kernel, constants)
+    rewriter = _Rewriter(kernel, names, edits, shared, constants)
     rewriter.drop(_unneeded(variables, private))
-    return SharedVariables(rewriter.run(), tuple(shared))
+    return SharedVariables(tuple(shared), rewriter.run())
 
 
-def replay_hazard(module: Module) -> str:
+def replay_hazard(kernel: Kernel) -> str:
     """Why the kernel must not run a second time in the place of one run, or "".
 
     What it prints would appear twice, what it allocates would stay.
     """
-    for function in module.functions():
+    for function in (kernel.entry, *kernel.functions):
         for instruction in instructions(function):
             callee = called_function(instruction)
             if callee in ("vprintf", "malloc", "free"):
@@ -85,17 +87,17 @@ def called_function(instruction: Instruction) -> str:
     return next((operand.name for operand in instruction.operands if isinstance(operand, Symbol)), "")
 
 
-def _is_private(module: Module, variable: Variable) -> bool:
+def _is_private(kernel: Kernel, variable: Variable) -> bool:
     """Tell whether nothing can tell a copy of the variable from the variable."""
     if not variable.initializer or variable.linkage:
         return False
     if variable.name.startswith(_MATH_TABLES):
         return True
-    return variable.space == "global" and variable.type == "b8" and is_only_printed(module, variable.name)
+    return variable.space == "global" and variable.type == "b8" and is_only_printed(kernel, variable.name)
 
 
-def _refuse_local_variables(module: Module) -> None:
-    for function in module.functions():
+def _refuse_local_variables(kernel: Kernel) -> None:
+    for function in (kernel.entry, *kernel.functions):
         for node in statements(function.body or ()):
             if isinstance(node, Variable) and node.space in ("global", "const"):
                 raise UnsupportedKernelError(
@@ -104,8 +106,6 @@ def _refuse_local_variables(module: Module) -> None:
 
 
 def _refuse_use_in_function(function: Function, variables: Iterable[str]) -> None:
-    if function.body_span is None or function.kind == "entry":
-        return
     if used := direct_references(function).intersection(variables):
         raise UnsupportedKernelError(f"module variable {min(used)} is used in function {function.name}")
 
@@ -117,16 +117,16 @@ def _refuse_unsharable(variable: Variable, functions: set[str]) -> None:
         raise UnsupportedKernelError(f"module variable {variable.name} holds the address of function {min(held)}")
 
 
-def _refuse_foreign_constants(module: Module, entry: Function, constants: set[str]) -> None:
+def _refuse_foreign_constants(kernel: Kernel, constants: set[str]) -> None:
     """Constant memory that is not a shared variable could be mistaken for one, once an address is in a register."""
     name = min(constants)
-    if any("const" in module.source[p.span.start : p.span.end].split(".") for p in entry.parameters):
+    if any(".const" in kernel.text(parameter.span).split() for parameter in kernel.entry.parameters):
         raise UnsupportedKernelError(f"constant variable {name} stands beside a parameter in constant memory")
-    for function in module.functions():
+    for function in (kernel.entry, *kernel.functions):
         for instruction in instructions(function):
             if "const" not in instruction.modifiers:
                 continue
-            if function is not entry or instruction.opcode not in ("ld", "ldu", "cvta"):
+            if function is not kernel.entry or instruction.opcode not in ("ld", "ldu", "cvta"):
                 raise UnsupportedKernelError(
                     f"constant variable {name} may be reached by {instruction.opcode} in {function.name}"
                 )
@@ -147,45 +147,42 @@ def _unneeded(variables: dict[str, Variable], private: set[str]) -> list[Variabl
 class _Rewriter:
     """Replaces the uses of shared variables in one kernel."""
 
-    def __init__(self, module: Module, entry: Function, names: Names, shared: list[str], constants: set[str]) -> None:
-        self._module = module
-        self._entry = entry
+    def __init__(self, kernel: Kernel, names: Names, edits: Edits, shared: list[str], constants: set[str]) -> None:
+        self._kernel = kernel
         self._names = names
         self._registers = {name: names.temporary(f"variable{i}", "b64") for i, name in enumerate(shared)}
         self._constants = constants
-        self._edits = Edits(module.source)
+        self._edits = edits
 
     def drop(self, variables: list[Variable]) -> None:
         """Leave out declarations, so that the probed module has no copies of them."""
-        for span_start in dict.fromkeys(variable.span.start for variable in variables):
-            together = [variable for variable in variables if variable.span.start == span_start]
-            names = ", ".join(variable.name for variable in together)
-            self._edits.replace(together[0].span, f"{MARK}the original module has {names}")
+        declarations = {variable.span.start: variable.span for variable in variables}
+        for start, span in declarations.items():
+            names = ", ".join(variable.name for variable in variables if variable.span.start == start)
+            self._edits.replace(span, f"{MARK}the original module has {names}")
 
-    def run(self) -> str:
-        body = self._entry.body or []
-        if body:
-            self._edits.before(body[0].span, marked(self._names.declarations(), "module variables"))
-        for instruction in instructions(self._entry):
-            self._rewrite(instruction)
-        return self._edits.apply()
+    def run(self) -> dict[int, Instruction]:
+        """Rewrite every use; the rewritten instructions by the ``id`` of the original ones."""
+        rewritten = {}
+        for instruction in instructions(self._kernel.entry):
+            lines: list[str] = []
+            changed = self._rewrite(instruction, lines)
+            if changed is not None:
+                rewritten[id(instruction)] = changed
+                was = " ".join(self._kernel.text(instruction.span).split())
+                self._edits.before(instruction.span, marked(lines, "module variables"))
+                self._edits.replace(instruction.span, f"{_printed(changed)} {REPLACED}{was}")
+        return rewritten
 
-    def _rewrite(self, instruction: Instruction) -> None:
-        """One instruction with addresses in registers instead of variables, and what fills them before it."""
-        lines: list[str] = []
+    def _rewrite(self, instruction: Instruction, lines: list[str]) -> Instruction | None:
+        """One instruction with addresses in registers instead of variables, and the lines that fill them."""
         operands = tuple(self._operand(operand, lines) for operand in instruction.operands)
-        modifiers = instruction.modifiers
-        opcode = instruction.opcode
+        opcode, modifiers = instruction.opcode, instruction.modifiers
         if self._constants and "const" in modifiers:
             opcode, modifiers = self._in_global_memory(opcode, modifiers)
         if not lines and modifiers == instruction.modifiers:
-            return
-        text = print_instruction(
-            replace(instruction, opcode=opcode, operands=operands, modifiers=modifiers, span=MADE_UP)
-        )
-        source = self._module.source[instruction.span.start : instruction.span.end]
-        self._edits.before(instruction.span, marked(lines, "module variables"))
-        self._edits.replace(instruction.span, f"{text} {REPLACED}{' '.join(source.split())}")
+            return None
+        return replace(instruction, opcode=opcode, operands=operands, modifiers=modifiers)
 
     def _in_global_memory(self, opcode: str, modifiers: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """``ld.const`` is ``ld.global`` now; an address of global memory is its own generic address."""
@@ -213,3 +210,7 @@ class _Rewriter:
     def _load(self, name: str, lines: list[str]) -> str:
         lines.append(f"ld.param.u64 {self._registers[name]}, [{self._names.parameter(name)}];")
         return self._registers[name]
+
+
+def _printed(instruction: Instruction) -> str:
+    return print_instruction(replace(instruction, span=MADE_UP))

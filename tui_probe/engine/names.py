@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from itertools import count
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]")
 
@@ -47,5 +50,6 @@ class Names:
         return name
 
 
-def _prefixes() -> list[str]:
-    return ["tp_", *(f"tp{i}_" for i in range(1, 1000))]
+def _prefixes() -> Iterator[str]:
+    yield "tp_"
+    yield from (f"tp{number}_" for number in count())

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.engine.assemble import Assembler, AssemblyReport
+from tui_probe.engine.edits import Edits
 from tui_probe.engine.insertion import insert_probe, map_slots
+from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_info import kernel_info
 from tui_probe.engine.module_variables import replay_hazard, share_variables
 from tui_probe.engine.names import Names
@@ -17,8 +19,6 @@ from tui_probe.engine.originals import Originals
 from tui_probe.engine.process_log import ProcessLog
 from tui_probe.engine.toolchain import INSTALL_HINT
 from tui_probe.errors import ImageError, ProbeError, ToolchainError, UnsupportedKernelError
-from tui_probe.ptx.parser import parse
-from tui_probe.ptx.prune import find_entry, prune
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,11 +119,11 @@ class _Preparation:
         original, found = originals.find(image, name, int(match[1]))
         self.log.write(f"[objdump] original.bin is {found}\n{name}\n[probe] {self.probe.name} from {self.probe.path}")
         original.write(self.directory / "original.ptx")
-        pruned = prune(original.module, name)
-        self._write("pruned.ptx", pruned)
+        kernel = Kernel.of(original.module, name)
+        self._write("pruned.ptx", kernel.pruned)
         tools = self.assembler.tools()
         pruned_assembly = self._start("pruned", arch, name) if tools else None
-        self._probe_into(pruned, name)
+        self._probe_into(kernel)
         if not tools:
             self.log.write(f"[assemble] no ptxas on this machine: the driver compiles probed.ptx; {INSTALL_HINT}")
             return self._ok("probed.ptx")
@@ -146,18 +146,21 @@ class _Preparation:
     def _write(self, file: str, text: str) -> None:
         (self.directory / file).write_text(text, encoding="utf-8")
 
-    def _probe_into(self, pruned: str, name: str) -> None:
+    def _probe_into(self, kernel: Kernel) -> None:
         """Write probed.ptx and kernel.info."""
-        module = parse(pruned)
-        names = Names(pruned)
-        shared = share_variables(module, find_entry(module, name), names)
-        if shared.variables:
-            module = parse(shared.text)
-        entry = find_entry(module, name)
-        self._write("probed.ptx", insert_probe(module, entry, self.probe, names, shared.variables))
-        maps = map_slots(self.probe)
-        hazard = replay_hazard(module)
-        info = kernel_info(name, len(entry.parameters), maps, self.probe.callback, shared.variables, hazard)
+        names = Names(kernel.pruned)
+        edits = Edits(kernel.module.source)
+        shared = share_variables(kernel, names, edits)
+        insert_probe(kernel, self.probe, names, edits, shared)
+        self._write("probed.ptx", kernel.edited(edits))
+        info = kernel_info(
+            kernel.entry.name,
+            len(kernel.entry.parameters),
+            map_slots(self.probe),
+            self.probe.callback,
+            shared.variables,
+            replay_hazard(kernel),
+        )
         self._write("kernel.info", info)
 
     def _start(self, variant: str, arch: str, name: str) -> Future[AssemblyReport | ToolchainError]:

@@ -7,24 +7,22 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.walk import instructions
 from tui_probe.ptx.references import direct_references
-from tui_probe.ptx.tree import Function, Instruction, Memory, Operand, Register, Symbol, Variable, Vector
+from tui_probe.ptx.tree import Function, Instruction, Memory, Operand, Register, Symbol, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tui_probe.ptx.tree import Module
+    from tui_probe.engine.kernel import Kernel
 
 _PRINTERS: Final = frozenset({"vprintf", "__assertfail"})
 
 
-def is_only_printed(module: Module, name: str) -> bool:
+def is_only_printed(kernel: Kernel, name: str) -> bool:
     """Tell whether a variable's address goes nowhere but to ``vprintf`` and ``__assertfail``."""
-    for item in module.items:
-        if isinstance(item, Variable) and name in direct_references(item):
-            return False
-        if isinstance(item, Function) and name in direct_references(item) and not _only_printed_in(item, name):
-            return False
-    return True
+    if any(name in direct_references(variable) for variable in kernel.variables):
+        return False
+    functions = (kernel.entry, *kernel.functions)
+    return all(_only_printed_in(function, name) for function in functions if name in direct_references(function))
 
 
 def _only_printed_in(function: Function, name: str) -> bool:

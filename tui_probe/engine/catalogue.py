@@ -1,0 +1,48 @@
+"""The built-in probes, as ``tui-probe probes`` lists them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tui_probe.engine.probe_file import built_in_names, load_probe
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.engine.model import Map, Probe
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueEntry:
+    """What a person chooses a probe by. ``records`` tells what is kept, ``source`` is the probe file's text."""
+
+    name: str
+    title: str
+    measures: str
+    unit: str
+    cost: str
+    records: str
+    path: Path
+    source: str
+
+
+def built_in_probes() -> list[CatalogueEntry]:
+    """All built-in probes, by name. Raises ProbeFileError if one of them is damaged."""
+    return [describe(load_probe(name)) for name in built_in_names()]
+
+
+def describe(probe: Probe) -> CatalogueEntry:
+    """A probe, built-in or one's own, as the catalogue shows it."""
+    about = probe.about
+    records = "; ".join(_records(own_map) for own_map in probe.maps)
+    return CatalogueEntry(
+        probe.name, about.title, about.measures, about.unit, about.cost, records, probe.path, probe.source
+    )
+
+
+def _records(own_map: Map) -> str:
+    """``block_sched: 1 record a warp of 16 bytes (start u64, elapsed u32, smid u32)``."""
+    fields = ", ".join(f"{field.name} {field.type}" for field in own_map.fields)
+    number = "records" if own_map.cap is None else f"{own_map.cap} record{'s' if own_map.cap > 1 else ''}"
+    return f"{own_map.name}: {number} a {own_map.level.name.lower()} of {own_map.record_bytes} bytes ({fields})"

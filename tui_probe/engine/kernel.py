@@ -1,0 +1,53 @@
+"""A kernel of a module with what it needs, and its text as edits change it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tui_probe.ptx.prune import find_entry, prune
+from tui_probe.ptx.references import items_by_name, references
+from tui_probe.ptx.tree import Function, Variable
+
+if TYPE_CHECKING:
+    from tui_probe.engine.edits import Edits
+    from tui_probe.ptx.tree import Module, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel of ``module``: its pruned text, and the functions and variables that came with it.
+
+    The spans of all nodes are places in ``module.source``; nothing is parsed a second time.
+    """
+
+    module: Module
+    entry: Function
+    pruned: str
+    functions: tuple[Function, ...]
+    variables: tuple[Variable, ...]
+
+    @classmethod
+    def of(cls, module: Module, name: str) -> Kernel:
+        """The kernel of that name. Raises PtxError if there is none or a body is damaged."""
+        entry = find_entry(module, name)
+        items = items_by_name(module)
+        needed = {id(item) for reference in references(module, entry) for item in items[reference]}
+        kept = [item for item in module.items if id(item) in needed and item is not entry]
+        functions = tuple(item for item in kept if isinstance(item, Function))
+        variables = tuple(item for item in kept if isinstance(item, Variable))
+        return cls(module, entry, prune(module, name), functions, variables)
+
+    def text(self, span: Span) -> str:
+        """The source of a node."""
+        return self.module.source[span.start : span.end]
+
+    def edited(self, edits: Edits) -> str:
+        """The pruned text with edits made to the kernel and to the declarations of its variables."""
+        text = self.pruned
+        for span in (self.entry.span, *(variable.span for variable in self.variables)):
+            original = self.text(span)
+            changed = edits.apply(span)
+            if changed != original:
+                text = text.replace(original, changed, 1)
+        return text
