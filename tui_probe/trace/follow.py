@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 from tui_probe.trace.bulk import BulkReader
@@ -16,6 +17,8 @@ from tui_probe.trace.reduce import Reducer
 from tui_probe.trace.run_info import read_run_info
 
 _HEAD: Final = 1 << 14
+_ASSEMBLING: Final = 60.0
+"""Seconds after which a kernel's assembler is no longer waited for."""
 
 
 class TraceFollower:
@@ -38,6 +41,7 @@ class TraceFollower:
         self._reducer = Reducer(self.trace, self._recorder)
         self._bulk = BulkReader(self._recorder, self._read_lines)
         self.changed: set[int] = set()
+        self._assembling: dict[int, float] = {}
 
     def poll(self) -> bool:
         """Read what is new; whether anything changed. TraceError if the log is there and cannot be read."""
@@ -53,7 +57,9 @@ class TraceFollower:
         state.kernels = len(self.trace.kernels)
         grew = self._tail.offset != before
         updated = self._read_run_info()
-        return self._update_running() or grew or updated
+        updated |= self._update_running()
+        self._watch_assemblies()
+        return grew or updated or bool(self.changed)
 
     def _read(self, lines: bytes) -> None:
         """Take in whole lines. Until a log shows that it is one of ours, they have to be read one by one."""
@@ -68,6 +74,19 @@ class TraceFollower:
     def _read_lines(self, lines: bytes) -> None:
         for line in lines.split(b"\n")[:-1]:
             self._reducer.apply(parse_line(line))
+
+    def _watch_assemblies(self) -> None:
+        """Look for what assemblers write after a kernel's fate is known, for as long as one may take."""
+        now = monotonic()
+        if self.trace.state.running:
+            self._assembling |= dict.fromkeys(self._reducer.decided, now + _ASSEMBLING)
+        self._reducer.decided.clear()
+        for index, deadline in list(self._assembling.items()):
+            kernel = self.trace.kernels.get(index)
+            if kernel is None or kernel.process_log.complete or now > deadline:
+                del self._assembling[index]
+            elif kernel.refresh():
+                self.changed.add(index)
 
     def _read_run_info(self) -> bool:
         path = self.directory / "run.json"

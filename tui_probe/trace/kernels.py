@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
@@ -33,6 +33,8 @@ class KernelInfo:
     maps: tuple[MapInfo, ...]
     callback: str | None = None
     variables: tuple[str, ...] = ()
+    no_replay: str | None = None
+    """Why the kernel must not run a second time, if so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,11 @@ class ProcessLog:
     pruned: Resources | None = None
     probed: Resources | None = None
     reason: str | None = None
-    lines: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def complete(self) -> bool:
+        """Whether both variants were assembled."""
+        return self.pruned is not None and self.probed is not None
 
 
 def read_kernel_info(path: Path) -> KernelInfo:
@@ -75,14 +81,11 @@ def parse_kernel_info(lines: list[str], source: str = "kernel.info") -> KernelIn
     if len(lines) < 3 + count:
         raise TraceError(f"{source}: {count} maps announced, {len(lines) - 3} lines follow: it was cut off")
     maps = tuple(_map(lines[3 + i], f"{source}, line {4 + i}") for i in range(count))
-    callback, variables = None, []
-    for line in lines[3 + count :]:
-        word, _, rest = line.strip().partition(" ")
-        if word == "global" and rest:
-            variables.append(rest)
-        elif word:
-            callback = callback or (rest if word == "callback" else word)
-    return KernelInfo(lines[0], parameters, maps, callback, tuple(variables))
+    words = [line.strip().partition(" ") for line in lines[3 + count :] if line.strip()]
+    said = {word: rest for word, _, rest in reversed(words)}
+    bare = next((word for word, _, rest in words if not rest), None)
+    variables = tuple(rest for word, _, rest in words if word == "global" and rest)
+    return KernelInfo(lines[0], parameters, maps, said.get("callback") or bare, variables, said.get("no-replay"))
 
 
 def _count(word: str, where: str) -> int:
@@ -110,11 +113,13 @@ def read_process_log(path: Path) -> ProcessLog:
 
 
 _VARIANT = re.compile(r"\b(pruned|probed)\.(?:ptx|s|asm)\b")
+_SAID = re.compile(r"\s|ptxas +(?:info|warning|error|fatal)\b|ptxas .*, line \d+;")
 _REGISTERS = re.compile(r"Used (\d{1,6}) registers")
 _SPILLS = re.compile(r"(\d{1,9}) bytes stack frame, (\d{1,9}) bytes spill stores, (\d{1,9}) bytes spill loads")
 _SHARED = re.compile(r"(\d{1,9})(?:\+\d+)? bytes smem")
 _CONSTANT = re.compile(r"(\d{1,9}) bytes cmem\[0\]")
 _ERROR = re.compile(r"^ptxas .*\b(?:fatal|error)\s*:|^ptxas (?:fatal|error)")
+_ENDED = re.compile(r"^\[(?:failed|skipped)\] (.+)")
 _EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Warning|Interrupt|Exit|NotFound|Expired)\b(?::|$)")
 
 
@@ -124,17 +129,19 @@ def parse_process_log(lines: list[str]) -> ProcessLog:
     current: list[str] | None = None
     reason = None
     for line in lines:
-        if _ERROR.search(line):
+        if ended := _ENDED.match(line):
+            reason = ended[1].strip()
+        elif _ERROR.search(line):
             reason = reason or line.strip()
         elif _EXCEPTION.match(line):
             reason = line.strip()
-        variant = None if line.startswith(("ptxas", " ")) else _VARIANT.search(line)
+        variant = None if _SAID.match(line) else _VARIANT.search(line)
         if variant is not None:
             current = sections.setdefault(variant[1], [])
         elif current is not None:
             current.append(line)
     pruned, probed = (_resources(sections.get(name, [])) for name in ("pruned", "probed"))
-    return ProcessLog(pruned, probed, reason, tuple(lines))
+    return ProcessLog(pruned, probed, reason)
 
 
 def _resources(lines: list[str]) -> Resources | None:

@@ -65,6 +65,7 @@ class Kernel:
     originals_ms: array[float] = field(default_factory=lambda: array("d"), repr=False)
     probed_ms: array[float] = field(default_factory=lambda: array("d"), repr=False)
     _process_log: ProcessLog | None = field(default=None, repr=False)
+    _process_log_size: int = field(default=-1, repr=False)
 
     @property
     def grid(self) -> Dim3 | None:
@@ -103,14 +104,19 @@ class Kernel:
 
     @property
     def process_log(self) -> ProcessLog:
-        """ptxas' words; read once when the kernel's fate is known."""
+        """ptxas' words as they were read last; see ``refresh``."""
         if self._process_log is None:
-            path = self.file("process.log")
-            log = ProcessLog() if path is None else read_process_log(path)
-            if self.status == "pending":
-                return log
-            self._process_log = log
-        return self._process_log
+            self.refresh()
+        return self._process_log or ProcessLog()
+
+    def refresh(self) -> bool:
+        """Read ``process.log`` again if it has grown: an assembler may end after the kernel's fate is known."""
+        path = self.file("process.log")
+        size = -1 if path is None else path.stat().st_size
+        if path is None or size == self._process_log_size:
+            return False
+        self._process_log, self._process_log_size = read_process_log(path), size
+        return True
 
     def file(self, name: str) -> Path | None:
         """A file of its folder, if it is there and no link leads out of the trace."""

@@ -44,6 +44,8 @@ class Reducer:
     def __init__(self, trace: Trace, recorder: Recorder) -> None:
         self.trace = trace
         self.recorder = recorder
+        self.decided: list[int] = []
+        """Kernels whose fate has become known; whoever reads it empties it."""
         self.older: OlderKernels | None = OlderKernels(trace)
         """Set as long as the log may be one without ``[kernel]`` lines."""
         self._time_ns: int | None = None
@@ -115,6 +117,7 @@ class Reducer:
     def _fate(self, event: KernelFate) -> None:
         self._stop_deriving()
         kernel = self.recorder.kernel(event.index)
+        self.decided.append(event.index)
         kernel.name = event.name
         kernel.status = event.status
         kernel.stated_reason = event.reason

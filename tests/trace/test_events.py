@@ -1,0 +1,167 @@
+"""Every kind of line becomes its record, in both dialects, and nothing whatever raises."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_probe.trace import event_types as t
+from tui_probe.trace.events import parse_line
+
+SHAPE = (4096, 2, 1, 128, 1, 1, 49152)
+
+KNOWN = [
+    ("[init] pid 42", t.ProcessStarted(42)),
+    ("[pid] 42", t.ProcessStarted(42)),
+    ("[init] cmd 13 python raw.py", t.Command("python raw.py")),
+    ("[cmd] 26 python block_sched/raw.py ", t.Command("python block_sched/raw.py")),
+    ("[init] dl 0x26aa350", t.DriverOpened(0x26AA350)),
+    ("[info] dl 0x26aa350", t.DriverOpened(0x26AA350)),
+    ("[init] epoch 1785000000000000000", t.Epoch(1785000000000000000)),
+    (
+        "[init] device 0 sms 132 clock 1980000 cc 9.0 name NVIDIA H100 80GB",
+        t.Device(0, 132, 1980000, "9.0", "NVIDIA H100 80GB"),
+    ),
+    ("[init] success", t.Initialised()),
+    ("[info] init success", t.Initialised()),
+    ("[benchmark] ENABLED L2 Flush Size 256000000", t.BenchmarkEnabled(256000000)),
+    (
+        "[mem] cuMemAlloc_v2 0 dptr 7fdf78000000 bytesize 33554432",
+        t.MemoryCall("cuMemAlloc_v2", 0, 0x7FDF78000000, 33554432),
+    ),
+    ("[mem] cuMemFreeAsync_ptsz 0 dptr 7fdf78000000", t.MemoryCall("cuMemFreeAsync_ptsz", 0, 0x7FDF78000000, None)),
+    ("[mod] cuModuleLoadData 0 module 0x10 image 0x20", t.ModuleCall("cuModuleLoadData", 0, 0x10, 0x20, None)),
+    (
+        "[mod] cuLibraryLoadData 0 lib 0x10 code 0x20 type elf size 9",
+        t.ModuleCall("cuLibraryLoadData", 0, 0x10, 0x20, None),
+    ),
+    ("[mod] cuModuleGetFunction func 0x30 mod 0x10 name f", t.ModuleCall("cuModuleGetFunction", None, 0x30, 0x10, "f")),
+    ("[mod] cuLibraryGetKernel kernel 0x30 lib 0x10 name f", t.ModuleCall("cuLibraryGetKernel", None, 0x30, 0x10, "f")),
+    ("[mod] cuKernelGetFunction 0x40 0x30", t.ModuleCall("cuKernelGetFunction", None, 0x40, 0x30, None)),
+    ("[bin] type warpped_fatbin size 1234", t.Image("warpped_fatbin", 1234)),
+    ("[exec] funcmap-not-find 0x30", t.FunctionMissing(0x30)),
+    ("[exec] funcmap-find 0x30 success", t.FunctionFound(0x30, True)),
+    ("[exec] funcmap-find 0x30 fail", t.FunctionFound(0x30, False)),
+    ("[probe] find 0x30 name f bin 0x40 size 5", t.ImageFound(0x30, "f", 5)),
+    ("[jit] find 0x30 name f bin 0x40 size 5", t.ImageFound(0x30, "f", 5)),
+    ("[jit] can't-find 0x30", t.ImageFound(0x30, None, None)),
+    ("[probe] rename f 0_abc", t.KernelFolder("f", "0_abc")),
+    ("[probe] mkdir /a/b", t.FileStep("mkdir", "/a/b")),
+    ("[probe] write /a/b/original.bin", t.FileStep("write", "/a/b/original.bin")),
+    ("[jit] can't-mkdir /a/b", t.FileStep("can't-mkdir", "/a/b")),
+    ("[jit] subproc python x.py", t.EngineStarted("python x.py")),
+    ("[jit] python succeed", t.EngineAnswer("ok", "")),
+    ("[probe] python failed", t.EngineAnswer("failed", "")),
+    ("[probe] engine ok", t.EngineAnswer("ok", "")),
+    ("[probe] engine skipped no PTX in image", t.EngineAnswer("skipped", "no PTX in image")),
+    ("[probe] read /a/kernel.info name f n_param 3 n_probe 1", t.InfoRead("f", 3, 1, None)),
+    ("[jit] read /a/kernel.info name f n_param 3 n_probe 1 analyze_hook b.py", t.InfoRead("f", 3, 1, "b.py")),
+    ("[probe] finish 0x30 name f n_param 3", t.KernelReady(0x30, "f")),
+    (
+        "[kernel] 3 skipped registers 32 local 0 shared - blocks 8 name _Z3fooPf reason no PTX in image",
+        t.KernelFate(3, "skipped", 32, 0, None, 8, "_Z3fooPf", "no PTX in image"),
+    ),
+    (
+        "[kernel] 3 probed registers 32 local 0 shared 1024 blocks 8 name f reason -",
+        t.KernelFate(3, "probed", 32, 0, 1024, 8, "f", None),
+    ),
+    (
+        "[kernel] 3 probed-function registers 36 local 8 shared 1024 blocks 6",
+        t.ProbedFunction(3, 36, 8, 1024, 6),
+    ),
+    ("[exec] 1785000000000000000 param 7fdf78000000 1000 ", t.Parameters(1785000000000000000, b"7fdf78000000 1000 ")),
+    ("[exec] 1785000000000000000 param", t.Parameters(1785000000000000000, b"")),
+    ("[exec] grid 4096 2 1 block 128 1 1 shared 49152", t.LaunchStarted(SHAPE, None, None, None)),
+    (
+        "[exec] grid 4096 2 1 block 128 1 1 shared 49152 kernel 3 launch 17 stream 0x7f00",
+        t.LaunchStarted(SHAPE, 3, 17, 0x7F00),
+    ),
+    ("[exec] grid 8192 warp  4 probe 16 total 524288", t.MapSize(8192, "warp", 4, 16, 524288)),
+    ("[exec] grid 8192 block 128 probe 8 total 8388608", t.MapSize(8192, "thread", 128, 8, 8388608)),
+    ("[exec] probe-mem 524288 (bytes)", t.ProbeMemory(524288)),
+    ("[count] size: 77", t.Counted(77)),
+    ("[exec] succeed 0", t.LaunchEnded(True, 0)),
+    ("[exec] failed 701", t.LaunchEnded(False, 701)),
+    ("[exec] save result/1.500000.bin size 9 kernel 3 launch 17", t.Saved("result/1.500000.bin", 9, 3, 17)),
+    ("[exec] save /a/result/1.500000.bin size 9", t.Saved("/a/result/1.500000.bin", 9, None, None)),
+    ("[exec] prologue 0.1 kernel 0.2 epilogue 0.3 ratio 3.0", t.LaunchTimes(0.1, 0.2, 0.3, 3.0)),
+    (
+        "[benchmark] prologue 0.1 kernel 0.3 epilogue 0.3 original 0.2 impact 1.5 0",
+        t.Benchmark(0.1, 0.3, 0.3, 0.2, 1.5, 0, None, None),
+    ),
+    (
+        "[benchmark] prologue - kernel 0.3 epilogue - original 0.2 impact 1.5 0 kernel 3 launch 17",
+        t.Benchmark(None, 0.3, None, 0.2, 1.5, 0, 3, 17),
+    ),
+    ("[exec] backup 4096 2 1 block 128 1 1 shared 49152", t.PassedThrough(SHAPE, None, None, None, None)),
+    (
+        "[exec] backup 4096 2 1 block 128 1 1 shared 49152 kernel 3 launch 17 time 1785000000000000000 "
+        "reason stream in capture",
+        t.PassedThrough(SHAPE, 3, 17, 1785000000000000000, "stream in capture"),
+    ),
+    ("[callback] subproc python x.py", t.Callback("subproc", "python x.py")),
+    ("[analyze] succeed", t.Callback("succeed", "")),
+    ("[exit] launches 20 probed 18 dropped 1 reason trace limit reached", t.Exited(20, 18, 1, "trace limit reached")),
+    ("[exit] launches 20 probed 18 dropped 0 reason -", t.Exited(20, 18, 0, None)),
+]
+
+
+@pytest.mark.parametrize(("line", "event"), KNOWN, ids=[line[:40] for line, _ in KNOWN])
+def test_each_kind_of_line(line: str, event: t.Event) -> None:
+    assert parse_line(line.encode()) == event
+    assert parse_line(line.encode() + b"\r\n") == event
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "[",
+        "[exec]",
+        "[exec] ",
+        "[nosuch] thing 1",
+        "[exec] grid 4096 2 1 block 128 1 1 sha",
+        "[exec] probe-mem 5242",
+        "[exec] probe-mem 524288[exec] succeed 0",
+        "[exec] succeed zero",
+        "[init] epoch 99999999999999999999999",
+        f"[exec] succeed {'9' * 5000}",
+        "[kernel] 3 odd registers 32 local 0 shared 0 blocks 8 name f reason -",
+    ],
+)
+def test_other_lines_are_unknown_and_kept(line: str) -> None:
+    assert parse_line(line.encode()) == t.Unknown(line.encode())
+
+
+def test_words_added_at_the_end_of_a_line_do_no_harm() -> None:
+    assert parse_line(b"[exec] succeed 0 micros 12") == t.LaunchEnded(True, 0)
+    assert parse_line(
+        b"[exec] grid 4096 2 1 block 128 1 1 shared 49152 kernel 3 launch 17 stream 0x7f00 cluster 2"
+    ) == (t.LaunchStarted(SHAPE, 3, 17, 0x7F00))
+
+
+def test_bytes_that_are_not_utf8_stay_printable() -> None:
+    event = parse_line(b"[probe] find 0x1 name caf\xe9 bin 0x2 size 3")
+    assert event == t.ImageFound(1, "caf\\xe9", 3)
+
+
+def test_parameters_are_split_when_asked_for() -> None:
+    event = parse_line(b"[exec] 1 param 7fdf78000000 10 0000803f0000803f ")
+    assert isinstance(event, t.Parameters)
+    assert event.words == ("7fdf78000000", "10", "0000803f0000803f")
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_accepted(line: bytes) -> None:
+    parse_line(line)
+
+
+lines = st.sampled_from([line.encode() for line, _ in KNOWN])
+
+
+@given(lines, lines, st.integers(0, 200), st.integers(0, 200), st.binary(max_size=8))
+def test_cut_and_interleaved_lines_are_accepted(
+    first: bytes, second: bytes, cut: int, start: int, between: bytes
+) -> None:
+    parse_line(first[:cut] + between + second[start:])

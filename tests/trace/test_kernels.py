@@ -1,0 +1,119 @@
+"""kernel.info and process.log, ours and older ones, whole and damaged."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.trace.make import PTXAS
+from tui_probe.errors import TraceError
+from tui_probe.trace.kernels import (
+    KernelInfo,
+    MapInfo,
+    ProcessLog,
+    Resources,
+    parse_kernel_info,
+    parse_process_log,
+    read_kernel_info,
+    read_process_log,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_our_kernel_info() -> None:
+    lines = ["_Z3fooPf", "3", "2", "1,16", "0,-1", "callback block_sched", "global counter", "global lut"]
+    maps = (MapInfo("warp", 16), MapInfo("thread", -1))
+    assert parse_kernel_info(lines) == KernelInfo("_Z3fooPf", 3, maps, "block_sched", ("counter", "lut"))
+
+
+@pytest.mark.parametrize(("last", "callback"), [(["block_sched.py"], "block_sched.py"), ([""], None), ([], None)])
+def test_older_kernel_info_ends_in_a_bare_callback(last: list[str], callback: str | None) -> None:
+    assert parse_kernel_info(["f", "3", "1", "1,16", *last]) == KernelInfo("f", 3, (MapInfo("warp", 16),), callback)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([], "0 lines, of at least 3"),
+        (["f", "x", "0"], "line 2: a count was expected, not 'x'"),
+        (["f", "1", "2", "1,16"], "2 maps announced, 1 lines follow"),
+        (["f", "1", "1", "2,16"], "line 4: 'type,bytes' was expected, not '2,16'"),
+    ],
+)
+def test_damaged_kernel_info_names_the_line(lines: list[str], message: str) -> None:
+    with pytest.raises(TraceError, match=message):
+        parse_kernel_info(lines)
+
+
+def test_kernel_info_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.info"
+    with pytest.raises(TraceError, match=r"kernel\.info: No such file"):
+        read_kernel_info(path)
+    path.write_bytes(b"caf\xe9\n0\n0\n")
+    assert read_kernel_info(path).name == "caf\\xe9"
+
+
+def ptxas(variant: str, **numbers: int) -> list[str]:
+    words = {"stack": 0, "stores": 0, "loads": 0, "registers": 18, "constant": 368} | numbers
+    return [f"ptxas -arch=sm_90 -v /t/{variant}.ptx -o /t/{variant}.bin", *PTXAS.format(name="f", **words).splitlines()]
+
+
+def test_each_variant_gets_the_words_after_its_command() -> None:
+    log = parse_process_log(
+        [*ptxas("pruned"), *ptxas("probed", registers=24, stack=16, stores=12, loads=8, constant=376)]
+    )
+    assert log.pruned == Resources(18, 0, 0, 128, 368)
+    assert log.probed == Resources(24, 20, 16, 128, 376)
+    assert log.reason is None
+
+
+def test_older_command_lines_quote_their_paths() -> None:
+    lines = ['ptxas -arch=sm_80 --verbose -m64  "/t/probed.ptx" -o "/t/probed.bin"']
+    assert parse_process_log([*lines, "ptxas info    : Used 12 registers, 352 bytes cmem[0]"]).probed == (
+        Resources(12, None, None, 0, 352)
+    )
+
+
+def test_spills_of_called_functions_count() -> None:
+    called = [
+        "ptxas info    : Function properties for g",
+        "    8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads",
+    ]
+    log = parse_process_log([*ptxas("pruned", stores=2, loads=1), *called])
+    assert log.pruned is not None
+    assert (log.pruned.spill_bytes, log.pruned.stack_bytes) == (11, 8)
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (
+            ["Traceback (most recent call last):", '  File "x", line 1', "UnboundLocalError: cannot access 'out'"],
+            "UnboundLocalError: cannot access 'out'",
+        ),
+        (
+            ["ptxas /t/probed.ptx, line 5; error   : Unknown symbol 'q'", "ptxas fatal   : Ptx assembly aborted"],
+            "ptxas /t/probed.ptx, line 5; error   : Unknown symbol 'q'",
+        ),
+        (["tui_probe.errors.PtxError: line 3: no entry"], "tui_probe.errors.PtxError: line 3: no entry"),
+    ],
+)
+def test_the_reason_of_a_failure(lines: list[str], reason: str) -> None:
+    assert parse_process_log(lines).reason == reason
+
+
+def test_a_missing_log_tells_nothing(tmp_path: Path) -> None:
+    assert read_process_log(tmp_path / "process.log") == ProcessLog()
+
+
+@given(st.lists(st.text(max_size=40), max_size=8))
+def test_any_lines_parse_or_are_a_trace_error(lines: list[str]) -> None:
+    parse_process_log(lines)
+    with suppress(TraceError):
+        parse_kernel_info(lines)

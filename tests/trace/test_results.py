@@ -1,0 +1,185 @@
+"""Result files: both section dialects, any sizes, and every way in which a file can be wrong."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.trace.make import result_bytes
+from tui_probe.errors import TraceError
+from tui_probe.trace.results import Level, Section, read_result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GRID, BLOCK = (3, 2, 1), (100, 1, 1)
+
+
+def slots(blocks: int, count: int, size: int) -> np.ndarray:
+    return (np.arange(blocks * count * size) % 251).astype(np.uint8).reshape(blocks, count, size)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "1.000000.bin"
+
+
+def test_a_map_a_warp_and_a_map_a_thread(file: Path) -> None:
+    warp, thread = slots(6, 4, 16), slots(6, 100, 24)
+    file.write_bytes(result_bytes(GRID, BLOCK, [(32, warp), (1, thread)], shared=4096))
+    result = read_result(file)
+    assert (result.header.grid, result.header.block, result.header.shared) == (GRID, BLOCK, 4096)
+    assert (result.header.blocks, result.header.threads, result.dialect) == (6, 100, "current")
+    assert result.sections == (Section("warp", 16, 64), Section("thread", 24, 64 + warp.size))
+    np.testing.assert_array_equal(result.maps[0], warp)
+    np.testing.assert_array_equal(result.maps[1], thread)
+
+
+def test_maps_are_views_that_cannot_be_written(file: Path) -> None:
+    file.write_bytes(result_bytes(GRID, BLOCK, [(32, slots(6, 4, 16))]))
+    view = read_result(file).maps[0]
+    assert not view.flags.owndata
+    assert not view.flags.writeable
+
+
+@pytest.mark.parametrize(("level", "count"), [("warp", 4), ("thread", 100)])
+def test_older_sections_give_the_size_of_the_whole_map(file: Path, level: Level, count: int) -> None:
+    data = slots(6, count, 16)
+    file.write_bytes(result_bytes(GRID, BLOCK, [(32, data)], dialect="older"))
+    for levels in (None, [level]):
+        result = read_result(file, levels)
+        assert (result.dialect, result.sections[0].level, result.sections[0].slot_bytes) == ("older", level, 16)
+        np.testing.assert_array_equal(result.maps[0], data)
+
+
+def test_levels_settle_what_an_older_file_leaves_open(file: Path) -> None:
+    data = slots(6, 4, 800)
+    file.write_bytes(result_bytes(GRID, BLOCK, [(32, data)], dialect="older"))
+    assert read_result(file).sections[0].level == "thread"
+    result = read_result(file, ["warp"])
+    assert result.sections[0].level == "warp"
+    np.testing.assert_array_equal(result.maps[0], data)
+
+
+def test_an_older_map_of_more_than_4_gib_is_not_taken_for_a_current_one(file: Path) -> None:
+    """Its size has an upper half of 1, as a current section of a slot a thread has; only one of the two fits."""
+    size = (1 << 32) + 16 * 64
+    blocks = size // 16 // 4
+    header = struct.pack("<8I", blocks, 1, 1, 128, 1, 1, 0, 1)
+    with file.open("wb") as sparse:
+        sparse.write(header + struct.pack("<QQ", size, 48))
+        sparse.truncate(48 + size)
+    result = read_result(file)
+    assert (result.dialect, result.maps[0].shape) == ("older", (blocks, 4, 16))
+
+
+def test_records_are_a_view_of_the_slots(file: Path) -> None:
+    dtype = np.dtype([("start", "<u8"), ("elapsed", "<u4"), ("sm", "<u4")])
+    records = np.zeros((6, 4, 2), dtype=dtype)
+    records["sm"] = np.arange(48).reshape(6, 4, 2)
+    file.write_bytes(result_bytes(GRID, BLOCK, [(32, records.view(np.uint8).reshape(6, 4, 32))]))
+    result = read_result(file)
+    np.testing.assert_array_equal(result.records(0, dtype), records)
+    with pytest.raises(TraceError, match="32 bytes a slot, which are no whole records of 12"):
+        result.records(0, [("a", "<u4", 3)])
+    with pytest.raises(TraceError, match="there is no map 1"):
+        result.records(1, dtype)
+
+
+def header_and_sections(*numbers: int, sections: bytes = b"") -> bytes:
+    return struct.pack("<8I", *numbers) + sections
+
+
+BROKEN = {
+    "empty": (b"", "0 bytes, the header needs 32"),
+    "header cut": (b"\1" * 31, "31 bytes, the header needs 32"),
+    "no blocks": (header_and_sections(0, 1, 1, 32, 1, 1, 0, 0), "offset 0: the grid is 0×1×1"),
+    "no threads": (header_and_sections(1, 1, 1, 32, 0, 1, 0, 0), "offset 12: the block is 32×0×1"),
+    "text": (b"[exec] succeed 0\n" * 9, "not a result file"),
+    "many maps": (header_and_sections(1, 1, 1, 32, 1, 1, 0, 1 << 31), "offset 28: 2147483648 maps"),
+    "huge grid": (header_and_sections(*[0xFFFFFFFF] * 6, 0, 1), "offset 0: the grid is"),
+    "table cut": (header_and_sections(1, 1, 1, 32, 1, 1, 0, 2) + b"\0" * 16, "offset 32: 2 sections need 64 bytes"),
+    "cut": (result_bytes((2, 1, 1), (64, 1, 1), [(32, slots(2, 2, 16))])[:-1], "a map ends at 112, the file at 111"),
+    "in the header": (
+        header_and_sections(1, 1, 1, 32, 1, 1, 0, 1, sections=struct.pack("<IIQ", 16, 32, 40)) + b"\0" * 64,
+        "offset 40: a map at 40, which lies in the header",
+    ),
+    "overlap": (
+        header_and_sections(1, 1, 1, 32, 1, 1, 0, 2, sections=struct.pack("<IIQIIQ", 16, 32, 64, 16, 32, 72))
+        + b"\0" * 99,
+        "offset 56: a map at 72 overlaps the one that ends at 80",
+    ),
+    "huge map": (
+        header_and_sections(1 << 31, 1 << 20, 1, 32, 1, 1, 0, 1, sections=struct.pack("<IIQ", 1 << 31, 32, 48)) + b"\0",
+        "it was cut off",
+    ),
+    "odd divisor": (
+        header_and_sections(1, 1, 1, 32, 1, 1, 0, 1, sections=struct.pack("<IIQ", 16, 7, 48)) + b"\0" * 64,
+        "offset 36: 7 threads a slot, of 1 or 32",
+    ),
+    "older, not divisible": (
+        header_and_sections(3, 1, 1, 32, 1, 1, 0, 1, sections=struct.pack("<QQ", 16, 48)) + b"\0" * 64,
+        "offset 32: 16 bytes cannot be shared by 3 warp slots",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_files_name_the_file_and_the_offset(file: Path, name: str) -> None:
+    content, message = BROKEN[name]
+    file.write_bytes(content)
+    with pytest.raises(TraceError) as error:
+        read_result(file)
+    assert str(error.value).startswith(str(file))
+    assert message in str(error.value)
+
+
+def test_a_missing_file_is_a_trace_error(file: Path) -> None:
+    with pytest.raises(TraceError, match="No such file"):
+        read_result(file)
+
+
+def test_levels_must_agree(file: Path) -> None:
+    file.write_bytes(result_bytes(GRID, BLOCK, [(32, slots(6, 4, 16))]))
+    with pytest.raises(TraceError, match="1 maps, 2 were expected"):
+        read_result(file, ["warp", "warp"])
+    with pytest.raises(TraceError, match="a slot a warp, a slot a thread was expected"):
+        read_result(file, ["thread"])
+
+
+dims = st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(1, 2))
+blocks = st.tuples(st.integers(1, 70), st.integers(1, 3), st.integers(1, 2))
+sizes = st.lists(st.tuples(st.sampled_from([1, 32]), st.sampled_from([0, 8, 16, 24])), max_size=3)
+
+
+@given(dims, blocks, sizes)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_written_is_read(tmp_path: Path, grid: tuple[int, ...], block: tuple[int, ...], maps: list) -> None:
+    threads, count = int(np.prod(block)), int(np.prod(grid))
+    content = [(divisor, slots(count, -(-threads // divisor), size)) for divisor, size in maps]
+    file = tmp_path / "r.bin"
+    file.write_bytes(result_bytes(grid, block, content))  # type: ignore[arg-type]
+    result = read_result(file, ["thread" if divisor == 1 else "warp" for divisor, _ in maps])
+    assert len(result.maps) == len(maps)
+    for read, (_, written) in zip(result.maps, content, strict=True):
+        np.testing.assert_array_equal(read, written)
+
+
+@given(st.integers(0, 150), st.binary(min_size=1, max_size=12), st.integers(0, 200))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_damaged_file_reads_or_is_a_trace_error(tmp_path: Path, at: int, damage: bytes, length: int) -> None:
+    content = bytearray(result_bytes((2, 1, 1), (64, 1, 1), [(32, slots(2, 2, 16)), (1, slots(2, 64, 0))]))
+    content[at : at + len(damage)] = damage
+    file = tmp_path / "r.bin"
+    file.write_bytes(content[:length])
+    try:
+        result = read_result(file)
+    except TraceError:
+        return
+    for view, section in zip(result.maps, result.sections, strict=True):
+        assert view.nbytes == section.size(result.header)
