@@ -56,7 +56,7 @@ _STATEMENT: Final = re.compile(
     rf"{TRIVIA}inlined_at{_ANY_NUMBER}{_ANY_NUMBER}{_ANY_NUMBER})?+)"
     rf"|({DOTTED})"
     rf"|([{{}}])"
-    rf"|(?!/\*)(?=[^\s\"])"
+    rf"|(?!/\*)(?=[^ \t\r\n\f\v\"])"
     rf")"
 )
 _LABEL_DIRECTIVE: Final = re.compile(rf"{TRIVIA}(\.(?:branchtargets|calltargets|callprototype))(?![A-Za-z0-9_$:])")

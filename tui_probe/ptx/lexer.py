@@ -57,7 +57,7 @@ class Token(NamedTuple):
 
 
 _TOKEN: Final = re.compile(
-    rf"{TRIVIA}(?:({NAME})|({DOTTED})|({NUMBER})|({STRING})|(?!/\*)([^\s\"]))",
+    rf"{TRIVIA}(?:({NAME})|({DOTTED})|({NUMBER})|({STRING})|(?!/\*)([^ \t\r\n\f\v\"]))",
 )
 _TRIVIA: Final = re.compile(TRIVIA)
 _KINDS: Final = (Kind.NAME, *Kind)
@@ -77,7 +77,7 @@ def skip_trivia(source: str, position: int, end: int) -> int:
 def lex(source: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
     """Yield the tokens of ``source[start:end]``.
 
-    Raises PtxError for a string or a comment that does not end, and for control characters.
+    Raises PtxError for a string or a comment that does not end.
     """
     stop = len(source) if end is None else end
     position = start
@@ -91,13 +91,9 @@ def lex(source: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
 
 
 def raise_bad_token(source: str, position: int) -> NoReturn:
-    """Raise the PtxError for the text at ``position``, where no token begins."""
-    line = line_of(source, position)
-    if source.startswith("/*", position):
-        raise PtxError("this comment is not closed by */", line)
-    if source.startswith('"', position):
-        raise PtxError("this string is not closed on its line", line)
-    raise PtxError(f"unexpected character {source[position]!r}", line)
+    """Raise the PtxError for the comment or the string at ``position``, which does not end."""
+    what = "string is not closed on its line" if source[position] == '"' else "comment is not closed by */"
+    raise PtxError(f"this {what}", line_of(source, position))
 
 
 class Lines:
