@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.simgpu.executor.lanes import Lanes, Places
 from tui_probe.simgpu.executor.memory import GLOBAL_START, WINDOW_BYTES, AccessFault, Space
 
 if TYPE_CHECKING:
@@ -17,8 +16,9 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Operand
     from tui_probe.simgpu.executor.batch import Batch
     from tui_probe.simgpu.executor.group import Group
+    from tui_probe.simgpu.executor.lanes import Lanes, Places
     from tui_probe.simgpu.executor.operands import Binder
-    from tui_probe.simgpu.executor.types import Value
+    from tui_probe.simgpu.executor.scalars import Value
 
 _SPACES: Final[dict[str, Callable[[Batch], Space]]] = {
     "global": attrgetter("memory"),

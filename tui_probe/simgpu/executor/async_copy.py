@@ -14,7 +14,7 @@ import numpy as np
 from tui_probe.ptx.tree import Immediate, Memory
 from tui_probe.simgpu.executor.access import Access
 from tui_probe.simgpu.executor.loads import store, whole_type
-from tui_probe.simgpu.executor.types import TYPES, U8, Value
+from tui_probe.simgpu.executor.scalars import TYPES, U8, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _build(instruction: Instruction, bind: Binder) -> Operation:
-    """``cp.async.ca|cg.shared.global{…} [to], [from], size{, source size}{, cache policy}``; the rest of a chunk is zero."""
+    """``cp.async.ca|cg.shared.global [to], [from], size{, source size}{, policy}``; zeros after the source."""
     kind = instruction.modifiers[1]
     if kind in ("commit_group", "wait_group", "wait_all"):
         return _nothing

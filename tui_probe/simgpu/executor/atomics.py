@@ -13,7 +13,7 @@ from tui_probe.simgpu.executor.access import Access
 from tui_probe.simgpu.executor.floating import arithmetic
 from tui_probe.simgpu.executor.loads import state_space
 from tui_probe.simgpu.executor.operands import modifier_types
-from tui_probe.simgpu.executor.types import ScalarType, Value
+from tui_probe.simgpu.executor.scalars import choose
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Instruction
     from tui_probe.simgpu.executor.group import Group
     from tui_probe.simgpu.executor.operands import Binder, Operation
+    from tui_probe.simgpu.executor.scalars import ScalarType, Value
 
 
 _UFUNCS: Final[dict[str, np.ufunc]] = {
@@ -34,7 +35,7 @@ _UFUNCS: Final[dict[str, np.ufunc]] = {
 
 
 def _increment(old: Value, limit: Value) -> Value:
-    return np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
+    return choose(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
 
 
 def _decrement(old: Value, limit: Value) -> Value:

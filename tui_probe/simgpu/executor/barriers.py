@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tui_probe.ptx.tree import Immediate
 from tui_probe.simgpu.executor.faults import DeadlockError
-from tui_probe.simgpu.executor.types import BOOL, PREDICATE, TYPES, U32, Value, scalar
+from tui_probe.simgpu.executor.scalars import BOOL, PREDICATE, TYPES, U32, Value, scalar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from tui_probe.ptx.tree import Instruction, Operand
     from tui_probe.simgpu.executor.batch import Batch

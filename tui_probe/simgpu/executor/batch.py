@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tui_probe.simgpu.executor.group import Group
 from tui_probe.simgpu.executor.lanes import ALL_WARPS, Lanes, Places, warp_bits
@@ -14,6 +13,8 @@ from tui_probe.simgpu.executor.model import WARP_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from tui_probe.simgpu.executor.group import Registers
     from tui_probe.simgpu.executor.model import Machine, Placement

@@ -13,7 +13,7 @@ from tui_probe.simgpu.executor.guard import guarded
 from tui_probe.simgpu.executor.instructions import BUILDERS
 from tui_probe.simgpu.executor.model import instruction_cost
 from tui_probe.simgpu.executor.operands import Binder, Effects, Operation, Source, UnsupportedFormError
-from tui_probe.simgpu.executor.types import PREDICATE
+from tui_probe.simgpu.executor.scalars import PREDICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,7 +10,7 @@ from tui_probe.ptx.tree import Pair
 from tui_probe.simgpu.executor.floating import flushed
 from tui_probe.simgpu.executor.operands import modifier_types
 from tui_probe.simgpu.executor.rounding import from_bfloat16
-from tui_probe.simgpu.executor.types import PREDICATE, TYPES, U32, UNSIGNED, ScalarType, Value
+from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES, U32, UNSIGNED, ScalarType, Value, choose
 from tui_probe.simgpu.executor.words import pairs, unpaired
 
 if TYPE_CHECKING:
@@ -154,11 +154,12 @@ def _build_set(instruction: Instruction, bind: Binder) -> Operation:
 
 def _as_number(holds: Value, kind: ScalarType) -> Value:
     if kind.kind == "f":
-        return np.where(holds, kind.dtype.type(1), kind.dtype.type(0))
+        return choose(holds, kind.dtype.type(1), kind.dtype.type(0))
     if kind.kind == "bf":
         return np.where(holds, np.uint16(0x3F80), np.uint16(0))
     unsigned = UNSIGNED[kind.bits]
-    return np.where(holds, ~unsigned.type(0), unsigned.type(0)).view(kind.dtype)
+    masks: Value = np.where(holds, ~unsigned.type(0), unsigned.type(0))
+    return masks.view(kind.dtype)
 
 
 def _set_of_pairs(

@@ -13,14 +13,14 @@ from tui_probe.ptx.tree import Function, Instruction, Operand, Register, Symbol
 from tui_probe.ptx.tree import Group as Parenthesised
 from tui_probe.simgpu.executor.faults import TrapError
 from tui_probe.simgpu.executor.group import Frame
-from tui_probe.simgpu.executor.operands import Binder, Operation, Source
+from tui_probe.simgpu.executor.scalars import TYPES
 from tui_probe.simgpu.executor.scope import BytesName, FunctionName, LabelName
-from tui_probe.simgpu.executor.types import TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tui_probe.simgpu.executor.group import Group
+    from tui_probe.simgpu.executor.operands import Binder, Operation, Source
     from tui_probe.simgpu.executor.program import Finish, FunctionCode, Program
     from tui_probe.simgpu.executor.scheduler import Scheduler
 
@@ -225,7 +225,7 @@ class Call:
         group.block = callee.entry
 
 
-def build_branch(instruction: Instruction, bind: Binder) -> Control:
+def build_branch(instruction: Instruction, bind: Binder) -> Branch:
     """``bra LABEL``."""
     return Branch(_label(instruction.operands[0], bind).key)
 
@@ -247,15 +247,15 @@ def _label(operand: Operand, bind: Binder) -> LabelName:
 
 
 def build_call(instruction: Instruction, bind: Binder, caller: FunctionCode) -> Call:
-    """``call (results), function, (arguments);``, ``call function;``, ``call (results), %pointer, (arguments), prototype;``."""
+    """``call {(results),} function{, (arguments)};``; with a pointer in a register, a prototype follows."""
     operands = list(instruction.operands)
-    results: Parenthesised | None = None
-    if isinstance(operands[0], Parenthesised):
-        results = operands.pop(0)
+    results = operands.pop(0) if isinstance(operands[0], Parenthesised) else None
     called = operands[0]
     passed = operands[1] if len(operands) > 1 and isinstance(operands[1], Parenthesised) else None
     arguments = tuple(_passed(element, bind) for element in passed.elements) if passed else ()
-    received = tuple(_passed(element, bind) for element in results.elements) if results else ()
+    received = (
+        tuple(_passed(element, bind) for element in results.elements) if isinstance(results, Parenthesised) else ()
+    )
     bind.effects.reads.update(arguments)
     bind.effects.writes.update(received)
     name, pointer = "", None

@@ -9,7 +9,7 @@ import numpy as np
 from tui_probe.simgpu.executor.floating import flushed, saturated
 from tui_probe.simgpu.executor.operands import modifier_types
 from tui_probe.simgpu.executor.rounding import from_bfloat16, odd_single, odd_sum, to_bfloat16, to_single
-from tui_probe.simgpu.executor.types import F16, F32, F64, S64, TYPES, U32, ScalarType, Value
+from tui_probe.simgpu.executor.scalars import F16, F32, F64, S64, TYPES, U32, ScalarType, Value
 from tui_probe.simgpu.executor.words import join_words
 
 if TYPE_CHECKING:

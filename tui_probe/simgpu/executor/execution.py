@@ -48,8 +48,8 @@ def execute(
 ) -> Execution:
     """Runs ``kernel`` on device ``memory``.
 
-    ``grid`` and ``block`` are extents in x, y, z; ``parameters`` is the buffer of parameters as ``Kernel.parameters`` lays it
-    out; ``variables`` gives the device address of each module variable; ``start_cycle`` is the device's clock when
+    ``grid`` and ``block`` are extents in x, y, z; ``parameters`` is the buffer that ``Kernel.parameters`` lays out;
+    ``variables`` gives the device address of each module variable; ``start_cycle`` is the device's clock when
     the launch starts. Raises SimulationError; memory then holds what was written until then.
     """
     launch = _checked_launch(kernel, grid, block, dynamic_shared_bytes, parameters, variables)

@@ -22,7 +22,7 @@ from tui_probe.simgpu.executor.rounding import (
     to_bfloat16,
     to_single,
 )
-from tui_probe.simgpu.executor.types import F16, F32, F64, PREDICATE, U16, U32, ScalarType, Value
+from tui_probe.simgpu.executor.scalars import F16, F64, PREDICATE, TYPES, U32, ScalarType, Value, choose
 from tui_probe.simgpu.executor.words import pairs, unpaired
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def flushed(value: Value) -> Value:
 
 def saturated(value: Value) -> Value:
     """Clamped to [0, 1], NaN as 0 (``.sat``)."""
-    return np.where(value > 0, np.minimum(value, value.dtype.type(1)), value.dtype.type(0))
+    return choose(value > 0, np.minimum(value, value.dtype.type(1)), value.dtype.type(0))
 
 
 def _rectified(value: Value) -> Value:
@@ -185,8 +185,6 @@ def _then(function: Callable[..., Value], last: Callable[[Value], Value]) -> Cal
 
 
 def _on_pairs(opcode: str, kind: ScalarType, modifiers: tuple[str, ...]) -> Callable[..., Value]:
-    from tui_probe.simgpu.executor.types import TYPES
-
     element = TYPES[kind.name.removesuffix("x2")]
     function = arithmetic(opcode, element, modifiers)
 

@@ -7,22 +7,21 @@ for each lane of its group.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tui_probe.simgpu.executor.lanes import Lanes, Places
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tui_probe.simgpu.executor.batch import Batch
-    from tui_probe.simgpu.executor.types import Value
+    from tui_probe.simgpu.executor.lanes import Lanes, Places
+    from tui_probe.simgpu.executor.scalars import Value
 
-# Values are never changed in place, so registers may share them. None: not known, and not needed here.
-Registers: TypeAlias = "list[Value]"
+# Each is a Value, or None where it is not known and not needed. Values are never changed in place, so registers may
+# share them.
+Registers: TypeAlias = "list[Any]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,8 @@ class Group:
     """
 
     __slots__ = ("batch", "block", "frames", "lanes", "local_base", "registers", "turn")
+    batch: Batch
+    lanes: Lanes
 
     def __init__(
         self, batch: Batch, lanes: Lanes, registers: Registers, block: int, frames: tuple[Frame, ...], local_base: int
@@ -93,7 +94,7 @@ class Group:
         return taken
 
 
-def pick(value: Value, index: Places) -> Value:
+def pick(value: Any, index: Places) -> Any:
     """``value`` for the lanes at ``index``. A scalar holds for all lanes."""
     return value if value is None or not value.ndim else value[index]
 

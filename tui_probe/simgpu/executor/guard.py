@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tui_probe.simgpu.executor.group import Group
-from tui_probe.simgpu.executor.types import Value
-
 if TYPE_CHECKING:
+    from tui_probe.simgpu.executor.group import Group
     from tui_probe.simgpu.executor.lanes import Places
     from tui_probe.simgpu.executor.operands import Effects, Operation, Source
+    from tui_probe.simgpu.executor.scalars import Value
 
 
 def guarded(operation: Operation, predicate: Source, effects: Effects) -> Operation:
@@ -38,7 +37,7 @@ def _guarded_pure(operation: Operation, predicate: Source, writes: tuple[int, ..
     return run
 
 
-def _kept(holds: Value, new: Value, old: Value) -> Value:
+def _kept(holds: Value, new: Value, old: Value | None) -> Value:
     if old is None:
         return new
     if old.ndim > 1 or new.ndim > 1:
@@ -64,7 +63,7 @@ def _guarded_subset(
     return run
 
 
-def _filled(group: Group, chosen: Places, old: Value, new: Value) -> Value:
+def _filled(group: Group, chosen: Places, old: Value | None, new: Value) -> Value:
     """``old``, with ``new`` at the positions ``chosen``."""
     shape = (group.lanes.count, *new.shape[1:])
     filled = np.zeros(shape, new.dtype) if old is None else np.array(np.broadcast_to(old, shape))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.simgpu.executor.operands import Source, Target, modifier_types
-from tui_probe.simgpu.executor.types import BOOL, S64, SIGNED, TYPES, U32, U64, UNSIGNED, DType, ScalarType, Value
+from tui_probe.simgpu.executor.scalars import BOOL, S64, SIGNED, TYPES, U32, U64, UNSIGNED, DType, ScalarType, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable

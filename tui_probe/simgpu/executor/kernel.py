@@ -12,8 +12,8 @@ from tui_probe.errors import PtxError
 from tui_probe.ptx.tree import Variable
 from tui_probe.simgpu.executor.compiler import compile_program
 from tui_probe.simgpu.executor.memory import FUNCTION_WINDOW
+from tui_probe.simgpu.executor.scalars import TYPES, literal
 from tui_probe.simgpu.executor.scope import Layout, module_names, natural_align, parameter_offsets
-from tui_probe.simgpu.executor.types import TYPES, literal
 
 if TYPE_CHECKING:
     from tui_probe.ptx.tree import Function, Module
@@ -105,7 +105,7 @@ def function_addresses(module: Module) -> dict[str, int]:
 def module_variables(module: Module) -> list[ModuleVariable]:
     """The module's variables in device memory, those that it defines itself."""
     return [
-        _module_variable(item, module)
+        _module_variable(item)
         for item in module.items
         if isinstance(item, Variable) and item.space in ("global", "const") and item.linkage != "extern"
     ]
@@ -114,7 +114,7 @@ def module_variables(module: Module) -> list[ModuleVariable]:
 _SYMBOL: Final = re.compile(r"(?:generic\(\s*([\w$%]+)\s*\)|([A-Za-z_$%][\w$]*))(?:\s*([+-])\s*(\w+))?")
 
 
-def _module_variable(variable: Variable, module: Module) -> ModuleVariable:
+def _module_variable(variable: Variable) -> ModuleVariable:
     kind = TYPES.get(variable.type)
     if kind is None:
         raise PtxError(f"{variable.name} has type .{variable.type}, which has no size here", variable.span.line)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.errors import PtxError, SimulationError
-from tui_probe.ptx.tree import Immediate, Memory, Operand, Symbol, Vector
+from tui_probe.ptx.tree import Memory, Operand, Symbol, Vector
 from tui_probe.simgpu.executor.access import Access
 from tui_probe.simgpu.executor.operands import modifier_types
+from tui_probe.simgpu.executor.scalars import B128, U8, UNSIGNED, DType, ScalarType, Value
 from tui_probe.simgpu.executor.scope import AddressName, BytesName, Launch
-from tui_probe.simgpu.executor.types import B128, TYPES, U8, UNSIGNED, DType, ScalarType, Value
 from tui_probe.simgpu.executor.words import join_words
 
 if TYPE_CHECKING:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tui_probe.simgpu.executor.faults import MemoryFaultError, MisalignedAddressError
-from tui_probe.simgpu.executor.types import U8, DType, Value
+from tui_probe.simgpu.executor.scalars import U8, DType, Value
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tui_probe.simgpu.executor.lanes import Lanes
 
 WINDOW_BYTES: Final = 1 << 24
@@ -98,8 +99,8 @@ class _Bytes:
 class DeviceMemory(_Bytes):
     """Device memory: ``buffer`` (uint8, contiguous) mapped at the device address ``base``.
 
-    ``base`` is a multiple of 16 and at least ``GLOBAL_START``. ``allocations``, if given, is an array of shape (n, 2) of
-    ascending ``[start, end)`` device addresses; an access outside all of them is then illegal too.
+    ``base`` is a multiple of 16 and at least ``GLOBAL_START``. ``allocations``, if given, is an array of shape (n, 2)
+    of ascending ``[start, end)`` device addresses; an access outside all of them is then illegal too.
     """
 
     name = "global"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from tui_probe.ptx.tree import Immediate, Symbol, Vector
 from tui_probe.simgpu.executor.memory import (
     GLOBAL_START,
@@ -15,7 +13,7 @@ from tui_probe.simgpu.executor.memory import (
     WINDOW_BYTES,
 )
 from tui_probe.simgpu.executor.operands import modifier_types
-from tui_probe.simgpu.executor.types import PREDICATE, TYPES, U64, UNSIGNED, ScalarType, Value, scalar
+from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES, U64, UNSIGNED, ScalarType, Value, choose, scalar
 from tui_probe.simgpu.executor.words import join_words, split_words
 
 if TYPE_CHECKING:
@@ -30,6 +28,10 @@ _WINDOWS: Final = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARA
 
 def _same(value: Value) -> Value:
     return value
+
+
+def _chosen(x: Value, y: Value, holds: Value) -> Value:
+    return choose(holds, x, y)
 
 
 def _build_move(instruction: Instruction, bind: Binder) -> Operation:
@@ -85,7 +87,7 @@ def _build_select(instruction: Instruction, bind: Binder) -> Operation:
     target, a, b, condition = instruction.operands
     kind = bind.kept_as(target, modifier_types(instruction)[-1])
     sources = (bind.source(a, kind), bind.source(b, kind), bind.predicate(condition))
-    return bind.pure(lambda x, y, holds: np.where(holds, x, y), bind.target(target, kind), *sources)
+    return bind.pure(_chosen, bind.target(target, kind), *sources)
 
 
 def _build_slct(instruction: Instruction, bind: Binder) -> Operation:
@@ -93,7 +95,7 @@ def _build_slct(instruction: Instruction, bind: Binder) -> Operation:
     target, a, b, condition = instruction.operands
     kind, tested = modifier_types(instruction)
     sources = (bind.source(a, kind), bind.source(b, kind), bind.source(condition, tested))
-    return bind.pure(lambda x, y, c: np.where(c >= 0, x, y), bind.target(target, kind), *sources)
+    return bind.pure(lambda x, y, c: _chosen(x, y, c >= 0), bind.target(target, kind), *sources)
 
 
 def _build_convert_address(instruction: Instruction, bind: Binder) -> Operation:

@@ -1,21 +1,33 @@
 """Binding the operands of an instruction to indices into a group's registers.
 
-A register is kept as the NumPy type that most of its uses ask for (an ``.f32`` register as float32, a ``.b32`` one that is
-added as ``s32`` as int32), so that most operations take and give their arrays as they are; the others
-look at the same bits through a view. To learn that, a kernel's instructions are bound twice.
+A register is kept as the NumPy type that most of its uses ask for (an ``.f32`` register as float32, a ``.b32``
+one that is added as ``s32`` as int32), so that most operations take and give their arrays as they are; the
+others look at the same bits through a view. To learn that, a kernel's instructions are bound twice.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 import numpy as np
 
 from tui_probe.errors import PtxError
 from tui_probe.ptx.tree import Immediate, Instruction, Memory, Negated, Operand, Register, Symbol
+from tui_probe.simgpu.executor.scalars import (
+    BOOL,
+    PREDICATE,
+    SIGNED,
+    TYPES,
+    UNSIGNED,
+    DType,
+    ScalarType,
+    Value,
+    literal,
+    scalar,
+)
 from tui_probe.simgpu.executor.scope import (
     DYNAMIC,
     AddressName,
@@ -29,19 +41,6 @@ from tui_probe.simgpu.executor.scope import (
     SharedName,
 )
 from tui_probe.simgpu.executor.special import SPECIAL_REGISTERS, Reader
-from tui_probe.simgpu.executor.types import (
-    BOOL,
-    PREDICATE,
-    SIGNED,
-    TYPES,
-    U64,
-    UNSIGNED,
-    DType,
-    ScalarType,
-    Value,
-    literal,
-    scalar,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,7 +151,7 @@ class Binder:
                 return self._symbol_source(operand, kind)
             case Negated():
                 return self._negated_source(operand, kind)
-        return self.unsupported()
+        raise UnsupportedFormError
 
     def target(self, operand: Operand, kind: ScalarType) -> Target:
         """Where to write a result of type ``kind``; ``_`` is written and forgotten."""
@@ -195,7 +194,7 @@ class Binder:
                 register = self._register(operand.base)
                 bits = register.type.bits if register else 32
                 return self._register_source(operand.base, TYPES[f"u{bits}"]), operand.offset
-        return self.unsupported()
+        raise UnsupportedFormError
 
     def special_reader(self, operand: Operand) -> tuple[Reader, ScalarType] | None:
         """How to read ``operand`` if it is a special register."""
@@ -309,7 +308,7 @@ def wrapped(value: int, dtype: DType) -> Value:
     return scalar(value & ((1 << 8 * dtype.itemsize) - 1), dtype)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _view(dtype: DType) -> Adapt:
     def view(value: Value) -> Value:
         return value.view(dtype)
@@ -317,7 +316,7 @@ def _view(dtype: DType) -> Adapt:
     return view
 
 
-@lru_cache(maxsize=None)
+@cache
 def _resized(first: DType, second: DType, last: DType) -> Adapt:
     def resize(value: Value) -> Value:
         return value.view(first).astype(second).view(last)

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from tui_probe.simgpu.executor.group import Group
     from tui_probe.simgpu.executor.operands import Operation, Source
+    from tui_probe.simgpu.executor.scalars import Value
     from tui_probe.simgpu.executor.scheduler import Scheduler
-    from tui_probe.simgpu.executor.types import Value
 
 # What happens at the end of a block: the group that goes on, or None if it waits, has ended, or was given back.
 Finish: TypeAlias = "Callable[[Group, Scheduler], Group | None]"
@@ -50,7 +50,7 @@ class FunctionCode:
     formals: tuple[int, ...] = ()
     results: tuple[int, ...] = ()
     local_bytes: int = 0
-    undefined: tuple[tuple[int, Value], ...] = ()
+    undefined: tuple[tuple[int, Value | None], ...] = ()
 
 
 @dataclass(slots=True)

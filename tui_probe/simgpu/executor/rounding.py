@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from tui_probe.simgpu.executor.types import F32, F64, S64, U16, U32, U64, Value
+from tui_probe.simgpu.executor.scalars import F32, F64, S64, U16, U32, U64, Value
 
 _HALFWAY_MASK: Final = np.uint64((1 << 29) - 1)
 _HALFWAY: Final = np.uint64(1 << 28)
@@ -129,10 +129,9 @@ def from_bfloat16(bits: Value) -> Value:
 def to_bfloat16(value: Value, mode: str = "rn") -> Value:
     """float32 to the bits of bfloat16, rounding to nearest even (``rn``) or towards zero (``rz``)."""
     bits = value.view(U32)
-    if mode == "rn":
-        rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
-    else:
-        rounded = bits
+    # Half of the last kept bit; a little less if that bit is zero, so that ties go to even.
+    half = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+    rounded = bits if mode == "rz" else bits + half
     result: Value = np.where(np.isnan(value), np.uint32(0x7FFF0000), rounded) >> np.uint32(16)
     return result.astype(U16)
 

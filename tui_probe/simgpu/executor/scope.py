@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tui_probe.errors import PtxError
 from tui_probe.ptx.tree import Function, Label, Variable
-from tui_probe.simgpu.executor.types import PREDICATE, TYPES, DType, ScalarType, Value
+from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES, DType, ScalarType, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

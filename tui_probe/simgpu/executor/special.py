@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from tui_probe.simgpu.executor.types import U32, U64, Value, scalar
+from tui_probe.simgpu.executor.scalars import U32, U64, Value, scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Warp-level operations: ``shfl``, ``vote``, ``match``, ``redux``, ``activemask``, ``elect``.
 
-The lanes of a warp that are at the same instruction execute it together; the ``.sync`` forms first wait for the lanes that
-their member mask names. A lane that reads from one that is not there keeps its own value.
+The lanes of a warp that are at the same instruction execute it together; the ``.sync`` forms first wait for the
+lanes that their member mask names. A lane that reads from one that is not there keeps its own value.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import numpy as np
 
 from tui_probe.ptx.tree import Pair
 from tui_probe.simgpu.executor.bits import bit_length
-from tui_probe.simgpu.executor.lanes import WARP_SIZE, Lanes
+from tui_probe.simgpu.executor.model import WARP_SIZE
 from tui_probe.simgpu.executor.operands import modifier_types
-from tui_probe.simgpu.executor.types import PREDICATE, TYPES, U32, Value, scalar
+from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES, U32, Value, scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_probe.ptx.tree import Instruction, Operand
     from tui_probe.simgpu.executor.group import Group
-    from tui_probe.simgpu.executor.lanes import Places
+    from tui_probe.simgpu.executor.lanes import Lanes, Places
     from tui_probe.simgpu.executor.operands import Binder, Operation, Source, Target
 
 _U32: Final = TYPES["u32"]
@@ -114,8 +114,9 @@ def _outcome(mode: str, votes: Value, here: Value) -> Value:
     if mode == "ballot":
         return votes
     if mode == "any":
-        return votes != 0
-    return (votes == here) if mode == "all" else (votes == here) | (votes == 0)
+        return np.not_equal(votes, 0)
+    same = np.equal(votes, here)
+    return same if mode == "all" else same | np.equal(votes, 0)
 
 
 def _build_match(instruction: Instruction, bind: Binder) -> Operation:

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_probe.simgpu.executor.types import DType, Value
+    from tui_probe.simgpu.executor.scalars import DType, Value
 
 
 def split_words(value: Value, dtype: DType) -> list[Value]:

@@ -26,8 +26,9 @@ F64: Final = np.dtype(np.float64)
 # Sixteen bytes that only move; NumPy copies a complex number bit by bit.
 B128: Final = np.dtype(np.complex128)
 
-UNSIGNED: Final = {8: U8, 16: U16, 32: U32, 64: U64, 128: B128}
-SIGNED: Final = {bits: np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)}
+UNSIGNED: Final[dict[int, DType]] = {8: U8, 16: U16, 32: U32, 64: U64, 128: B128}
+SIGNED: Final[dict[int, DType]] = {bits: np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)}
+FLOATS: Final[dict[int, DType]] = {16: F16, 32: F32, 64: F64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def _all_types() -> dict[str, ScalarType]:
         types[f"b{bits}"] = ScalarType(f"b{bits}", "b", bits, UNSIGNED[bits])
         types[f"u{bits}"] = ScalarType(f"u{bits}", "u", bits, UNSIGNED[bits])
         types[f"s{bits}"] = ScalarType(f"s{bits}", "s", bits, SIGNED[bits])
-    for bits, dtype in ((16, F16), (32, F32), (64, F64)):
+    for bits, dtype in FLOATS.items():
         types[f"f{bits}"] = ScalarType(f"f{bits}", "f", bits, dtype)
     types["tf32"] = ScalarType("tf32", "f", 32, F32)
     types["bf16"] = ScalarType("bf16", "bf", 16, U16)
@@ -121,11 +122,16 @@ def _float_bits(text: str, kind: ScalarType) -> Value:
         return scalar(int(text[2:], 16), U32).view(kind.dtype)
     if text[:2].lower() == "0d" and kind.bits == 64:
         return scalar(int(text[2:], 16), U64).view(kind.dtype)
-    floating = {16: F16, 32: F32, 64: F64}[kind.bits]
-    return scalar(_float_literal(text), floating).view(kind.dtype)
+    return scalar(_float_literal(text), FLOATS[kind.bits]).view(kind.dtype)
 
 
 def scalar(value: float, dtype: DType) -> Value:
     """``value`` as a NumPy scalar of ``dtype``."""
     result: Value = dtype.type(value)
+    return result
+
+
+def choose(condition: Any, yes: Any, no: Any) -> Value:
+    """``yes`` where ``condition`` holds, else ``no``."""
+    result: Value = np.where(condition, yes, no)
     return result
