@@ -13,7 +13,8 @@
 //   OK          u64 module, u32 target (80 for sm_80), u32 kernels, a TEXT each: name,
 //               u32 variables, each: TEXT name, u32 space (0 global, 1 const), u64 size, u64 alignment, BYTES initial
 //                 (as long as the size, or empty for zeros)
-// PLACE         u64 module, u32 variables, a u64 each: address, in the order of the LOAD reply
+// PLACE         u64 module, u32 variables, a u64 each: address, in the order of the LOAD reply. The driver has written
+//                 the initial values to memory; the server then writes what addresses they hold.
 //   OK          nothing
 // DESCRIBE      u64 module, u32 kernel (index in the LOAD reply)
 //   OK          u32 static shared bytes, u32 local bytes, u32 largest number of threads of a block,

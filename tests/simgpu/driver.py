@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 import tui_probe.simgpu.examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     import numpy as np
     from numpy.typing import NDArray
@@ -21,12 +25,43 @@ SIZE = ctypes.c_size_t
 HANDLE = ctypes.c_void_p
 
 
+class Code(IntEnum):
+    """Some of the results that a call may have."""
+
+    INVALID_VALUE = 1
+    OUT_OF_MEMORY = 2
+    INVALID_DEVICE = 101
+    INVALID_IMAGE = 200
+    INVALID_CONTEXT = 201
+    NO_BINARY = 209
+    UNSUPPORTED_LIMIT = 215
+    INVALID_PTX = 218
+    INVALID_SOURCE = 300
+    FILE_NOT_FOUND = 301
+    INVALID_HANDLE = 400
+    NOT_FOUND = 500
+    ILLEGAL_ADDRESS = 700
+    CONTEXT_IS_DESTROYED = 709
+    ALREADY_REGISTERED = 712
+    NOT_REGISTERED = 713
+    MISALIGNED_ADDRESS = 716
+    LAUNCH_FAILED = 719
+    COOPERATIVE_LAUNCH_TOO_LARGE = 720
+    NOT_SUPPORTED = 801
+    INVALID_CLUSTER_SIZE = 912
+
+
 class CudaError(Exception):
     """A call that failed. ``code`` is its CUresult."""
 
     def __init__(self, function: str, code: int) -> None:
         super().__init__(f"{function} returned {code}")
         self.code = code
+
+
+def fails(code: Code) -> AbstractContextManager[object]:
+    """A context in which a call must fail with ``code``."""
+    return pytest.raises(CudaError, match=rf" {code:d}$")
 
 
 class Driver:

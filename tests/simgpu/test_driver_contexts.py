@@ -8,13 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from tests.simgpu.driver import HANDLE, SIZE, U64, CudaError, Driver
-
-INVALID_VALUE, INVALID_DEVICE, INVALID_CONTEXT, INVALID_HANDLE, DESTROYED = 1, 101, 201, 400, 709
-
-
-def fails(code: int) -> pytest.RaisesExc[CudaError]:
-    return pytest.raises(CudaError, match=rf" {code}$")
+from tests.simgpu.driver import HANDLE, SIZE, U64, Code, Driver, fails
 
 
 def current(driver: Driver) -> int | None:
@@ -35,9 +29,9 @@ def test_the_device(loaded_driver: Driver) -> None:
         assert value.value == number, attribute
     loaded_driver.cuDeviceTotalMem_v2(ctypes.byref(size), 0)
     assert size.value == 64 << 20
-    with fails(INVALID_DEVICE):
+    with fails(Code.INVALID_DEVICE):
         loaded_driver.cuDeviceGet(ctypes.byref(value), 1)
-    with fails(INVALID_VALUE):
+    with fails(Code.INVALID_VALUE):
         loaded_driver.cuDeviceGetAttribute(ctypes.byref(value), 1000, 0)
 
 
@@ -55,7 +49,7 @@ def test_the_stack_of_contexts_of_a_thread(loaded_driver: Driver) -> None:
     loaded_driver.cuCtxDestroy_v2(first)
     assert current(loaded_driver) is None
     loaded_driver.cuCtxDestroy_v2(second)
-    with fails(INVALID_CONTEXT):
+    with fails(Code.INVALID_CONTEXT):
         loaded_driver.cuCtxPushCurrent_v2(second)
 
 
@@ -66,7 +60,7 @@ def test_without_a_context_nothing_goes(loaded_driver: Driver) -> None:
         loaded_driver.cuCtxSynchronize,
         lambda: loaded_driver.cuStreamSynchronize(None),
     ):
-        with fails(INVALID_CONTEXT):
+        with fails(Code.INVALID_CONTEXT):
             call()
 
 
@@ -75,7 +69,7 @@ def test_a_context_destroyed_by_another_thread(loaded_driver: Driver) -> None:
     thread = threading.Thread(target=loaded_driver.cuCtxDestroy_v2, args=(context,))
     thread.start()
     thread.join()
-    with fails(DESTROYED):
+    with fails(Code.CONTEXT_IS_DESTROYED):
         loaded_driver.allocate(1)
     loaded_driver.cuCtxSetCurrent(None)
 
@@ -91,7 +85,7 @@ def test_the_primary_context_is_counted(loaded_driver: Driver) -> None:
     loaded_driver.cuDevicePrimaryCtxRelease_v2(0)
     loaded_driver.cuDevicePrimaryCtxGetState(0, ctypes.byref(flags), ctypes.byref(active))
     assert active.value == 0
-    with fails(INVALID_CONTEXT):
+    with fails(Code.INVALID_CONTEXT):
         loaded_driver.cuDevicePrimaryCtxRelease_v2(0)
 
 
@@ -102,7 +96,7 @@ def test_queries_of_a_context(driver: Driver) -> None:
     driver.cuCtxSetLimit(0, SIZE(4096))
     driver.cuCtxGetLimit(ctypes.byref(limit), 0)
     assert (device.value, version.value, limit.value) == (0, 3020, 4096)
-    with fails(215):
+    with fails(Code.UNSUPPORTED_LIMIT):
         driver.cuCtxGetLimit(ctypes.byref(limit), 99)
 
 
@@ -117,7 +111,7 @@ def test_streams(driver: Driver) -> None:
         driver.cuStreamSynchronize(default)
     driver.cuStreamDestroy_v2(stream)
     for call in (driver.cuStreamSynchronize, driver.cuStreamQuery, driver.cuStreamDestroy_v2):
-        with fails(INVALID_HANDLE):
+        with fails(Code.INVALID_HANDLE):
             call(stream)
 
 
@@ -133,7 +127,7 @@ def test_events_carry_simulated_time(driver: Driver) -> None:
     for event, flags in ((start, 0), (end, 0), (untimed, 2)):
         driver.cuEventCreate(ctypes.byref(event), flags)
     elapsed = ctypes.c_float()
-    with fails(INVALID_HANDLE):
+    with fails(Code.INVALID_HANDLE):
         driver.cuEventElapsedTime(ctypes.byref(elapsed), start, end)  # not recorded
     function = driver.example("zero_fill")
     address = driver.upload(np.ones(4096, np.uint32))
@@ -150,5 +144,5 @@ def test_events_carry_simulated_time(driver: Driver) -> None:
     assert milliseconds(1) > 0
     assert milliseconds(3) == pytest.approx(3 * milliseconds(1))
     driver.cuEventRecord(untimed, None)
-    with fails(INVALID_HANDLE):
+    with fails(Code.INVALID_HANDLE):
         driver.cuEventElapsedTime(ctypes.byref(elapsed), start, untimed)

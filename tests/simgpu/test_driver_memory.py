@@ -10,9 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.simgpu.driver import HANDLE, SIZE, U64, CudaError, Driver
+from tests.simgpu.driver import HANDLE, SIZE, U64, Code, Driver, fails
 
-INVALID_VALUE, OUT_OF_MEMORY = 1, 2
 TOTAL = 64 << 20
 
 
@@ -22,15 +21,11 @@ def memory_info(driver: Driver) -> tuple[int, int]:
     return unused.value, total.value
 
 
-def fails(code: int) -> pytest.RaisesExc[CudaError]:
-    return pytest.raises(CudaError, match=rf" {code}$")
-
-
 def try_to_allocate(driver: Driver, size: int) -> int | None:
     """None when there is no room."""
     address = U64()
     code: int = driver.library.cuMemAlloc_v2(ctypes.byref(address), SIZE(size))
-    assert code in (0, OUT_OF_MEMORY)
+    assert code in (0, Code.OUT_OF_MEMORY)
     return None if code else address.value
 
 
@@ -74,20 +69,20 @@ def test_allocations_are_aligned_apart_and_accounted_for(driver: Driver, operati
 
 def test_double_free_and_free_from_the_middle_are_errors(driver: Driver) -> None:
     address = driver.allocate(1024)
-    with fails(INVALID_VALUE):
+    with fails(Code.INVALID_VALUE):
         driver.cuMemFree_v2(U64(address + 256))
     driver.cuMemFree_v2(U64(address))
-    with fails(INVALID_VALUE):
+    with fails(Code.INVALID_VALUE):
         driver.cuMemFree_v2(U64(address))
     driver.cuMemFree_v2(U64(0))  # as free(NULL)
 
 
 def test_more_than_there_is_is_out_of_memory(driver: Driver) -> None:
-    with fails(OUT_OF_MEMORY):
+    with fails(Code.OUT_OF_MEMORY):
         driver.allocate(TOTAL + 1)
-    with fails(OUT_OF_MEMORY):
+    with fails(Code.OUT_OF_MEMORY):
         driver.allocate(2**63)
-    with fails(INVALID_VALUE):
+    with fails(Code.INVALID_VALUE):
         driver.allocate(0)
 
 
@@ -126,7 +121,7 @@ def test_copies_stay_inside_an_allocation(driver: Driver) -> None:
         lambda: driver.cuMemcpyHtoD_v2(U64(ctypes.addressof(buffer)), buffer, SIZE(1)),
         lambda: driver.cuMemcpy(U64(address), U64(address + 600), SIZE(1)),
     ):
-        with fails(INVALID_VALUE):
+        with fails(Code.INVALID_VALUE):
             call()
     driver.cuMemcpyDtoH_v2(buffer, U64(0), SIZE(0))
 
@@ -153,7 +148,7 @@ def test_fills(driver: Driver, bits: int, value: int) -> None:
     expected[8 : 8 + 3 * width] = value.to_bytes(width, "little") * 3
     expected[32 : 32 + width] = value.to_bytes(width, "little")
     assert driver.read(address, 64) == bytes(expected)
-    with fails(INVALID_VALUE):
+    with fails(Code.INVALID_VALUE):
         getattr(driver, f"cuMemsetD{bits}_v2")(U64(address), value, SIZE(10_000))
 
 
@@ -167,17 +162,17 @@ def test_pinned_memory_is_reached_by_both(driver: Driver) -> None:
     written = np.frombuffer((ctypes.c_uint * count).from_address(pointer.value), np.uint32)
     assert np.array_equal(written, np.arange(count))
     driver.cuMemFreeHost(pointer)
-    with fails(INVALID_VALUE):
+    with fails(Code.INVALID_VALUE):
         driver.cuMemFreeHost(pointer)
 
 
 def test_registered_memory(driver: Driver) -> None:
     buffer = ctypes.create_string_buffer(4096)
     driver.cuMemHostRegister_v2(buffer, SIZE(4096), 0)
-    with fails(712):
+    with fails(Code.ALREADY_REGISTERED):
         driver.cuMemHostRegister_v2(buffer, SIZE(1), 0)
     driver.cuMemHostUnregister(buffer)
-    with fails(713):
+    with fails(Code.NOT_REGISTERED):
         driver.cuMemHostUnregister(buffer)
 
 
@@ -189,7 +184,7 @@ def test_what_a_pointer_is(driver: Driver) -> None:
     driver.cuPointerGetAttribute(ctypes.byref(kind), 2, U64(address))
     assert kind.value == 2  # device memory
     buffer = ctypes.create_string_buffer(8)
-    with fails(INVALID_VALUE):
+    with fails(Code.INVALID_VALUE):
         driver.cuPointerGetAttribute(ctypes.byref(kind), 2, U64(ctypes.addressof(buffer)))
     wanted = (ctypes.c_int * 2)(2, 9)
     answers = (HANDLE * 2)(ctypes.addressof(kind), ctypes.addressof(ordinal))

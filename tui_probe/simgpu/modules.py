@@ -6,11 +6,20 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.images import find_ptx
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.cubin import register_counts
-from tui_probe.simgpu.executor import Kernel, ModuleVariable, compile_kernel, module_variables
+from tui_probe.simgpu.executor import (
+    DeviceMemory,
+    Kernel,
+    ModuleVariable,
+    compile_kernel,
+    function_addresses,
+    module_variables,
+)
 
 if TYPE_CHECKING:
     from tui_probe.ptx.tree import Module
@@ -42,11 +51,21 @@ class LoadedModule:
         match = re.search(r"sm_(\d+)", self.tree.target)
         return int(match[1]) if match else 0
 
-    def place(self, addresses: tuple[int, ...]) -> None:
-        """Give each variable its address."""
+    def place(self, addresses: tuple[int, ...], memory: DeviceMemory) -> None:
+        """Give each variable its address. Where its initial value holds an address, that is written to ``memory``."""
         if len(addresses) != len(self.variables):
             raise SimulationError(f"{len(addresses)} addresses for {len(self.variables)} variables")
-        self.addresses = {variable.name: address for variable, address in zip(self.variables, addresses, strict=True)}
+        self.addresses = dict(zip((variable.name for variable in self.variables), addresses, strict=True))
+        symbols = function_addresses(self.tree) | self.addresses
+        for variable, address in zip(self.variables, addresses, strict=True):
+            for relocation in variable.relocations:
+                if relocation.symbol not in symbols:
+                    raise SimulationError(
+                        f"the variable {variable.name} refers to {relocation.symbol}, which is not here"
+                    )
+                value = symbols[relocation.symbol] + relocation.addend
+                place = np.array([address + relocation.offset], np.uint64)
+                memory.scatter(place, np.array([value], np.uint64))
 
     def kernel(self, index: int) -> Kernel:
         """The kernel at ``index`` of ``names``. Raises SimulationError for PTX that the GPU does not execute."""

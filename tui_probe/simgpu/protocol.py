@@ -53,7 +53,10 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The addresses of a module's variables, in the order of the Loaded reply."""
+    """The addresses of a module's variables, in the order of the Loaded reply, with their initial values in memory.
+
+    The server then writes what addresses these values hold.
+    """
 
     module: Annotated[int, U64]
     addresses: Annotated[tuple[int, ...], Sequence(U64)]

@@ -29,6 +29,8 @@ from tui_probe.simgpu.protocol import (
     decode_request,
 )
 
+MAX_THREADS = 1024
+
 # The first that fits: a misaligned address is a memory fault too.
 STATUSES: tuple[tuple[type[ProbeError], Status], ...] = (
     (executor.MisalignedAddressError, Status.MISALIGNED_ADDRESS),
@@ -77,7 +79,7 @@ class Server:
             case Load():
                 return self._load(request.image)
             case Place():
-                self._module(request.module).place(request.addresses)
+                self._module(request.module).place(request.addresses, self._memory)
                 return Done()
             case Describe():
                 return self._describe(request)
@@ -114,7 +116,7 @@ class Server:
         return Described(
             static_shared_bytes=kernel.static_shared_bytes,
             local_bytes=kernel.local_bytes,
-            max_threads=kernel.max_threads,
+            max_threads=kernel.max_threads or MAX_THREADS,
             registers=module.registers.get(module.names[request.kernel], -1),
             parameters=tuple(Parameter(parameter.offset, parameter.size) for parameter in kernel.parameters),
         )
