@@ -36,7 +36,10 @@ class Immediate:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A name that is no register: a label, a variable, a parameter, a function. ``offset`` is as in ``foo+4``."""
+    """A name that is no register: a label, a variable, a parameter, a function, the sink ``_``.
+
+    ``offset`` is as in ``foo+4``.
+    """
 
     name: str
     offset: int = 0
@@ -153,7 +156,8 @@ class Variable:
     ``vector`` 1, 2, 4 or 8; ``count`` the N of ``%r<N>`` (0 if not parameterised); ``shape`` the
     array extents, 0 for ``[]``. ``initializer`` is the source text after ``=``, or "".
     ``linkage`` is ``visible``, ``extern``, ``weak``, ``common`` or "".
-    ``size_bytes`` is 0 for registers and for arrays without extent.
+    ``size_bytes`` is 0 for registers, opaque types and arrays without extent. Variables of one declaration
+    (``.reg .b32 a, b;``) share its span.
     """
 
     space: str
@@ -197,7 +201,8 @@ Statement: TypeAlias = Instruction | Label | Location | Variable | Directive | S
 class Function:
     """An ``.entry`` (a kernel) or a ``.func``.
 
-    ``body`` is None for a declaration without one. ``attributes`` are the performance directives between
+    ``body`` is None for a declaration without one; that of a parsed function is parsed when first read, and
+    reading it raises PtxError if it is damaged. ``attributes`` are the performance directives between
     the parameters and the body (``.reqntid 256``, ``.noreturn``…), name without dot to the text of its
     arguments (``"256"``, ``""``).
     ``body_span`` covers the braces and what is between them.
