@@ -17,7 +17,9 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t returned;
 static pthread_once_t returned_once = PTHREAD_ONCE_INIT;
 static struct pool *pools;
-static struct chunk *sealed; /* oldest first */
+static struct chunk *sealed;  /* oldest first */
+static struct chunk *leaving; /* sealed, but a launch is still under way */
+static uint64_t sealed_count;
 
 static void make_condition(void)
 {
@@ -58,9 +60,11 @@ struct pool *buffers_pool(CUcontext context, CUdevice device)
     return pool;
 }
 
-static void enqueue_sealed(struct chunk *chunk)
+/* Nobody launches into it any more: the draining thread may have it. */
+static void hand_over(struct chunk *chunk)
 {
     struct chunk **end = &sealed;
+    chunk_record_events(chunk);
     while (*end)
         end = &(*end)->next;
     chunk->next = NULL;
@@ -75,10 +79,22 @@ static void seal(struct pool *pool)
     pool->current = NULL;
     pool->busy++;
     chunk->sealed = true;
-    if (chunk->in_flight)
+    chunk->serial = ++sealed_count;
+    if (!chunk->in_flight) {
+        hand_over(chunk);
         return;
-    chunk_record_events(chunk);
-    enqueue_sealed(chunk);
+    }
+    chunk->next = leaving;
+    leaving = chunk;
+}
+
+static void left(struct chunk *chunk)
+{
+    struct chunk **at = &leaving;
+    while (*at != chunk)
+        at = &(*at)->next;
+    *at = chunk->next;
+    hand_over(chunk);
 }
 
 /* The chunk for a piece of SIZE if there is, or can be, one without waiting. */
@@ -106,6 +122,8 @@ static struct chunk *find_chunk(struct pool *pool, size_t size, const char **rea
         struct chunk *chunk = chunk_at_hand(pool, size);
         if (chunk)
             return chunk;
+        if (pool->ready) /* returned while the lock was not held */
+            continue;
         if (!pool->busy || pool->starved) {
             *reason = "probe memory full";
             return NULL;
@@ -163,23 +181,33 @@ void buffers_launched(struct chunk *chunk, const struct claim *claim, const stru
         chunk_note_stream(chunk, launch_stream(launch));
     else
         chunk->pieces[claim->piece].void_launch = true;
-    if (chunk->sealed && !chunk->in_flight) {
-        chunk_record_events(chunk);
-        enqueue_sealed(chunk);
-    }
+    if (chunk->sealed && !chunk->in_flight)
+        left(chunk);
     buffers_unlock();
     drain_expect();
+}
+
+static void each_chunk(void (*visit)(struct chunk *chunk, CUstream stream), CUstream stream)
+{
+    for (struct chunk *chunk = sealed; chunk; chunk = chunk->next)
+        visit(chunk, stream);
+    for (struct chunk *chunk = leaving; chunk; chunk = chunk->next)
+        visit(chunk, stream);
+    for (struct pool *pool = pools; pool; pool = pool->next)
+        if (pool->current)
+            visit(pool->current, stream);
 }
 
 void buffers_leave_stream(CUstream stream)
 {
     buffers_lock();
-    for (struct chunk *chunk = sealed; chunk; chunk = chunk->next)
-        chunk_leave_stream(chunk, stream);
-    for (struct pool *pool = pools; pool; pool = pool->next)
-        if (pool->current)
-            chunk_leave_stream(pool->current, stream);
+    each_chunk(chunk_leave_stream, stream);
     buffers_unlock();
+}
+
+void buffers_mark_stream(CUstream stream)
+{
+    each_chunk(chunk_mark_stream, stream);
 }
 
 void buffers_forget(CUcontext context, CUdevice device)
@@ -233,17 +261,36 @@ void buffers_return(struct chunk *chunk)
     pthread_cond_broadcast(&returned);
 }
 
-bool buffers_any_pending(void)
+uint64_t buffers_seal_all(void)
+{
+    for (struct pool *pool = pools; pool; pool = pool->next)
+        if (pool->current && pool->current->n_pieces)
+            seal(pool);
+    return sealed_count;
+}
+
+bool buffers_pending(void)
 {
     for (struct pool *pool = pools; pool; pool = pool->next)
         if (pool->current && pool->current->n_pieces)
             return true;
-    return sealed != NULL;
+    return sealed || leaving;
+}
+
+bool buffers_sealed_until(uint64_t serial)
+{
+    for (struct chunk *chunk = leaving; chunk; chunk = chunk->next)
+        if (chunk->serial <= serial)
+            return true;
+    for (struct chunk *chunk = sealed; chunk; chunk = chunk->next)
+        if (chunk->serial <= serial)
+            return true;
+    return false;
 }
 
 void buffers_reset(void)
 {
     pthread_mutex_init(&mutex, NULL);
     pools = NULL;
-    sealed = NULL;
+    sealed = leaving = NULL;
 }

@@ -45,6 +45,7 @@ struct chunk {
     size_t n_uses, uses_capacity;
     unsigned in_flight; /* pieces taken whose launch has not returned */
     bool sealed;
+    uint64_t serial;  /* in order of sealing */
     uint64_t touched; /* time of the last launch */
 };
 
@@ -87,14 +88,19 @@ void buffers_launched(struct chunk *chunk, const struct claim *claim, const stru
 /* Before a stream is destroyed: what it did for us is marked by an event now. */
 void buffers_leave_stream(CUstream stream);
 
+/* The same before a stream is captured, when it can take no event; the lock is held. */
+void buffers_mark_stream(CUstream stream);
+
 /* Forgets the pool of CONTEXT, or with NULL of every context on DEVICE: they no longer exist. */
 void buffers_forget(CUcontext context, CUdevice device);
 
-/* For the draining thread; the lock is held. */
+/* For the draining thread; the lock is held. Chunks are numbered in the order they are sealed. */
 void buffers_seal_idle(uint64_t untouched_since);
+uint64_t buffers_seal_all(void);
 struct chunk *buffers_next_sealed(void);
 void buffers_return(struct chunk *chunk);
-bool buffers_any_pending(void);
+bool buffers_pending(void);             /* there are launches to be saved */
+bool buffers_sealed_until(uint64_t serial); /* a chunk sealed so far is still to be drained */
 
 void buffers_reset(void);
 

@@ -85,14 +85,19 @@ bool chunk_record_events(struct chunk *chunk)
     return all;
 }
 
+void chunk_mark_stream(struct chunk *chunk, CUstream stream)
+{
+    struct stream_use *use = find_use(chunk, stream, 0);
+    if (use && !use->recorded && !stream_is_capturing(stream))
+        record(use);
+}
+
 void chunk_leave_stream(struct chunk *chunk, CUstream stream)
 {
     struct stream_use *use = find_use(chunk, stream, 0);
-    if (!use)
-        return;
-    if (!use->recorded && !stream_is_capturing(stream))
-        record(use);
-    use->thread = UINTPTR_MAX; /* the handle may soon stand for another stream */
+    chunk_mark_stream(chunk, stream);
+    if (use)
+        use->thread = UINTPTR_MAX; /* the handle may soon stand for another stream */
 }
 
 CUresult chunk_wait(struct chunk *chunk)

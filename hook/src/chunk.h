@@ -13,6 +13,9 @@ void chunk_note_stream(struct chunk *chunk, CUstream stream);
 /* Records the events that are still missing; false if a stream cannot take one now (it is in capture). */
 bool chunk_record_events(struct chunk *chunk);
 
+/* The stream is about to be captured, and takes no event then. */
+void chunk_mark_stream(struct chunk *chunk, CUstream stream);
+
 /* The stream is about to be destroyed. */
 void chunk_leave_stream(struct chunk *chunk, CUstream stream);
 

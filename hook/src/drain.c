@@ -99,12 +99,12 @@ static CUresult save_results(struct chunk *chunk)
 static void fault(struct chunk *chunk, CUresult result)
 {
     const char *name = reason_error_name(result);
-    event_log("[exec] drain-failed %d %s\n", result, name);
     drain_dropped(chunk_results(chunk), name);
     buffers_lock();
     chunk->pool->fault = reason_print("context is faulted (%s)", name);
     chunk->pool->busy--;
     buffers_unlock();
+    event_log("[exec] drain-failed %d %s\n", result, name);
 }
 
 static void drain_chunk(struct chunk *chunk)
@@ -145,39 +145,62 @@ static void sleep_for(unsigned microseconds)
         ;
 }
 
-/* Drains all that can be; the lock is taken and released. True if something is left. */
-static bool drain_round(bool flushing)
+/* A flush is over when all chunks that were in use when it was asked for are drained. */
+struct flush {
+    unsigned asked, seen; /* tickets */
+    uint64_t last_chunk;
+};
+
+static void begin_flush(struct flush *flush)
 {
-    uint64_t now = clock_now();
+    flush->asked = atomic_load(&flush_asked);
+    if (flush->asked == flush->seen)
+        return;
+    flush->last_chunk = buffers_seal_all();
+    flush->seen = flush->asked;
+}
+
+static void end_flush(struct flush *flush)
+{
+    if (atomic_load(&flush_done) == flush->seen)
+        return;
+    if (atomic_exchange(&finishing, false))
+        say_last_words();
+    atomic_store(&flush_done, flush->seen);
+}
+
+/* Drains all that can be. Returns how long to sleep in microseconds, 0 for until woken. */
+static unsigned drain_round(struct flush *flush)
+{
     buffers_lock();
-    buffers_seal_idle(flushing ? UINT64_MAX : now - IDLE_MILLISECONDS * 1000000ull);
+    begin_flush(flush);
+    buffers_seal_idle(clock_now() - IDLE_MILLISECONDS * 1000000ull);
     for (struct chunk *chunk; (chunk = buffers_next_sealed());) {
         buffers_unlock();
         drain_chunk(chunk);
         buffers_lock();
     }
-    bool pending = buffers_any_pending();
+    bool flushed = !buffers_sealed_until(flush->last_chunk);
+    bool pending = buffers_pending();
     if (!pending)
         atomic_store(&resting, true); /* with the lock held: the next launch sees it */
     buffers_unlock();
-    return pending;
+    if (flushed)
+        end_flush(flush);
+    if (!flushed)
+        return FLUSH_TICK_MICROSECONDS;
+    return pending ? TICK_MILLISECONDS * 1000 : 0;
 }
 
 static void *drain(void *unused)
 {
     (void)unused;
+    struct flush flush = {0};
     capture_mode_relax();
     for (;;) {
-        unsigned asked = atomic_load(&flush_asked);
-        bool flushing = asked != atomic_load(&flush_done);
-        bool pending = drain_round(flushing);
-        if (flushing && !pending) {
-            if (atomic_exchange(&finishing, false))
-                say_last_words();
-            atomic_store(&flush_done, asked);
-        }
-        else if (pending || atomic_load(&flush_asked) != atomic_load(&flush_done))
-            sleep_for(flushing ? FLUSH_TICK_MICROSECONDS : TICK_MILLISECONDS * 1000);
+        unsigned microseconds = drain_round(&flush);
+        if (microseconds)
+            sleep_for(microseconds);
         else
             while (sem_wait(&wake) != 0)
                 ;

@@ -68,7 +68,6 @@ CUresult launch_pass(const struct launch *launch, struct kernel *kernel, const c
     memcpy(record.block, launch->block, sizeof record.block);
     record.shared = launch->shared;
     record.result = result;
-    record.probe_bytes = 0;
     record.parameter_bytes = 0;
     record.parameters = NULL;
     launch_log_push(&record);
@@ -118,6 +117,7 @@ static CUresult intercept(struct launch *launch)
         if (stream_is_capturing(launch_stream(launch)))
             return launch_pass(launch, kernel, REASON_CAPTURING);
         status = prepare_kernel(kernel, launch);
+        launch->time = clock_now();
     }
     if (status == KERNEL_PASSED)
         return launch_pass(launch, kernel, atomic_load_explicit(&kernel->reason, memory_order_relaxed));

@@ -36,12 +36,15 @@ static void parameters_line(const struct launch_record *r)
     event_log_append("\n");
 }
 
-static void map_line(const struct launch_record *r, const struct map *map)
+/* Returns the bytes of the map's records. */
+static ull map_line(const struct launch_record *r, const struct map *map)
 {
     ull blocks = (ull)r->grid[0] * r->grid[1] * r->grid[2];
     ull slots = map_slots_per_block(map, r->block);
+    ull total = blocks * slots * map->bytes;
     event_log_append("[exec] grid %llu %s %llu probe %u total %llu\n", blocks,
-                     map->level == MAP_WARP ? "warp " : "block", slots, map->bytes, blocks * slots * map->bytes);
+                     map->level == MAP_WARP ? "warp " : "block", slots, map->bytes, total);
+    return total;
 }
 
 static void probed_lines(const struct launch_record *r)
@@ -50,9 +53,10 @@ static void probed_lines(const struct launch_record *r)
     event_log_append("[exec] grid %u %u %u block %u %u %u shared %u kernel %u launch %llu stream %llx\n", r->grid[0],
                      r->grid[1], r->grid[2], r->block[0], r->block[1], r->block[2], r->shared, r->kernel->index,
                      (ull)r->number, (ull)r->stream);
+    ull total = 0;
     for (size_t i = 0; i < r->kernel->n_maps; i++)
-        map_line(r, &r->kernel->maps[i]);
-    event_log_append("[exec] probe-mem %llu (bytes)\n", (ull)r->probe_bytes);
+        total += map_line(r, &r->kernel->maps[i]);
+    event_log_append("[exec] probe-mem %llu (bytes)\n", total);
     event_log_append("[exec] %s %d\n", r->result == 0 ? "succeed" : "failed", r->result);
 }
 

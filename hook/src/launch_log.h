@@ -16,7 +16,6 @@ struct launch_record {
     const struct kernel *kernel;
     const char *reason; /* why it was passed through; NULL for a probed launch */
     uint64_t stream;
-    uint64_t probe_bytes;
     uint32_t grid[3], block[3], shared;
     int32_t result;
     uint32_t parameter_bytes; /* values one after another; sizes are the kernel's */

@@ -23,11 +23,11 @@
 #include "streams.h"
 #include "trace_dir.h"
 
-/* OFF is for good; WAITING: no kernel has been launched yet; ON: there is a trace. */
-enum state { OFF, WAITING, ON };
+/* OFF is for good; WAITING: no kernel has been launched yet; ON: there is a trace; ENDING: its last
+ * records are being saved, and later launches are none of its business. */
+enum state { OFF, WAITING, ON, ENDING };
 
 static _Atomic(enum state) state;
-static atomic_bool ended;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pid_t owner;
 
@@ -55,7 +55,8 @@ static void last_words(void)
 /* Ends the trace, once; later launches pass through unseen. False if time ran out. */
 static bool end(unsigned milliseconds)
 {
-    if (getpid() != owner || atomic_load(&state) != ON || atomic_exchange(&ended, true))
+    enum state on = ON;
+    if (getpid() != owner || !atomic_compare_exchange_strong(&state, &on, ENDING))
         return true;
     return drain_finish(milliseconds);
 }

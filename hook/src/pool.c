@@ -118,8 +118,10 @@ struct chunk *pool_grow(struct pool *pool, size_t size, pthread_mutex_t *lock)
     release(small);
     struct chunk *chunk = fits ? allocate(pool, capacity) : NULL;
     pthread_mutex_lock(lock);
-    if (fits && !chunk)
+    if (fits && !chunk) {
         pool->allocated -= capacity;
+        release(detach_ready(pool)); /* the device is full: small chunks are of no use here, but to the program */
+    }
     return chunk;
 }
 

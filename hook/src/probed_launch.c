@@ -55,7 +55,7 @@ static void copy_parameters(struct launch_record *record, const struct kernel *k
 }
 
 static void log_launch(const struct launch *launch, const struct kernel *kernel, const struct arguments *arguments,
-                       size_t probe_bytes, CUresult result)
+                       CUresult result)
 {
     struct launch_record record;
     record.time = launch->time;
@@ -63,7 +63,6 @@ static void log_launch(const struct launch *launch, const struct kernel *kernel,
     record.kernel = kernel;
     record.reason = NULL;
     record.stream = (uint64_t)(uintptr_t)launch->stream;
-    record.probe_bytes = probe_bytes;
     memcpy(record.grid, launch->grid, sizeof record.grid);
     memcpy(record.block, launch->block, sizeof record.block);
     record.shared = launch->shared;
@@ -117,7 +116,7 @@ CUresult launch_probed(const struct launch *launch, struct kernel *kernel)
     }
     CUresult result = launch_enqueue(launch, variant->function, arguments.pointers);
     buffers_launched(chunk, &claim, launch, result);
-    log_launch(launch, kernel, &arguments, size, result);
+    log_launch(launch, kernel, &arguments, result);
     if (result == CUDA_SUCCESS)
         launch_count_probed();
     if (result == CUDA_SUCCESS || error_is_sticky(result))

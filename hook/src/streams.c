@@ -53,18 +53,19 @@ static CUresult counted(CUresult result)
     return result;
 }
 
-static void begin(void)
+static void begin(CUstream stream)
 {
     buffers_lock();
+    buffers_mark_stream(stream);
     atomic_fetch_add(&captures, 1);
 }
 
-#define BEGIN_CAPTURE(function, ...)                                \
-    do {                                                            \
-        if (!hook_active())                                         \
-            return REAL_OR_NOT_FOUND(function, __VA_ARGS__);        \
-        begin();                                                    \
-        return counted(REAL_OR_NOT_FOUND(function, __VA_ARGS__));   \
+#define BEGIN_CAPTURE(function, ...)                              \
+    do {                                                          \
+        if (!hook_active())                                       \
+            return REAL_OR_NOT_FOUND(function, __VA_ARGS__);      \
+        begin(stream);                                            \
+        return counted(REAL_OR_NOT_FOUND(function, __VA_ARGS__)); \
     } while (0)
 
 CUresult cuStreamBeginCapture(CUstream stream)

@@ -1,0 +1,256 @@
+"""The hook, built once, and real programs run under it against a stub driver and an engine of the test's own."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+
+Prepare = Callable[[Path, str], str | None]
+
+
+@dataclass
+class Build:
+    """Where one build of the hook and the stub driver lies."""
+
+    hook: Path
+    stub: Path
+    sanitizer: str = ""
+
+
+def build(directory: Path, sanitizer: str = "") -> Build:
+    """Configures and compiles the hook with warnings as errors, and the stub driver."""
+    if not shutil.which("cmake") or not shutil.which("cc"):
+        pytest.skip("needs cmake and a C compiler")
+    options = [f"-DTUI_PROBE_SANITIZE={sanitizer}", "-DTUI_PROBE_WERROR=ON"]
+    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    subprocess.run(["cmake", "-S", ROOT / "hook", "-B", directory, *generator, *options], check=True, capture_output=True)
+    made = subprocess.run(["cmake", "--build", directory, "--target", "hook"], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stdout
+    stub = directory / "stub" / "libcuda.so.1"
+    stub.parent.mkdir(exist_ok=True)
+    flags = [f"-fsanitize={sanitizer}"] if sanitizer else []
+    compile_c(HERE / "stub_driver.c", stub, "-shared", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", *flags)
+    return Build(directory / "hook" / "libcuda.so.1", stub, sanitizer)
+
+
+def compile_c(source: Path, output: Path, *flags: str) -> None:
+    """Compiles one C file, without warnings."""
+    command = ["cc", "-std=gnu17", "-Wall", "-Wextra", "-Werror", "-g", "-O1", "-fPIC", "-Wl,-Bsymbolic"]
+    subprocess.run([*command, "-o", output, source, *flags, "-lpthread", "-ldl"], check=True)
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    return build(tmp_path_factory.mktemp("hook"))
+
+
+class Engine:
+    """An engine that answers with probed modules of the stub driver's own kind, or as the test wants."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.maps = "1,16"  # blank-separated
+        self.globals = ""
+        self.answer: Prepare | None = None
+        self.prepared: list[str] = []
+        self.architectures: list[str] = []
+        self.hang = threading.Event()
+        self.greeting = "hello\t1"
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen()
+        self._threads: list[threading.Thread] = []
+        self._connections: list[socket.socket] = []
+        self._start(self._accept)
+
+    def _start(self, target: Callable[..., None], *arguments: object) -> None:
+        thread = threading.Thread(target=target, args=arguments, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._connections.append(connection)
+            self._start(self._serve, connection)
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rw", newline="\n") as stream:
+            try:
+                for line in stream:
+                    reply = self._reply(line.rstrip("\n").split("\t"))
+                    if reply is None:
+                        return
+                    stream.write(reply + "\n")
+                    stream.flush()
+            except OSError:
+                return
+
+    def _reply(self, words: list[str]) -> str | None:
+        if words[0] == "hello":
+            return self.greeting
+        _, number, directory, architecture, name = words
+        self.prepared.append(name)
+        self.architectures.append(architecture)
+        if self.answer:
+            answer = self.answer(Path(directory), name)
+            return answer and answer.replace("<id>", number)
+        self.write_probed(Path(directory), name)
+        return f"ok\t{number}\tprobed.bin"
+
+    def write_probed(self, directory: Path, name: str) -> None:
+        """The kernel folder of a probed kernel, as the stub driver understands it."""
+        sizes = re.search(r"__([0-9_]+)$", name)
+        n_parameters = len(sizes.group(1).split("_")) if sizes else 0
+        maps, variables = self.maps.split(), self.globals.split()
+        (directory / "probed.bin").write_text(f"//probed {n_parameters} {len(variables)} {' '.join(maps)}")
+        lines = [name, str(n_parameters), str(len(maps)), *maps, *[f"global {each}" for each in variables]]
+        (directory / "kernel.info").write_text("\n".join(lines) + "\n")
+
+    def close(self) -> None:
+        self.hang.set()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for connection in self._connections:
+            connection.close()
+        for thread in self._threads:
+            thread.join(5)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    serving = Engine(tmp_path / "engine.sock")
+    yield serving
+    serving.close()
+
+
+@dataclass
+class ResultFile:
+    """A result file, taken apart byte by byte."""
+
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared: int
+    maps: list[tuple[int, int, bytes]]  # bytes a slot, threads a slot, records
+
+    @classmethod
+    def read(cls, path: Path) -> ResultFile:
+        data = path.read_bytes()
+        header = struct.unpack_from("<8I", data)
+        entries = [struct.unpack_from("<IIQ", data, 32 + 16 * i) for i in range(header[7])]
+        ends = [offset for _, _, offset in entries[1:]] + [len(data)]
+        maps = [(size, div, data[offset:end]) for (size, div, offset), end in zip(entries, ends, strict=True)]
+        return cls(header[:3], header[3:6], header[6], maps)
+
+
+@dataclass
+class Run:
+    """What a run left behind."""
+
+    status: int
+    stdout: str
+    stderr: str
+    root: Path
+    calls: list[str]
+    started: list[int] = field(default_factory=list)
+
+    @property
+    def directories(self) -> list[Path]:
+        return sorted(self.root.iterdir())
+
+    @property
+    def directory(self) -> Path:
+        (only,) = self.directories
+        return only
+
+    @property
+    def log(self) -> list[str]:
+        return (self.directory / "event.log").read_text().splitlines()
+
+    def lines(self, pattern: str) -> list[str]:
+        """Lines of event.log that match from their start."""
+        return [line for line in self.log if re.match(pattern, line)]
+
+    def fates(self) -> list[tuple[str, str, str]]:
+        """(status, name, reason) of each kernel, in order."""
+        found = [re.match(r"\[kernel\] \d+ (\w+) .* name (\S+) reason (.*)", line) for line in self.log]
+        return [match.groups() for match in found if match]  # type: ignore[misc]
+
+    @property
+    def results(self) -> list[ResultFile]:
+        return [ResultFile.read(path) for path in sorted((self.directory / "result").glob("*.bin"))]
+
+
+class Host:
+    """Runs programs under the hook."""
+
+    def __init__(self, built: Build, directory: Path, engine: Engine | None) -> None:
+        self.built = built
+        self.directory = directory
+        self.root = directory / "trace"
+        self.root.mkdir()
+        self.probe = directory / "probe.toml"
+        self.probe.write_text("[probe]\n")
+        self.engine = engine
+        self.log = directory / "calls.log"
+
+    def environment(self, **more: str) -> dict[str, str]:
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("TUI_PROBE_")}
+        environment |= {
+            "LD_PRELOAD": str(self.built.hook),
+            "TUI_PROBE_DRIVER": str(self.built.stub),
+            "TUI_PROBE_TRACE_ROOT": str(self.root),
+            "TUI_PROBE_STAMP": "Nov21_010203",
+            "TUI_PROBE_LAUNCHER": str(os.getpid()),
+            "TUI_PROBE_PROBE": str(self.probe),
+            "STUB_LOG": str(self.log),
+            "PYTHONPATH": str(HERE),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        if self.engine:
+            environment["TUI_PROBE_ENGINE"] = str(self.engine.path)
+        return environment | more
+
+    def start(self, command: list[str], **more: str) -> subprocess.Popen[str]:
+        environment = self.environment(**more)
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def finish(self, process: subprocess.Popen[str]) -> Run:
+        stdout, stderr = process.communicate(timeout=50)
+        calls = self.log.read_text().splitlines() if self.log.exists() else []
+        return Run(process.returncode, stdout, stderr, self.root, calls)
+
+    def command(self, *command: str, **more: str) -> Run:
+        return self.finish(self.start(list(command), **more))
+
+    def python(self, script: str, **more: str) -> Run:
+        """Runs a script that has all of host.py at hand."""
+        return self.command(sys.executable, "-c", "from host import *\n" + script, **more)
+
+
+@pytest.fixture
+def host(built: Build, tmp_path: Path, engine: Engine) -> Host:
+    return Host(built, tmp_path, engine)
+
+
+def sha1(name: str) -> str:
+    """The digest in the name of a kernel's directory."""
+    return hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()

@@ -1,0 +1,530 @@
+/* A driver without a GPU, for tests of the hook alone. Device memory is host memory; a kernel adds one
+ * to the word that its first parameter points at; a probed kernel also fills its maps, each slot with
+ * copies of (block << 32 | slot + 1). Sizes of a kernel's parameters are in its name: "add__8_4".
+ *
+ * Environment: STUB_LOG file that receives a line a call; STUB_FAIL_PROBED / STUB_FAIL_ORIGINAL /
+ * STUB_FAIL_LOAD_PROBED / STUB_FAIL_WAIT result codes; STUB_SLOW milliseconds that an event takes;
+ * STUB_MEMORY bytes of device memory; STUB_NO_PARAM_INFO the two functions fail as if unsupported. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define API __attribute__((visibility("default")))
+
+enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_HANDLE = 400, NOT_FOUND = 500, CAPTURE_UNSUPPORTED = 900 };
+
+typedef unsigned long long u64;
+
+struct module {
+    uint32_t magic;
+    char *text;  /* of a probed module: "//probed PARAMETERS level,bytes … | globals" */
+    struct function *functions;
+    int is_library;
+    uint64_t variable;
+};
+
+struct function {
+    uint32_t magic;
+    struct function *next;
+    struct module *module;
+    char name[200];
+    struct function *of_kernel; /* the function of a library kernel */
+    int attributes[16];
+    size_t sizes[64], offsets[64], n;
+    int probed, n_maps, n_parameters, n_globals;
+    int levels[16], bytes[16];
+};
+
+struct stream {
+    int capturing;
+};
+
+struct event {
+    uint64_t recorded;
+};
+
+static _Thread_local void *current;
+static _Thread_local int capture_mode;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct stream null_stream, thread_stream;
+static atomic_int context_one, context_two;
+static atomic_size_t allocated;
+static atomic_int captures;
+
+static long number(const char *name)
+{
+    const char *value = getenv(name);
+    return value ? strtol(value, NULL, 10) : 0;
+}
+
+static void record(const char *format, ...)
+{
+    const char *path = getenv("STUB_LOG");
+    if (!path)
+        return;
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line - 1, format, arguments);
+    va_end(arguments);
+    strcat(line, "\n");
+    pthread_mutex_lock(&mutex);
+    FILE *file = fopen(path, "a");
+    if (file) {
+        fputs(line, file);
+        fclose(file);
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+static struct stream *stream_of(void *handle)
+{
+    if (handle == NULL || handle == (void *)1)
+        return &null_stream;
+    return handle == (void *)2 ? &thread_stream : handle;
+}
+
+/* What a capture in the strictest mode forbids. */
+static int forbidden(const char *what)
+{
+    if (atomic_load(&captures) == 0 || capture_mode == 2)
+        return 0;
+    record("FORBIDDEN %s during capture", what);
+    return 1;
+}
+
+API int cuInit(unsigned flags) { (void)flags; record("cuInit"); return 0; }
+API int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
+API int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return ordinal ? 101 : 0; }
+API int cuDeviceGetCount(int *count) { *count = 1; return 0; }
+API int cuDeviceGetName(char *name, int size, int device) { (void)device; snprintf(name, (size_t)size, "Stub GPU"); return 0; }
+API int cuDeviceTotalMem_v2(size_t *bytes, int device)
+{
+    (void)device;
+    *bytes = number("STUB_MEMORY") ? (size_t)number("STUB_MEMORY") : (size_t)1 << 30;
+    return 0;
+}
+API int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+    (void)device;
+    *value = attribute == 13 ? 1980000 : attribute == 16 ? 132 : attribute == 38 ? 1 << 20 : attribute == 75 ? 9 : 0;
+    return 0;
+}
+API int cuGetErrorName(int code, const char **name)
+{
+    *name = code == 701 ? "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" : code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+            : code == 218 ? "CUDA_ERROR_INVALID_PTX" : NULL;
+    return *name ? 0 : INVALID_VALUE;
+}
+
+API int cuCtxCreate_v2(void **context, unsigned flags, int device)
+{
+    (void)flags, (void)device;
+    *context = current = current == &context_one ? (void *)&context_two : (void *)&context_one;
+    return 0;
+}
+API int cuCtxDestroy_v2(void *context) { record("cuCtxDestroy %d", context == &context_two); if (current == context) current = NULL; return 0; }
+API int cuCtxGetCurrent(void **context) { *context = current; return 0; }
+API int cuCtxSetCurrent(void *context) { current = context; return 0; }
+API int cuCtxGetDevice(int *device) { *device = 0; return current ? 0 : 201; }
+API int cuCtxSynchronize(void) { record("cuCtxSynchronize"); return 0; }
+API int cuDevicePrimaryCtxRetain(void **context, int device) { (void)device; *context = &context_one; return 0; }
+API int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) { (void)device; *flags = 0; *active = 0; return 0; }
+API int cuDevicePrimaryCtxRelease_v2(int device) { (void)device; record("cuDevicePrimaryCtxRelease"); return 0; }
+
+static void parse_name(struct function *f)
+{
+    const char *at = strstr(f->name, "__");
+    for (at = at ? at + 2 : ""; *at >= '0' && *at <= '9' && f->n < 64;) {
+        char *end;
+        size_t size = strtoul(at, &end, 10), align = size > 8 ? 8 : size;
+        size_t from = f->n ? f->offsets[f->n - 1] + f->sizes[f->n - 1] : 0;
+        f->offsets[f->n] = (from + align - 1) / align * align;
+        f->sizes[f->n++] = size;
+        at = *end == '_' ? end + 1 : end;
+    }
+}
+
+static void parse_probed(struct function *f)
+{
+    const char *text = f->module->text;
+    int used = 0;
+    if (!text || strncmp(text, "//probed ", 9) != 0)
+        return;
+    f->probed = 1;
+    text += 9;
+    sscanf(text, "%d %d%n", &f->n_parameters, &f->n_globals, &used);
+    for (text += used; sscanf(text, " %d,%d%n", &f->levels[f->n_maps], &f->bytes[f->n_maps], &used) == 2; text += used)
+        f->n_maps++;
+}
+
+static struct function *function_in(struct module *module, const char *name)
+{
+    pthread_mutex_lock(&mutex);
+    struct function *f = module->functions;
+    while (f && strcmp(f->name, name) != 0)
+        f = f->next;
+    if (!f) {
+        f = calloc(1, sizeof *f);
+        f->magic = 0xF;
+        f->module = module;
+        snprintf(f->name, sizeof f->name, "%s", name);
+        f->attributes[4] = 32;
+        f->attributes[8] = 48 << 10;
+        parse_name(f);
+        parse_probed(f);
+        f->attributes[4] += f->probed ? 2 : 0;
+        f->next = module->functions;
+        module->functions = f;
+    }
+    pthread_mutex_unlock(&mutex);
+    return f;
+}
+
+static int load(struct module **module, const void *code, int is_library)
+{
+    uint32_t magic;
+    memcpy(&magic, code, 4);
+    if (magic == 0xbadbad)
+        return 200;
+    const char *text = (const char *)code;
+    int probed = strncmp(text, "//probed ", 9) == 0;
+    if (probed && forbidden("cuModuleLoadData"))
+        return CAPTURE_UNSUPPORTED;
+    if (probed && number("STUB_FAIL_LOAD_PROBED"))
+        return (int)number("STUB_FAIL_LOAD_PROBED");
+    *module = calloc(1, sizeof **module);
+    (*module)->magic = is_library ? 0xB : 0xA;
+    (*module)->is_library = is_library;
+    (*module)->text = probed ? strdup(text) : NULL;
+    record("load%s", probed ? " probed" : "");
+    return 0;
+}
+
+static int load_file(struct module **module, const char *path, int is_library)
+{
+    char bytes[16] = {0};
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return 301;
+    size_t n = fread(bytes, 1, sizeof bytes - 1, file);
+    fclose(file);
+    return n ? load(module, bytes, is_library) : 200;
+}
+
+static int unload(struct module *module)
+{
+    record("unload%s", module->text ? " probed" : "");
+    while (module->functions) {
+        struct function *next = module->functions->next;
+        free(module->functions->of_kernel);
+        free(module->functions);
+        module->functions = next;
+    }
+    free(module->text);
+    free(module);
+    return 0;
+}
+
+API int cuModuleLoad(struct module **module, const char *path) { return load_file(module, path, 0); }
+API int cuModuleLoadData(struct module **module, const void *code) { return load(module, code, 0); }
+API int cuModuleLoadDataEx(struct module **module, const void *code, unsigned n, int *o, void **v) { (void)n, (void)o, (void)v; return load(module, code, 0); }
+API int cuModuleLoadFatBinary(struct module **module, const void *code) { return load(module, code, 0); }
+API int cuModuleUnload(struct module *module) { return unload(module); }
+API int cuLibraryLoadData(struct module **library, const void *code, int *o, void **v, unsigned n, int *lo, void **lv, unsigned ln)
+{
+    (void)o, (void)v, (void)n, (void)lo, (void)lv, (void)ln;
+    return load(library, code, 1);
+}
+API int cuLibraryLoadFromFile(struct module **library, const char *path, int *o, void **v, unsigned n, int *lo, void **lv, unsigned ln)
+{
+    (void)o, (void)v, (void)n, (void)lo, (void)lv, (void)ln;
+    return load_file(library, path, 1);
+}
+API int cuLibraryUnload(struct module *library) { return unload(library); }
+API int cuModuleGetFunction(struct function **f, struct module *module, const char *name) { *f = function_in(module, name); return 0; }
+API int cuLibraryGetKernel(struct function **f, struct module *library, const char *name) { *f = function_in(library, name); return 0; }
+API int cuLibraryGetModule(struct module **module, struct module *library) { *module = library; return 0; }
+API int cuModuleGetFunctionCount(unsigned *n, struct module *module)
+{
+    *n = 0;
+    for (struct function *f = module->functions; f; f = f->next)
+        ++*n;
+    return 0;
+}
+API int cuModuleEnumerateFunctions(struct function **functions, unsigned n, struct module *module)
+{
+    unsigned i = 0;
+    for (struct function *f = module->functions; f && i < n; f = f->next)
+        functions[i++] = f;
+    return 0;
+}
+API int cuLibraryGetKernelCount(unsigned *n, struct module *library) { return cuModuleGetFunctionCount(n, library); }
+API int cuLibraryEnumerateKernels(struct function **kernels, unsigned n, struct module *library) { return cuModuleEnumerateFunctions(kernels, n, library); }
+
+static int get_global(u64 *address, size_t *bytes, struct module *module, const char *name)
+{
+    if (strcmp(name, "shared_variable") != 0)
+        return NOT_FOUND;
+    *address = (u64)(uintptr_t)&module->variable;
+    *bytes = sizeof module->variable;
+    return 0;
+}
+API int cuModuleGetGlobal_v2(u64 *a, size_t *b, struct module *m, const char *n) { return get_global(a, b, m, n); }
+API int cuLibraryGetGlobal(u64 *a, size_t *b, struct module *m, const char *n) { return get_global(a, b, m, n); }
+
+API int cuKernelGetFunction(struct function **f, struct function *kernel)
+{
+    if (!kernel->module->is_library)
+        return INVALID_HANDLE;
+    pthread_mutex_lock(&mutex);
+    if (!kernel->of_kernel) {
+        kernel->of_kernel = malloc(sizeof *kernel);
+        *kernel->of_kernel = *kernel;
+    }
+    *f = kernel->of_kernel;
+    pthread_mutex_unlock(&mutex);
+    return 0;
+}
+API int cuKernelGetName(const char **name, struct function *f) { *name = f->name; return 0; }
+API int cuKernelGetLibrary(struct module **m, struct function *f) { *m = f->module; return f->module->is_library ? 0 : INVALID_HANDLE; }
+API int cuFuncGetName(const char **name, struct function *f) { *name = f->name; return number("STUB_NO_NAMES") ? INVALID_HANDLE : 0; }
+API int cuFuncGetModule(struct module **m, struct function *f) { *m = f->module; return f->module->is_library ? INVALID_HANDLE : 0; }
+
+static int param_info(struct function *f, size_t i, size_t *offset, size_t *size)
+{
+    if (number("STUB_NO_PARAM_INFO"))
+        return 801;
+    if (i >= f->n)
+        return INVALID_VALUE;
+    *offset = f->offsets[i];
+    *size = f->sizes[i];
+    return 0;
+}
+API int cuFuncGetParamInfo(struct function *f, size_t i, size_t *o, size_t *s) { return param_info(f, i, o, s); }
+API int cuKernelGetParamInfo(struct function *f, size_t i, size_t *o, size_t *s) { return param_info(f, i, o, s); }
+
+API int cuFuncGetAttribute(int *value, int attribute, struct function *f)
+{
+    if (attribute < 0 || attribute >= 16)
+        return INVALID_VALUE;
+    *value = f->attributes[attribute];
+    return 0;
+}
+API int cuFuncSetAttribute(struct function *f, int attribute, int value)
+{
+    record("attribute %s%s %d=%d", f->probed ? "probed " : "", f->name, attribute, value);
+    f->attributes[attribute] = value;
+    return 0;
+}
+API int cuKernelSetAttribute(int attribute, int value, struct function *f, int device) { (void)device; return cuFuncSetAttribute(f, attribute, value); }
+API int cuFuncSetCacheConfig(struct function *f, int config) { record("cache %s%s %d", f->probed ? "probed " : "", f->name, config); return 0; }
+API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct function *f, int threads, size_t shared)
+{
+    (void)f, (void)shared;
+    *blocks = 2048 / threads;
+    return 0;
+}
+
+static void fill_maps(struct function *f, uint64_t blocks, uint64_t threads, void **parameters)
+{
+    for (int m = 0; m < f->n_maps; m++) {
+        uint64_t *at, slots = f->levels[m] ? (threads + 31) / 32 : threads;
+        memcpy(&at, parameters[f->n_parameters + m], sizeof at);
+        for (uint64_t i = 0; i < blocks * slots; i++)
+            for (int word = 0; word < f->bytes[m] / 8; word++, at++) {
+                if (*at)
+                    record("DIRTY map %d of %s", m, f->name);
+                *at = (i / slots) << 32 | (i % slots + 1);
+            }
+    }
+}
+
+static int launch(const char *form, struct function *f, uint64_t blocks, uint64_t threads, void *stream,
+                  void **parameters, void **extra)
+{
+    if (f->magic != 0xF)
+        return INVALID_HANDLE;
+    if (!blocks || !threads)
+        return INVALID_VALUE;
+    record("launch %s%s %s", f->probed ? "probed " : "", f->name, form);
+    if (number(f->probed ? "STUB_FAIL_PROBED" : "STUB_FAIL_ORIGINAL"))
+        return (int)number(f->probed ? "STUB_FAIL_PROBED" : "STUB_FAIL_ORIGINAL");
+    if (stream_of(stream)->capturing) {
+        record("captured %s%s", f->probed ? "probed " : "", f->name);
+        return 0;
+    }
+    _Atomic uint64_t *word = NULL;
+    if (f->n && f->sizes[0] == 8 && parameters)
+        memcpy(&word, parameters[0], sizeof word);
+    else if (f->n && f->sizes[0] == 8 && extra)
+        memcpy(&word, extra[1], sizeof word);
+    if (word)
+        atomic_fetch_add(word, 1);
+    if (f->probed) {
+        fill_maps(f, blocks, threads, parameters);
+        for (int i = 0; i < f->n_globals; i++) {
+            _Atomic uint64_t *variable;
+            memcpy(&variable, parameters[f->n_parameters + f->n_maps + i], sizeof variable);
+            atomic_fetch_add(variable, 1);
+        }
+    }
+    return 0;
+}
+
+#define GEOMETRY unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream
+#define COUNTS (uint64_t)gx *gy *gz, (uint64_t)bx *by *bz
+API int cuLaunchKernel(struct function *f, GEOMETRY, void **p, void **e) { (void)shared; return launch("kernel", f, COUNTS, stream, p, e); }
+API int cuLaunchKernel_ptsz(struct function *f, GEOMETRY, void **p, void **e) { (void)shared; return launch("kernel_ptsz", f, COUNTS, stream ? stream : (void *)2, p, e); }
+API int cuLaunchCooperativeKernel(struct function *f, GEOMETRY, void **p) { (void)shared; return launch("cooperative", f, COUNTS, stream, p, NULL); }
+API int cuLaunchCooperativeKernel_ptsz(struct function *f, GEOMETRY, void **p) { (void)shared; return launch("cooperative_ptsz", f, COUNTS, stream, p, NULL); }
+
+struct config {
+    unsigned grid[3], block[3], shared;
+    void *stream, *attributes;
+    unsigned n;
+};
+static int launch_ex(const char *form, const struct config *c, struct function *f, void **p, void **e)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%s attributes %u", form, c->n);
+    return launch(text, f, (uint64_t)c->grid[0] * c->grid[1] * c->grid[2], (uint64_t)c->block[0] * c->block[1] * c->block[2], c->stream, p, e);
+}
+API int cuLaunchKernelEx(const struct config *c, struct function *f, void **p, void **e) { return launch_ex("ex", c, f, p, e); }
+API int cuLaunchKernelEx_ptsz(const struct config *c, struct function *f, void **p, void **e) { return launch_ex("ex_ptsz", c, f, p, e); }
+
+API int cuMemAlloc_v2(u64 *memory, size_t size)
+{
+    size_t limit = number("STUB_MEMORY") ? (size_t)number("STUB_MEMORY") : SIZE_MAX;
+    if (forbidden("cuMemAlloc"))
+        return CAPTURE_UNSUPPORTED;
+    if (!size)
+        return INVALID_VALUE;
+    if (atomic_load(&allocated) + size > limit)
+        return OUT_OF_MEMORY;
+    size_t *block = NULL;
+    if (posix_memalign((void **)&block, 256, size + 256))
+        return OUT_OF_MEMORY;
+    memset(block, 0xA5, size + 256);
+    *block = size;
+    atomic_fetch_add(&allocated, size);
+    *memory = (u64)(uintptr_t)block + 256;
+    return 0;
+}
+API int cuMemAllocPitch_v2(u64 *memory, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+    (void)element;
+    *pitch = (width + 511) / 512 * 512;
+    return cuMemAlloc_v2(memory, *pitch * height);
+}
+API int cuMemAllocManaged(u64 *memory, size_t size, unsigned flags) { (void)flags; return cuMemAlloc_v2(memory, size); }
+API int cuMemAllocAsync(u64 *memory, size_t size, void *stream) { (void)stream; return cuMemAlloc_v2(memory, size); }
+API int cuMemFree_v2(u64 memory)
+{
+    if (!memory)
+        return 0;
+    size_t *block = (size_t *)(uintptr_t)(memory - 256);
+    atomic_fetch_sub(&allocated, *block);
+    free(block);
+    return 0;
+}
+API int cuMemFreeAsync(u64 memory, void *stream) { (void)stream; return cuMemFree_v2(memory); }
+API int cuMemAllocHost_v2(void **memory, size_t size) { *memory = malloc(size); return 0; }
+API int cuMemHostAlloc(void **memory, size_t size, unsigned flags) { (void)flags; *memory = malloc(size); return 0; }
+API int cuMemFreeHost(void *memory) { free(memory); return 0; }
+API int cuMemGetInfo_v2(size_t *unused, size_t *total)
+{
+    cuDeviceTotalMem_v2(total, 0);
+    *unused = *total - atomic_load(&allocated);
+    return 0;
+}
+API int cuMemsetD8Async(u64 memory, unsigned char value, size_t size, void *stream) { (void)stream; memset((void *)(uintptr_t)memory, value, size); return 0; }
+API int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t size, void *stream) { (void)stream; memcpy(to, (void *)(uintptr_t)from, size); return 0; }
+API int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t size, void *stream) { (void)stream; memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, size); return 0; }
+
+API int cuStreamCreate(struct stream **stream, unsigned flags) { (void)flags; *stream = calloc(1, sizeof **stream); return 0; }
+API int cuStreamDestroy_v2(struct stream *stream) { record("cuStreamDestroy"); stream->capturing = -1; free(stream); return 0; }
+API int cuStreamSynchronize(void *stream) { (void)stream; return 0; }
+API int cuStreamIsCapturing(void *stream, int *status) { *status = stream_of(stream)->capturing; return 0; }
+API int cuStreamBeginCapture_v2(void *stream, int mode) { (void)mode; stream_of(stream)->capturing = 1; atomic_fetch_add(&captures, 1); return 0; }
+API int cuStreamEndCapture(void *stream, void **graph)
+{
+    *graph = NULL;
+    if (!stream_of(stream)->capturing)
+        return 903;
+    stream_of(stream)->capturing = 0;
+    atomic_fetch_sub(&captures, 1);
+    return 0;
+}
+API int cuThreadExchangeStreamCaptureMode(int *mode) { int before = capture_mode; capture_mode = *mode; *mode = before; return 0; }
+
+API int cuEventCreate(struct event **event, unsigned flags) { (void)flags; *event = calloc(1, sizeof **event); return 0; }
+API int cuEventDestroy_v2(struct event *event) { free(event); return 0; }
+API int cuEventRecord(struct event *event, void *stream)
+{
+    struct timespec now;
+    if (stream_of(stream)->capturing)
+        record("EVENT IN CAPTURE");
+    record("cuEventRecord %s", stream == (void *)2 ? "thread" : stream ? "stream" : "null");
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    event->recorded = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return 0;
+}
+API int cuEventQuery(struct event *event) { (void)event; return 0; }
+API int cuEventSynchronize(struct event *event)
+{
+    (void)event;
+    if (number("STUB_SLOW"))
+        usleep((useconds_t)number("STUB_SLOW") * 1000);
+    return (int)number("STUB_FAIL_WAIT");
+}
+API int cuEventElapsedTime(float *ms, struct event *from, struct event *to) { *ms = (float)(to->recorded - from->recorded) / 1e6f; return 0; }
+
+/* The driver's own look-up: the form that the version and the flags ask for. */
+static int look_up(const char *name, void **address, int version, uint64_t flags)
+{
+    static const char *const second[] = {"cuMemAlloc", "cuMemFree", "cuCtxDestroy", "cuStreamDestroy",
+                                         "cuStreamBeginCapture", "cuGetProcAddress", "cuMemAllocHost"};
+    char form[128];
+    snprintf(form, sizeof form, "%s", name);
+    for (size_t i = 0; i < sizeof second / sizeof *second; i++)
+        if (strcmp(name, second[i]) == 0 && version >= (i == 5 ? 12000 : i == 4 ? 10010 : 4000))
+            strcat(form, "_v2");
+    Dl_info info;
+    dladdr((void *)look_up, &info);
+    void *self = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (flags & 2) {
+        strcat(form, "_ptsz");
+        if ((*address = dlsym(self, form)))
+            return 0;
+        form[strlen(form) - 5] = '\0';
+    }
+    *address = dlsym(self, form);
+    return *address ? 0 : NOT_FOUND;
+}
+API int cuGetProcAddress(const char *name, void **address, int version, uint64_t flags) { return look_up(name, address, version, flags); }
+API int cuGetProcAddress_v2(const char *name, void **address, int version, uint64_t flags, int *status)
+{
+    int result = look_up(name, address, version, flags);
+    if (status)
+        *status = result ? 1 : 0;
+    return result;
+}
+
+/* For the test of trampolines: every argument register counts. */
+API int cuTexRefSetAddress2D_v3(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, u64 g, u64 h)
+{
+    return (int)(a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h);
+}
+API int cuTexRefSetMipmapLevelBias(double a, double b, double c, double d, double e, double f, double g, double h)
+{
+    return (int)(a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h);
+}

@@ -1,0 +1,317 @@
+"""Whatever goes wrong with a probe, the program keeps its result and the log says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Engine, Host
+
+ADD = """
+context()
+f = function(module(), "add__8")
+w = word()
+for _ in range(3):
+    launch(f, w)
+print(read(w))
+"""
+
+
+def only_fate(host: Host, script: str = ADD, **more: str) -> tuple[str, str]:
+    """Runs a program that must be unharmed; status and reason of its one kernel."""
+    run = host.python(script, **more)
+    assert (run.status, run.stdout, run.stderr) == (0, "3\n", "")
+    ((status, _, reason),) = run.fates()
+    backups = [line.split(" reason ")[1] for line in run.lines(r"\[exec\] backup")]
+    assert backups == [reason] * 3
+    assert run.lines(r"\[exit\] launches 3 probed 0 dropped 0 reason -")
+    return status, reason
+
+
+@pytest.fixture
+def serving(host: Host) -> Engine:
+    assert host.engine
+    return host.engine
+
+
+def test_no_engine(host: Host) -> None:
+    status, reason = only_fate(host, TUI_PROBE_ENGINE="/nowhere.sock")
+    assert (status, reason) == ("failed", "no probe engine at /nowhere.sock: No such file or directory")
+
+
+def test_engine_refuses(host: Host, serving: Engine) -> None:
+    serving.answer = lambda _directory, _name: "skipped\t<id>\tno PTX for sm_90"
+    assert only_fate(host) == ("skipped", "no PTX for sm_90")
+
+
+def test_engine_fails(host: Host, serving: Engine) -> None:
+    serving.answer = lambda _directory, _name: "failed\t<id>\tptxas: line 7: no such register"
+    assert only_fate(host) == ("failed", "ptxas: line 7: no such register")
+
+
+def test_engine_dies(host: Host, serving: Engine) -> None:
+    serving.answer = lambda _directory, _name: None
+    assert only_fate(host) == ("failed", "the probe engine did not answer: Connection reset by peer")
+
+
+def test_engine_is_silent(host: Host, serving: Engine) -> None:
+    def never(_directory: Path, _name: str) -> None:
+        serving.hang.wait(30)
+
+    serving.answer = never
+    status, reason = only_fate(host, TUI_PROBE_ENGINE_TIMEOUT="1")
+    assert (status, reason) == ("failed", "the probe engine did not answer: Connection timed out")
+
+
+@pytest.mark.parametrize("garbage", ["", "ok", "ok\t77\tprobed.bin", "yes\t<id>\tprobed.bin", "x" * 5000])
+def test_engine_talks_garbage(host: Host, serving: Engine, garbage: str) -> None:
+    serving.answer = lambda _directory, _name: garbage
+    status, reason = only_fate(host)
+    assert status == "failed"
+    assert reason.startswith(("the probe engine answered something else: ", "the probe engine did not answer: "))
+
+
+def test_engine_of_another_version(host: Host, serving: Engine) -> None:
+    serving.greeting = "hello\t2"
+    status, reason = only_fate(host)
+    assert status == "failed"
+    assert reason.endswith("Protocol error")
+
+
+def test_engine_names_a_file_elsewhere(host: Host, serving: Engine) -> None:
+    serving.answer = lambda _directory, _name: "ok\t<id>\t../../probe.toml"
+    assert only_fate(host)[0] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("info", "reason"),
+    [
+        (None, "kernel.info: No such file or directory"),
+        ("", "kernel.info is about another kernel"),
+        ("other\n1\n0\n", "kernel.info is about another kernel"),
+        ("add__8\n", "kernel.info has no counts"),
+        ("add__8\n1\n-1\n", "kernel.info has no counts"),
+        ("add__8\n1\n999999\n", "kernel.info has no counts"),
+        ("add__8\n2\n0\n", "kernel.info has 2 parameters, the driver 1"),
+        ("add__8\n1\n1\n", "kernel.info has a map that is not type,bytes with bytes above 0"),
+        ("add__8\n1\n1\n1,-1\n", "kernel.info has a map that is not type,bytes with bytes above 0"),
+        ("add__8\n1\n1\n2,8\n", "kernel.info has a map that is not type,bytes with bytes above 0"),
+        ("add__8\n1\n512\n" + "1,8\n" * 512, "more than 512 parameters"),
+    ],
+)
+def test_engine_leaves_a_wrong_kernel_info(host: Host, serving: Engine, info: str | None, reason: str) -> None:
+    def answer(directory: Path, name: str) -> str:
+        serving.write_probed(directory, name)
+        if info is None:
+            (directory / "kernel.info").unlink()
+        else:
+            (directory / "kernel.info").write_text(info)
+        return "ok\t<id>\tprobed.bin"
+
+    serving.answer = answer
+    status, found = only_fate(host)
+    assert status == "failed"
+    assert found.endswith(reason)
+
+
+def test_driver_refuses_the_probed_module(host: Host) -> None:
+    status, reason = only_fate(host, STUB_FAIL_LOAD_PROBED="218")
+    assert status == "failed"
+    assert reason.endswith("probed.bin: CUDA_ERROR_INVALID_PTX")
+
+
+def test_unknown_handle(host: Host) -> None:
+    script = """
+context()
+loaded, found = c_void_p(), c_void_p()
+stub = ctypes.CDLL(os.environ["TUI_PROBE_DRIVER"])
+stub.cuModuleLoadData(byref(loaded), PTX)
+stub.cuModuleGetFunction(byref(found), loaded, b"add__8")
+w = word()
+for _ in range(3):
+    launch(found, w)
+print(read(w))
+"""
+    assert only_fate(host, script) == ("skipped", "its image was loaded unseen")
+
+
+def test_handle_without_a_name(host: Host) -> None:
+    script = """
+context()
+loaded, found = c_void_p(), c_void_p()
+stub = ctypes.CDLL(os.environ["TUI_PROBE_DRIVER"])
+stub.cuModuleLoadData(byref(loaded), PTX)
+stub.cuModuleGetFunction(byref(found), loaded, b"add__8")
+w = word()
+for _ in range(3):
+    launch(found, w)
+print(read(w))
+"""
+    assert only_fate(host, script, STUB_NO_NAMES="1") == ("skipped", "unknown function")
+
+
+def test_probed_launch_that_cannot_run_gives_way_to_the_original(host: Host) -> None:
+    run = host.python(ADD, STUB_FAIL_PROBED="701")
+    assert (run.status, run.stdout) == (0, "3\n")
+    reason = "the probed launch failed: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"
+    assert run.fates() == [("probed", "add__8", "-"), ("failed", "add__8", reason)]
+    assert len([line for line in run.calls if line.startswith("launch probed")]) == 1
+    assert run.lines(r"\[exec\] failed 701")
+    assert run.results == []
+
+
+def test_wrong_launch_of_the_program_stays_its_own_error(host: Host) -> None:
+    script = """
+context()
+f = function(module(), "add__8")
+w = word()
+try:
+    launch(f, w, grid=0)
+except DriverError as error:
+    print(*error.args)
+launch(f, w)
+print(read(w))
+"""
+    run = host.python(script)
+    assert run.stdout == "cuLaunchKernel 1\n1\n", run.stderr
+    assert run.fates() == [("probed", "add__8", "-")]
+    assert len(run.results) == 1
+
+
+def test_error_of_the_context_reaches_the_program(host: Host) -> None:
+    script = """
+context()
+f = function(module(), "add__8")
+try:
+    launch(f, word())
+except DriverError as error:
+    print(*error.args)
+"""
+    run = host.python(script, STUB_FAIL_PROBED="700")
+    assert run.stdout == "cuLaunchKernel 700\n", run.stderr
+    assert not [line for line in run.calls if line.startswith("launch add")]
+
+
+def test_faulted_context_is_left_alone(host: Host) -> None:
+    script = """
+context()
+f = function(module(), "add__8")
+w = word()
+launch(f, w)
+wait_for(lambda: logged("[exec] drain-failed"))
+launch(f, w)
+print(read(w))
+"""
+    run = host.python(script, STUB_FAIL_WAIT="700")
+    assert (run.status, run.stdout) == (0, "2\n"), run.stderr
+    assert run.lines(r"\[exec\] drain-failed 700 CUDA_ERROR_ILLEGAL_ADDRESS")
+    assert run.lines(r"\[exec\] backup .* reason context is faulted \(CUDA_ERROR_ILLEGAL_ADDRESS\)")
+    assert run.lines(r"\[exit\] launches 2 probed 1 dropped 1 reason CUDA_ERROR_ILLEGAL_ADDRESS")
+
+
+CAPTURE = """
+context()
+m = module()
+f, late = function(m, "add__8"), function(m, "late")
+w = word()
+s, graph = stream(), c_void_p()
+launch(f, w, stream=s)
+call("cuStreamBeginCapture_v2", s, 0)
+launch(f, w, stream=s)
+launch(late, stream=s)
+for _ in range(70): launch(f, w, grid=32, block=1024)
+call("cuStreamEndCapture", s, byref(graph))
+launch(f, w, stream=s)
+launch(f, w)
+print(read(w))
+"""
+
+
+def test_stream_in_capture(host: Host) -> None:
+    host.engine.maps = "0,8"  # type: ignore[union-attr]
+    run = host.python(CAPTURE)
+    assert (run.status, run.stdout) == (0, "73\n"), run.stderr
+    backups = [line.split(" reason ")[1] for line in run.lines(r"\[exec\] backup")]
+    assert backups == ["stream is capturing"] * 2
+    assert run.fates() == [("probed", "add__8", "-"), ("skipped", "late", "stream is capturing")]
+    assert [line for line in run.calls if line.startswith("captured")] == ["captured add__8", "captured late"]
+    assert not [line for line in run.calls if "CAPTURE" in line or "FORBIDDEN" in line or "DIRTY" in line]
+    assert len(run.results) == 73
+
+
+def test_probe_memory_is_limited(host: Host) -> None:
+    host.engine.maps = "0,64"  # type: ignore[union-attr]
+    script = """
+context()
+f = function(module(), "add__8")
+w = word()
+launch(f, w, grid=64, block=1024)
+for _ in range(200): launch(f, w, grid=2, block=1024)
+print(read(w))
+"""
+    run = host.python(script, TUI_PROBE_MAX_PROBE_MEMORY=str(1 << 20))
+    assert (run.status, run.stdout) == (0, "201\n"), run.stderr
+    (backup,) = run.lines(r"\[exec\] backup")
+    assert backup.endswith("reason needs 4194304 bytes of probe memory, more than the limit of 1048576")
+    assert len(run.results) == 200
+    assert not [line for line in run.calls if line.startswith("DIRTY")]
+
+
+def test_device_without_memory_for_probes(host: Host) -> None:
+    run = host.python(ADD, STUB_MEMORY="100", TUI_PROBE_MAX_PROBE_MEMORY="4096")
+    assert (run.status, run.stdout) == (0, "3\n"), run.stderr
+    assert {line.split(" reason ")[1] for line in run.lines(r"\[exec\] backup")} == {"probe memory full"}
+
+
+def test_trace_is_limited(host: Host) -> None:
+    script = "context()\nf = function(module(), 'add__8')\nw = word()\nfor _ in range(9): launch(f, w)\nprint(read(w))"
+    run = host.python(script, TUI_PROBE_MAX_TRACE_BYTES="1000")
+    assert run.stdout == "9\n", run.stderr
+    size = sum(path.stat().st_size for path in (run.directory / "result").iterdir())
+    assert 0 < size <= 1000
+    assert {line.split(" reason ")[1] for line in run.lines(r"\[exec\] backup")} == {"trace is full (1000 bytes)"}
+
+
+def test_results_that_cannot_be_written(host: Host) -> None:
+    script = """
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+context()
+f = function(module(), "add__8")
+w = word()
+launch(f, w)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+launch(f, w, grid=100, block=1024)
+launch(f, w)
+wait_for(lambda: logged("[exec] save-failed"))
+launch(f, w)
+print(read(w))
+"""
+    host.engine.maps = "0,8"  # type: ignore[union-attr]
+    run = host.python(script)
+    assert (run.status, run.stdout) == (0, "4\n"), run.stderr
+    (failed,) = run.lines(r"\[exec\] save-failed")
+    assert failed.endswith("27 File too large")
+    (backup,) = run.lines(r"\[exec\] backup")
+    assert "reason results stopped: File too large" in backup
+    assert not list((run.directory / "result").glob(".*"))
+    assert run.lines(r"\[exit\] launches 4 probed 3 dropped 2 reason results stopped")
+
+
+def test_trace_root_that_is_no_directory(host: Host) -> None:
+    run = host.python(ADD, TUI_PROBE_TRACE_ROOT=str(host.probe))
+    assert (run.status, run.stdout, run.stderr) == (0, "3\n", "")
+    assert run.directories == []
+
+
+def test_trace_root_that_does_not_exist(host: Host) -> None:
+    run = host.python(ADD, TUI_PROBE_TRACE_ROOT="/proc/nowhere")
+    assert (run.status, run.stdout, run.stderr) == (0, "3\n", "")
+    assert run.directories == []
+
+
+def test_slow_device_does_not_hold_the_program_up_at_its_end(host: Host) -> None:
+    run = host.python("context()\nlaunch(function(module(), 'add'))", STUB_SLOW="600000")
+    assert run.status == 0
+    assert run.lines(r"\[exit\] gave up waiting after 10000 ms")

@@ -1,0 +1,438 @@
+"""Probed launches in every form, their results and the lines that tell of them."""
+
+from __future__ import annotations
+
+import re
+import struct
+
+import pytest
+
+from .conftest import Engine, Host, sha1
+
+ONE = """
+context()
+f = function(module(), "add__8_4")
+w, n = word(5), c_int(3)
+launch(f, w, n, grid=3, block=40)
+print(read(w))
+"""
+
+
+def records(blocks: int, slots: int, size: int) -> bytes:
+    """What the stub's probed kernel writes."""
+    words = [(block << 32 | slot + 1,) * (size // 8) for block in range(blocks) for slot in range(slots)]
+    return b"".join(struct.pack(f"<{len(each)}Q", *each) for each in words)
+
+
+def test_program_runs_as_without_the_hook(host: Host) -> None:
+    plain = host.python(ONE, LD_PRELOAD="", HOST_LIBRARY=str(host.built.stub))
+    hooked = host.python(ONE)
+    assert (hooked.status, hooked.stdout, hooked.stderr) == (plain.status, plain.stdout, plain.stderr) == (0, "6\n", "")
+
+
+def test_result_file_is_exact(host: Host) -> None:
+    host.engine.maps = "1,16 0,8"  # type: ignore[union-attr]
+    run = host.python(ONE)
+    (path,) = (run.directory / "result").iterdir()
+    header = struct.pack("<8I", 3, 1, 1, 40, 1, 1, 0, 2)
+    entries = struct.pack("<IIQIIQ", 16, 32, 64, 8, 1, 64 + 3 * 2 * 16)
+    assert path.read_bytes() == header + entries + records(3, 2, 16) + records(3, 40, 8)
+    assert re.fullmatch(r"\d+\.\d{6}\.bin", path.name)
+
+
+def test_lines_of_a_launch(host: Host) -> None:
+    run = host.python(ONE)
+    log = run.log
+    pid = run.directory.name.split("_")[-1]
+    assert run.directory.name == f"Nov21_010203_{pid}"
+    assert log[0] == f"[init] pid {pid}"
+    command = re.fullmatch(r"\[init\] cmd (\d+) (.*)", log[1])
+    assert command
+    assert int(command[1]) == len(command[2])
+    assert re.fullmatch(r"\[init\] dl 0x[0-9a-f]+", log[2])
+    assert re.fullmatch(r"\[init\] epoch \d{19}", log[3])
+    assert log[4] == "[init] device 0 sms 132 clock 1980000 cc 9.0 name Stub GPU"
+    assert log[5] == "[init] success"
+    folder = f"0_{sha1('add__8_4')}"
+    where = run.directory / "kernel" / folder
+    pointer = r"0x[0-9a-f]+"
+    expected = [
+        rf"\[mod\] cuModuleLoadData 0 module {pointer} image {pointer}",
+        r"\[bin\] type ptx size 27",
+        rf"\[mod\] cuModuleGetFunction func {pointer} mod {pointer} name add__8_4",
+        r"\[mem\] cuMemAlloc_v2 0 dptr [0-9a-f]+ bytesize 8",
+        rf"\[exec\] funcmap-not-find {pointer}",
+        rf"\[probe\] find {pointer} name add__8_4 bin {pointer} size 27",
+        rf"\[probe\] rename add__8_4 {folder}",
+        rf"\[probe\] mkdir {where}",
+        rf"\[probe\] write {where}/original.bin",
+        r"\[probe\] engine ok probed.bin",
+        rf"\[probe\] read {where}/kernel.info name add__8_4 n_param 2 n_probe 1",
+        rf"\[probe\] finish {pointer} name add__8_4 n_param 2 n_probe 1",
+        r"\[kernel\] 0 probed registers 32 local 0 shared 0 blocks 51 name add__8_4 reason -",
+        r"\[kernel\] 0 probed-function registers 34 local 0 shared 0 blocks 51",
+        rf"\[exec\] funcmap-find {pointer} success",
+        r"\[exec\] \d{19} param [0-9a-f]+ 3",
+        r"\[exec\] grid 3 1 1 block 40 1 1 shared 0 kernel 0 launch 0 stream 0",
+        r"\[exec\] grid 3 warp  2 probe 16 total 96",
+        r"\[exec\] probe-mem 96 \(bytes\)",
+        r"\[exec\] succeed 0",
+        r"\[exec\] save result/\d+\.\d{6}\.bin size 144 kernel 0 launch 0",
+        r"\[exit\] launches 1 probed 1 dropped 0 reason -",
+    ]
+    assert len(log) == 6 + len(expected)
+    for line, pattern in zip(log[6:], expected, strict=True):
+        assert re.fullmatch(pattern, line), (line, pattern)
+
+
+def test_kernel_folder_and_probe_file(host: Host) -> None:
+    run = host.python(ONE)
+    (folder,) = (run.directory / "kernel").iterdir()
+    assert (folder / "original.bin").read_bytes() == b".version 8.0\n.target sm_80\n"
+    assert (run.directory / "probe.toml").read_text() == "[probe]\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cuLaunchKernel",
+        "cuLaunchKernel_ptsz",
+        "cuLaunchKernelEx",
+        "cuLaunchKernelEx_ptsz",
+        "cuLaunchCooperativeKernel",
+        "cuLaunchCooperativeKernel_ptsz",
+    ],
+)
+def test_every_launch_function_is_probed(host: Host, name: str) -> None:
+    run = host.python(f"context()\nf = function(module(), 'add__8')\nw = word()\nlaunch(f, w, name={name!r})\nprint(read(w))")
+    assert run.stdout == "1\n", run.stderr
+    assert len(run.results) == 1
+    assert len([line for line in run.calls if line.startswith("launch probed add__8")]) == 1
+
+
+def test_attributes_of_an_extended_launch_arrive(host: Host) -> None:
+    run = host.python(
+        """
+context()
+f = function(module(), "plain")
+attributes = (ctypes.c_char * 144)()
+config = Config((c_uint * 3)(1, 1, 1), (c_uint * 3)(32, 1, 1), 0, None, ctypes.addressof(attributes), 2)
+call("cuLaunchKernelEx", byref(config), f, None, None)
+"""
+    )
+    assert "launch probed plain ex attributes 2" in run.calls
+
+
+def test_parameters_in_one_buffer(host: Host) -> None:
+    run = host.python(
+        """
+context()
+f = function(module(), "mixed__8_4_24")
+w = word()
+buffer = (ctypes.c_char * 40)()
+c_uint64.from_buffer(buffer).value = w.value
+c_int.from_buffer(buffer, 8).value = -1
+c_uint64.from_buffer(buffer, 16).value = 0x1122
+size = c_size_t(40)
+extra = (c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), None)
+call("cuLaunchKernel", f, 1, 1, 1, 32, 1, 1, 0, None, None, extra)
+size.value = 16
+call("cuLaunchKernel", f, 1, 1, 1, 32, 1, 1, 0, None, None, extra)
+print(read(w))
+"""
+    )
+    assert run.stdout == "2\n", run.stderr
+    (line,) = run.lines(r"\[exec\] \d+ param")
+    assert line.endswith(" ffffffff 2211" + "0" * 44)
+    (backup,) = run.lines(r"\[exec\] backup")
+    assert backup.endswith("reason the parameter buffer is too small")
+
+
+def test_buffer_of_parameters_on_a_driver_that_cannot_take_it_apart(host: Host) -> None:
+    run = host.python(
+        """
+context()
+f = function(module(), "add__8")
+w = word()
+buffer, size = c_uint64(w.value), c_size_t(8)
+extra = (c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), None)
+call("cuLaunchKernel", f, 1, 1, 1, 32, 1, 1, 0, None, None, extra)
+launch(f, w)
+print(read(w))
+""",
+        STUB_NO_PARAM_INFO="1",
+    )
+    assert run.stdout == "2\n", run.stderr
+    assert [line.split("reason ")[1] for line in run.lines(r"\[exec\] backup")] == [
+        "this driver does not say where parameters lie in a buffer"
+    ]
+    assert run.lines(r"\[exec\] \d+ param -$")
+    assert len(run.results) == 1
+
+
+def test_kernel_without_parameters(host: Host) -> None:
+    run = host.python("context()\nf = function(module(), 'plain')\nlaunch(f)\nlaunch(f)")
+    assert run.status == 0, run.stderr
+    assert run.lines(r"\[exec\] \d+ param$")
+    assert [result.maps for result in run.results] == [[(16, 32, records(2, 2, 16))]] * 2
+
+
+def test_many_launches_with_large_parameters_fill_several_chunks(host: Host) -> None:
+    host.engine.maps = "0,64"  # type: ignore[union-attr]
+    run = host.python(
+        """
+context()
+f = function(module(), "big__8_200")
+w, big = word(), (ctypes.c_char * 200)()
+for _ in range(300):
+    launch(f, w, big, grid=8, block=96)
+print(read(w))
+"""
+    )
+    assert run.stdout == "300\n", run.stderr
+    assert not [line for line in run.calls if line.startswith("DIRTY")]
+    assert len(run.results) == 300
+    assert all(result.maps == [(64, 1, records(8, 96, 64))] for result in run.results)
+    assert run.lines(r"\[exit\] launches 300 probed 300 dropped 0")
+
+
+def test_result_larger_than_the_copying_window(host: Host) -> None:
+    host.engine.maps = "1,8 0,64"  # type: ignore[union-attr]
+    run = host.python("context()\nf = function(module(), 'plain')\nlaunch(f, grid=300, block=1024)\nlaunch(f)")
+    large, small = run.results
+    assert large.maps == [(8, 32, records(300, 32, 8)), (64, 1, records(300, 1024, 64))]
+    assert small.maps == [(8, 32, records(2, 2, 8)), (64, 1, records(2, 64, 64))]
+
+
+def test_idle_records_are_saved_while_the_program_lives(host: Host) -> None:
+    run = host.python(
+        """
+context()
+launch(function(module(), "plain"))
+wait_for(lambda: logged("[exec] save"))
+print(logged("[exec] save"), logged("[exit]"))
+"""
+    )
+    assert run.stdout == "1 0\n", run.stderr
+
+
+def test_library_kernel_launched_as_a_function(host: Host) -> None:
+    run = host.python(
+        """
+context()
+k = kernel(library(), "add__8")
+w = word()
+launch(k, w)
+f = c_void_p()
+call("cuKernelGetFunction", byref(f), k)
+launch(f, w)
+print(read(w), f.value != k.value)
+"""
+    )
+    assert run.stdout == "2 True\n", run.stderr
+    assert run.fates() == [("probed", "add__8", "-")]
+    assert len(run.results) == 2
+
+
+def test_module_of_a_library_and_enumerated_kernels(host: Host) -> None:
+    run = host.python(
+        """
+context()
+lib, m = library(), c_void_p()
+kernel(lib, "one"), kernel(lib, "two")
+call("cuLibraryGetModule", byref(m), lib)
+launch(function(m, "three"))
+kernels = (c_void_p * 9)(*[0xdead] * 9)
+call("cuLibraryEnumerateKernels", kernels, 9, lib)
+launch(c_void_p(kernels[1]))
+functions = (c_void_p * 9)(*[0xdead] * 9)
+other = module()
+function(other, "four")
+call("cuModuleEnumerateFunctions", functions, 9, other)
+launch(c_void_p(functions[0]))
+"""
+    )
+    assert run.fates() == [("probed", "three", "-"), ("probed", "two", "-"), ("probed", "four", "-")], run.stderr
+
+
+def test_same_name_in_two_images_is_two_kernels(host: Host) -> None:
+    run = host.python("context()\nlaunch(function(module(), 'add'))\nlaunch(function(module(PTX + b' '), 'add'))")
+    assert sorted(path.name for path in (run.directory / "kernel").iterdir()) == [f"{i}_{sha1('add')}" for i in (0, 1)]
+
+
+def test_two_kernels_of_one_image_share_its_file(host: Host) -> None:
+    run = host.python("context()\nm = module()\nlaunch(function(m, 'one'))\nlaunch(function(m, 'two'))")
+    one, two = sorted((run.directory / "kernel").glob("*/original.bin"))
+    assert one.samefile(two)
+
+
+def test_unloaded_handles_are_forgotten_and_used_again(host: Host) -> None:
+    run = host.python(
+        """
+context()
+for turn in range(50):
+    m = module(PTX + b"//%d" % turn)
+    launch(function(m, f"turn{turn}"))
+    call("cuModuleUnload", m)
+lib = library()
+launch(kernel(lib, "last"))
+call("cuLibraryUnload", lib)
+"""
+    )
+    assert run.fates() == [("probed", f"turn{turn}", "-") for turn in range(50)] + [("probed", "last", "-")], run.stderr
+    assert run.calls.count("unload probed") == 51
+    assert len(run.results) == 51
+
+
+def test_attributes_set_before_and_after_preparation_reach_the_probed_function(host: Host) -> None:
+    run = host.python(
+        """
+context()
+f = function(module(), "add")
+call("cuFuncSetAttribute", f, 8, 100000)
+launch(f)
+call("cuFuncSetAttribute", f, 9, 50)
+call("cuFuncSetCacheConfig", f, 2)
+k = kernel(library(), "other")
+launch(k)
+call("cuKernelSetAttribute", 8, 70000, k, 0)
+call("cuKernelSetAttribute", 9, 10, k, 1)
+"""
+    )
+    assert run.status == 0, run.stderr
+    assert [line for line in run.calls if line.startswith(("attribute", "cache"))] == [
+        "attribute add 8=100000",
+        "attribute probed add 8=100000",
+        "attribute add 9=50",
+        "attribute probed add 9=50",
+        "cache add 2",
+        "cache probed add 2",
+        "attribute other 8=70000",
+        "attribute probed other 8=70000",
+        "attribute other 9=10",
+    ]
+
+
+@pytest.mark.parametrize("owner", ["function(module(), 'add__8')", "kernel(library(), 'add__8')"])
+def test_module_variables_are_shared_with_the_original(host: Host, owner: str) -> None:
+    host.engine.globals = "shared_variable"  # type: ignore[union-attr]
+    run = host.python(f"context()\nf = {owner}\nw = word()\nlaunch(f, w)\nlaunch(f, w)\nprint(read(w))")
+    assert run.stdout == "2\n", run.stderr
+    assert run.fates() == [("probed", "add__8", "-")]
+
+
+def test_module_variable_that_cannot_be_found(host: Host) -> None:
+    host.engine.globals = "elsewhere"  # type: ignore[union-attr]
+    run = host.python("context()\nf = function(module(), 'add__8')\nw = word()\nlaunch(f, w)\nprint(read(w))")
+    assert run.stdout == "1\n", run.stderr
+    assert run.fates() == [("failed", "add__8", "module variable elsewhere cannot be shared")]
+
+
+def test_second_context_gets_its_own_probed_function(host: Host) -> None:
+    run = host.python(
+        """
+first = context()
+k = kernel(library(), "add__8")
+w = word()
+launch(k, w)
+second = context()
+launch(k, w)
+call("cuCtxSetCurrent", first)
+launch(k, w)
+call("cuCtxDestroy_v2", second)
+call("cuCtxDestroy_v2", first)
+print(read(w))
+"""
+    )
+    assert run.stdout == "3\n", run.stderr
+    assert run.calls.count("load probed") == 2
+    assert len(run.results) == 3
+    assert run.lines(r"\[exit\] launches 3 probed 3 dropped 0")
+
+
+def test_destroying_a_context_saves_its_records_first(host: Host) -> None:
+    run = host.python("c = context()\nlaunch(function(module(), 'add'))\ncall('cuCtxDestroy_v2', c)\nprint(1)")
+    saved = next(i for i, line in enumerate(run.calls) if line.startswith("cuEventRecord"))
+    assert saved < run.calls.index("cuCtxDestroy 0")
+    assert len(run.results) == 1
+
+
+def test_destroying_a_stream_marks_its_work_first(host: Host) -> None:
+    run = host.python(
+        """
+context()
+f = function(module(), "add")
+for _ in range(3):
+    s = stream()
+    launch(f, stream=s)
+    call("cuStreamDestroy_v2", s)
+"""
+    )
+    assert [line for line in run.calls if "Stream" in line or "Record" in line] == [
+        "cuEventRecord stream",
+        "cuStreamDestroy",
+    ] * 3
+    assert len(run.results) == 3
+
+
+def test_per_thread_default_stream_is_marked_by_its_own_thread(host: Host) -> None:
+    run = host.python("context()\nf = function(module(), 'add')\nlaunch(f, name='cuLaunchKernel_ptsz')\nlaunch(f, stream=2)")
+    assert [line for line in run.calls if "Record" in line] == ["cuEventRecord thread"] * 2
+    assert len(run.results) == 2
+
+
+def test_several_threads(host: Host) -> None:
+    run = host.python(
+        """
+import threading
+c = context()
+m = module()
+words = [word() for _ in range(6)]
+def work(w):
+    call("cuCtxSetCurrent", c)
+    f = function(m, "add__8")
+    s = stream()
+    for _ in range(200):
+        launch(f, w, stream=s)
+threads = [threading.Thread(target=work, args=(w,)) for w in words]
+for t in threads: t.start()
+for t in threads: t.join()
+print([read(w) for w in words])
+"""
+    )
+    assert run.stdout == f"{[200] * 6}\n", run.stderr
+    assert run.fates() == [("probed", "add__8", "-")]
+    assert len(run.results) == 1200
+    assert run.lines(r"\[exit\] launches 1200 probed 1200 dropped 0")
+    numbers = [int(line.split("launch ")[1].split()[0]) for line in run.lines(r"\[exec\] grid .* launch ")]
+    assert sorted(numbers) == list(range(1200))
+
+
+def test_selected_launches_only(host: Host) -> None:
+    run = host.python("context()\nf = function(module(), 'add')\nfor _ in range(8): launch(f)", TUI_PROBE_LAUNCHES="1-2,6")
+    assert len(run.results) == 3
+    backups = run.lines(r"\[exec\] backup")
+    assert [int(line.split("launch ")[1].split()[0]) for line in backups] == [0, 3, 4, 5, 7]
+    assert all(line.endswith("reason launch not selected") for line in backups)
+
+
+def test_filters(host: Host) -> None:
+    script = "context()\nm = module()\nfor n in ('add_one', 'add_two', 'mul'): launch(function(m, n))"
+    run = host.python(script, TUI_PROBE_KERNELS="add:nothing", TUI_PROBE_FILTER="two")
+    assert run.fates() == [
+        ("probed", "add_one", "-"),
+        ("filtered", "add_two", "filtered out by name"),
+        ("filtered", "mul", "not among the kernels asked for"),
+    ]
+    assert len(list((run.directory / "kernel").iterdir())) == 1
+
+
+def engine_of(host: Host) -> Engine:
+    assert host.engine
+    return host.engine
+
+
+def test_engine_hears_kernel_and_architecture(host: Host) -> None:
+    host.python("context()\nm = module()\nlaunch(function(m, 'one'))\nlaunch(function(m, 'two'))")
+    assert engine_of(host).prepared == ["one", "two"]
+    assert engine_of(host).architectures == ["sm_90", "sm_90"]

@@ -1,0 +1,164 @@
+"""Processes begin, fork and end in many ways; records of what was launched survive all but a kill."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import Host, compile_c
+
+HERE = Path(__file__).resolve().parent
+LAUNCH = "context()\nf = function(module(), 'add__8')\nw = word()\nlaunch(f, w)\n"
+
+
+@pytest.mark.parametrize(
+    ("ending", "status"),
+    [
+        ("", 0),
+        ("import sys; sys.exit(3)", 3),
+        ("os._exit(4)", 4),
+        ("ctypes.CDLL(None).exit(5)", 5),
+        ("ctypes.CDLL(None)._Exit(6)", 6),
+        ("ctypes.CDLL(None).quick_exit(7)", 7),
+        ("raise SystemExit(8)", 8),
+    ],
+)
+def test_every_orderly_end_saves_everything(host: Host, ending: str, status: int) -> None:
+    run = host.python(LAUNCH + ending)
+    assert run.status == status
+    assert len(run.results) == 1
+    assert re.fullmatch(r"\[exit\] launches 1 probed 1 dropped 0 reason -", run.log[-1])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signal_saves_everything_and_still_kills(host: Host, number: signal.Signals) -> None:
+    process = host.start([sys.executable, "-c", f"from host import *\n{LAUNCH}print('up', flush=True)\nimport time; time.sleep(60)"])
+    assert process.stdout
+    assert process.stdout.readline() == "up\n"
+    process.send_signal(number)
+    run = host.finish(process)
+    assert run.status == -number
+    assert len(run.results) == 1
+    assert run.log[-1] == "[exit] launches 1 probed 1 dropped 0 reason -"
+
+
+def test_handler_of_the_program_is_left_to_it(host: Host) -> None:
+    script = """
+import signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
+"""
+    process = host.start([sys.executable, "-c", f"from host import *\n{script}{LAUNCH}print('up', flush=True)\nimport time; time.sleep(60)"])
+    assert process.stdout
+    assert process.stdout.readline() == "up\n"
+    process.send_signal(signal.SIGTERM)
+    run = host.finish(process)
+    assert run.status == 9
+    assert len(run.results) == 1
+
+
+def test_trace_of_a_killed_process_is_readable(host: Host) -> None:
+    wait = """
+wait_for(lambda: logged("[exec] save"))
+print("up", flush=True)
+time.sleep(60)
+"""
+    process = host.start([sys.executable, "-c", f"from host import *\n{LAUNCH}{wait}"])
+    assert process.stdout
+    assert process.stdout.readline() == "up\n"
+    process.kill()
+    run = host.finish(process)
+    assert run.status == -signal.SIGKILL
+    assert len(run.results) == 1
+    assert run.lines(r"\[exec\] succeed 0")
+    assert not run.lines(r"\[exit\]")
+
+
+def test_child_of_a_process_that_has_launched_is_not_traced(host: Host) -> None:
+    run = host.python(
+        LAUNCH
+        + """
+child = os.fork()
+if child == 0:
+    launch(f, w)
+    os._exit(0)
+print(os.waitpid(child, 0)[1], read(w))
+"""
+    )
+    assert run.stdout == "0 1\n", run.stderr
+    assert run.lines(r"\[exit\] launches 1 probed 1 dropped 0")
+
+
+def test_child_killed_by_a_signal_that_its_parent_watches(host: Host) -> None:
+    run = host.python(
+        LAUNCH
+        + """
+import signal, time
+child = os.fork()
+if child == 0:
+    time.sleep(60)
+    os._exit(0)
+os.kill(child, signal.SIGTERM)
+print(os.waitpid(child, 0)[1] == signal.SIGTERM)
+"""
+    )
+    assert run.stdout == "True\n", run.stderr
+    assert run.status == 0
+
+
+def test_children_that_launch_have_traces_of_their_own(host: Host) -> None:
+    run = host.python(
+        f"""
+child = os.fork()
+if child == 0:
+    exec({LAUNCH!r})
+    os._exit(0)
+os.waitpid(child, 0)
+print(child)
+"""
+    )
+    assert run.directory.name.endswith(f"_{int(run.stdout)}")
+    assert not run.directory.name.startswith("Nov21_010203")
+    assert re.fullmatch(r"[A-Z][a-z]{2}\d{2}_\d{6}_\d+", run.directory.name)
+    assert len(run.results) == 1
+
+
+def test_process_started_by_another_program_names_its_trace_itself(host: Host) -> None:
+    run = host.command("sh", "-c", f"{sys.executable} -c 'from host import *\n{LAUNCH.replace(chr(39), chr(34))}'; true")
+    assert not run.directory.name.startswith("Nov21_010203")
+    assert len(run.results) == 1
+
+
+def test_program_that_replaces_itself_keeps_both_traces(host: Host) -> None:
+    again = f"from host import *\n{LAUNCH}"
+    run = host.python(LAUNCH + f"import sys, time; time.sleep(0.3)\nos.execv(sys.executable, [sys.executable, '-c', {again!r}])")
+    assert run.status == 0
+    assert len(run.directories) == 2
+
+
+def test_process_that_only_forks_leaves_nothing(host: Host) -> None:
+    run = host.command("sh", "-c", "true & wait; (exit 3)")
+    assert (run.status, run.directories) == (3, [])
+
+
+def test_allocations_alone_leave_no_trace(host: Host) -> None:
+    run = host.python("context()\nmodule()\nword()")
+    assert (run.status, run.directories) == (0, [])
+
+
+def test_exit_from_another_library_while_threads_launch(host: Host, tmp_path: Path) -> None:
+    library = tmp_path / "libexiting.so"
+    compile_c(HERE / "exiting_library.c", library, "-shared")
+    program = tmp_path / "exiting"
+    compile_c(HERE / "exiting_program.c", program, str(host.built.hook), "-rdynamic")
+    run = host.command(str(program), str(library), LD_LIBRARY_PATH=str(host.built.hook.parent))
+    assert run.status == 11, run.stderr
+    (end,) = run.lines(r"\[exit\]")
+    launches, probed, dropped = map(int, re.findall(r"(?:launches|probed|dropped) (\d+)", end))
+    assert launches >= probed > 0
+    assert (dropped, len(run.results)) == (0, probed)
+    assert os.listdir(run.directory / "result")
