@@ -11,6 +11,7 @@ from tui_probe.ptx.tree import (
     Directive,
     Function,
     Group,
+    Immediate,
     Instruction,
     Label,
     Location,
@@ -20,6 +21,7 @@ from tui_probe.ptx.tree import (
     Operand,
     Pair,
     Raw,
+    Register,
     Scope,
     Statement,
     Symbol,
@@ -101,7 +103,8 @@ def _in_body(statements: Iterable[Statement], outer: set[str]) -> Iterator[str]:
                 yield from _in_body(node.body, own)
             case Instruction():
                 for operand in node.operands:
-                    yield from _in_operand(operand) - own
+                    if not isinstance(operand, Register | Immediate):
+                        yield from _in_operand(operand) - own
             case Variable():
                 yield from names_in(node.initializer) - own
             case Label():
