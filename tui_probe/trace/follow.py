@@ -45,7 +45,8 @@ class TraceFollower:
 
     def poll(self) -> bool:
         """Read what is new; whether anything changed. TraceError if the log is there and cannot be read."""
-        if self._tail.was_replaced():
+        replaced = self._tail.was_replaced()
+        if replaced:
             self._start()
             self._run_info_stamp = None
         before = self._tail.offset
@@ -59,7 +60,7 @@ class TraceFollower:
         updated = self._read_run_info()
         updated |= self._update_running()
         self._watch_assemblies()
-        return grew or updated or bool(self.changed)
+        return replaced or grew or updated or bool(self.changed)
 
     def _read(self, lines: bytes) -> None:
         """Take in whole lines. Until a log shows that it is one of ours, they have to be read one by one."""

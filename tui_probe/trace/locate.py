@@ -51,9 +51,16 @@ def inside(root: Path, *names: str) -> Path | None:
     """
     if any(not name or name in (".", "..") or "/" in name or "\0" in name for name in names):
         return None
-    path = root.joinpath(*names)
+    path = root
+    for name in names:
+        path = path / name
+        if path.is_symlink() and not _leads_inside(path, root):
+            return None
+    return path
+
+
+def _leads_inside(link: Path, root: Path) -> bool:
     try:
-        real_root = root.resolve()
-        return path if path.resolve().is_relative_to(real_root) else None
+        return link.resolve().is_relative_to(root.resolve())
     except (OSError, RuntimeError):
-        return None
+        return False

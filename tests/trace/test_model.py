@@ -1,0 +1,252 @@
+"""A trace directory becomes kernels, launches, results and the state of its process."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.trace.make import EPOCH_NS, TraceWriter, write_older_trace
+from tui_probe.errors import TraceError
+from tui_probe.trace.model import Kernel, Trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILL = "_Z4fillPfi"
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> TraceWriter:
+    writer = TraceWriter(tmp_path / "Jul25_172000_4000000")
+    writer.start()
+    return writer
+
+
+def only(trace: Trace) -> Kernel:
+    (kernel,) = trace.kernels
+    return kernel
+
+
+def test_a_probed_kernel(writer: TraceWriter) -> None:
+    writer.kernel(0, FILL, registers=(18, 24), spills=(0, 8))
+    first = writer.launch(0, (8, 1, 1), shared=512)
+    path = writer.save(0, first, b"x" * 100)
+    kernel = only(Trace.open(writer.directory))
+    assert (kernel.name, kernel.demangled, kernel.status, kernel.reason) == (FILL, "fill(float*, int)", "probed", None)
+    assert (kernel.launches, kernel.launches_probed, kernel.grid, kernel.block) == (1, 1, (8, 1, 1), (128, 1, 1))
+    assert (kernel.registers_pruned, kernel.registers_probed) == (18, 24)
+    assert (kernel.spills_pruned, kernel.spills_probed) == (0, 16)
+    assert (kernel.blocks_per_sm, kernel.blocks_per_sm_probed) == (16, 12)
+    assert (kernel.shared, kernel.shared_dynamic) == (1024 + 512, 512)
+    assert (kernel.probe_bytes, kernel.results) == (8 * 4 * 16, [path])
+    assert (kernel.slowdown, kernel.time_ms, kernel.time_probed_ms) == (None, None, None)
+    assert kernel.info is not None
+    assert (kernel.info.callback, kernel.info.maps[0].size) == ("block_sched", 16)
+
+
+def test_without_an_assembler_the_driver_says_the_registers(writer: TraceWriter) -> None:
+    writer.kernel(0, FILL, registers=(18, 24), ptxas=False)
+    kernel = only(Trace.open(writer.directory))
+    assert (kernel.registers_pruned, kernel.registers_probed) == (18, 24)
+    assert (kernel.spills_pruned, kernel.spills_probed) == (None, None)
+
+
+def test_a_skipped_kernel_has_the_driver_s_numbers_and_a_reason(writer: TraceWriter) -> None:
+    writer.kernel(0, "cutlass", "skipped", reason="no PTX in image", registers=(90, 0))
+    writer.pass_through(0, "no PTX in image", (4, 2, 1), (256, 1, 1))
+    trace = Trace.open(writer.directory)
+    kernel = only(trace)
+    assert (kernel.status, kernel.reason, kernel.registers_pruned) == ("skipped", "no PTX in image", 90)
+    assert (kernel.registers_probed, kernel.spills_pruned, kernel.probe_bytes) == (None, None, None)
+    assert (kernel.launches, kernel.launches_probed, kernel.grid) == (1, 0, (4, 2, 1))
+    (launch,) = trace.launches_of(kernel)
+    assert (launch.probed, launch.reason, launch.status, launch.result) == (False, "no PTX in image", None, None)
+
+
+def test_a_failed_kernel_without_words_takes_the_reason_from_its_process_log(writer: TraceWriter) -> None:
+    writer.kernel(0, FILL, "failed")
+    assert only(Trace.open(writer.directory)).reason == "PtxError: line 7: what"
+
+
+def test_values_the_driver_does_not_say_are_none(writer: TraceWriter) -> None:
+    writer.lines("[kernel] 0 skipped registers - local - shared - blocks - name f reason no PTX in image")
+    kernel = only(Trace.open(writer.directory))
+    assert kernel.registers_pruned is kernel.blocks_per_sm is kernel.shared is kernel.local_original is None
+
+
+def test_shapes_that_vary_are_said_to(writer: TraceWriter) -> None:
+    writer.kernel(0, FILL)
+    for grid, block in (((8, 1, 1), (32, 1, 1)), ((9, 1, 1), (32, 1, 1)), ((8, 1, 1), (32, 1, 1))):
+        writer.launch(0, grid, block)
+    kernel = only(Trace.open(writer.directory))
+    assert (kernel.grid, kernel.grid_varies, kernel.block_varies) == ((8, 1, 1), True, False)
+
+
+def test_benchmark_gives_medians(writer: TraceWriter) -> None:
+    writer.kernel(0, FILL)
+    for original, probed in ((1.0, 2.0), (1.0, 9.0), (2.0, 6.0)):
+        writer.benchmark(0, writer.launch(0), original=original, probed=probed)
+    writer.lines("[benchmark] prologue - kernel - epilogue - original - impact - 0 kernel 0 launch 3")
+    trace = Trace.open(writer.directory)
+    kernel = only(trace)
+    assert (kernel.slowdown, kernel.time_ms, kernel.time_probed_ms) == (3.0, 1.0, 6.0)
+    assert trace.state.benchmark
+
+
+def test_launch_records(writer: TraceWriter) -> None:
+    writer.kernel(0, FILL)
+    writer.kernel(1, "other", "filtered", reason="filtered by -k")
+    writer.launch(0)
+    writer.pass_through(1, "filtered by -k")
+    third = writer.launch(0, (2, 3, 4), (16, 16, 1), shared=64)
+    writer.save(0, third, b"1234")
+    trace = Trace.open(writer.directory)
+    first, second, last = trace.launches
+    assert (first.number, first.kernel, first.time_ns, first.probed, first.status) == (0, 0, EPOCH_NS, True, 0)
+    assert (second.kernel, second.probed, second.reason, second.time_ns) == (
+        1,
+        False,
+        "filtered by -k",
+        EPOCH_NS + 1000,
+    )
+    assert (last.grid, last.block, last.shared, last.stream) == ((2, 3, 4), (16, 16, 1), 64, 0)
+    assert last.probe_bytes == 24 * 8 * 16
+    assert last.result is not None
+    assert trace.results.size(last.result) == 4
+    assert trace.launches.column("shape").tolist()[1] == [8, 1, 1, 128, 1, 1, 0]
+    assert [launch.number for launch in trace.launches[1:]] == [1, 2]
+    assert trace.launches[-1].number == 2
+
+
+def test_a_failed_probed_launch_is_replaced_by_the_original(writer: TraceWriter) -> None:
+    writer.kernel(0, FILL)
+    number = writer.launch(0, status=701)
+    writer.launches -= 1
+    writer.pass_through(0, "the probed kernel could not be launched (701)")
+    writer.launch(0)
+    kernel = only(trace := Trace.open(writer.directory))
+    assert (kernel.launches, kernel.launches_probed) == (2, 1)
+    first, second = trace.launches
+    assert (first.number, first.probed, first.status) == (number, False, 701)
+    assert first.reason == "the probed kernel could not be launched (701)"
+    assert second.probed
+
+
+def test_the_state_of_a_finished_run(writer: TraceWriter) -> None:
+    writer.kernel(0, FILL)
+    writer.save(0, writer.launch(0), b"x" * 10)
+    writer.exit("trace limit reached", dropped=3)
+    writer.run_json(exit_status=7)
+    state = Trace.open(writer.directory).state
+    assert (state.pid, state.command, state.started) == (4_000_000, "./saxpy 4", EPOCH_NS / 1e9)
+    assert (state.kernels, state.launches, state.launches_probed) == (1, 1, 1)
+    assert (state.results, state.bytes_written, state.unknown_lines) == (1, 10, 0)
+    assert (state.running, state.exit_status, state.signal) == (False, 7, None)
+    assert (state.launches_dropped, state.dropped_reason) == (3, "trace limit reached")
+    assert state.device is not None
+    assert (state.device.sms, state.device.name) == (132, "NVIDIA H100 80GB HBM3")
+    assert not state.simulated
+
+
+@pytest.mark.parametrize("by", ["run.json", "device"])
+def test_simulated_runs_are_known_as_such(tmp_path: Path, by: str) -> None:
+    writer = TraceWriter(tmp_path / "t")
+    writer.start(device="Simulated GPU (8.0)" if by == "device" else "some device")
+    if by == "run.json":
+        writer.run_json(driver={"path": "/x/libcuda.so.1", "simulated": True})
+    assert Trace.open(writer.directory).state.simulated
+
+
+def test_damaged_run_json_tells_nothing(writer: TraceWriter) -> None:
+    for content in ("", "[", "[1]", '{"command": 3, "started": "x", "driver": [], "exit_status": true}', "[" * 100_000):
+        (writer.directory / "run.json").write_text(content)
+        state = Trace.open(writer.directory).state
+        assert (state.exit_status, state.simulated, state.command) == (None, False, "./saxpy 4")
+
+
+@pytest.mark.parametrize("tag", ["jit", "probe"])
+def test_an_older_trace(tmp_path: Path, tag: str) -> None:
+    write_older_trace(tmp_path / "t", tag=tag)  # type: ignore[arg-type]
+    trace = Trace.open(tmp_path / "t")
+    fill, copy, orphan = trace.kernels
+    assert (fill.name, fill.status, fill.launches, fill.launches_probed) == ("_Z4fillPf", "probed", 2, 2)
+    assert (fill.registers_pruned, fill.registers_probed, fill.spills_probed) == (18, 24, 16)
+    assert (fill.probe_bytes, fill.slowdown, fill.time_ms) == (32, 1.5, 0.2)
+    assert [path.name for path in fill.results] == ["1.500000.bin", "2.250000.bin"]
+    assert (copy.name, copy.status, copy.reason, copy.launches) == ("_Z4copyPf", "failed", "PtxError: line 7: what", 2)
+    assert (orphan.name, orphan.status, orphan.launches) == ("orphan", "skipped", 1)
+    assert orphan.reason == "the image that it came from was not seen"
+    assert (trace.state.pid, trace.state.command) == (1860576, "python block_sched/raw.py")
+    assert (trace.state.launches, trace.state.results, trace.state.unknown_lines) == (5, 2, 0)
+
+
+def test_a_cut_launch_line_costs_only_that_launch(writer: TraceWriter) -> None:
+    writer.kernel(0, FILL)
+    writer.launch(0)
+    writer.lines(
+        f"[exec] {EPOCH_NS} param 10 [exec] grid 8 1 1 block 128", "kernel 0 launch 1 stream 0x0", "\udcff\udc80"
+    )
+    writer.launches += 1
+    writer.save(0, writer.launch(0), b"1")
+    trace = Trace.open(writer.directory)
+    assert [launch.number for launch in trace.launches] == [0, 2]
+    assert [launch.result for launch in trace.launches] == [None, 0]
+    assert trace.state.unknown_lines == 2
+
+
+def test_results_of_launches_that_the_log_does_not_hold(writer: TraceWriter) -> None:
+    writer.save(5, 99, b"1")
+    kernel = only(trace := Trace.open(writer.directory))
+    assert (kernel.index, kernel.name, kernel.status, len(kernel.results)) == (5, "?", "pending", 1)
+    assert trace.results.launch(0) is None
+
+
+def test_names_never_lead_out_of_the_trace(writer: TraceWriter, tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "process.log").write_text("probed.ptx\nptxas info : Used 99 registers\n")
+    (tmp_path / "secret.bin").write_bytes(b"x")
+    folder = writer.kernel(0, FILL)
+    writer.lines(f"[probe] rename {FILL} 1_/../../../secret")
+    writer.lines("[kernel] 1 probed registers 1 local 0 shared 0 blocks 1 name x reason -")
+    for process_log in folder.iterdir():
+        process_log.unlink()
+    folder.rmdir()
+    folder.symlink_to(tmp_path / "secret")
+    writer.lines(
+        "[exec] save result/../../secret.bin size 1 kernel 0 launch 0", "[exec] save .. size 1 kernel 0 launch 0"
+    )
+    (writer.directory / "result" / "0.500000.bin").symlink_to(tmp_path / "secret.bin")
+    writer.lines("[exec] save result/0.500000.bin size 1 kernel 0 launch 0")
+    first, second = Trace.open(writer.directory).kernels
+    assert first.folder is None
+    assert second.folder is None
+    assert first.registers_pruned == 18
+    assert first.results == [writer.directory / "result" / "secret.bin"]
+
+
+def test_a_folder_of_traces_means_the_newest(tmp_path: Path) -> None:
+    for age, name in enumerate(("b", "a")):
+        writer = TraceWriter(tmp_path / name)
+        writer.start(command=name)
+        os.utime(writer.log, (1000 + age, 1000 + age))
+    assert Trace.open(tmp_path).directory == tmp_path / "a"
+    assert Trace.open(tmp_path / "b" / "event.log").state.command == "b"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("nowhere", "does not exist: name a trace directory"), ("file", "is a file, not"), ("empty", "holds no trace")],
+)
+def test_what_is_no_trace_says_what_to_do(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(TraceError, match=message):
+        Trace.open(tmp_path / name)
+
+
+def test_an_empty_log_is_an_empty_trace(tmp_path: Path) -> None:
+    (tmp_path / "event.log").touch()
+    trace = Trace.open(tmp_path)
+    assert (len(trace.kernels), len(trace.launches), trace.state.pid) == (0, 0, None)
