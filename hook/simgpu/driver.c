@@ -32,6 +32,7 @@ CUresult enter(struct context **context) {
     if (result) return result;
     result = current_context(context);
     if (!result) result = (*context)->fault;
+    if (!result) result = server_failure();
     return result ? leave(result) : CUDA_SUCCESS;
 }
 

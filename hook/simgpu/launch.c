@@ -80,16 +80,18 @@ static CUresult build(const struct launch *launch, const struct kernel *kernel, 
     return result;
 }
 
-// Whether a result is a failure of the kernel itself. The real driver would not know of it when the launch returns.
+// Whether a result that the server told is a failure of the kernel itself. The real driver would not know of it when the
+// launch returns.
 static bool is_fault(CUresult result) { return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED; }
 
 static CUresult execute(const struct message *request, CUcontext handle, const char *name) {
     struct reply reply;
     CUresult result = server_call(REQUEST_LAUNCH, request, &reply);
     if (!result) driver.clock_cycles += reader_u64(&reply.body);
-    if (reply.error) report("kernel %s: %s", name, reply.error);
+    bool is_told = reply.error != NULL;
+    if (is_told) report("kernel %s: %s", name, reply.error);
     reply_free(&reply);
-    if (!is_fault(result)) return result;
+    if (!is_told || !is_fault(result)) return result;
     driver_lock();
     struct context *context = handle_object(HANDLE_CONTEXT, handle);
     if (context) context->fault = result;

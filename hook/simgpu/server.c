@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +17,7 @@ static const size_t LARGEST_REPLY = UINT32_C(1) << 31;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int connection = -1;
 static bool started, greeted;
+static atomic_int failure;  // a CUresult: why the server answers no more
 
 CUresult server_start(void) {
     if (started) return CUDA_SUCCESS;
@@ -97,9 +99,12 @@ static CUresult give_up(void) {
                greeted ? "has ended" : "did not start");
         close(connection);
         connection = -1;
+        failure = greeted ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_NOT_INITIALIZED;
     }
-    return greeted ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_NOT_INITIALIZED;
+    return server_failure();
 }
+
+CUresult server_failure(void) { return (CUresult)failure; }
 
 CUresult server_call(enum request_kind kind, const struct message *request, struct reply *reply) {
     uint32_t status = STATUS_OK;

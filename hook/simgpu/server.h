@@ -15,9 +15,12 @@ struct reply {
 };
 
 // Sends a request and waits for its reply; safe in several threads. Whatever it returns, `reply` must be freed, and the
-// caller tells a person of `reply->error`. A server that has ended is CUDA_ERROR_LAUNCH_FAILED, one that did not start
-// CUDA_ERROR_NOT_INITIALIZED.
+// caller tells a person of `reply->error`.
 CUresult server_call(enum request_kind kind, const struct message *request, struct reply *reply);
+
+// CUDA_SUCCESS, or why the server answers no more: CUDA_ERROR_LAUNCH_FAILED if it has ended, CUDA_ERROR_NOT_INITIALIZED
+// if it did not start. No context works then.
+CUresult server_failure(void);
 
 void reply_free(struct reply *reply);
 

@@ -73,7 +73,7 @@ def test_machine_code_alone(driver: Driver, capfd: pytest.CaptureFixture[str]) -
         (b"\n \t .version 7.2\n.target sm_80\n.address_size 64\n.visible .entry f() {", Code.INVALID_PTX),
     ],
 )
-def test_what_is_no_image(driver: Driver, image: bytes, code: int) -> None:
+def test_what_is_no_image(driver: Driver, image: bytes, code: Code) -> None:
     with fails(code):
         driver.load(image)
 

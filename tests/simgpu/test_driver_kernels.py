@@ -27,7 +27,7 @@ def attribute(driver: Driver, function: HANDLE, number: int) -> int:
 
 
 def parameter_layout(driver: Driver, function: HANDLE) -> list[tuple[int, int]]:
-    layout = []
+    layout: list[tuple[int, int]] = []
     offset, size = SIZE(), SIZE()
     while driver.library.cuFuncGetParamInfo(function, SIZE(len(layout)), ctypes.byref(offset), ctypes.byref(size)) == 0:
         layout.append((offset.value, size.value))
@@ -201,7 +201,7 @@ def test_a_kernel_that_fails_breaks_its_context(
     capfd: pytest.CaptureFixture[str],
     source: str,
     argument: list[U64],
-    code: int,
+    code: Code,
     text: str,
 ) -> None:
     """The launch itself succeeds, as on a GPU, and every later call tells."""

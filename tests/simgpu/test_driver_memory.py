@@ -49,11 +49,11 @@ def test_allocations_are_aligned_apart_and_accounted_for(driver: Driver, operati
                 driver.cuMemFree_v2(U64(address))
                 del held[address]
             continue
-        address = try_to_allocate(driver, number)
-        if address is None:
+        allocated = try_to_allocate(driver, number)
+        if allocated is None:
             assert number + sum(held.values()) > TOTAL // 4  # only a memory that is rather full may refuse
         else:
-            held[address] = number
+            held[allocated] = number
     spans = sorted((address, address + size) for address, size in held.items())
     assert all(address % 256 == 0 for address in held)
     assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
@@ -114,15 +114,15 @@ def test_every_copy_keeps_the_bytes(driver: Driver, content: bytes, offset: int)
 def test_copies_stay_inside_an_allocation(driver: Driver) -> None:
     address = driver.allocate(512)
     buffer = ctypes.create_string_buffer(1024)
-    for call in (
-        lambda: driver.cuMemcpyDtoH_v2(buffer, U64(address), SIZE(513)),
-        lambda: driver.cuMemcpyHtoD_v2(U64(address + 500), buffer, SIZE(13)),
-        lambda: driver.cuMemcpyHtoD_v2(U64(0), buffer, SIZE(1)),
-        lambda: driver.cuMemcpyHtoD_v2(U64(ctypes.addressof(buffer)), buffer, SIZE(1)),
-        lambda: driver.cuMemcpy(U64(address), U64(address + 600), SIZE(1)),
+    for function, target, source, size in (
+        ("cuMemcpyDtoH_v2", buffer, U64(address), 513),
+        ("cuMemcpyHtoD_v2", U64(address + 500), buffer, 13),
+        ("cuMemcpyHtoD_v2", U64(0), buffer, 1),
+        ("cuMemcpyHtoD_v2", U64(ctypes.addressof(buffer)), buffer, 1),
+        ("cuMemcpy", U64(address), U64(address + 600), 1),
     ):
         with fails(Code.INVALID_VALUE):
-            call()
+            getattr(driver, function)(target, source, SIZE(size))
     driver.cuMemcpyDtoH_v2(buffer, U64(0), SIZE(0))
 
 
@@ -159,7 +159,7 @@ def test_pinned_memory_is_reached_by_both(driver: Driver) -> None:
     count = 1000
     driver.launch(driver.example("coalesced_store"), device, ctypes.c_uint(count), grid=4, block=256)
     assert pointer.value is not None
-    written = np.frombuffer((ctypes.c_uint * count).from_address(pointer.value), np.uint32)
+    written = np.frombuffer(ctypes.string_at(pointer.value, 4 * count), np.uint32)
     assert np.array_equal(written, np.arange(count))
     driver.cuMemFreeHost(pointer)
     with fails(Code.INVALID_VALUE):

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import struct
 from dataclasses import fields
-from functools import cache
 from typing import Any, Protocol, TypeVar, cast, get_type_hints
 
 from tui_probe.errors import SimulationError
@@ -114,16 +113,20 @@ class Sequence:
 
 
 class Record:
-    """A dataclass inside a message: its fields in order."""
+    """A dataclass: its fields in order."""
 
     def __init__(self, kind: type[Any]) -> None:
+        hints = get_type_hints(kind, include_extras=True)
         self._kind = kind
+        self._fields: list[tuple[str, Codec]] = [
+            (field.name, hints[field.name].__metadata__[0]) for field in fields(kind)
+        ]
 
     def write(self, value: Any) -> bytes:
-        return b"".join(codec.write(getattr(value, name)) for name, codec in layout(self._kind))
+        return b"".join(codec.write(getattr(value, name)) for name, codec in self._fields)
 
     def read(self, reader: Reader) -> Any:
-        return self._kind(**{name: codec.read(reader) for name, codec in layout(self._kind)})
+        return self._kind(**{name: codec.read(reader) for name, codec in self._fields})
 
 
 U32 = Scalar("I")
@@ -133,21 +136,23 @@ TEXT = Text()
 BYTES = Bytes()
 
 
-@cache
-def layout(kind: type[Any]) -> tuple[tuple[str, Codec], ...]:
-    """The fields of a message with their codecs."""
-    hints = get_type_hints(kind, include_extras=True)
-    return tuple((field.name, hints[field.name].__metadata__[0]) for field in fields(kind))
+_records: dict[type[Any], Record] = {}
+
+
+def _record(kind: type[Any]) -> Record:
+    if kind not in _records:
+        _records[kind] = Record(kind)
+    return _records[kind]
 
 
 def pack(message: object) -> bytes:
     """The bytes of a message."""
-    return Record(type(message)).write(message)
+    return _record(type(message)).write(message)
 
 
 def unpack(kind: type[MessageT], content: bytes) -> MessageT:
     """The message in ``content``. Raises SimulationError if it is cut off or too long."""
     reader = Reader(content)
-    message = Record(kind).read(reader)
+    message = _record(kind).read(reader)
     reader.finish()
     return cast("MessageT", message)

@@ -23,8 +23,7 @@ def serve_process(setup: str) -> None:
     memory = DeviceMemory(np.frombuffer(mapping, np.uint8), address)
     with socket.socket(fileno=SOCKET_DESCRIPTOR) as connection:
         threading.Thread(target=end_with, args=(connection,), daemon=True).start()
-        stream = connection.makefile("rwb")
-        Server(memory, Machine(**numbers)).serve(stream, stream)
+        Server(memory, Machine(**numbers)).serve(connection.makefile("rb"), connection.makefile("wb"))
 
 
 def end_with(connection: socket.socket) -> None:
