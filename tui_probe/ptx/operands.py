@@ -105,13 +105,13 @@ class OperandParser:
             operands.append(operand)
         return tuple(operands)
 
-    def named(self, name: str, selector: str = "", offset: int = 0) -> Register | Symbol | Immediate:
+    def named(self, name: str, selector: str = "") -> Register | Symbol | Immediate:
         """The node of a name."""
         if self.is_register(name):
             return Register(name, selector)
         if name == "WARP_SZ":
             return Immediate(name)
-        return Symbol(name, offset)
+        return Symbol(name)
 
     def _simple(self, piece: str) -> Operand | None:
         match = _SIMPLE.fullmatch(piece)
