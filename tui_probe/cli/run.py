@@ -14,7 +14,8 @@ from tui_probe.launcher.screened import ScreenedTarget
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.target import exit_status
 
-from .output import inform, on_terminal, warn
+from .output import inform, warn
+from .screen import add_screen_options, show, wants_screen
 from .values import launches, names, size
 
 if TYPE_CHECKING:
@@ -26,20 +27,7 @@ USAGE = "tui-probe run [options] [--] COMMAND..."
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``run``. COMMAND begins at the first word that is no option."""
     parser.usage = USAGE
-    add_run_options(parser)
-    machine = parser.add_argument_group("driver").add_mutually_exclusive_group()
-    machine.add_argument("--driver", type=Path, metavar="PATH", help="the libcuda.so.1 to use")
-    machine.add_argument("--sim", action="store_true", help="use the simulated GPU")
-    parser.add_argument("command", nargs="...", metavar="COMMAND...", help="the program to profile, and its arguments")
-    parser.set_defaults(refuse=parser.error)
-
-
-def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """What ``run`` and ``demo`` have in common."""
-    parser.add_argument(
-        "-p", "--probe", "-t", default="block_sched", metavar="PROBE",
-        help="a built-in probe (see `tui-probe probes`) or a probe file; default %(default)s",
-    )  # fmt: skip
+    add_probe_options(parser)
     parser.add_argument(
         "--tracedir", "--trace", type=Path, default=Path("trace"), metavar="DIR",
         help="where trace directories are made; default ./trace",
@@ -48,14 +36,25 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument("-k", "--kernel", type=names, metavar="A:B", help="only kernels with A or B in their names")
     chosen.add_argument("--filter", type=names, metavar="A:B", help="not the kernels with A or B in their names")
     chosen.add_argument("--launches", type=launches, metavar="0-9,20", help="only these launches of each kernel")
-    chosen.add_argument("--benchmark", action="store_true", help="time the original kernels too, and give slowdowns")
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--max-trace-bytes", type=size, metavar="SIZE", help="save no more results than this")
-    limits.add_argument("--max-probe-memory", type=size, metavar="SIZE", help="most GPU memory for probes")
-    shown = parser.add_argument_group("what is shown")
-    shown.add_argument("--no-ui", action="store_true", help="no live screen: a text report at the end")
-    shown.add_argument("--no-report", action="store_true", help="no report at the end")
-    shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    limits.add_argument("--max-trace-bytes", type=size, metavar="SIZE", help="save no more results than this, as 4G")
+    limits.add_argument("--max-probe-memory", type=size, metavar="SIZE", help="most GPU memory for probes, as 512M")
+    machine = parser.add_argument_group("driver").add_mutually_exclusive_group()
+    machine.add_argument("--driver", type=Path, metavar="PATH", help="the libcuda.so.1 to use")
+    machine.add_argument("--sim", action="store_true", help="use the simulated GPU")
+    add_screen_options(parser)
+    parser.add_argument("command", nargs="...", metavar="COMMAND...", help="the program to profile, and its arguments")
+
+
+def add_probe_options(parser: argparse.ArgumentParser) -> None:
+    """What ``run`` and ``demo`` have in common."""
+    parser.add_argument(
+        "-p", "--probe", "-t", default="block_sched", metavar="PROBE",
+        help="a built-in probe (see `tui-probe probes`) or a probe file; default %(default)s",
+    )  # fmt: skip
+    parser.add_argument("--benchmark", action="store_true", help="time the original kernels too, and give slowdowns")
+    parser.add_argument("--no-report", action="store_true", help="no text report at the end")
+    parser.set_defaults(refuse=parser.error)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -76,42 +75,42 @@ def run(arguments: argparse.Namespace) -> int:
         max_trace_bytes=arguments.max_trace_bytes,
         max_probe_memory=arguments.max_probe_memory,
     )
+    return profile(options, arguments)
+
+
+def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
+    """Run a target, on the screen or without, and report. Returns the target's exit status."""
     try:
         probe = load_probe(options.probe).path.absolute()
     except ProbeFileError as error:
         arguments.refuse(str(error))
-    if on_terminal() and not arguments.no_ui:
-        status, traces = run_on_screen(options, probe, arguments.ascii)
-    else:
-        status, traces = run_plainly(options, probe)
-    return status
+    if wants_screen(arguments):
+        return run_on_screen(options, probe, arguments)
+    return run_plainly(options, probe, arguments)
 
 
-def run_plainly(options: RunOptions, probe: Path) -> tuple[int, list[Path]]:
-    """Without a screen: streams passed on. Returns the exit status and the trace directories."""
+def run_plainly(options: RunOptions, probe: Path, arguments: argparse.Namespace) -> int:
+    """Without a screen: streams passed on, then the report."""
     # The first line is written by the new process, where descriptor 2 is the target's already.
     stderr = os.dup(2)
     with Session(options, probe, announce=lambda trace: inform(f"trace in {trace}", stderr)) as session:
         returncode = run_passing_on(session)
         tell_what_failed(session)
-        return exit_status(returncode), session.traces
+    return exit_status(returncode)
 
 
-def run_on_screen(options: RunOptions, probe: Path, ascii_only: bool) -> tuple[int, list[Path]]:
-    """Under the live screen. Returns the exit status and the trace directories."""
-    from tui_probe import ui
-    from tui_probe.ui.feed import Session as Shown
-
+def run_on_screen(options: RunOptions, probe: Path, arguments: argparse.Namespace) -> int:
+    """Under the live screen, then the report."""
     with Session(options, probe, announce=lambda _: None) as session:
         target = ScreenedTarget(session)
-        shown = ui.run(Shown(target=target), ui.Appearance.from_environment(ascii_only=ascii_only or None))
+        shown = show(arguments, target=target)
         if target.poll() is None:
             warn(f"waiting for the end of {options.command[0]} (process {target.pid})")
         returncode = target.wait(received=shown - 128 if shown > 128 else 0)
         for trace in session.traces:
             inform(f"trace in {options.trace_root / trace.name}")
         tell_what_failed(session)
-        return exit_status(returncode), session.traces
+    return exit_status(returncode)
 
 
 def tell_what_failed(session: Session) -> None:

@@ -6,31 +6,36 @@ import ctypes
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui_probe.errors import LaunchError
 
 from .natives import package_path
 from .target import PR_SET_PDEATHSIG
 
+if TYPE_CHECKING:
+    from .options import RunOptions
+
 STARTUP_LIMIT = 30.0  # seconds; importing NumPy from a cold network disk takes many
+STOP_LIMIT = 10.0
 SOCKET_PATH_LIMIT = 107  # bytes in sockaddr_un, without the final NUL
 
 
 class Engine:
     """The engine's process and its socket, in a private directory with a short path."""
 
-    def __init__(self, probe: Path, load_ptx: bool, log: Path) -> None:
+    def __init__(self, probe: Path, options: RunOptions, load_ptx: bool, log: Path) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="tui-probe-", dir=short_folder()))
         self.socket = self._folder / "engine"
         self._log = log
         command = [sys.executable, "-P", "-m", "tui_probe.engine.server"]
         command += ["--socket", str(self.socket), "--probe", str(probe), "--load", "ptx" if load_ptx else "bin"]
+        command += ["--kernels", options.kernels or "", "--filter", options.filtered or ""]
         libc = ctypes.CDLL(None, use_errno=True)
         with log.open("wb") as output:
             self._process = subprocess.Popen(
@@ -44,9 +49,9 @@ class Engine:
             )
 
     def wait_until_listening(self) -> None:
-        """Return when the socket takes connections. Raises LaunchError, with what the engine said, if it never does."""
+        """Return when the socket is there. Raises LaunchError, with what the engine said, if it never is."""
         deadline = time.monotonic() + STARTUP_LIMIT
-        while not self._takes_connections():
+        while not self.socket.exists():
             if self._process.poll() is not None:
                 raise LaunchError(f"the probe engine could not start:\n{self.messages()}")
             if time.monotonic() > deadline:
@@ -67,21 +72,14 @@ class Engine:
         return f"the probe engine ended with {how} ({last[0]}); kernels that came later ran unprobed"
 
     def stop(self) -> None:
+        """End the engine when it has finished the kernels under way, and remove its socket."""
         self._process.terminate()
         try:
-            self._process.wait(2)
+            self._process.wait(STOP_LIMIT)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _takes_connections(self) -> bool:
-        with socket.socket(socket.AF_UNIX) as probe:
-            try:
-                probe.connect(str(self.socket))
-            except OSError:
-                return False
-            return True
 
 
 def short_folder() -> str:

@@ -47,7 +47,7 @@ class Session:
         self.spool = Spool(self._root)
         try:
             self._watch = TraceWatch(self._root)
-            self._engine = Engine(probe, load_ptx=self.driver.simulated, log=self.spool.engine_log)
+            self._engine = Engine(probe, options, load_ptx=self.driver.simulated, log=self.spool.engine_log)
         except BaseException:
             self.spool.remove()
             raise

@@ -1,0 +1,61 @@
+"""The terminal: can it show the live screen, and how well?"""
+
+from __future__ import annotations
+
+import curses
+import os
+import shutil
+import sys
+
+from tui_probe.cli.output import on_terminal
+
+from . import Item
+
+SMALL = (80, 24)
+
+
+def terminal_items() -> list[Item]:
+    if not on_terminal():
+        found = f"no terminal at stdin, stdout and stderr, or TERM={os.environ.get('TERM', '')!r}"
+        return [Item("terminal", "warn", found, "run and open print text reports then")]
+    return [screen_item(), character_item(), *link_items()]
+
+
+def screen_item() -> Item:
+    size = shutil.get_terminal_size()
+    found = f"{os.environ['TERM']}, {size.columns}×{size.lines}, {colours()}"
+    if size.columns < SMALL[0] or size.lines < SMALL[1]:
+        return Item("terminal", "warn", found, f"the screen is made for {SMALL[0]}×{SMALL[1]} and more")
+    return Item("terminal", "ok", found)
+
+
+def colours() -> str:
+    """How many colours the terminal says it has."""
+    if os.environ.get("NO_COLOR"):
+        return "no colours (NO_COLOR is set)"
+    if os.environ.get("COLORTERM") in ("truecolor", "24bit"):
+        return "16 million colours"
+    try:
+        curses.setupterm(fd=1)
+    except curses.error:
+        return "colours unknown"
+    return f"{max(curses.tigetnum('colors'), 0)} colours"
+
+
+def character_item() -> Item:
+    encoding = sys.stdout.encoding or "ascii"
+    if "utf" in encoding.lower():
+        return Item("characters", "ok", encoding)
+    return Item("characters", "warn", encoding, "drawn with ASCII alone; set LANG=C.UTF-8 for finer charts")
+
+
+def link_items() -> list[Item]:
+    """What stands between the program and the eyes."""
+    items = []
+    if os.environ.get("SSH_CONNECTION"):
+        advice = "on a slow link: --low-bandwidth, and compression (ssh -C)"
+        items.append(Item("link", "ok", "SSH: no animation, no mouse", advice))
+    if os.environ.get("TMUX"):
+        advice = "set -g default-terminal tmux-256color for all colours; set -g set-clipboard on for copying"
+        items.append(Item("tmux", "ok", "inside tmux", advice))
+    return items

@@ -1,0 +1,58 @@
+"""``tui-probe demo``: the whole pipeline on the bundled example, on a GPU or on the simulated one."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_probe.launcher.options import RunOptions
+
+from .checks.gpu import driver_items
+from .output import inform
+from .run import add_probe_options, profile
+from .screen import add_screen_options, wants_screen
+
+if TYPE_CHECKING:
+    import argparse
+
+EXAMPLES = "tui_probe.simgpu.examples"
+ON_SCREEN = ("--slow", "--repeat", "3")  # so that there is something to watch
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``run`` that make sense for a program that is known."""
+    add_probe_options(parser)
+    parser.add_argument(
+        "--kernel", action="append", default=[], metavar="NAME", help="an example to run, such as saxpy; default all"
+    )
+    parser.add_argument("--tracedir", type=Path, metavar="DIR", help="where to keep the trace")
+    parser.add_argument("--sim", action="store_true", help="use the simulated GPU even where there is a GPU")
+    add_screen_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the example under the hook. Returns its exit status: 0 if every kernel's result was right."""
+    simulated = arguments.sim or not has_gpu()
+    inform(f"demo on {'the simulated GPU' if simulated else 'the GPU'}")
+    command = [sys.executable, str(files(EXAMPLES) / "demo.py")]
+    command += [word for name in arguments.kernel for word in ("--kernel", name)]
+    command += ON_SCREEN if wants_screen(arguments) else ()
+    root = arguments.tracedir or Path(tempfile.mkdtemp(prefix="tui-probe-demo-"))
+    options = RunOptions(
+        command=tuple(command),
+        probe=arguments.probe,
+        trace_root=root,
+        benchmark=arguments.benchmark,
+        simulated=simulated,
+    )
+    status = profile(options, arguments)
+    inform(f"the trace is kept in {root}; look again with: tui-probe open {root}")
+    return status
+
+
+def has_gpu() -> bool:
+    """Is there a driver with a device that works?"""
+    return all(item.state == "ok" for item in driver_items())

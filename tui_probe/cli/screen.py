@@ -1,0 +1,37 @@
+"""Showing a run or a trace: on the screen where there is a terminal, as text elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .output import on_terminal
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+    from tui_probe.launcher.screened import ScreenedTarget
+
+
+def add_screen_options(parser: argparse.ArgumentParser) -> None:
+    """How a run or a trace is shown, for every command that shows one."""
+    shown = parser.add_argument_group("what is shown")
+    shown.add_argument("--no-ui", action="store_true", help="no live screen: a text report at the end")
+    shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    shown.add_argument("--low-bandwidth", action="store_true", help="redraw less often, and take no mouse")
+
+
+def wants_screen(arguments: argparse.Namespace) -> bool:
+    """Is there a terminal, and is the screen wanted on it?"""
+    return on_terminal() and not arguments.no_ui
+
+
+def show(arguments: argparse.Namespace, target: ScreenedTarget | None = None, traces: tuple[Path, ...] = ()) -> int:
+    """Show a running target, or traces, until the user quits. Returns what ``ui.run`` returns."""
+    from tui_probe import ui
+    from tui_probe.ui.feed import Session
+
+    appearance = ui.Appearance.from_environment(
+        ascii_only=arguments.ascii or None, low_bandwidth=arguments.low_bandwidth or None
+    )
+    return ui.run(Session(target=target, traces=traces), appearance)
