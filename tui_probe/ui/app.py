@@ -9,21 +9,21 @@ import sys
 import tempfile
 import time
 import traceback
-from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.app import App
 
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.background import Background, event_loop_delivery
+from tui_probe.ui.driver import FrugalDriver
 from tui_probe.ui.feed import Feed, Session
-from tui_probe.ui.log_view import count_tags
 from tui_probe.ui.nvml import GpuSampler
+from tui_probe.ui.prompt import Answer, Question
 from tui_probe.ui.save import LARGEST_CLIPBOARD
-from tui_probe.ui.screens.confirm import Answer, ConfirmScreen
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.live import LiveScreen
 from tui_probe.ui.screens.tags import TagScreen
+from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.theme import PALETTES
 from tui_probe.ui.widgets.lines import Lines
 
@@ -31,20 +31,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_probe.ui.feed import Target
-    from tui_probe.ui.widgets.log_pane import LogPane
 
 SECOND_INTERRUPT = 2.0
 CYCLE = ("dark", "light", "ansi")
 
 LEAVE = (
-    Answer("l", "leave it running, quit the screen", "leave"),
-    Answer("i", "interrupt it (SIGINT) and quit", "interrupt"),
-    Answer("c", "cancel", ""),
+    Answer("l", "leave it running, quit", "leave"),
+    Answer("i", "interrupt it, quit", "interrupt"),
+    Answer("c", "cancel"),
 )
 STOP = (
-    Answer("t", "terminate it (SIGTERM)", "terminate"),
-    Answer("K", "kill it (SIGKILL): it cannot write its last results", "kill"),
-    Answer("c", "cancel", ""),
+    Answer("t", "terminate it", "terminate"),
+    Answer("K", "kill it: results are lost", "kill"),
+    Answer("c", "cancel"),
 )
 
 
@@ -55,13 +54,13 @@ class ProbeApp(App[None]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS = keys.bindings("app")
     CSS = """
-    Screen { background: $background; color: $foreground; scrollbar-size: 0 0; overflow: hidden; }
+    LiveScreen, HelpScreen { background: $background; color: $foreground; overflow: hidden; }
     """
 
     def __init__(self, session: Session, appearance: Appearance | None = None, gpu: GpuSampler | None = None) -> None:
         self.appearance = appearance or Appearance()
         self.palette = PALETTES[self.appearance.palette]
-        super().__init__(ansi_color=True if self.palette.native else None)
+        super().__init__(driver_class=FrugalDriver, ansi_color=True)
         self.animation_level = "none"
         for palette in PALETTES.values():
             self.register_theme(palette.theme())
@@ -86,74 +85,37 @@ class ProbeApp(App[None]):
     def on_mount(self) -> None:
         """Start the threads and show the live screen."""
         deliver = event_loop_delivery(self.call_later)
-        self.quick = Background("files", deliver)
-        self.search = Background("search", deliver)
-        self.slow = Background("analysis", deliver)
+        self.tables = Background("tables", deliver)
+        self.logs = Background("logs", deliver)
+        self.analyses = Background("analyses", deliver)
         self.feed.start()
         self.gpu.start()
         if not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, self._end_by_signal, number)
-        self.live = LiveScreen()
+        self.live = LiveScreen(low_bandwidth=self.appearance.low_bandwidth, ascii_only=self.ascii_only)
         self.push_screen(self.live)
 
     def on_unmount(self) -> None:
         """Let the threads end."""
         self.feed.stop()
         self.gpu.stop()
-        for background in (self.quick, self.search, self.slow):
+        for background in (self.tables, self.logs, self.analyses):
             background.close()
 
     def _end_by_signal(self, number: int) -> None:
         self.exit(return_code=128 + number)
 
-    def backed_up(self) -> bool:
-        """Does the terminal take output more slowly than we write it?
-
-        Textual queues what it writes for a thread and drops nothing: a frame that is drawn now would be seen late. The
-        queue is private to Textual's driver; without one (headless) output is never late.
-        """
-        writer = getattr(self._driver, "_writer_thread", None)
-        queue = getattr(writer, "_queue", None)
-        return queue is not None and queue.qsize() > 0
-
-    # -- what the screens and widgets ask for
-
-    def notice(self, text: str) -> None:
-        """Say something in the bar of keys, until the next notice or some seconds."""
-        self.live.notice(text)
-
-    def page_changed(self) -> None:
-        """What the page says about itself may have changed."""
-        if self.is_mounted_live:
-            self.live.show_bars()
-
     @property
-    def is_mounted_live(self) -> bool:
-        """Is the live screen there?"""
-        return hasattr(self, "live") and self.live.is_mounted
-
-    def show_page(self, page: str, *, focus: bool = False) -> None:
-        """Show a page of the live screen."""
-        self.live.show_page(page, focus=focus)
+    def backed_up(self) -> bool:
+        """Does the terminal lag behind? Never where there is none."""
+        return isinstance(self._driver, FrugalDriver) and self._driver.backed_up
 
     def to_clipboard(self, text: str) -> None:
         """Hand a text to the terminal's clipboard (OSC 52), unless it is longer than terminals take."""
         if len(text.encode()) <= LARGEST_CLIPBOARD:
             self.copy_to_clipboard(text)
-
-    def choose_tags(self, log: LogPane) -> None:
-        """Let the user choose which tags a log shows; they are counted in the background."""
-        if log.index is not None:
-            self.search.submit((log, "tags"), partial(count_tags, log.index), partial(self._ask_tags, log))
-
-    def _ask_tags(self, log: LogPane, counts: dict[str, int]) -> None:
-        def take(chosen: frozenset[str] | None) -> None:
-            if chosen is not None:
-                log.set_tags(chosen)
-
-        self.push_screen(TagScreen(counts, log.tags), take)
 
     # -- keys
 
@@ -161,43 +123,48 @@ class ProbeApp(App[None]):
         """SIGINT to the target; a second time within two seconds asks for more."""
         target = self.target
         if target is None or target.poll() is not None:
-            self.notice("nothing runs here; Ctrl-Q quits")
+            self._say("nothing runs here; Ctrl-Q quits")
             return
         now = time.monotonic()
         if now - self._interrupted <= SECOND_INTERRUPT:
-            self._ask("The target was interrupted and still runs.", STOP, self._stop)
+            self._ask("It still runs:", STOP, self._stop)
             return
         self._interrupted = now
         target.interrupt()
-        self.notice("interrupted the target (SIGINT); Ctrl-C again within 2 s to terminate it")
+        self._say("interrupted the target (SIGINT); Ctrl-C again within 2 s to terminate it")
 
-    def _ask(self, question: str, answers: tuple[Answer, ...], then: Callable[[str | None], None]) -> None:
-        if not isinstance(self.screen, ConfirmScreen):
-            self.push_screen(ConfirmScreen(question, answers), then)
+    def _ask(self, text: str, answers: tuple[Answer, ...], take: Callable[[str], None]) -> None:
+        if isinstance(self.screen, TagScreen):
+            self.screen.dismiss(None)
+        screen = self.screen if isinstance(self.screen, ViewScreen) else self.live
+        screen.ask_question(Question(text, answers, take))
 
-    def _stop(self, answer: str | None) -> None:
+    def _stop(self, answer: str) -> None:
         target = self.target
         if target is None or target.poll() is not None:
             return
         if answer == "terminate":
             target.terminate()
-            self.notice("asked the target to terminate (SIGTERM)")
+            self._say("asked the target to terminate (SIGTERM)")
         elif answer == "kill":
             target.kill()
-            self.notice("killed the target (SIGKILL)")
+            self._say("killed the target (SIGKILL)")
 
     async def action_quit(self) -> None:
         """Quit; ask first while the target runs."""
         if self.target_runs:
-            self._ask("The target still runs.", LEAVE, self._leave)
+            self._ask("The target still runs:", LEAVE, self._leave)
         else:
             self.exit()
 
-    def _leave(self, answer: str | None) -> None:
+    def _leave(self, answer: str) -> None:
         if answer == "interrupt" and self.target is not None:
             self.target.interrupt()
         if answer:
             self.exit()
+
+    def _say(self, text: str) -> None:
+        (self.screen if isinstance(self.screen, ViewScreen) else self.live).notice(text)
 
     def action_help(self) -> None:
         """All keys."""
@@ -208,7 +175,6 @@ class ProbeApp(App[None]):
         """The next palette."""
         place = CYCLE.index(self.palette.name) if self.palette.name in CYCLE else -1
         self.palette = PALETTES[CYCLE[(place + 1) % len(CYCLE)]]
-        self.ansi_color = self.palette.native
         self.theme = self.palette.name
         for screen in self.screen_stack:
             for widget in screen.query(Lines):

@@ -45,7 +45,7 @@ def _threads(dim: tuple[int, int, int] | None) -> int | None:
 
 COLUMNS: tuple[Column[KernelRow], ...] = (
     Column("index", "#", lambda r: str(r.index), lambda r: r.index, 0, 1, 6),
-    Column("name", "kernel", lambda r: r.demangled, lambda r: r.demangled.lower(), 0, 32, 90,
+    Column("name", "kernel", lambda r: r.demangled, lambda r: r.demangled.lower(), 0, 32, 64,
            right=False, elastic=True),
     Column("status", "status", status_text, lambda r: r.status, 0, 10, 10, right=False),
     Column("launches", "launches", lambda r: units.count(r.launches), lambda r: r.launches, 1, 8, 13),
@@ -58,5 +58,5 @@ COLUMNS: tuple[Column[KernelRow], ...] = (
     Column("slowdown", "slowdown", _slowdown, lambda r: r.slowdown, 3, 8, 8),
     Column("time", "time", _time, lambda r: r.time_ms, 4, 7, 8),
     Column("probe_bytes", "probe mem", lambda r: units.size(r.probe_bytes), lambda r: r.probe_bytes, 7, 9, 9),
-    Column("reason", "reason", lambda r: r.reason or "", lambda r: r.reason, 8, 12, 60, right=False, elastic=True),
+    Column("reason", "reason", lambda r: r.reason or "", lambda r: r.reason, 8, 24, 60, right=False, elastic=True),
 )  # fmt: skip

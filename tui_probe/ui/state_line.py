@@ -12,38 +12,36 @@ if TYPE_CHECKING:
     from tui_probe.ui.feed import ProcessView, Snapshot
 
 
-def state_line(snapshot: Snapshot, process: ProcessView | None, now: float, *, paused: bool = False) -> Line:
-    """``● running 12 s · 4 kernels (3 probed) · 120 launches · 1.2 MB written · simulated``, the end included."""
+def elapsed_line(snapshot: Snapshot, now: float) -> Line:
+    """Whether it runs, and for how long: ``● running 12 s``, ``✔ exit 0 after 3 s``."""
     if not snapshot.loaded:
-        return (("◌ reading the trace", "warn"),)
-    parts: list[Line] = [_running(snapshot, now)]
-    if process is not None:
-        probed = sum(row.status == "probed" for row in process.kernels)
-        parts.append(((f"{units.counted(len(process.kernels), 'kernel')} ({units.count(probed)} probed)", ""),))
-        parts.append(((units.counted(process.launches, "launch"), ""),))
-        parts.append(((f"{units.size(process.bytes_written)} written", ""),))
-        if process.dropped:
-            parts.append(((f"{units.counted(process.dropped, 'result')} dropped", "warn"),))
-    if snapshot.simulated:
-        parts.append((("[simulated]", "simulated"),))
-    if paused:
-        parts.insert(0, (("display paused", "warn"),))
-    if process is not None and process.problem:
-        parts.append(((process.problem, "bad"),))
-    spans: list[Span] = []
-    for part in parts:
-        spans += [(" · ", "dim"), *part] if spans else part
-    return tuple(spans)
-
-
-def _running(snapshot: Snapshot, now: float) -> Line:
+        return ((" ◌ reading the trace", "warn"),)
     if snapshot.running:
-        seconds = now - snapshot.started if snapshot.started is not None else None
-        return ((f"● running {units.elapsed(seconds)}" if seconds is not None else "● running", "running"),)
+        since = "" if snapshot.started is None else " " + units.elapsed(now - snapshot.started)
+        return ((f" ● running{since}", "running"),)
     words, role = ending(snapshot.status)
     if snapshot.started is not None and snapshot.ended is not None:
         words += f" after {units.elapsed(snapshot.ended - snapshot.started)}"
-    return ((words, role),)
+    return ((f" {words}", role),)
+
+
+def state_line(snapshot: Snapshot, process: ProcessView | None, *, paused: bool = False) -> Line:
+    """`` · 4 kernels (3 probed) · 120 launches · 1.2 MB written · [simulated]``"""
+    parts: list[Span] = []
+    if paused:
+        parts.append(("display paused: Space goes on", "warn"))
+    if process is not None:
+        probed = sum(row.status == "probed" for row in process.kernels)
+        parts.append((f"{units.counted(len(process.kernels), 'kernel')} ({units.count(probed)} probed)", ""))
+        parts.append((units.counted(process.launches, "launch"), ""))
+        parts.append((f"{units.size(process.bytes_written)} written", ""))
+        if process.dropped:
+            parts.append((f"{units.counted(process.dropped, 'result')} dropped", "warn"))
+    if snapshot.simulated:
+        parts.append(("[simulated]", "simulated"))
+    if process is not None and process.problem:
+        parts.append((process.problem, "bad"))
+    return tuple(span for part in parts for span in ((" · ", "dim"), part))
 
 
 def ending(status: int | None) -> tuple[str, str]:

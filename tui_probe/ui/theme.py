@@ -1,15 +1,20 @@
-"""Colours by role. Three palettes whose hues stay apart for colour-blind eyes (Okabe and Ito), and one without colour.
+"""Colours by role. Palettes whose hues stay apart for colour-blind eyes (after Okabe and Ito), and one without colour.
 
 Widgets never name a colour: they name a role (``"failed"``), or several joined by ``+`` (``"failed+select"``), and the
-words and glyphs beside it say the same, so a palette may leave colours out.
+words and glyphs beside it say the same, so a palette may leave colours out. Colours are those of the 256-colour table:
+naming one takes half the bytes of an RGB triplet, and a screen is sent over slow lines.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from rich.style import Style
 from textual.theme import Theme
+
+if TYPE_CHECKING:
+    from rich.color import Color
 
 # What a role means for a kernel, an event or a run; looked up before the palette.
 ALIASES = {
@@ -17,117 +22,127 @@ ALIASES = {
     "skipped": "dim",
     "failed": "bad",
     "filtered": "dim",
+    "pending": "warn",
     "running": "accent",
     "finished": "good",
     "simulated": "note",
-    "pending": "warn",
 }
 
 
 @dataclass(frozen=True)
 class Palette:
-    """A named set of styles. ``styles`` maps each role to a Rich style definition; ``ground`` is the background."""
+    """A named set of styles. ``styles`` maps roles to Rich styles; ``base`` is the style of plain text."""
 
     name: str
     dark: bool
-    ground: str
-    foreground: str
+    base: str
     styles: dict[str, str]
-    native: bool = False
     cache: dict[str, Style] = field(default_factory=dict, repr=False, compare=False)
 
     def style(self, role: str) -> Style:
         """The style of ``role``; unknown and empty roles are plain text."""
         found = self.cache.get(role)
         if found is None:
-            found = self.cache[role] = Style.combine([self._base(), *map(self._part, role.split("+"))])
+            parts = (self.styles.get(ALIASES.get(part, part), "") for part in role.split("+"))
+            found = self.cache[role] = Style.combine([Style.parse(self.base), *map(Style.parse, parts)])
         return found
 
-    def _base(self) -> Style:
-        return Style() if self.native else Style.parse(f"{self.foreground} on {self.ground}")
-
-    def _part(self, role: str) -> Style:
-        return Style.parse(self.styles.get(ALIASES.get(role, role), ""))
-
     def theme(self) -> Theme:
-        """The Textual theme with the same ground, for the few stock widgets (an input line)."""
+        """The Textual theme with the same plain text; nothing is drawn with its other colours."""
+        plain = Style.parse(self.base)
+        foreground, background = _css(plain.color), _css(plain.bgcolor)
         return Theme(
             name=self.name,
-            primary=self.foreground,
-            foreground=self.foreground,
-            background=self.ground,
-            surface=self.ground,
-            panel=self.ground,
+            primary=foreground,
+            foreground=foreground,
+            background=background,
+            surface=background,
+            panel=background,
             dark=self.dark,
-            ansi=self.native,
+            ansi=background == "ansi_default",
         )
+
+
+def _css(color: Color | None) -> str:
+    if color is None or color.is_default:
+        return "ansi_default"
+    return color.get_truecolor().hex
 
 
 DARK = Palette(
     name="dark",
     dark=True,
-    ground="#11161c",
-    foreground="#d3d9e0",
+    base="color(252) on color(233)",
     styles={
-        "dim": "#8a95a3",
-        "title": "bold #ffffff",
-        "accent": "#56b4e9",
-        "good": "#2fb58c",
-        "warn": "#e69f00",
-        "bad": "bold #f0762b",
-        "note": "#d48fb6",
-        "key": "bold #56b4e9",
-        "rule": "#4a5663",
-        "bar": "on #1b232c",
-        "tab": "bold #ffffff on #24506e",
-        "select": "#ffffff on #24506e",
-        "idle": "on #222c37",
-        "match": "#11161c on #f0e442",
-        "match_other": "underline #f0e442",
-        "head": "bold #8a95a3",
-        "soft": "#a9b4c0",
-        "tab_idle": "bold on #2a333d",
-        "added": "#f0e442",
+        "dim": "color(246)",
+        "soft": "color(250)",
+        "title": "bold color(231)",
+        "head": "bold color(246)",
+        "accent": "color(74)",
+        "good": "color(36)",
+        "warn": "color(214)",
+        "bad": "bold color(209)",
+        "note": "color(175)",
+        "key": "bold color(74)",
+        "rule": "color(240)",
+        "bar": "on color(235)",
+        "tab": "bold color(231) on color(24)",
+        "tab_idle": "bold on color(237)",
+        "select": "color(231) on color(24)",
+        "idle": "on color(237)",
+        "cursor": "color(233) on color(252)",
+        "match": "color(16) on color(221)",
+        "match_other": "underline color(221)",
+        "added": "color(221)",
     },
 )
 
 LIGHT = Palette(
     name="light",
     dark=False,
-    ground="#fbfaf7",
-    foreground="#1e252c",
+    base="color(235) on color(255)",
     styles={
-        "dim": "#5c6773",
-        "title": "bold #000000",
-        "accent": "#005f95",
-        "good": "#00694d",
-        "warn": "#805300",
-        "bad": "bold #9c3f00",
-        "note": "#8a3b6f",
-        "key": "bold #005f95",
-        "rule": "#b3bac2",
-        "bar": "on #eceae4",
-        "tab": "bold #000000 on #bcdcf0",
-        "select": "#000000 on #bcdcf0",
-        "idle": "on #e4e8ec",
-        "match": "#000000 on #f0e442",
-        "match_other": "underline #6b5b00",
-        "head": "bold #5c6773",
-        "soft": "#434d57",
-        "tab_idle": "bold on #dcdfe2",
-        "added": "#6b5b00",
+        "dim": "color(241)",
+        "soft": "color(238)",
+        "title": "bold color(16)",
+        "head": "bold color(241)",
+        "accent": "color(25)",
+        "good": "color(23)",
+        "warn": "color(94)",
+        "bad": "bold color(124)",
+        "note": "color(90)",
+        "key": "bold color(25)",
+        "rule": "color(248)",
+        "bar": "on color(253)",
+        "tab": "bold color(16) on color(153)",
+        "tab_idle": "bold on color(252)",
+        "select": "color(16) on color(153)",
+        "idle": "on color(252)",
+        "cursor": "color(255) on color(235)",
+        "match": "color(16) on color(221)",
+        "match_other": "underline color(94)",
+        "added": "color(94)",
     },
 )
+
+_WITHOUT_GROUND = {
+    "title": "bold",
+    "head": "bold",
+    "bar": "reverse",
+    "tab": "bold reverse",
+    "tab_idle": "bold underline",
+    "select": "reverse",
+    "idle": "underline",
+    "cursor": "reverse",
+}
 
 ANSI = Palette(
     name="ansi",
     dark=True,
-    ground="ansi_default",
-    foreground="ansi_default",
-    native=True,
+    base="default on default",
     styles={
+        **_WITHOUT_GROUND,
         "dim": "bright_black",
-        "title": "bold",
         "accent": "cyan",
         "good": "green",
         "warn": "yellow",
@@ -135,14 +150,8 @@ ANSI = Palette(
         "note": "magenta",
         "key": "bold cyan",
         "rule": "bright_black",
-        "bar": "reverse",
-        "tab": "bold reverse",
-        "select": "reverse",
-        "idle": "underline",
         "match": "black on yellow",
         "match_other": "underline yellow",
-        "head": "bold",
-        "tab_idle": "bold underline",
         "added": "yellow",
     },
 )
@@ -150,22 +159,8 @@ ANSI = Palette(
 PLAIN = Palette(
     name="plain",
     dark=True,
-    ground="ansi_default",
-    foreground="ansi_default",
-    native=True,
-    styles={
-        "title": "bold",
-        "bad": "bold",
-        "key": "bold",
-        "bar": "reverse",
-        "tab": "bold reverse",
-        "select": "reverse",
-        "idle": "underline",
-        "match": "bold reverse",
-        "match_other": "underline",
-        "head": "bold",
-        "tab_idle": "bold underline",
-    },
+    base="",
+    styles={**_WITHOUT_GROUND, "bad": "bold", "key": "bold", "match": "bold reverse", "match_other": "underline"},
 )
 
 PALETTES = {palette.name: palette for palette in (DARK, LIGHT, ANSI, PLAIN)}

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from textual.screen import ModalScreen
 
 from tui_probe.render import units
-from tui_probe.render.spans import Line, pad
-from tui_probe.ui.screens.confirm import framed
+from tui_probe.render.spans import Line, pad, width
 from tui_probe.ui.widgets.lines import Lines
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from textual import events
     from textual.app import ComposeResult
 
@@ -52,6 +53,15 @@ class TagList(Lines, can_focus=True):
         ]
         lines.insert(len(lines) - 1, ())
         return list(framed(lines, INNER))
+
+
+def framed(lines: Iterable[Line], inner: int) -> Iterable[Line]:
+    """``lines`` in a frame that is ``inner`` cells wide inside."""
+    yield (("┌" + "─" * inner + "┐", "rule"),)
+    for line in lines:
+        used = sum(width(text) for text, _ in line)
+        yield (("│ ", "rule"), *line, (" " * (inner - used - 1), ""), ("│", "rule"))
+    yield (("└" + "─" * inner + "┘", "rule"),)
 
 
 class TagScreen(ModalScreen[frozenset[str] | None]):

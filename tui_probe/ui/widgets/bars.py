@@ -34,7 +34,7 @@ class Bar(Lines):
     def draw(self, width: int, height: int) -> list[Line]:
         """Both parts on one ground."""
         del height
-        line = spread((("" if not self.left else " ", ""), *self.left), (*self.right, (" ", "")), width)
+        line = spread(self.left, (*self.right, (" ", "")), width)
         return [tuple((text, f"{role}+{self.role}" if self.role else role) for text, role in line)]
 
 
@@ -94,11 +94,11 @@ class TabBar(Lines):
             return "dim"
         return "tab" if self.focused else "tab_idle"
 
-    def on_click(self, event: events.Click) -> None:
+    async def on_click(self, event: events.Click) -> None:
         """A click on a tab shows its page."""
         for tab, end in zip(self.tabs, self._ends, strict=True):
             if event.x < end:
-                self.probe_app.show_page(tab.id)
+                await self.run_action(f"screen.page({tab.id!r})")
                 return
 
 

@@ -15,6 +15,8 @@ from tui_probe.render.spans import Line, clip_line, to_ascii, width
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rich.style import Style
+
     from tui_probe.ui.app import ProbeApp
 
 
@@ -72,7 +74,7 @@ class Lines(Widget):
         style = self.probe_app.palette.style
         cells, _ = self._drawn_size
         line = self._drawn[y] if self._drawn is not None and y < len(self._drawn) else ((" " * cells, ""),)
-        return Strip([Segment(text, style(role)) for text, role in line], cells)
+        return Strip(merged((text, style(role)) for text, role in line), cells)
 
     def _draw_all(self) -> list[Line]:
         cells, rows = self.size
@@ -98,6 +100,28 @@ class Lines(Widget):
             ground = spans[-1][1] if spans and spans[-1][1].endswith(("select", "idle", "bar")) else ""
             spans.append((" " * (cells - used), ground))
         return tuple(spans)
+
+
+def merged(pieces: Iterable[tuple[str, Style]]) -> list[Segment]:
+    """Segments of as few styles as look the same: blanks take the colours of what stands beside them."""
+    segments: list[tuple[str, Style]] = []
+    for text, style in pieces:
+        if segments:
+            before, last = segments[-1]
+            if last == style or (text.isspace() and _same_ground(last, style)):
+                segments[-1] = (before + text, last)
+                continue
+            if before.isspace() and _same_ground(last, style):
+                segments[-1] = (before + text, style)
+                continue
+        segments.append((text, style))
+    return [Segment(text, style) for text, style in segments]
+
+
+def _same_ground(one: Style, other: Style) -> bool:
+    """Do blanks look the same in both styles?"""
+    lines = one.underline or one.reverse or other.underline or other.reverse
+    return not lines and one.bgcolor == other.bgcolor
 
 
 def changed_columns(old: Line, new: Line) -> tuple[int, int]:

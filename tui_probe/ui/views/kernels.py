@@ -6,21 +6,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from textual.message import Message
-
 from tui_probe.render.kernel_row import KernelRow
 from tui_probe.render.shorten import shorten
 from tui_probe.render.spans import Line, Span, pad, width
-from tui_probe.ui import keys
 from tui_probe.ui.arrange import GAP, Column, arrange, fit_columns
 from tui_probe.ui.columns import COLUMNS, STATUSES, status_text
-from tui_probe.ui.widgets.lines import Lines
-from tui_probe.ui.widgets.text_page import contains, mark
+from tui_probe.ui.views.text import contains, mark
+from tui_probe.ui.views.view import Desk, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from textual import events
 
 Rows = tuple[KernelRow, ...]
 
@@ -65,16 +61,17 @@ def table_text(rows: Rows) -> Iterator[str]:
         yield (" " * GAP).join(parts).rstrip()
 
 
-class KernelTable(Lines, can_focus=True):
-    """Rows of kernels under one line of titles. The selection is a kernel, not a place."""
+class KernelTable(View):
+    """Rows of kernels under one line of titles. The selection is a kernel, not a place.
 
-    BINDINGS = keys.bindings("move", "table")
+    ``selected_changed`` is called when another kernel is selected, or the selected one has new numbers.
+    """
 
-    class Selected(Message):
-        """Another kernel is selected (or the first one, or none)."""
+    kind = "table"
 
-    def __init__(self, **options: str | None) -> None:
-        super().__init__(**options)  # type: ignore[arg-type]
+    def __init__(self, desk: Desk, name: str, selected_changed: Callable[[], None]) -> None:
+        super().__init__(desk, name)
+        self.selected_changed = selected_changed
         self.rows: Rows = ()
         self.shown: Rows = ()
         self.places: dict[int, int] = {}
@@ -97,7 +94,7 @@ class KernelTable(Lines, can_focus=True):
     def _rearrange(self, order: Order | None = None) -> None:
         self.order = order or self.order
         job = partial(arranged, self.rows, self.order)
-        self.probe_app.quick.submit((self, "order"), job, self._take)
+        self.desk.tables.submit((self, "order"), job, self._take)
 
     def _take(self, result: tuple[Rows, dict[int, int]]) -> None:
         at_end_before = self.place
@@ -105,9 +102,9 @@ class KernelTable(Lines, can_focus=True):
         if self.selected not in self.places and self.shown:
             self.select(self.shown[min(at_end_before, len(self.shown) - 1)].index)
         else:
-            self.post_message(self.Selected())  # its numbers may have changed
+            self.selected_changed()  # its numbers may have changed
             self._keep_in_sight()
-            self.redraw()
+            self.changed()
 
     @property
     def place(self) -> int:
@@ -125,8 +122,8 @@ class KernelTable(Lines, can_focus=True):
         """Select a kernel by its index."""
         self.selected = index
         self._keep_in_sight()
-        self.redraw()
-        self.post_message(self.Selected())
+        self.changed()
+        self.selected_changed()
 
     def step(self, step: int) -> None:
         """Select the kernel ``step`` places further."""
@@ -135,21 +132,14 @@ class KernelTable(Lines, can_focus=True):
             self.select(self.shown[place].index)
 
     def _keep_in_sight(self) -> None:
-        height = max(1, self.size.height - 1)
+        height = max(1, self.height - 1)
         self.top = max(min(self.top, self.place), self.place - height + 1)
         self.top = max(0, min(self.top, len(self.shown) - height))
 
-    def on_resize(self) -> None:
+    def resize(self, width: int, height: int) -> None:
         """The selected row stays in sight."""
+        super().resize(width, height)
         self._keep_in_sight()
-
-    def on_focus(self) -> None:
-        """The selection is drawn brighter where keys go."""
-        self.redraw()
-
-    def on_blur(self) -> None:
-        """See on_focus."""
-        self.redraw()
 
     # -- drawing
 
@@ -195,7 +185,7 @@ class KernelTable(Lines, can_focus=True):
             line = mark(line, self.searched, "match")
         if not selected:
             return line
-        ground = "select" if self.has_focus else "idle"
+        ground = "select" if self.focused else "idle"
         used = sum(width(text) for text, _ in line)
         return (
             *((text, f"{role}+{ground}" if role else ground) for text, role in line),
@@ -230,46 +220,47 @@ class KernelTable(Lines, can_focus=True):
         if order.column or order.reverse:
             parts.append(f"sorted by {COLUMNS[order.column].title}{', reversed' if order.reverse else ''}")
         if self.rows:
-            parts.append(f"{self.place + 1 if self.shown else 0} of {len(self.shown)}")
+            parts.append(f"kernel {self.place + 1 if self.shown else 0} of {len(self.shown)}")
         return ((" · ".join(parts), "dim"),)
 
     # -- keys
 
-    def action_move(self, step: int) -> None:
+    def move(self, step: int) -> None:
         """One row up or down."""
         self.step(step)
 
-    def action_move_page(self, step: int) -> None:
+    def move_page(self, step: int) -> None:
         """One page up or down."""
-        self.step(step * max(1, self.size.height - 2))
+        self.step(step * max(1, self.height - 2))
 
-    def action_move_to(self, end: int) -> None:
+    def move_to(self, end: int) -> None:
         """To the first (0) or last (-1) row."""
         self.step(len(self.shown) if end else -len(self.shown))
 
-    def action_shift(self, step: int) -> None:
+    def shift(self, step: int) -> None:
         """Sideways in a table is the next column to sort by."""
-        self.action_sort(step)
+        self.sort(step)
 
-    def action_sort(self, step: int) -> None:
+    def sort(self, step: int) -> None:
         """Sort by the next or previous column that is shown."""
-        layout = fit_columns(COLUMNS, self._natural, self.size.width - 2)
+        layout = fit_columns(COLUMNS, self._natural, self.width - 2)
         shown = [COLUMNS.index(column) for column, _ in layout]
         place = shown.index(self.order.column) if self.order.column in shown else 0
         self._change(column=shown[(place + step) % len(shown)], reverse=False)
 
-    def action_reverse(self) -> None:
+    def reverse(self) -> None:
         """Reverse the order."""
         self._change(reverse=not self.order.reverse)
 
-    def action_next_status(self) -> None:
+    def next_status(self) -> None:
         """Only kernels of the next status, in the end all again."""
         states = ("", *STATUSES)
         self._change(status=states[(states.index(self.order.status) + 1) % len(states)])
 
-    def action_open(self) -> None:
-        """To the page of the selected kernel."""
-        self.probe_app.show_page("kernel", focus=True)
+    @property
+    def filter_text(self) -> str:
+        """What shown kernels must contain."""
+        return self.order.text
 
     def set_filter(self, text: str) -> None:
         """Only kernels whose name, status or reason contains ``text``."""
@@ -286,9 +277,9 @@ class KernelTable(Lines, can_focus=True):
         if found:
             self.select(found.index)
         else:
-            self.action_next_match(1)
+            self.next_match(1)
 
-    def action_next_match(self, step: int) -> None:
+    def next_match(self, step: int) -> None:
         """To the next or previous kernel that contains the searched text, around the end."""
         count = len(self.shown)
         if not self.searched:
@@ -298,8 +289,8 @@ class KernelTable(Lines, can_focus=True):
             if contains(row_text(row), self.searched):
                 self.select(row.index)
                 return
-        self.probe_app.notice(f"no kernel contains “{self.searched}”")
-        self.redraw()
+        self.desk.notice(f"no kernel contains “{self.searched}”")
+        self.changed()
 
     def copied(self) -> str:
         """The names of the selected kernel."""
@@ -320,21 +311,11 @@ class KernelTable(Lines, can_focus=True):
         self.searched = ""
         if had:
             self._change(text="", status="")
-            self.redraw()
+            self.changed()
         return had
 
-    def on_click(self, event: events.Click) -> None:
-        """A click selects a row."""
-        place = self.top + event.y - 1
-        if event.y >= 1 and place < len(self.shown):
+    def click(self, row: int) -> None:
+        """Select the kernel in a row of the window."""
+        place = self.top + row - 1
+        if row >= 1 and place < len(self.shown):
             self.select(self.shown[place].index)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """The wheel moves the selection."""
-        event.stop()
-        self.step(3)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """The wheel moves the selection."""
-        event.stop()
-        self.step(-3)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from tui_probe.render.result_lines import ResultLine, result_lines
 from tui_probe.render.shorten import shorten
 from tui_probe.render.spans import Line, pad
-from tui_probe.ui.widgets.text_page import TextPage
+from tui_probe.ui.views.text import TextView
 
 if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
     from tui_probe.ui.feed import ProcessView
+    from tui_probe.ui.views.view import Desk
 
 PORTION = 0.1
 """Seconds of work after which lines are shown."""
@@ -31,11 +32,11 @@ def next_lines(trace: Trace, first: int, last: int) -> tuple[int, list[ResultLin
     return first + len(lines), lines
 
 
-class ResultsPage(TextPage):
+class ResultsView(TextView):
     """Results of one process. Follows the end until it is scrolled up."""
 
-    def __init__(self, **options: str | None) -> None:
-        super().__init__("no result yet: a probed launch saves one when it is drained", **options)
+    def __init__(self, desk: Desk, name: str) -> None:
+        super().__init__(desk, name, "no result yet: a probed launch saves one when it is drained")
         self._trace: Trace | None = None
         self._done = 0
         self._busy = False
@@ -51,14 +52,14 @@ class ResultsPage(TextPage):
             return
         self._busy = True
         job = partial(next_lines, trace, self._done, process.results)
-        self.probe_app.slow.submit((self, "results"), job, partial(self._take, trace, process))
+        self.desk.analyses.submit((self, "results"), job, partial(self._take, trace, process))
 
     def _take(self, trace: Trace, process: ProcessView, result: tuple[int, list[ResultLine]]) -> None:
         if trace is not self._trace:
             return
         self._busy = False
         self._done, lines = result
-        at_end = self.top >= len(self._all) - self.size.height
+        at_end = self.top >= len(self._all) - self.height
         names = {row.index: row.demangled for row in process.kernels}
         self._all += [self._line(line, names) for line in lines]
         del self._all[:-MOST_LINES]

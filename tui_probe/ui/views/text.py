@@ -1,39 +1,35 @@
-"""A page of ready lines: scrolls both ways, searches, filters."""
+"""Ready lines: scroll both ways, search, filter."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tui_probe.render.spans import Line, clip_line, plain
-from tui_probe.ui import keys
-from tui_probe.ui.widgets.lines import Lines
+from tui_probe.ui.views.view import Desk, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from textual import events
+SIDE_STEP = 8
 
 
-class TextPage(Lines, can_focus=True):
+class TextView(View):
     """Lines that someone else made. ``show`` replaces them and keeps the place."""
 
-    BINDINGS = keys.bindings("move")
-    SIDE_STEP = 8
-
-    def __init__(self, empty: str = "", **options: str | None) -> None:
-        super().__init__(**options)  # type: ignore[arg-type]
+    def __init__(self, desk: Desk, name: str, empty: str = "") -> None:
+        super().__init__(desk, name)
         self.empty = empty
         self.lines: Sequence[Line] = ()
-        self.filtered = ""
         self.searched = ""
+        self.filtered = ""
         self.top = 0
         self.left = 0
         self.match: int | None = None
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Show these lines; those that stay the same are not sent again."""
+        """Show these lines."""
         self.lines = lines
-        self.redraw()
+        self.changed()
 
     def draw(self, width: int, height: int) -> list[Line]:
         """The lines in the window, searched words marked."""
@@ -51,83 +47,71 @@ class TextPage(Lines, can_focus=True):
         return [line for line in self.lines if contains(plain(line), self.filtered)]
 
     def status(self) -> Line:
-        """Where the window is, for the tab bar."""
+        """Which lines are in sight."""
         total = len(self.shown_lines())
-        if total <= self.size.height:
-            return ()
-        return ((f"{self.top + 1}–{min(total, self.top + self.size.height)} of {total}", "dim"),)
+        parts = [f"only “{self.filtered}”"] if self.filtered else []
+        if total > self.height:
+            parts.append(f"{self.top + 1}–{min(total, self.top + self.height)} of {total}")
+        return ((" · ".join(parts), "dim"),)
+
+    def move(self, step: int) -> None:
+        """Scroll by lines."""
+        self._scroll(self.top + step)
+
+    def move_to(self, end: int) -> None:
+        """To the start or the end."""
+        self._scroll(len(self.shown_lines()) if end else 0)
+
+    def shift(self, step: int) -> None:
+        """Scroll sideways."""
+        self.left = max(0, self.left + step * SIDE_STEP)
+        self.changed()
+
+    def _scroll(self, top: int) -> None:
+        self.top = max(0, min(top, len(self.shown_lines()) - self.height))
+        self.changed()
 
     def search(self, text: str) -> None:
-        """Go to the first line at or after the window's start that contains ``text``."""
+        """From the first line in sight on."""
         self.searched, self.match = text, None
-        self.action_next_match(1)
+        self.next_match(1)
+
+    def next_match(self, step: int) -> None:
+        """Around the end."""
+        lines = self.shown_lines()
+        if not self.searched or not lines:
+            return
+        start = self.top - step if self.match is None else self.match
+        order = ((start + step * i) % len(lines) for i in range(1, len(lines) + 1))
+        self.match = next((i for i in order if contains(plain(lines[i]), self.searched)), None)
+        if self.match is None:
+            self.desk.notice(f"“{self.searched}” is not on this page")
+        elif not self.top <= self.match < self.top + self.height:
+            self.top = max(0, self.match - self.height // 3)
+        self.changed()
+
+    @property
+    def filter_text(self) -> str:
+        """What shown lines must contain."""
+        return self.filtered
 
     def set_filter(self, text: str) -> None:
-        """Show only lines that contain ``text``; all lines for an empty one."""
+        """Only lines that contain ``text``."""
         self.filtered, self.top, self.match = text, 0, None
-        self.redraw()
+        self.changed()
 
     def clear_search(self) -> bool:
-        """Forget search and filter. False if there was neither."""
+        """Forget search and filter."""
         had = bool(self.searched or self.filtered)
         self.searched, self.filtered, self.match = "", "", None
-        self.redraw()
+        if had:
+            self.changed()
         return had
-
-    def copied(self) -> str:
-        """What is in sight."""
-        return self.text()
 
     def exported(self) -> Callable[[], Iterable[str]]:
         """All lines that pass the filter."""
         lines = list(self.shown_lines())
         return lambda: (plain(line) for line in lines)
-
-    def action_next_match(self, step: int) -> None:
-        """To the next (1) or previous (-1) line that contains the searched text, around the end."""
-        lines = self.shown_lines()
-        if not self.searched or not lines:
-            return
-        start = self.top - step if self.match is None else self.match
-        order = [(start + step * i) % len(lines) for i in range(1, len(lines) + 1)]
-        self.match = next((i for i in order if contains(plain(lines[i]), self.searched)), None)
-        if self.match is None:
-            self.probe_app.notice(f"“{self.searched}” is not on this page")
-        elif not self.top <= self.match < self.top + self.size.height:
-            self.top = max(0, self.match - self.size.height // 3)
-        self.redraw()
-
-    def action_move(self, step: int) -> None:
-        """Scroll by lines."""
-        self._scroll(self.top + step)
-
-    def action_move_page(self, step: int) -> None:
-        """Scroll by pages."""
-        self._scroll(self.top + step * max(1, self.size.height - 1))
-
-    def action_move_to(self, end: int) -> None:
-        """To the start (0) or the end (-1)."""
-        self._scroll(len(self.shown_lines()) if end else 0)
-
-    def action_shift(self, step: int) -> None:
-        """Scroll sideways."""
-        self.left = max(0, self.left + step * self.SIDE_STEP)
-        self.redraw()
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """The wheel scrolls by three lines."""
-        event.stop()
-        self.action_move(3)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """The wheel scrolls by three lines."""
-        event.stop()
-        self.action_move(-3)
-
-    def _scroll(self, top: int) -> None:
-        self.top = max(0, min(top, len(self.shown_lines()) - self.size.height))
-        self.redraw()
-        self.probe_app.page_changed()
 
     def _marked(self, index: int, line: Line) -> Line:
         if not self.searched:

@@ -1,0 +1,146 @@
+"""A terminal for tests: a pseudo-terminal whose output is read in a thread, counted, and shown by pyte."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import pyte
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+ROOT = Path(__file__).resolve().parents[2]
+_QUERY_SYNC = b"\x1b[?2026$p"
+_UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>?][0-9;]*(?:u|\$p)|\x1b\]52;[^\x07]*\x07")
+
+
+class Terminal:
+    """Runs a command on a terminal of ``size`` (columns, rows).
+
+    ``rate`` is how many bytes a second are read, as over a slow line; None reads all at once.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        size: tuple[int, int] = (200, 50),
+        environment: Mapping[str, str] | None = None,
+        rate: int | None = None,
+    ) -> None:
+        self.screen = pyte.Screen(*size)
+        self.stream = pyte.ByteStream(self.screen)
+        self.received = bytearray()
+        self.rate = rate
+        self.status: int | None = None
+        self._lock = threading.Condition()
+        self._bytes_allowed, self._last = 0.0, time.monotonic()
+        variables = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", "PYTHONPATH": str(ROOT)}
+        variables.pop("NO_COLOR", None)
+        variables.update(environment or {})
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", size[1], size[0], 0, 0))
+            os.chdir(ROOT)
+            os.execvpe(command[0], list(command), variables)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("4H", size[1], size[0], 0, 0))
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.status is None:
+            os.kill(self.pid, signal.SIGKILL)
+            self.wait_for_end()
+
+    # -- what comes out
+
+    def _read(self) -> None:
+        while True:
+            select.select([self.fd], [], [])
+            try:
+                data = os.read(self.fd, 65536 if self.rate is None else max(1, self.rate // 50))
+            except OSError:
+                break
+            if not data:
+                break
+            if self.rate is not None:
+                time.sleep(len(data) / self.rate)
+            if _QUERY_SYNC in data:
+                os.write(self.fd, b"\x1b[?2026;2$y")
+            with self._lock:
+                self.received += data
+                self.stream.feed(_UNKNOWN_TO_PYTE.sub(b"", data))
+                self._lock.notify_all()
+        _, status = os.waitpid(self.pid, 0)
+        with self._lock:
+            self.status = os.waitstatus_to_exitcode(status)
+            self._lock.notify_all()
+
+    @property
+    def text(self) -> str:
+        """What the terminal shows."""
+        with self._lock:
+            return "\n".join(line.rstrip() for line in self.screen.display)
+
+    @property
+    def count(self) -> int:
+        """Bytes received so far."""
+        with self._lock:
+            return len(self.received)
+
+    def wait(self, what: str | Callable[[], bool], timeout: float = 15) -> None:
+        """Wait until a text is on the screen, or a condition holds after some output."""
+        holds = what if callable(what) else lambda: what in "\n".join(self.screen.display)
+        with self._lock:
+            if not self._lock.wait_for(holds, timeout):
+                shown = "\n".join(line.rstrip() for line in self.screen.display)
+                raise AssertionError(f"{what!r} did not come in {timeout} s; status {self.status}; shown:\n{shown}")
+
+    def quiet(self, seconds: float = 0.7, timeout: float = 15) -> int:
+        """Wait until nothing came for ``seconds``; returns the bytes received so far."""
+        end = time.monotonic() + timeout
+        before = self.count
+        while time.monotonic() < end:
+            time.sleep(seconds)
+            if self.count == before:
+                return before
+            before = self.count
+        raise AssertionError("the terminal never became quiet")
+
+    def wait_for_end(self, timeout: float = 15) -> int:
+        """Wait until the command has ended; returns its exit status, or minus the signal."""
+        with self._lock:
+            assert self._lock.wait_for(lambda: self.status is not None, timeout), "the command did not end"
+            assert self.status is not None
+            return self.status
+
+    # -- what goes in
+
+    def type(self, keys: str) -> None:
+        """Press keys."""
+        os.write(self.fd, keys.encode())
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Another size."""
+        with self._lock:
+            self.screen.resize(rows, columns)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+
+
+def on_screen(root: Path, *options: str) -> list[str]:
+    """The command that shows ROOT's target or trace."""
+    return [sys.executable, "-m", "tests.ui.screen", str(root), *options]

@@ -1,0 +1,114 @@
+"""What takes the place of the line of hints: a text to type, or a question. Knows nothing of Textual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tui_probe.render.spans import Line
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer: the ``key`` that gives it, and what it does in a few words. An empty ``value`` does nothing."""
+
+    key: str
+    text: str
+    value: str = ""
+
+
+class Question:
+    """A question whose answers are keys. ``take`` gets the value of the answer; Escape gives none."""
+
+    def __init__(self, text: str, answers: Sequence[Answer], take: Callable[[str], None]) -> None:
+        self.text = text
+        self.answers = answers
+        self.take = take
+
+    def press(self, key: str, character: str | None) -> bool:
+        """Answer with a key. False when it is answered."""
+        if key == "escape":
+            return False
+        for answer in self.answers:
+            if character == answer.key:
+                self.take(answer.value)
+                return False
+        return True
+
+    def insert(self, text: str) -> None:
+        """A pasted text is no answer."""
+
+    def line(self) -> Line:
+        """The question as it is drawn."""
+        spans = [(f" {self.text}", "warn")]
+        for answer in self.answers:
+            spans += [("   ", ""), (answer.key, "key"), (f" {answer.text}", "")]
+        return tuple(spans)
+
+
+class Prompt:
+    """A label, a text and a cursor. ``take`` gets the text on Enter."""
+
+    def __init__(self, label: str, take: Callable[[str], None], text: str = "") -> None:
+        self.label = label
+        self.take = take
+        self.text = text
+        self.cursor = len(text)
+
+    def press(self, key: str, character: str | None) -> bool:
+        """Edit with a key. False when the prompt is done with, by Enter or Escape."""
+        if key in ("enter", "escape"):
+            if key == "enter":
+                self.take(self.text)
+            return False
+        if key in _MOVES:
+            self.cursor = max(0, min(len(self.text), _MOVES[key](self)))
+        elif key in _CUTS:
+            start, end = sorted(_CUTS[key](self))
+            start = max(0, start)
+            self.text = self.text[:start] + self.text[end:]
+            self.cursor = start
+        elif character is not None and character.isprintable():
+            self.insert(character)
+        return True
+
+    def insert(self, text: str) -> None:
+        """Put a text in at the cursor; of several lines the first."""
+        line = text.partition("\n")[0]
+        self.text = self.text[: self.cursor] + line + self.text[self.cursor :]
+        self.cursor += len(line)
+
+    def line(self) -> Line:
+        """The prompt as it is drawn."""
+        under = self.text[self.cursor : self.cursor + 1] or " "
+        return (
+            (f" {self.label}: ", "key"),
+            (self.text[: self.cursor], ""),
+            (under, "cursor"),
+            (self.text[self.cursor + 1 :], ""),
+            ("   Enter take · Esc cancel", "dim"),
+        )
+
+
+def _word_start(prompt: Prompt) -> int:
+    head = prompt.text[: prompt.cursor].rstrip()
+    return head.rfind(" ") + 1
+
+
+_MOVES: dict[str, Callable[[Prompt], int]] = {
+    "left": lambda p: p.cursor - 1,
+    "right": lambda p: p.cursor + 1,
+    "home": lambda _: 0,
+    "ctrl+a": lambda _: 0,
+    "end": lambda p: len(p.text),
+    "ctrl+e": lambda p: len(p.text),
+}
+_CUTS: dict[str, Callable[[Prompt], tuple[int, int]]] = {
+    "backspace": lambda p: (p.cursor - 1, p.cursor),
+    "delete": lambda p: (p.cursor, p.cursor + 1),
+    "ctrl+u": lambda p: (0, p.cursor),
+    "ctrl+w": lambda p: (_word_start(p), p.cursor),
+}

@@ -1,0 +1,173 @@
+"""The base of screens that show views: the keys of views, the line of hints, and the prompt that takes its place."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from textual.screen import Screen
+
+from tui_probe.ui import keys
+from tui_probe.ui.prompt import Prompt, Question
+from tui_probe.ui.save import copy_out, export
+from tui_probe.ui.widgets.bars import Bar, key_line
+from tui_probe.ui.widgets.pane import Pane
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual import events
+
+    from tui_probe.ui.app import ProbeApp
+    from tui_probe.ui.background import Background
+    from tui_probe.ui.views.view import View
+
+NOTICE_SECONDS = 6.0
+
+
+class ViewScreen(Screen[None]):
+    """A screen of panes, one of which has the keys. Textual's focus is not used: it re-sends whole widgets.
+
+    Subclasses have a ``Bar`` with the id ``hint``, and say which view has the keys (``view``).
+    """
+
+    BINDINGS = keys.bindings("view")
+    AUTO_FOCUS = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.prompt: Prompt | Question | None = None
+        self._notice = ""
+        self._notice_until = 0.0
+
+    @property
+    def view(self) -> View:
+        """The view that has the keys."""
+        return self.query_one(Pane).view
+
+    @property
+    def probe_app(self) -> ProbeApp:
+        """The application."""
+        return cast("ProbeApp", self.app)
+
+    # -- what views ask for
+
+    @property
+    def tables(self) -> Background:
+        """Sorts and filters tables."""
+        return self.probe_app.tables
+
+    @property
+    def logs(self) -> Background:
+        """Reads logs."""
+        return self.probe_app.logs
+
+    @property
+    def analyses(self) -> Background:
+        """Reads and analyses results."""
+        return self.probe_app.analyses
+
+    def redraw(self, view: View) -> None:
+        """Draw a view again where it is shown, and what is said about it."""
+        if self.is_mounted:
+            for pane in self.query(Pane):
+                if pane.view is view:
+                    pane.redraw()
+            self.show_bars()
+
+    def notice(self, text: str) -> None:
+        """Say something in the line of hints for some seconds."""
+        self._notice, self._notice_until = text, time.monotonic() + NOTICE_SECONDS
+        self.show_hint()
+
+    # -- hints and prompt
+
+    def show_bars(self) -> None:
+        """Draw the lines around the panes."""
+        self.show_hint()
+
+    def hints(self) -> list[keys.Key]:
+        """The keys to name, the most useful first."""
+        return [*keys.in_scope("app"), *keys.in_scope("view")]
+
+    def show_hint(self) -> None:
+        """The prompt, or a notice, or keys."""
+        bar = self.query_one("#hint", Bar)
+        if self.prompt is not None:
+            bar.show(self.prompt.line())
+        elif self._notice and time.monotonic() < self._notice_until:
+            bar.show(((f" {self._notice}", "warn"),))
+        else:
+            bar.show(key_line(self.hints(), self.size.width))
+
+    def ask(self, label: str, take: Callable[[str], None], text: str = "") -> None:
+        """Ask for a text."""
+        self.prompt = Prompt(label, take, text)
+        self.show_hint()
+
+    def ask_question(self, question: Question) -> None:
+        """Ask a question that is answered by a key."""
+        self.prompt = question
+        self.show_hint()
+
+    def on_key(self, event: events.Key) -> None:
+        """Keys go to the prompt while there is one."""
+        if self.prompt is not None:
+            event.stop()
+            event.prevent_default()
+            prompt, self.prompt = self.prompt, None
+            if prompt.press(event.key, event.character):
+                self.prompt = prompt
+            self.show_bars()
+
+    def on_paste(self, event: events.Paste) -> None:
+        """So does what is pasted."""
+        if self.prompt is not None:
+            event.stop()
+            self.prompt.insert(event.text)
+            self.show_hint()
+
+    # -- keys of every view
+
+    def action_move(self, step: int) -> None:
+        """By lines or rows."""
+        self.view.move(step)
+
+    def action_move_page(self, step: int) -> None:
+        """By pages."""
+        self.view.move_page(step)
+
+    def action_move_to(self, end: int) -> None:
+        """To the start or the end."""
+        self.view.move_to(end)
+
+    def action_shift(self, step: int) -> None:
+        """Sideways."""
+        self.view.shift(step)
+
+    def action_search(self) -> None:
+        """Ask what to search for."""
+        self.ask("search", self.view.search)
+
+    def action_next_match(self, step: int) -> None:
+        """Next or previous match."""
+        self.view.next_match(step)
+
+    def action_filter(self) -> None:
+        """Ask what must be in what is shown."""
+        self.ask("show only what contains", self.view.set_filter, self.view.filter_text)
+
+    def action_copy(self) -> None:
+        """To the clipboard and to a file."""
+        text = self.view.copied()
+        self.tables.submit("copy", partial(copy_out, text), partial(self._copied, text))
+
+    def _copied(self, text: str, words: str) -> None:
+        self.probe_app.to_clipboard(text)
+        self.notice(words)
+
+    def action_export(self) -> None:
+        """To a text file in the current directory."""
+        view = self.view
+        self.analyses.submit("export", partial(export, view.name, view.exported()), self.notice)

@@ -1,0 +1,224 @@
+"""A window on a file that grows: follows its end, filters while it follows, and keeps no line but those in sight."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tui_probe.render import units
+from tui_probe.render.spans import Line, clip_line, printable
+from tui_probe.ui.log_reading import LogReader, Page, Wanted
+from tui_probe.ui.views.text import SIDE_STEP, mark
+from tui_probe.ui.views.view import Desk, View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+_TAGGED = re.compile(r"\[[a-z][a-z_-]{0,30}\]")
+_FAILURE = re.compile(r"\b(failed|fail|error|fatal|Traceback|Exception|skipped|dropped)\b")
+
+
+def log_line(text: str) -> Line:
+    """A line with its tag set apart, and in another role if it tells of a failure (the word stands there too)."""
+    tag = _TAGGED.match(text)
+    role = "bad" if _FAILURE.search(text) else ""
+    if tag is None:
+        return ((text, role),)
+    return ((tag[0], "accent"), (text[tag.end() :], role))
+
+
+class LogView(View):
+    """One log. It is read in the background; drawn is the newest window that was read."""
+
+    kind = "log"
+
+    def __init__(self, desk: Desk, name: str, *, follow: bool = True, styled: bool = True) -> None:
+        super().__init__(desk, name)
+        self.path: Path | None = None
+        self.empty = "nothing yet"
+        self.reader: LogReader | None = None
+        self.page = Page()
+        self.wanted = Wanted()
+        self.starts_following = follow
+        self.follow = follow
+        self.styled = styled
+        self.searched = ""
+        self.match: int | None = None
+        self.left = 0
+        self._top = 0
+        self._seen = 0
+        self._match_place = 0
+
+    # -- what is shown
+
+    def open(self, path: Path | None, empty: str = "nothing yet") -> None:
+        """Show another file from its start, or from its end if this view follows; None shows only ``empty``."""
+        if path == self.path and empty == self.empty:
+            return
+        if path != self.path:
+            self.reader = None if path is None else LogReader(path)
+            self.page, self.follow, self.match = Page(self.wanted), self.starts_following, None
+            self._top = self.left = self._seen = 0
+        self.path, self.empty = path, empty
+        self.look()
+        self.changed()
+
+    def look(self) -> None:
+        """Read the window again: the file may have grown."""
+        if self.reader is not None and self.height:
+            top = None if self.follow else self._top
+            job = partial(self.reader.page, top, self.height, self.wanted)
+            self.desk.logs.submit((self, "page"), job, partial(self._take, self.reader))
+
+    def _take(self, reader: LogReader, page: Page) -> None:
+        if reader is not self.reader or page.wanted != self.wanted:
+            return
+        self.page, self._top = page, page.top
+        if self.follow:
+            self._seen = page.total
+        self.changed()
+
+    def resize(self, width: int, height: int) -> None:
+        """Another window needs other lines."""
+        super().resize(width, height)
+        self.look()
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The lines of the newest window."""
+        page = self.page
+        if self.reader is None or page.problem or not page.lines:
+            return [((f" {self._nothing()}", "bad" if page.problem else "dim"),)]
+        lines = []
+        for number, raw in zip(page.numbers[:height], page.lines, strict=False):
+            text = printable(raw)
+            line = log_line(text) if self.styled else ((text, ""),)
+            if self.searched:
+                line = mark(line, self.searched, "match" if number == self.match else "match_other")
+            lines.append(clip_line(((" ", ""), *line), width, skip=self.left))
+        return lines
+
+    def _nothing(self) -> str:
+        if self.page.problem:
+            return self.page.problem
+        if self.wanted != Wanted() and self.reader is not None:
+            return "filtering" if self.page.wanted != self.wanted else "no line passes the filter: Esc shows all"
+        return self.empty
+
+    def status(self) -> Line:
+        """Where the window is, and what is filtered."""
+        page, parts = self.page, []
+        if self.wanted.tags:
+            parts.append("only " + " ".join(sorted(self.wanted.tags)))
+        if self.wanted.text:
+            parts.append(f"only “{self.wanted.text}”")
+        if page.total > self.height:
+            end = min(page.total, page.top + self.height)
+            parts.append(f"{units.count(page.top + 1)}–{units.count(end)} of {units.count(page.total)}")
+        if page.total and self.follow:
+            parts.append("following")
+        elif page.total > self._seen and self._seen:
+            parts.append(f"{units.count(page.total - self._seen)} new ↓ End")
+        return ((" · ".join(parts), "dim"),)
+
+    # -- filter and search
+
+    @property
+    def filter_text(self) -> str:
+        """What shown lines must contain."""
+        return self.wanted.text
+
+    def set_filter(self, text: str) -> None:
+        """Only lines that contain ``text``."""
+        self._want(replace(self.wanted, text=text))
+
+    def set_tags(self, tags: frozenset[str]) -> None:
+        """Only lines that begin with one of these tags; all lines for none."""
+        self._want(replace(self.wanted, tags=tags))
+
+    def _want(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        if not self.follow:
+            self._top = 0
+        self._seen = 0
+        self.page = Page()
+        self.look()
+        self.changed()
+
+    def count_tags(self, done: Callable[[dict[str, int]], None]) -> None:
+        """Count the lines of each tag, then call ``done``."""
+        if self.reader is not None:
+            self.desk.logs.submit((self, "tags"), self.reader.count_tags, done)
+
+    def search(self, text: str) -> None:
+        """To the first line from the window's start on that contains ``text``."""
+        self.searched, self.match = text, None
+        self._find(self._top, 1)
+
+    def next_match(self, step: int) -> None:
+        """To the next or previous line that contains the searched text."""
+        self._find(self._top if self.match is None else self._match_place + step, step)
+
+    def _find(self, place: int, step: int) -> None:
+        if self.reader is not None and self.searched:
+            job = partial(self.reader.find, self.searched, place, 1 if step > 0 else -1, self.wanted)
+            self.desk.logs.submit((self, "find"), job, self._found)
+
+    def _found(self, found: tuple[int, int] | None) -> None:
+        if found is None:
+            self.desk.notice(f"“{self.searched}” is not in this log")
+        else:
+            self._match_place, self.match = found
+            self.follow = False
+            if not self._top <= self._match_place < self._top + self.height:
+                self._top = max(0, self._match_place - self.height // 3)
+            self.look()
+        self.changed()
+
+    def clear_search(self) -> bool:
+        """Forget search and filters. False if there was none."""
+        had = bool(self.searched) or self.wanted != Wanted()
+        if had:
+            self.searched, self.match = "", None
+            self._want(Wanted())
+        return had
+
+    def exported(self) -> Callable[[], Iterable[str]]:
+        """All lines that pass the filter, to be read in the background."""
+        if self.path is None:
+            return lambda: ()
+        return partial(_export, self.path, self.wanted)
+
+    # -- keys
+
+    def move(self, step: int) -> None:
+        """Scroll by lines; upwards ends following."""
+        if step < 0:
+            self.follow = False
+        self._top = max(0, min(self._top + step, self.page.total - self.height))
+        self.look()
+
+    def move_to(self, end: int) -> None:
+        """To the start; to the end, and follow it."""
+        self.follow = bool(end)
+        self._top = 0
+        self.look()
+
+    def toggle_follow(self) -> None:
+        """Follow the end, or stay."""
+        self.follow = not self.follow
+        self.look()
+        self.changed()
+
+    def shift(self, step: int) -> None:
+        """Scroll sideways."""
+        self.left = max(0, self.left + step * SIDE_STEP)
+        self.changed()
+
+
+def _export(path: Path, wanted: Wanted) -> Iterable[str]:
+    reader = LogReader(path)
+    reader.index.refresh()
+    return reader.all_lines(wanted)

@@ -1,0 +1,62 @@
+"""Pages whose lines depend on their width."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_probe.render.kernel_detail import detail_lines
+from tui_probe.ui.gpu_page import gpu_lines
+from tui_probe.ui.nvml import GpuView
+from tui_probe.ui.views.text import TextView
+
+if TYPE_CHECKING:
+    from tui_probe.render.kernel_row import KernelRow
+    from tui_probe.ui.views.view import Desk
+
+
+class KernelPage(TextView):
+    """The selected kernel: why it was probed or not, what to do, what the probe costs it."""
+
+    def __init__(self, desk: Desk, name: str) -> None:
+        super().__init__(desk, name, "no kernel is selected")
+        self.kernel: KernelRow | None = None
+        self.simulated = False
+
+    def show_kernel(self, kernel: KernelRow | None, *, simulated: bool) -> None:
+        """Show a kernel; the place stays, also for another one."""
+        self.kernel, self.simulated = kernel, simulated
+        self._make_lines()
+        self.changed()
+
+    def resize(self, width: int, height: int) -> None:
+        """Wrap for another width."""
+        super().resize(width, height)
+        self._make_lines()
+
+    def _make_lines(self) -> None:
+        cells = max(20, self.width)
+        self.lines = [] if self.kernel is None else detail_lines(self.kernel, cells, simulated=self.simulated)
+
+
+class GpuPage(TextView):
+    """The GPUs now, and their load in the last minutes."""
+
+    def __init__(self, desk: Desk, name: str, *, ascii_only: bool) -> None:
+        super().__init__(desk, name)
+        self.ascii_only = ascii_only
+        self.gpus = GpuView()
+        self.simulated = False
+
+    def show_gpus(self, gpus: GpuView, *, simulated: bool) -> None:
+        """Show the newest samples."""
+        self.gpus, self.simulated = gpus, simulated
+        self._make_lines()
+        self.changed()
+
+    def resize(self, width: int, height: int) -> None:
+        """Draw charts for another width."""
+        super().resize(width, height)
+        self._make_lines()
+
+    def _make_lines(self) -> None:
+        self.lines = gpu_lines(self.gpus, self.width, simulated=self.simulated, ascii_only=self.ascii_only)

@@ -1,0 +1,117 @@
+"""The base of all views, and what a view may ask of the screen around it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+    from typing import Any
+
+    from tui_probe.render.spans import Line
+
+
+class Worker(Protocol):
+    """Runs the newest job of each key outside the event loop."""
+
+    def submit(self, key: Hashable, job: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        """Run ``job()`` in the background, then ``done(result)`` on the event loop."""
+
+
+class Desk(Protocol):
+    """What surrounds a view."""
+
+    @property
+    def tables(self) -> Worker:
+        """Sorts and filters tables."""
+
+    @property
+    def logs(self) -> Worker:
+        """Reads logs, and nothing else does: readers belong to one thread."""
+
+    @property
+    def analyses(self) -> Worker:
+        """Reads and analyses results."""
+
+    def redraw(self, view: View) -> None:
+        """The view changed."""
+
+    def notice(self, text: str) -> None:
+        """Say something for some seconds."""
+
+
+class View:
+    """A window on something. Its size is set by the pane that shows it; 0 × 0 means that none does yet.
+
+    Subclasses say what there is to see (``draw``, ``status``) and what keys do. A key that means nothing to a view does
+    nothing.
+    """
+
+    kind = ""
+    """The scope of keys that only this kind of view has."""
+
+    def __init__(self, desk: Desk, name: str) -> None:
+        self.desk = desk
+        self.name = name
+        self.width = self.height = 0
+        self.focused = False
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The lines of the window; missing ones are blank."""
+        del width, height
+        return []
+
+    def status(self) -> Line:
+        """A few words about what part is seen."""
+        return ()
+
+    def resize(self, width: int, height: int) -> None:
+        """The window has a new size."""
+        self.width, self.height = width, height
+
+    def changed(self) -> None:
+        """Have it drawn again."""
+        self.desk.redraw(self)
+
+    def move(self, step: int) -> None:
+        """Down by lines or rows; up if negative."""
+
+    def move_page(self, step: int) -> None:
+        """Down by pages; up if negative."""
+        self.move(step * max(1, self.height - 1))
+
+    def move_to(self, end: int) -> None:
+        """To the start (0) or the end (-1)."""
+
+    def shift(self, step: int) -> None:
+        """Right; left if negative."""
+
+    def search(self, text: str) -> None:
+        """To the first line from here on that contains ``text``."""
+
+    def next_match(self, step: int) -> None:
+        """To the next (1) or previous (-1) line that contains the searched text."""
+
+    @property
+    def filter_text(self) -> str:
+        """What shown lines must contain."""
+        return ""
+
+    def set_filter(self, text: str) -> None:
+        """Show only what contains ``text``; everything if empty."""
+
+    def clear_search(self) -> bool:
+        """Forget search and filter. False if there was neither."""
+        return False
+
+    def click(self, row: int) -> None:
+        """The mouse points at a row of the window."""
+
+    def copied(self) -> str:
+        """What copying takes: by default all that is in sight."""
+        lines = ("".join(text for text, _ in line).rstrip() for line in self.draw(self.width, self.height))
+        return "\n".join(lines).rstrip("\n")
+
+    def exported(self) -> Callable[[], Iterable[str]]:
+        """Gives all lines, not only those in sight. Called in the background."""
+        return lambda: ()
