@@ -41,6 +41,7 @@ struct variant {
     CUmodule module;
     CUfunction function;
     CUdeviceptr *globals; /* addresses in the original's module */
+    size_t *global_sizes;
     struct pool *pool;
     const char *reason; /* why it cannot be launched there; NULL if it can */
 };
@@ -71,7 +72,6 @@ struct kernel {
     char *no_replay; /* why it must not be run twice, from the engine */
     char *load_path;
     _Atomic(struct variant *) variants;
-    void *benchmark; /* timings, in benchmark mode */
 };
 
 /* Slots that one block fills in a map. */

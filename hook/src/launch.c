@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "benchmark.h"
 #include "clock.h"
 #include "launch_log.h"
 #include "lifetime.h"
@@ -11,6 +12,7 @@
 #include "probed_launch.h"
 #include "real.h"
 #include "registry.h"
+#include "settings.h"
 #include "streams.h"
 
 static atomic_uint_fast64_t launches, probed;
@@ -55,10 +57,9 @@ CUresult launch_enqueue(const struct launch *l, CUfunction function, void **para
                              l->block[2], l->shared, l->stream, parameters, extra);
 }
 
-CUresult launch_pass(const struct launch *launch, struct kernel *kernel, const char *reason)
+CUresult launch_log_passed(const struct launch *launch, struct kernel *kernel, const char *reason, CUresult result)
 {
     struct launch_record record;
-    CUresult result = launch_enqueue(launch, launch->function, NULL);
     record.time = launch->time;
     record.number = launch->number;
     record.kernel = kernel;
@@ -72,6 +73,11 @@ CUresult launch_pass(const struct launch *launch, struct kernel *kernel, const c
     record.parameters = NULL;
     launch_log_push(&record);
     return result;
+}
+
+CUresult launch_pass(const struct launch *launch, struct kernel *kernel, const char *reason)
+{
+    return launch_log_passed(launch, kernel, reason, launch_enqueue(launch, launch->function, NULL));
 }
 
 uint64_t launch_count(void)
@@ -119,6 +125,8 @@ static CUresult intercept(struct launch *launch)
         status = prepare_kernel(kernel, launch);
         launch->time = clock_now();
     }
+    if (settings.benchmark)
+        return benchmark_launch(launch, kernel);
     if (status == KERNEL_PASSED)
         return launch_pass(launch, kernel, atomic_load_explicit(&kernel->reason, memory_order_relaxed));
     return launch_probed(launch, kernel);

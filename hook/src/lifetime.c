@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "allocations.h"
+#include "benchmark.h"
 #include "buffers.h"
 #include "clock.h"
 #include "drain.h"
@@ -46,6 +48,7 @@ static void last_words(void)
 {
     const char *reason = NULL;
     prepare_log_unprepared();
+    benchmark_end();
     uint64_t dropped = drain_dropped_count(&reason);
     event_log("[exit] launches %llu probed %llu dropped %llu reason %s\n", (unsigned long long)launch_count(),
               (unsigned long long)launch_probed_count(), (unsigned long long)dropped, reason ? reason : "-");
@@ -116,6 +119,8 @@ static void begin_in_child(void)
     registry_reset();
     prepare_reset();
     buffers_reset();
+    allocations_reset();
+    benchmark_reset();
     drain_reset();
     streams_reset();
     engine_reset();

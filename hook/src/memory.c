@@ -1,98 +1,105 @@
-/* Wrappers of the functions that allocate and free memory: a line in the log each. */
+/* Wrappers of the functions that allocate and free memory: a line in the log each, and the list of what
+ * is allocated. A region is taken off the list before it is freed, for it may at once be allocated again. */
+#include "allocations.h"
 #include "event_log.h"
 #include "lifetime.h"
 #include "real.h"
 
 typedef unsigned long long ull;
 
-static CUresult allocated(const char *function, CUresult result, const CUdeviceptr *memory, size_t size)
+static CUresult allocated(enum allocation_kind kind, const char *function, CUresult result, ull memory, size_t size)
 {
-    if (hook_active())
-        event_log("[mem] %s %d dptr %llx bytesize %zu\n", function, result,
-                  result == CUDA_SUCCESS ? (ull)*memory : 0, size);
+    if (!hook_active())
+        return result;
+    event_log("[mem] %s %d dptr %llx bytesize %zu\n", function, result, memory, size);
+    allocations_add(kind, memory, size);
     return result;
 }
 
-static CUresult allocated_host(const char *function, CUresult result, void **memory, size_t size)
-{
-    if (hook_active())
-        event_log("[mem] %s %d dptr %llx bytesize %zu\n", function, result,
-                  result == CUDA_SUCCESS ? (ull)(uintptr_t)*memory : 0, size);
-    return result;
-}
+/* Calls the driver's function, whose first argument receives the address. */
+#define ALLOCATE(kind, function, memory, size, ...)                                               \
+    do {                                                                                          \
+        CUresult result = REAL_OR_NOT_FOUND(function, memory, __VA_ARGS__);                       \
+        return allocated(kind, #function, result, result == CUDA_SUCCESS ? (ull)(uintptr_t)*memory : 0, size); \
+    } while (0)
 
-static CUresult freed(const char *function, CUresult result, ull memory)
-{
-    if (hook_active())
-        event_log("[mem] %s %d dptr %llx\n", function, result, memory);
-    return result;
-}
+#define FREE(function, memory, ...)                                                                 \
+    do {                                                                                            \
+        allocations_remove((ull)(uintptr_t)memory);                                                 \
+        CUresult result = REAL_OR_NOT_FOUND(function, __VA_ARGS__);                                 \
+        if (hook_active())                                                                          \
+            event_log("[mem] %s %d dptr %llx\n", #function, result, (ull)(uintptr_t)memory);        \
+        return result;                                                                              \
+    } while (0)
 
 CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t size)
 {
-    return allocated("cuMemAlloc_v2", REAL_OR_NOT_FOUND(cuMemAlloc_v2, memory, size), memory, size);
+    ALLOCATE(ALLOCATION_DEVICE, cuMemAlloc_v2, memory, size, size);
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *memory, size_t *pitch, size_t width, size_t height, unsigned int element)
 {
-    CUresult result = REAL_OR_NOT_FOUND(cuMemAllocPitch_v2, memory, pitch, width, height, element);
-    return allocated("cuMemAllocPitch_v2", result, memory, result == CUDA_SUCCESS ? *pitch * height : width * height);
+    ALLOCATE(ALLOCATION_DEVICE, cuMemAllocPitch_v2, memory, (result ? width : *pitch) * height, pitch, width, height,
+             element);
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *memory, size_t size, unsigned int flags)
 {
-    return allocated("cuMemAllocManaged", REAL_OR_NOT_FOUND(cuMemAllocManaged, memory, size, flags), memory, size);
+    ALLOCATE(ALLOCATION_MANAGED, cuMemAllocManaged, memory, size, size, flags);
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr *memory, size_t size, CUstream stream)
 {
-    return allocated("cuMemAllocAsync", REAL_OR_NOT_FOUND(cuMemAllocAsync, memory, size, stream), memory, size);
+    ALLOCATE(ALLOCATION_DEVICE, cuMemAllocAsync, memory, size, size, stream);
 }
 
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *memory, size_t size, CUstream stream)
 {
-    return allocated("cuMemAllocAsync_ptsz", REAL_OR_NOT_FOUND(cuMemAllocAsync_ptsz, memory, size, stream), memory,
-                     size);
+    ALLOCATE(ALLOCATION_DEVICE, cuMemAllocAsync_ptsz, memory, size, size, stream);
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *memory, size_t size, CUmemoryPool pool, CUstream stream)
 {
-    return allocated("cuMemAllocFromPoolAsync", REAL_OR_NOT_FOUND(cuMemAllocFromPoolAsync, memory, size, pool, stream),
-                     memory, size);
+    ALLOCATE(ALLOCATION_DEVICE, cuMemAllocFromPoolAsync, memory, size, size, pool, stream);
 }
 
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *memory, size_t size, CUmemoryPool pool, CUstream stream)
 {
-    return allocated("cuMemAllocFromPoolAsync_ptsz",
-                     REAL_OR_NOT_FOUND(cuMemAllocFromPoolAsync_ptsz, memory, size, pool, stream), memory, size);
+    ALLOCATE(ALLOCATION_DEVICE, cuMemAllocFromPoolAsync_ptsz, memory, size, size, pool, stream);
 }
 
 CUresult cuMemAllocHost_v2(void **memory, size_t size)
 {
-    return allocated_host("cuMemAllocHost_v2", REAL_OR_NOT_FOUND(cuMemAllocHost_v2, memory, size), memory, size);
+    ALLOCATE(ALLOCATION_HOST, cuMemAllocHost_v2, memory, size, size);
 }
 
 CUresult cuMemHostAlloc(void **memory, size_t size, unsigned int flags)
 {
-    return allocated_host("cuMemHostAlloc", REAL_OR_NOT_FOUND(cuMemHostAlloc, memory, size, flags), memory, size);
+    ALLOCATE(ALLOCATION_HOST, cuMemHostAlloc, memory, size, size, flags);
 }
 
 CUresult cuMemFree_v2(CUdeviceptr memory)
 {
-    return freed("cuMemFree_v2", REAL_OR_NOT_FOUND(cuMemFree_v2, memory), memory);
+    FREE(cuMemFree_v2, memory, memory);
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream)
 {
-    return freed("cuMemFreeAsync", REAL_OR_NOT_FOUND(cuMemFreeAsync, memory, stream), memory);
+    FREE(cuMemFreeAsync, memory, memory, stream);
 }
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr memory, CUstream stream)
 {
-    return freed("cuMemFreeAsync_ptsz", REAL_OR_NOT_FOUND(cuMemFreeAsync_ptsz, memory, stream), memory);
+    FREE(cuMemFreeAsync_ptsz, memory, memory, stream);
 }
 
 CUresult cuMemFreeHost(void *memory)
 {
-    return freed("cuMemFreeHost", REAL_OR_NOT_FOUND(cuMemFreeHost, memory), (ull)(uintptr_t)memory);
+    FREE(cuMemFreeHost, memory, memory);
+}
+
+CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, unsigned long long handle, unsigned long long flags)
+{
+    allocations_note_mapping();
+    return REAL_OR_NOT_FOUND(cuMemMap, address, size, offset, handle, flags);
 }

@@ -54,8 +54,8 @@ static void copy_parameters(struct launch_record *record, const struct kernel *k
     record->parameter_bytes = (uint32_t)total;
 }
 
-static void log_launch(const struct launch *launch, const struct kernel *kernel, const struct arguments *arguments,
-                       CUresult result)
+CUresult probed_log_launch(const struct launch *launch, const struct kernel *kernel, const struct arguments *arguments,
+                           CUresult result)
 {
     struct launch_record record;
     record.time = launch->time;
@@ -69,6 +69,9 @@ static void log_launch(const struct launch *launch, const struct kernel *kernel,
     record.result = result;
     copy_parameters(&record, kernel, arguments->pointers);
     launch_log_push(&record);
+    if (result == CUDA_SUCCESS)
+        launch_count_probed();
+    return result;
 }
 
 /* The probed kernel needs more than the device gives, or the launch itself is wrong: the original decides. */
@@ -116,9 +119,7 @@ CUresult launch_probed(const struct launch *launch, struct kernel *kernel)
     }
     CUresult result = launch_enqueue(launch, variant->function, arguments.pointers);
     buffers_launched(chunk, &claim, launch, result);
-    log_launch(launch, kernel, &arguments, result);
-    if (result == CUDA_SUCCESS)
-        launch_count_probed();
+    probed_log_launch(launch, kernel, &arguments, result);
     if (result == CUDA_SUCCESS || error_is_sticky(result))
         return result;
     return launch_original(launch, kernel, result);

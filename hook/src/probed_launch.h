@@ -15,6 +15,10 @@ struct arguments {
 const char *arguments_fill(struct arguments *arguments, const struct launch *launch, const struct kernel *kernel,
                            const struct variant *variant, CUdeviceptr memory);
 
+/* Logs a launch of a probed kernel, with RESULT; returns it. */
+CUresult probed_log_launch(const struct launch *launch, const struct kernel *kernel, const struct arguments *arguments,
+                           CUresult result);
+
 /* An error that is the context's, whoever launches what in it. */
 bool error_is_sticky(CUresult result);
 

@@ -47,14 +47,15 @@ static const char *find_globals(const struct kernel *kernel, struct variant *var
 {
     const struct code *code = kernel->code;
     variant->globals = calloc(kernel->n_globals + 1, sizeof *variant->globals);
-    if (!variant->globals)
+    variant->global_sizes = calloc(kernel->n_globals + 1, sizeof *variant->global_sizes);
+    if (!variant->globals || !variant->global_sizes)
         return "out of host memory";
     for (size_t i = 0; i < kernel->n_globals; i++) {
-        size_t size;
-        CUresult result = code->is_library ? REAL_OR_NOT_FOUND(cuLibraryGetGlobal, &variant->globals[i], &size,
-                                                               code->library, kernel->globals[i])
-                                           : REAL_OR_NOT_FOUND(cuModuleGetGlobal_v2, &variant->globals[i], &size,
-                                                               code->module, kernel->globals[i]);
+        CUdeviceptr *address = &variant->globals[i];
+        size_t *size = &variant->global_sizes[i];
+        const char *name = kernel->globals[i];
+        CUresult result = code->is_library ? REAL_OR_NOT_FOUND(cuLibraryGetGlobal, address, size, code->library, name)
+                                           : REAL_OR_NOT_FOUND(cuModuleGetGlobal_v2, address, size, code->module, name);
         if (result != CUDA_SUCCESS)
             return reason_print("module variable %s cannot be shared", kernel->globals[i]);
     }

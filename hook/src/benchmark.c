@@ -1,0 +1,285 @@
+#include "benchmark.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "event_log.h"
+#include "prepare.h"
+#include "probed_launch.h"
+#include "real.h"
+#include "reasons.h"
+#include "replay.h"
+#include "result.h"
+#include "stopwatch.h"
+#include "streams.h"
+#include "variants.h"
+
+enum { SAMPLES = 5 };
+
+/* The times of a kernel with one geometry; -1: not measured. */
+struct timings {
+    struct timings *next;
+    const struct kernel *kernel;
+    uint32_t grid[3], block[3], shared;
+    unsigned n_original, n_probed;
+    float waiting; /* an original's time whose counterpart is still to come */
+    uint64_t waiting_launch;
+};
+
+struct sample {
+    float prologue, probed, epilogue, original;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct timings *timings;
+static bool announced;
+static pthread_t first_thread;
+static bool several_threads;
+
+static struct timings *timings_of(const struct launch *launch, const struct kernel *kernel)
+{
+    for (struct timings *t = timings; t; t = t->next)
+        if (t->kernel == kernel && t->shared == launch->shared && !memcmp(t->grid, launch->grid, sizeof t->grid) &&
+            !memcmp(t->block, launch->block, sizeof t->block))
+            return t;
+    struct timings *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    t->kernel = kernel;
+    memcpy(t->grid, launch->grid, sizeof t->grid);
+    memcpy(t->block, launch->block, sizeof t->block);
+    t->shared = launch->shared;
+    t->waiting = -1;
+    t->next = timings;
+    return timings = t;
+}
+
+static const char *number(char text[32], float value)
+{
+    if (value < 0)
+        return "-";
+    snprintf(text, 32, "%.6f", (double)value);
+    return text;
+}
+
+static void log_sample(const struct kernel *kernel, uint64_t launch, const struct sample *s, CUresult result)
+{
+    char prologue[32], probed[32], epilogue[32], original[32], impact[32];
+    float ratio = s->probed > 0 && s->original > 0 ? s->probed / s->original : -1;
+    event_log("[benchmark] prologue %s kernel %s epilogue %s original %s impact %s %d kernel %u launch %llu\n",
+              number(prologue, s->prologue), number(probed, s->probed), number(epilogue, s->epilogue),
+              number(original, s->original), number(impact, ratio), result, kernel->index, (unsigned long long)launch);
+}
+
+/* Probe memory of one launch, for the time of its measurement. */
+struct bench_buffer {
+    CUdeviceptr memory;
+    size_t size;
+};
+
+static const char *buffer_make(struct bench_buffer *buffer, const struct launch *launch, const struct kernel *kernel)
+{
+    if (!result_device_size(kernel, launch->grid, launch->block, &buffer->size))
+        return "its records would not fit any memory";
+    if (buffer->size && REAL_OR_NOT_FOUND(cuMemAlloc_v2, &buffer->memory, buffer->size) != CUDA_SUCCESS)
+        return "probe memory full";
+    return NULL;
+}
+
+static void buffer_free(struct bench_buffer *buffer)
+{
+    if (buffer->memory)
+        REAL_OR_NOT_FOUND(cuMemFree_v2, buffer->memory);
+}
+
+/* One launch of the probed kernel with its times. */
+static CUresult run_probed(const struct launch *launch, const struct variant *variant, struct arguments *arguments,
+                           const struct bench_buffer *buffer, struct sample *sample)
+{
+    CUstream stream = launch_stream(launch);
+    sample->prologue = buffer->size ? stopwatch_clear(buffer->memory, buffer->size, stream) : 0;
+    CUresult result = stopwatch_launch(launch, variant->function, arguments->pointers, &sample->probed);
+    if (result == CUDA_SUCCESS)
+        sample->epilogue = buffer->size ? stopwatch_copy_back(buffer->memory, buffer->size, stream) : 0;
+    return result;
+}
+
+/* Everything a measurement of a probed kernel needs. */
+struct bench {
+    const struct launch *launch;
+    struct kernel *kernel;
+    struct timings *timings;
+    struct variant *variant;
+    struct bench_buffer buffer;
+    struct arguments arguments;
+};
+
+/* Gives up probing if the probed kernel cannot be launched; an error of the context is the program's. */
+static void note_failure(const struct bench *bench, CUresult result)
+{
+    if (!error_is_sticky(result))
+        prepare_give_up(bench->kernel, bench->launch,
+                        reason_print("the probed launch failed: %s", reason_error_name(result)));
+}
+
+/* Original and probed by turns from the same memory; the launch that stays is the original's. */
+static CUresult replay(struct bench *bench, const struct snapshot *snapshot)
+{
+    CUstream stream = launch_stream(bench->launch);
+    CUresult result = CUDA_SUCCESS;
+    for (int i = 0; i < SAMPLES && result == CUDA_SUCCESS; i++) {
+        struct sample sample = {-1, -1, -1, -1};
+        result = stopwatch_launch(bench->launch, bench->launch->function, NULL, &sample.original);
+        if (result != CUDA_SUCCESS)
+            return result;
+        snapshot_restore(snapshot, stream);
+        result = run_probed(bench->launch, bench->variant, &bench->arguments, &bench->buffer, &sample);
+        log_sample(bench->kernel, bench->launch->number, &sample, result);
+        snapshot_restore(snapshot, stream);
+    }
+    bench->timings->n_original = bench->timings->n_probed = SAMPLES;
+    if (result != CUDA_SUCCESS)
+        note_failure(bench, result);
+    if (error_is_sticky(result))
+        return result;
+    return probed_log_launch(bench->launch, bench->kernel, &bench->arguments,
+                             launch_enqueue(bench->launch, bench->launch->function, NULL));
+}
+
+static CUresult time_original(const struct launch *launch, struct kernel *kernel, struct timings *t)
+{
+    float milliseconds;
+    CUresult result = stopwatch_launch(launch, launch->function, NULL, &milliseconds);
+    t->n_original++;
+    if (atomic_load(&kernel->status) == KERNEL_PROBED) {
+        t->waiting = milliseconds;
+        t->waiting_launch = launch->number;
+    } else {
+        struct sample sample = {-1, -1, -1, milliseconds};
+        log_sample(kernel, launch->number, &sample, result);
+    }
+    return result;
+}
+
+static CUresult time_probed(struct bench *bench)
+{
+    struct timings *t = bench->timings;
+    struct sample sample = {-1, -1, -1, t->waiting};
+    CUresult result = run_probed(bench->launch, bench->variant, &bench->arguments, &bench->buffer, &sample);
+    t->n_probed++;
+    t->waiting = -1;
+    log_sample(bench->kernel, bench->launch->number, &sample, result);
+    probed_log_launch(bench->launch, bench->kernel, &bench->arguments, result);
+    if (result == CUDA_SUCCESS || error_is_sticky(result))
+        return result;
+    CUresult original = launch_pass(bench->launch, bench->kernel, "the probed launch failed");
+    if (original == CUDA_SUCCESS)
+        note_failure(bench, result);
+    return original;
+}
+
+/* The program's launches are by turns the original's and the probed kernel's. */
+static CUresult alternate(struct bench *bench, const char *obstacle)
+{
+    struct timings *t = bench->timings;
+    if (t->n_original == 0)
+        event_log("[benchmark] alternate kernel %u reason %s\n", bench->kernel->index, obstacle);
+    if (t->n_original > t->n_probed)
+        return time_probed(bench);
+    CUresult result = time_original(bench->launch, bench->kernel, t);
+    return launch_log_passed(bench->launch, bench->kernel, "timed as the original", result);
+}
+
+static CUresult measure(struct bench *bench)
+{
+    const char *obstacle = several_threads ? "several threads launch" : NULL;
+    struct snapshot *snapshot = NULL;
+    if (!obstacle && bench->timings->n_original)
+        obstacle = "measured by turns before";
+    if (!obstacle)
+        obstacle = replay_obstacle(bench->launch, bench->kernel, bench->arguments.pointers);
+    if (!obstacle &&
+        !(snapshot = snapshot_take(bench->kernel, bench->variant, launch_stream(bench->launch))))
+        obstacle = "no memory to save what the kernel may write";
+    if (obstacle)
+        return alternate(bench, obstacle);
+    CUresult result = replay(bench, snapshot);
+    snapshot_free(snapshot);
+    return result;
+}
+
+static CUresult measure_probed(const struct launch *launch, struct kernel *kernel, struct timings *t)
+{
+    struct bench bench = {.launch = launch, .kernel = kernel, .timings = t};
+    CUcontext context = NULL;
+    const char *reason = "no current context";
+    if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) == CUDA_SUCCESS && context)
+        bench.variant = variants_get(kernel, launch, context, &reason);
+    if (!bench.variant || (reason = buffer_make(&bench.buffer, launch, kernel)))
+        return launch_pass(launch, kernel, reason);
+    reason = arguments_fill(&bench.arguments, launch, kernel, bench.variant, bench.buffer.memory);
+    CUresult result = reason ? launch_pass(launch, kernel, reason) : measure(&bench);
+    buffer_free(&bench.buffer);
+    return result;
+}
+
+static CUresult measure_passed(const struct launch *launch, struct kernel *kernel, struct timings *t)
+{
+    const char *reason = atomic_load(&kernel->reason);
+    return launch_log_passed(launch, kernel, reason, time_original(launch, kernel, t));
+}
+
+static void announce(void)
+{
+    if (!announced) {
+        announced = true;
+        first_thread = pthread_self();
+        event_log("[benchmark] ENABLED L2 Flush Size %zu\n", stopwatch_flush_size());
+    }
+    if (!pthread_equal(first_thread, pthread_self()))
+        several_threads = true;
+}
+
+CUresult benchmark_launch(const struct launch *launch, struct kernel *kernel)
+{
+    if (stream_is_capturing(launch_stream(launch)))
+        return launch_pass(launch, kernel, REASON_CAPTURING);
+    pthread_mutex_lock(&mutex);
+    announce();
+    bool probed = atomic_load(&kernel->status) == KERNEL_PROBED;
+    struct timings *t = timings_of(launch, kernel);
+    int mode = capture_mode_relax();
+    CUresult result;
+    if (!t)
+        result = launch_pass(launch, kernel, "out of host memory");
+    else if (t->n_original >= SAMPLES && (!probed || t->n_probed >= SAMPLES))
+        result = launch_pass(launch, kernel, probed ? "measured already" : atomic_load(&kernel->reason));
+    else if (probed)
+        result = measure_probed(launch, kernel, t);
+    else
+        result = measure_passed(launch, kernel, t);
+    capture_mode_restore(mode);
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+void benchmark_end(void)
+{
+    if (pthread_mutex_trylock(&mutex) != 0)
+        return; /* a measurement hangs; its thread still owns the list */
+    for (const struct timings *t = timings; t; t = t->next)
+        if (t->waiting >= 0) {
+            struct sample sample = {-1, -1, -1, t->waiting};
+            log_sample(t->kernel, t->waiting_launch, &sample, CUDA_SUCCESS);
+        }
+    pthread_mutex_unlock(&mutex);
+}
+
+void benchmark_reset(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+    timings = NULL;
+    announced = several_threads = false;
+}

@@ -1,0 +1,146 @@
+#include "replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocations.h"
+#include "real.h"
+#include "reasons.h"
+
+/* A region of the program and our copy of it. */
+struct region {
+    CUdeviceptr memory, copy;
+    size_t size;
+};
+
+struct snapshot {
+    size_t n, capacity;
+    struct region *regions;
+};
+
+enum { MARGIN_BYTES = 64 << 20 };
+
+/* Memory that a parameter points at must be memory that will be saved. */
+static const char *unsafe_pointer(CUdeviceptr value, CUcontext context)
+{
+    const struct allocation *allocation = allocations_find(value);
+    int type;
+    if (!allocation)
+        return REAL_OR_NOT_FOUND(cuPointerGetAttribute, &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, value) == CUDA_SUCCESS
+                   ? "a parameter points to memory of unknown origin"
+                   : NULL;
+    if (allocation->kind == ALLOCATION_MANAGED)
+        return "a parameter points to managed memory";
+    if (allocation->kind == ALLOCATION_HOST)
+        return "a parameter points to host memory";
+    return allocation->context == context ? NULL : "a parameter points to memory of another context";
+}
+
+static const char *unsafe_parameter(const struct kernel *kernel, void *const *parameters)
+{
+    CUcontext context = NULL;
+    const char *reason = NULL;
+    REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context);
+    allocations_lock();
+    for (size_t i = 0; i < kernel->n_parameters && !reason; i++)
+        for (size_t at = 0; at + sizeof(CUdeviceptr) <= kernel->parameters[i].size && !reason; at += sizeof(CUdeviceptr)) {
+            CUdeviceptr value;
+            memcpy(&value, (const char *)parameters[i] + at, sizeof value);
+            reason = unsafe_pointer(value, context);
+        }
+    allocations_unlock();
+    return reason;
+}
+
+const char *replay_obstacle(const struct launch *launch, const struct kernel *kernel, void *const *parameters)
+{
+    if (kernel->no_replay)
+        return kernel->no_replay;
+    if (launch_is_cooperative(launch))
+        return "the launch is cooperative";
+    if (allocations_any_mapping())
+        return "the program maps memory itself";
+    if (!kernel->parameters_known)
+        return "this driver does not say what the parameters are";
+    return unsafe_parameter(kernel, parameters);
+}
+
+static bool add_region(struct snapshot *snapshot, CUdeviceptr memory, size_t size)
+{
+    if (snapshot->n == snapshot->capacity) {
+        size_t capacity = snapshot->capacity ? snapshot->capacity * 2 : 64;
+        struct region *grown = realloc(snapshot->regions, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        snapshot->regions = grown;
+        snapshot->capacity = capacity;
+    }
+    snapshot->regions[snapshot->n++] = (struct region){.memory = memory, .size = size};
+    return true;
+}
+
+static bool list_regions(struct snapshot *snapshot, const struct kernel *kernel, const struct variant *variant)
+{
+    CUcontext context = NULL;
+    bool listed = REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) == CUDA_SUCCESS;
+    for (const struct allocation *a = allocations_lock(); a && listed; a = a->next)
+        if (a->kind == ALLOCATION_DEVICE && a->context == context)
+            listed = add_region(snapshot, a->memory, a->size);
+    allocations_unlock();
+    for (size_t i = 0; i < kernel->n_globals && listed; i++)
+        listed = add_region(snapshot, variant->globals[i], variant->global_sizes[i]);
+    return listed;
+}
+
+static bool fits(const struct snapshot *snapshot)
+{
+    size_t available = 0, total = 0, wanted = MARGIN_BYTES;
+    for (size_t i = 0; i < snapshot->n; i++)
+        wanted += snapshot->regions[i].size;
+    return REAL_OR_NOT_FOUND(cuMemGetInfo_v2, &available, &total) == CUDA_SUCCESS && wanted <= available;
+}
+
+static bool copy_regions(struct snapshot *snapshot, CUstream stream)
+{
+    for (size_t i = 0; i < snapshot->n; i++) {
+        struct region *region = &snapshot->regions[i];
+        if (REAL_OR_NOT_FOUND(cuMemAlloc_v2, &region->copy, region->size) != CUDA_SUCCESS) {
+            region->copy = 0;
+            return false;
+        }
+        if (REAL_OR_NOT_FOUND(cuMemcpyDtoDAsync_v2, region->copy, region->memory, region->size, stream) != CUDA_SUCCESS)
+            return false;
+    }
+    return REAL_OR_NOT_FOUND(cuStreamSynchronize, stream) == CUDA_SUCCESS;
+}
+
+struct snapshot *snapshot_take(const struct kernel *kernel, const struct variant *variant, CUstream stream)
+{
+    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
+    if (!snapshot)
+        return NULL;
+    if (REAL_OR_NOT_FOUND(cuCtxSynchronize) == CUDA_SUCCESS && list_regions(snapshot, kernel, variant) &&
+        fits(snapshot) && copy_regions(snapshot, stream))
+        return snapshot;
+    snapshot_free(snapshot);
+    return NULL;
+}
+
+CUresult snapshot_restore(const struct snapshot *snapshot, CUstream stream)
+{
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; i < snapshot->n && result == CUDA_SUCCESS; i++) {
+        const struct region *region = &snapshot->regions[i];
+        result = REAL_OR_NOT_FOUND(cuMemcpyDtoDAsync_v2, region->memory, region->copy, region->size, stream);
+    }
+    return result;
+}
+
+void snapshot_free(struct snapshot *snapshot)
+{
+    for (size_t i = 0; i < snapshot->n; i++)
+        if (snapshot->regions[i].copy)
+            REAL_OR_NOT_FOUND(cuMemFree_v2, snapshot->regions[i].copy);
+    free(snapshot->regions);
+    free(snapshot);
+}

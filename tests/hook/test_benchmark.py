@@ -1,0 +1,175 @@
+"""Benchmark mode: times of original and probed launches, and the same results as ever."""
+
+from __future__ import annotations
+
+import re
+
+from .conftest import Host, Run
+
+SAMPLE = re.compile(
+    r"\[benchmark\] prologue (\S+) kernel (\S+) epilogue (\S+) original (\S+) impact (\S+) (\d+) kernel (\d+) launch (\d+)"
+)
+
+
+def samples(run: Run) -> list[tuple[str, ...]]:
+    """Which of prologue, kernel, epilogue, original, impact were measured, and the launch."""
+    found = [SAMPLE.fullmatch(line) for line in run.lines(r"\[benchmark\] prologue")]
+    assert all(found)
+    assert all(re.fullmatch(r"-|\d+\.\d{6}", number) for match in found if match for number in match.groups()[:5])
+    return [
+        ("".join("-" if number == "-" else "x" for number in match.groups()[:5]), match[8]) for match in found if match
+    ]
+
+
+def launches(run: Run) -> list[str]:
+    return [line.removeprefix("launch ").split()[0] for line in run.calls if line.startswith("launch")]
+
+
+def bench(host: Host, script: str, **more: str) -> Run:
+    run = host.python(script, TUI_PROBE_BENCHMARK="1", **more)
+    assert (run.status, run.stderr) == (0, "")
+    assert run.results == []
+    assert run.lines(r"\[benchmark\] ENABLED L2 Flush Size 2097152")
+    return run
+
+
+def test_replay_times_both_and_leaves_one_effect(host: Host) -> None:
+    host.engine.globals = "shared_variable"  # type: ignore[union-attr]
+    run = bench(
+        host,
+        """
+context()
+f = function(module(), "add__8")
+w, other = word(5), word(7)
+for _ in range(3): launch(f, w)
+launch(f, w, grid=9)
+print(read(w), read(other))
+""",
+    )
+    assert run.stdout == "9 7\n"
+    assert samples(run) == [("xxxxx", "0")] * 5 + [("xxxxx", "3")] * 5
+    assert launches(run) == ["add__8", "probed"] * 5 + ["add__8"] * 3 + ["add__8", "probed"] * 5 + ["add__8"]
+    backups = [line.split(" reason ")[1] for line in run.lines(r"\[exec\] backup")]
+    assert backups == ["measured already"] * 2
+    assert len(run.lines(r"\[exec\] probe-mem")) == 2
+
+
+def test_memory_that_cannot_be_put_back_is_measured_by_turns(host: Host) -> None:
+    run = bench(
+        host,
+        """
+context()
+f = function(module(), "add__8")
+w = c_uint64()
+call("cuMemAllocManaged", byref(w), c_size_t(8), 1)
+c_uint64.from_address(w.value).value = 0
+for _ in range(13): launch(f, w)
+print(read(w))
+""",
+    )
+    assert run.stdout == "13\n"
+    assert launches(run) == ["add__8", "probed"] * 5 + ["add__8"] * 3
+    assert samples(run) == [("xxxxx", str(launch)) for launch in (1, 3, 5, 7, 9)]
+    assert run.lines(r"\[benchmark\] alternate kernel 0 reason a parameter points to managed memory$")
+
+
+def test_last_original_without_a_counterpart_is_not_lost(host: Host) -> None:
+    run = bench(
+        host,
+        "context()\nf = function(module(), 'add')\nfor _ in range(3): launch(f, name='cuLaunchCooperativeKernel')",
+    )
+    assert samples(run) == [("xxxxx", "1"), ("---x-", "2")]
+    assert run.lines(r"\[benchmark\] alternate kernel 0 reason the launch is cooperative$")
+
+
+def test_engine_forbids_replay(host: Host) -> None:
+    engine = host.engine
+    assert engine
+
+    def answer(directory: object, name: str) -> str:
+        engine.write_probed(directory, name)  # type: ignore[arg-type]
+        with (directory / "kernel.info").open("a") as info:  # type: ignore[operator]
+            info.write("no-replay it prints\n")
+        return "ok\t<id>\tprobed.bin"
+
+    engine.answer = answer
+    run = bench(host, "context()\nf = function(module(), 'add')\nlaunch(f)\nlaunch(f)")
+    assert run.lines(r"\[benchmark\] alternate kernel 0 reason it prints$")
+    assert samples(run) == [("xxxxx", "1")]
+
+
+def test_no_memory_to_save_what_may_be_written(host: Host) -> None:
+    run = bench(
+        host,
+        "context()\nf = function(module(), 'add__8')\nw = word()\nlaunch(f, w)\nlaunch(f, w)\nprint(read(w))",
+        STUB_MEMORY=str(32 << 20),
+    )
+    assert run.stdout == "2\n"
+    assert run.lines(r"\[benchmark\] alternate kernel 0 reason no memory to save what the kernel may write$")
+
+
+def test_several_threads_are_measured_by_turns(host: Host) -> None:
+    run = bench(
+        host,
+        """
+import threading
+c = context()
+m = module()
+launch(function(m, "first"))
+f, w = function(m, "add__8"), word()
+def work():
+    call("cuCtxSetCurrent", c)
+    for _ in range(20): launch(f, w)
+threads = [threading.Thread(target=work) for _ in range(2)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(read(w))
+""",
+    )
+    assert run.stdout == "40\n"
+    assert run.lines(r"\[benchmark\] alternate kernel 1 reason several threads launch$")
+    assert [kind for kind, _ in samples(run)] == ["xxxxx"] * 10
+
+
+def test_kernel_without_ptx_is_timed_too(host: Host) -> None:
+    run = bench(
+        host,
+        """
+context()
+f = function(module(b"\\x7fELF" + b"\\0" * 60), "add__8")
+w = word()
+for _ in range(7): launch(f, w)
+print(read(w))
+""",
+    )
+    assert run.stdout == "7\n"
+    assert samples(run) == [("---x-", str(launch)) for launch in range(5)]
+    assert len(run.lines(r"\[exec\] backup .* reason no PTX in image")) == 7
+
+
+def test_probed_kernel_that_cannot_run_leaves_the_original(host: Host) -> None:
+    run = bench(
+        host,
+        "context()\nf = function(module(), 'add__8')\nw = word()\nfor _ in range(3): launch(f, w)\nprint(read(w))",
+        STUB_FAIL_PROBED="701",
+    )
+    assert run.stdout == "3\n"
+    assert samples(run)[0] == ("x--x-", "0")
+    assert run.fates()[-1][:1] == ("failed",)
+
+
+def test_capture_is_left_alone(host: Host) -> None:
+    run = bench(
+        host,
+        """
+context()
+f = function(module(), "add")
+launch(f)
+s, graph = stream(), c_void_p()
+call("cuStreamBeginCapture_v2", s, 0)
+launch(f, stream=s)
+call("cuStreamEndCapture", s, byref(graph))
+""",
+    )
+    assert run.lines(r"\[exec\] backup .* reason stream is capturing")
+    assert not [line for line in run.calls if "CAPTURE" in line or "FORBIDDEN" in line]
