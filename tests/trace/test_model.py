@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
-from tests.trace.make import EPOCH_NS, TraceWriter, write_older_trace
+from tests.trace.make import EPOCH_NS, TraceWriter, result_bytes, write_older_trace
 from tui_probe.errors import TraceError
 from tui_probe.trace.model import Kernel, Trace
 
@@ -250,3 +251,24 @@ def test_an_empty_log_is_an_empty_trace(tmp_path: Path) -> None:
     (tmp_path / "event.log").touch()
     trace = Trace.open(tmp_path)
     assert (len(trace.kernels), len(trace.launches), trace.state.pid) == (0, 0, None)
+
+
+def test_times_of_a_simulated_gpu_are_no_measurement(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "t")
+    writer.start(device="simulated GPU")
+    writer.kernel(0, FILL)
+    writer.benchmark(0, writer.launch(0), original=1.0, probed=2.0)
+    kernel = only(Trace.open(writer.directory))
+    assert (kernel.slowdown, kernel.time_ms, kernel.time_probed_ms) == (None, None, None)
+
+
+def test_results_are_read_as_kernel_info_says(writer: TraceWriter) -> None:
+    """An older file leaves open whether a slot is a thread's or a warp's; kernel.info does not."""
+    slots = np.zeros((2, 4, 1024), dtype=np.uint8)
+    content = result_bytes((2, 1, 1), (128, 1, 1), [(32, slots)], dialect="older")
+    folder = writer.kernel(0, FILL)
+    path = writer.save(0, writer.launch(0, (2, 1, 1)), content)
+    kernel = only(Trace.open(writer.directory))
+    assert kernel.read(path).sections[0].level == "warp"
+    (folder / "kernel.info").unlink()
+    assert kernel.read(path).sections[0].level == "thread"

@@ -12,15 +12,17 @@ from tui_probe.trace.events import text_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tui_probe.trace.results import Level
+
 _LARGEST_LOG: Final = 4 << 20
-_LEVELS: Final = {"0": "thread", "1": "warp"}
+_LEVELS: Final[dict[str, Level]] = {"0": "thread", "1": "warp"}
 
 
 @dataclass(frozen=True, slots=True)
 class MapInfo:
     """One map of a probe: a slot a ``thread`` or a ``warp``, ``size`` bytes each (-1: known only at the launch)."""
 
-    level: str
+    level: Level
     size: int
 
 

@@ -19,6 +19,7 @@ from tui_probe.trace.demangle import demangle
 from tui_probe.trace.kernels import KernelInfo, ProcessLog, Resources, read_kernel_info, read_process_log
 from tui_probe.trace.launches import Launch, LaunchTable, ResultTable
 from tui_probe.trace.locate import find_trace, inside
+from tui_probe.trace.results import Result, read_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +37,7 @@ class Kernel:
 
     index: int
     name: str
-    root: Path = field(repr=False)
-    table: ResultTable = field(repr=False)
+    trace: Trace = field(repr=False, compare=False)
     status: Status = "pending"
     stated_reason: str | None = None
     launches: int = 0
@@ -90,7 +90,7 @@ class Kernel:
     def folder(self) -> Path | None:
         """Its folder in ``kernel/``, or None if it never reached the engine."""
         name = self.folder_name or f"{self.index}_{hashlib.sha1(self.name.encode(), usedforsecurity=False).hexdigest()}"
-        path = inside(self.root, "kernel", name)
+        path = inside(self.trace.directory, "kernel", name)
         return path if path is not None and path.is_dir() else None
 
     @property
@@ -121,7 +121,7 @@ class Kernel:
     def file(self, name: str) -> Path | None:
         """A file of its folder, if it is there and no link leads out of the trace."""
         folder = self.folder
-        path = None if folder is None else inside(self.root, "kernel", folder.name, name)
+        path = None if folder is None else inside(self.trace.directory, "kernel", folder.name, name)
         return path if path is not None and path.is_file() else None
 
     @property
@@ -161,23 +161,32 @@ class Kernel:
 
     @property
     def slowdown(self) -> float | None:
-        """Median over its timed launches of probed time / original time."""
-        return median(self.impacts) if self.impacts else None
+        """Median over its timed launches of probed time / original time; None on a simulated GPU."""
+        return self._measured(self.impacts)
 
     @property
     def time_ms(self) -> float | None:
         """Median time of the original in milliseconds."""
-        return median(self.originals_ms) if self.originals_ms else None
+        return self._measured(self.originals_ms)
 
     @property
     def time_probed_ms(self) -> float | None:
-        return median(self.probed_ms) if self.probed_ms else None
+        """Median time of the probed kernel in milliseconds."""
+        return self._measured(self.probed_ms)
+
+    def _measured(self, values: array[float]) -> float | None:
+        return median(values) if values and not self.trace.state.simulated else None
 
     @property
     def results(self) -> list[Path]:
         """Its result files, the oldest first. Names that lead out of the trace are left out."""
-        paths = (self.table.path(row) for row in self.result_rows)
+        paths = (self.trace.results.path(row) for row in self.result_rows)
         return [path for path in paths if path is not None]
+
+    def read(self, path: Path) -> Result:
+        """One of its results; TraceError if the file is not as it should be."""
+        info = self.info
+        return read_result(path, None if info is None else [each.level for each in info.maps])
 
     @property
     def _pruned(self) -> Resources | None:

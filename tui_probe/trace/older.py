@@ -72,7 +72,7 @@ class OlderKernels:
     def _add(self, function: int) -> Kernel:
         index = len(self._trace.kernels)
         name = self._names.get(function, f"{function:#x}")
-        kernel = Kernel(index, name, self._trace.directory, self._trace.results)
+        kernel = Kernel(index, name, self._trace)
         self._functions[function] = kernel
         self._trace.kernels.add(kernel)
         return kernel

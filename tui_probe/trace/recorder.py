@@ -41,7 +41,7 @@ class Recorder:
         """The kernel of this index, made if the log has not named it yet."""
         kernel = self.trace.kernels.get(index)
         if kernel is None:
-            kernel = Kernel(index, "?", self.trace.directory, self.trace.results)
+            kernel = Kernel(index, "?", self.trace)
             kernel.folder_name = self.folders.get(index)
             self.trace.kernels.add(kernel)
         self.changed.add(index)
