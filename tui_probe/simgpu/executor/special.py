@@ -130,6 +130,22 @@ def _lane_mask(mask: Callable[[Any], Any]) -> Reader:
     return _kept(read)
 
 
+def _warp_slots(group: Group) -> Value:
+    return scalar(group.batch.machine.warp_slots_per_sm, U32)
+
+
+def _sm(group: Group) -> Value:
+    return _of_block(group, group.batch.sms)
+
+
+def _sm_count(group: Group) -> Value:
+    return scalar(group.batch.machine.sm_count, U32)
+
+
+def _dynamic_shared_size(group: Group) -> Value:
+    return scalar(group.batch.launch.dynamic_shared_bytes, U32)
+
+
 def _shared_size(group: Group) -> Value:
     return scalar(group.batch.launch.shared_bytes, U32)
 
@@ -170,9 +186,9 @@ SPECIAL_REGISTERS: Final[dict[str, SpecialRegister]] = {
     **_constants(),
     "%laneid": SpecialRegister("u32", _kept(lambda group: group.lanes.lane.astype(np.uint32))),
     "%warpid": SpecialRegister("u32", _kept(_warp_slot), is_placed=True),
-    "%nwarpid": SpecialRegister("u32", lambda group: scalar(group.batch.machine.warp_slots_per_sm, U32)),
-    "%smid": SpecialRegister("u32", _kept(lambda group: _of_block(group, group.batch.sms)), is_placed=True),
-    "%nsmid": SpecialRegister("u32", lambda group: scalar(group.batch.machine.sm_count, U32)),
+    "%nwarpid": SpecialRegister("u32", _warp_slots),
+    "%smid": SpecialRegister("u32", _kept(_sm), is_placed=True),
+    "%nsmid": SpecialRegister("u32", _sm_count),
     "%lanemask_eq": SpecialRegister("u32", _lane_mask(lambda lane: 1 << lane)),
     "%lanemask_le": SpecialRegister("u32", _lane_mask(lambda lane: (2 << lane) - 1)),
     "%lanemask_lt": SpecialRegister("u32", _lane_mask(lambda lane: (1 << lane) - 1)),
@@ -184,7 +200,7 @@ SPECIAL_REGISTERS: Final[dict[str, SpecialRegister]] = {
     "%globaltimer": SpecialRegister("u64", _global_timer, is_clock=True, is_placed=True),
     "%globaltimer_lo": SpecialRegister("u32", _timer_low, is_clock=True, is_placed=True),
     "%globaltimer_hi": SpecialRegister("u32", _timer_high, is_clock=True, is_placed=True),
-    "%dynamic_smem_size": SpecialRegister("u32", lambda group: scalar(group.batch.launch.dynamic_shared_bytes, U32)),
+    "%dynamic_smem_size": SpecialRegister("u32", _dynamic_shared_size),
     "%total_smem_size": SpecialRegister("u32", _shared_size),
     "%aggr_smem_size": SpecialRegister("u32", _shared_size),
     "%current_graph_exec": SpecialRegister("u64", lambda _: scalar(0, U64)),

@@ -1,0 +1,206 @@
+"""Floating-point instructions round as IEEE 754 says, checked with rational numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.simgpu.device import evaluate
+from tests.simgpu.reference import DTYPES, Case, check, rational, rounded, rows, values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from fractions import Fraction
+
+MODES = ("rn", "rz", "rm", "rp")
+
+
+def finite(kind: str) -> st.SearchStrategy[float]:
+    """Numbers, many of them of few bits, so that sums cancel and land halfway."""
+    width = int(kind[1:])
+    short = st.builds(math.ldexp, st.integers(-255, 255), st.integers(-20, 5) if width == 16 else st.integers(-40, 40))
+    return short | values(kind).filter(math.isfinite)
+
+
+def operands(kind: str, count: int) -> st.SearchStrategy[list[tuple[float, ...]]]:
+    return st.lists(st.tuples(*[finite(kind)] * count), min_size=1, max_size=12)
+
+
+def columns(given_: list[tuple[float, ...]], kind: str) -> list[np.ndarray[Any, Any]]:
+    with np.errstate(over="ignore"):
+        return [np.array(column, DTYPES[kind]) for column in zip(*given_, strict=True)]
+
+
+def agree(
+    instruction: str, given_: list[tuple[float, ...]], kind: str, exact: Callable[..., Fraction], mode: str = "rn"
+) -> None:
+    """The instruction gives the exact result, rounded. Signs of zeros are not compared."""
+    inputs = columns(given_, kind)
+    found = evaluate(instruction, inputs, DTYPES[kind]).astype(np.float64)
+    for row, value in zip(zip(*inputs, strict=True), found.tolist(), strict=True):
+        if all(np.isfinite(operand) for operand in row):
+            wanted = rounded(exact(*(rational(operand) for operand in row)), kind, mode)
+            assert value == wanted, f"{instruction} of {row}"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@settings(max_examples=40)
+@given(operands("f32", 3))
+@example(
+    [(1.0 + 2**-23, 1.0 + 2**-23, 2**-60), (1.0 + 2**-12, 1.0 + 2**-12, -(2.0**-80)), (2.0**-100, 2.0**-40, 2.0**-149)]
+)
+@example([(2.0**-75, 2.0**-75, 0.0), (3e38, 3e38, 0.0), (-(2.0**-75), 2.0**-75, 2.0**-149), (0.0, 5.0, 0.0)])
+def test_single_precision_is_rounded_once(mode: str, given_: list[tuple[float, ...]]) -> None:
+    agree(f"fma.{mode}.f32 %d, %a, %b, %c;", given_, "f32", lambda a, b, c: a * b + c, mode)
+    agree(f"add.{mode}.f32 %d, %a, %b;", [row[:2] for row in given_], "f32", lambda a, b: a + b, mode)
+    agree(f"sub.{mode}.f32 %d, %a, %b;", [row[:2] for row in given_], "f32", lambda a, b: a - b, mode)
+    agree(f"mul.{mode}.f32 %d, %a, %b;", [row[:2] for row in given_], "f32", lambda a, b: a * b, mode)
+
+
+@settings(max_examples=40)
+@given(operands("f64", 3))
+@example([(1.0 + 2**-52, 1.0 + 2**-52, 2.0**-110), (1e300, 1e10, -1e308), (2.0**-600, 2.0**-600, 5e-324)])
+@example([(2.0**-1000, 2.0**-74, 2.0**-1074), (1.7e308, 2.0, -1.7e308), (0.0, 1.0, 0.1)])
+def test_double_precision_fma_is_rounded_once(given_: list[tuple[float, ...]]) -> None:
+    agree("fma.rn.f64 %d, %a, %b, %c;", given_, "f64", lambda a, b, c: a * b + c)
+
+
+@settings(max_examples=30)
+@given(operands("f16", 3))
+@example([(1.0009765625, 1.0009765625, 2.0**-24), (2.0**-12, 2.0**-13, 1.0), (60000.0, 2.0, 0.0)])
+def test_half_precision_is_rounded_once(given_: list[tuple[float, ...]]) -> None:
+    agree("fma.rn.f16 %d, %a, %b, %c;", given_, "f16", lambda a, b, c: a * b + c)
+    agree("add.f16 %d, %a, %b;", [row[:2] for row in given_], "f16", lambda a, b: a + b)
+    agree("mul.f16 %d, %a, %b;", [row[:2] for row in given_], "f16", lambda a, b: a * b)
+
+
+@settings(max_examples=30)
+@given(operands("f32", 3))
+@example([(1.0078125, 1.0078125, 2.0**-30), (1.0, 1.0, 2.0**-100), (3.3e38, 2.0, 0.0)])
+def test_bfloat16_is_rounded_once(given_: list[tuple[float, ...]]) -> None:
+    """Each operand is cut to bfloat16 first; the result comes back as its bits."""
+    inputs = [(column.view(np.uint32) >> 16).astype(np.uint16) for column in columns(given_, "f32")]
+    numbers = [(column.astype(np.uint32) << 16).view(np.float32) for column in inputs]
+    found = evaluate("fma.rn.bf16 %d, %a, %b, %c;", inputs, np.dtype(np.uint16))
+    for row, value in zip(zip(*numbers, strict=True), (found.astype(np.uint32) << 16).view(np.float32), strict=True):
+        a, b, c = (rational(operand) for operand in row)
+        assert float(value) == rounded(a * b + c, "bf16")
+
+
+@settings(max_examples=30)
+@given(operands("f32", 2))
+def test_division_and_roots_are_correctly_rounded(given_: list[tuple[float, ...]]) -> None:
+    nonzero = [row for row in given_ if row[1] and row[0]] or [(1.0, 3.0)]
+    agree("div.rn.f32 %d, %a, %b;", nonzero, "f32", lambda a, b: a / b)
+    agree("rcp.rn.f32 %d, %b;", nonzero, "f32", lambda a, b: 1 / b)  # noqa: ARG005
+    roots = evaluate("abs.f32 %a, %a; sqrt.rn.f32 %d, %a;", columns(nonzero, "f32")[:1], DTYPES["f32"])
+    assert roots.tolist() == np.sqrt(np.abs(columns(nonzero, "f32")[0])).tolist()
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64", "f16"])
+@settings(max_examples=15)
+@given(data=st.data())
+def test_minimum_and_maximum_prefer_numbers_to_nan(kind: str, data: st.DataObject) -> None:
+    def least(a: float, b: float) -> float:
+        return b if math.isnan(a) else a if math.isnan(b) else min(a, b)
+
+    def most(a: float, b: float) -> float:
+        return b if math.isnan(a) else a if math.isnan(b) else max(a, b)
+
+    two = f"{kind} {kind}"
+    given_ = data.draw(rows(two))
+    check(Case(f"min.{kind} %d, %a, %b;", two, kind, least), given_)
+    check(Case(f"max.{kind} %d, %a, %b;", two, kind, most), given_)
+
+
+def test_zeros_have_an_order() -> None:
+    zeros = [np.array([0.0, -0.0], np.float32), np.array([-0.0, 0.0], np.float32)]
+    assert np.signbit(evaluate("min.f32 %d, %a, %b;", zeros, np.dtype(np.float32))).all()
+    assert not np.signbit(evaluate("max.f32 %d, %a, %b;", zeros, np.dtype(np.float32))).any()
+
+
+def test_nan_modifier_keeps_nan() -> None:
+    operands_ = [np.array([np.nan, 1.0], np.float32), np.array([2.0, np.nan], np.float32)]
+    assert np.isnan(evaluate("max.NaN.f32 %d, %a, %b;", operands_, np.dtype(np.float32))).all()
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "ex2.approx.f32": np.exp2,
+    "lg2.approx.f32": np.log2,
+    "sin.approx.f32": np.sin,
+    "cos.approx.f32": np.cos,
+    "tanh.approx.f32": np.tanh,
+    "sqrt.approx.f32": np.sqrt,
+    "rsqrt.approx.f32": lambda value: 1 / np.sqrt(value),
+    "rcp.approx.f32": lambda value: 1 / value,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_near_those_of_numpy(name: str) -> None:
+    values = np.linspace(0.01, 30, 1000).astype(np.float32)
+    found = evaluate(f"{name} %d, %a;", [values], values.dtype)
+    np.testing.assert_allclose(found, FUNCTIONS[name](values.astype(np.float64)), rtol=2e-7, atol=1e-7)
+
+
+def test_special_values_of_functions() -> None:
+    inf, nan = np.inf, np.nan
+    values = np.array([0.0, inf, -inf, nan], np.float32)
+
+    def of(name: str) -> list[float]:
+        return evaluate(f"{name} %d, %a;", [values], values.dtype).tolist()
+
+    assert str(of("ex2.approx.f32")) == str([1.0, inf, 0.0, nan])
+    assert str(of("lg2.approx.f32")) == str([-inf, inf, nan, nan])
+    assert str(of("rcp.approx.f32")) == str([inf, 0.0, -0.0, nan])
+
+
+def test_flush_to_zero_and_saturation() -> None:
+    values = np.array([1e-40, -1e-40, 0.5, 2.0, -3.0, np.nan], np.float32)
+    one = np.ones_like(values)
+    flushed = evaluate("mul.ftz.f32 %d, %a, %b;", [values, one], values.dtype)
+    assert flushed[:3].tolist() == [0.0, 0.0, 0.5]
+    assert np.signbit(flushed[:2]).tolist() == [False, True]
+    assert evaluate("mul.f32 %d, %a, %b;", [values, one], values.dtype)[0] != 0
+    assert evaluate("add.sat.f32 %d, %a, 0f00000000;", [values], values.dtype)[2:].tolist() == [0.5, 1.0, 0.0, 0.0]
+    rectified = evaluate(
+        "fma.rn.relu.f16 %d, %a, %b, %b;", [np.array([-3, 3], np.float16), np.ones(2, np.float16)], np.dtype(np.float16)
+    )
+    assert rectified.tolist() == [0.0, 4.0]
+
+
+def test_halves_in_pairs() -> None:
+    pairs = np.array([[1.5, -2.0], [4.0, 0.25], [65504.0, -0.0]], np.float16)
+    packed = pairs.copy().view(np.uint32)[:, 0]
+    total = evaluate("fma.rn.f16x2 %d, %a, %a, %a;", [packed], np.dtype(np.uint32))
+    with np.errstate(over="ignore"):
+        wanted = (pairs.astype(np.float32) ** 2 + pairs.astype(np.float32)).astype(np.float16)
+    assert total.view(np.float16).reshape(-1, 2).tolist() == wanted.tolist()
+    assert (
+        evaluate("neg.f16x2 %d, %a;", [packed], np.dtype(np.uint32)).view(np.float16).tolist()
+        == (-pairs).reshape(-1).tolist()
+    )
+    assert evaluate("abs.bf16x2 %d, %a;", [np.array([0xBF80C000], np.uint32)], np.dtype(np.uint32)).tolist() == [
+        0x3F804000
+    ]
+
+
+def test_signs_and_classes() -> None:
+    a, b = np.array([-1.0, 2.0], np.float32), np.array([5.0, -6.0], np.float32)
+    assert evaluate("copysign.f32 %d, %a, %b;", [a, b], a.dtype).tolist() == [-5.0, 6.0]
+    values = np.array([0.0, 1e-40, 1.0, np.inf, np.nan], np.float32)
+    expected = {
+        "finite": [True, True, True, False, False],
+        "infinite": [False, False, False, True, False],
+        "number": [True, True, True, True, False],
+        "notanumber": [False, False, False, False, True],
+        "normal": [False, False, True, False, False],
+        "subnormal": [False, True, False, False, False],
+    }
+    for name, wanted in expected.items():
+        assert evaluate(f"testp.{name}.f32 %d, %a;", [values], np.dtype(np.bool_)).tolist() == wanted
