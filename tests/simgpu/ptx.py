@@ -37,3 +37,13 @@ SHARED = (
     ".visible .entry shared()\n.reqntid 64\n{\n.shared .align 4 .b8 tile[1000];\nret;\n}\n"
 )
 LIMITED = ".visible .entry limited()\n.maxntid 128, 1, 1\n{\nret;\n}\n"
+CLOCKS = kernel(
+    "clocks",
+    "ld.param.u64 %rd1, [address];\nmov.u64 %rd2, %clock64;\nst.global.u64 [%rd1], %rd2;\nmov.u32 %r1, %nsmid;\n"
+    "st.global.u32 [%rd1+8], %r1;",
+    ".param .u64 address",
+)
+POINTERS = (
+    ".visible .global .align 4 .b8 pair[8] = {1, 0, 0, 0, 2, 0, 0, 0};\n"
+    ".visible .global .align 8 .u64 second = pair+4;\n" + NOTHING
+)

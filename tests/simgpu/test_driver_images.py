@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.simgpu import ptx
@@ -133,6 +133,7 @@ def test_register_counts_are_those_of_cuobjdump(name: str, expected: dict[str, i
     assert register_counts((DATA / name).read_bytes()) == expected
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_register_counts_of_a_damaged_cubin(data: st.DataObject) -> None:
     image = bytearray(cubin(ptx.HEAD + ptx.NOTHING, {"nothing": 4, "more": 5}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -240,3 +241,45 @@ def test_what_cannot_be_simulated_is_told_once_and_breaks_nothing(
     assert log.read_text() == line
     driver.launch(driver.function(module, "nothing"))
     driver.cuCtxSynchronize()
+
+
+def test_simulated_time_goes_on_from_launch_to_launch(driver: Driver) -> None:
+    function = driver.function(load(driver, ptx.CLOCKS), "clocks")
+    address = driver.upload(np.zeros(2, np.uint64))
+    clocks = []
+    for _ in range(3):
+        driver.launch(function, U64(address), block=1)
+        clocks.append(int.from_bytes(driver.read(address, 8), "little"))
+    assert clocks == sorted(set(clocks))
+    assert int.from_bytes(driver.read(address + 8, 4), "little") == 4  # SMs, as the driver's attribute says
+
+
+def test_a_variable_that_holds_the_address_of_another(driver: Driver) -> None:
+    module = load(driver, ptx.POINTERS)
+    places = []
+    for name in (b"pair", b"second"):
+        address = U64()
+        driver.cuModuleGetGlobal_v2(ctypes.byref(address), None, module, name)
+        places.append(address.value)
+    pair, second = places
+    assert int.from_bytes(driver.read(second, 8), "little") == pair + 4
+
+
+def test_threads_launch_at_once(driver: Driver) -> None:
+    """Each with its own module, memory and arguments, in one context."""
+    context = HANDLE()
+    driver.cuCtxGetCurrent(ctypes.byref(context))
+
+    def work(count: int) -> bool:
+        driver.cuCtxSetCurrent(context)
+        function = driver.example("coalesced_store")
+        for _ in range(5):
+            address = driver.upload(np.zeros(count, np.uint32))
+            driver.launch(function, U64(address), ctypes.c_uint(count), grid=4, block=256)
+            if driver.read(address, 4 * count) != np.arange(count, dtype=np.uint32).tobytes():
+                return False
+            driver.cuMemFree_v2(U64(address))
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, (100, 333, 512, 1000)))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui_probe.errors import SimulationError
@@ -35,11 +35,13 @@ messages = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(messages)
 def test_a_message_survives_the_wire(message: Any) -> None:
     assert unpack(type(message), pack(message)) == message
 
 
+@settings(deadline=None)
 @given(messages, st.data())
 def test_a_message_cut_off_or_too_long_is_refused(message: Any, data: st.DataObject) -> None:
     content = pack(message)
@@ -57,6 +59,7 @@ def test_the_bytes_of_a_launch() -> None:
     assert pack(launch) == expected + (10).to_bytes(8, "little") + b"\2\0\0\0ab"
 
 
+@settings(deadline=None)
 @given(u32, st.binary())
 def test_any_bytes_are_a_request_or_an_error(kind: int, body: bytes) -> None:
     try:
