@@ -16,7 +16,7 @@ from tui_probe.launcher.target import exit_status
 
 from .output import inform, warn
 from .screen import add_screen_options, show, wants_screen
-from .values import launches, names, size
+from .values import Unsupported, launches, names, size
 
 if TYPE_CHECKING:
     import argparse
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tracedir", "--trace", type=Path, default=Path("trace"), metavar="DIR",
         help="where trace directories are made; default ./trace",
     )  # fmt: skip
+    parser.add_argument("--memusage", action=Unsupported, instead="each report gives probe memory")
     chosen = parser.add_argument_group("what is probed")
     chosen.add_argument("-k", "--kernel", type=names, metavar="A:B", help="only kernels with A or B in their names")
     chosen.add_argument("--filter", type=names, metavar="A:B", help="not the kernels with A or B in their names")

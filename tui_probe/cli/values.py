@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
+from decimal import Decimal
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -11,7 +16,7 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 def size(text: str) -> int:
     """``512M``, ``4G``, ``1.5G``, ``1048576``, ``64KiB``: a positive number of bytes, units of 1024."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:I?B)?", text.strip().upper())
-    value = int(float(match[1]) * UNITS[match[2]]) if match else 0
+    value = int(Decimal(match[1]) * UNITS[match[2]]) if match else 0
     if value <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size; write 512M, 4G or a number of bytes")
     return value
@@ -34,3 +39,14 @@ def names(text: str) -> str:
     if not all(text.split(":")):
         raise argparse.ArgumentTypeError(f"{text!r} has an empty part; write a:b for names that contain a or b")
     return text
+
+
+class Unsupported(argparse.Action):
+    """An option that is known from elsewhere and does nothing here: refused, since ignoring it would mislead."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, instead: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=argparse.SUPPRESS)
+        self.instead = instead
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> NoReturn:
+        parser.error(f"{self.option_strings[0]} is not supported: {self.instead}")

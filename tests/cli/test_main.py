@@ -1,0 +1,121 @@
+"""The front of the command line: help, errors, and what it costs to ask."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tui_probe import __version__, errors
+from tui_probe.cli import main as front
+from tui_probe.cli.status import ExitStatus
+
+from .conftest import ROOT, Command
+
+GOLDENS = Path(__file__).parent / "goldens"
+
+
+def check_golden(name: str, text: str) -> None:
+    """Compare with a file of ``goldens``; TUI_PROBE_GOLDENS=write writes it anew."""
+    path = GOLDENS / name
+    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("name", ["", "run", "open", "doctor", "demo"])
+def test_help(command: Command, name: str) -> None:
+    if sys.version_info >= (3, 13):
+        pytest.skip("argparse of Python 3.13 writes options in another way")
+    result = command(*filter(None, [name]), "--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    check_golden(f"help_{name or 'all'}.txt", result.stdout)
+
+
+def test_no_arguments_print_the_help(command: Command) -> None:
+    result = command()
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == command("--help").stdout
+
+
+def test_version(command: Command) -> None:
+    assert command("--version").stdout == f"tui-probe {__version__}\n"
+
+
+@pytest.mark.parametrize("words", ["--help", "--version", "report --help", "run --help", "open --help", "demo --help"])
+def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
+    program = "import sys; from tui_probe.cli.main import main\ntry: main(sys.argv[1:])\nexcept SystemExit: pass\n"
+    program += "print('HEAVY', *({'textual', 'numpy', 'rich', 'plotext', 'pynvml'} & {*sys.modules}))"
+    result = subprocess.run(
+        [sys.executable, "-c", program, *words.split()],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert result.stdout.splitlines()[-1] == "HEAVY"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["nonsense"], "invalid choice"),
+        (["run"], "which command?"),
+        (["run", "--"], "which command?"),
+        (["run", "--nonsense", "true"], "--nonsense"),
+        (["run", "-p", "nonsense", "true"], "block_sched"),
+        (["run", "--sim", "--driver", "/x", "true"], "not allowed with"),
+        (["run", "--max-trace-bytes", "much", "true"], "not a size"),
+        (["run", "--launches", "9-0", "true"], "does not name launches"),
+        (["run", "-k", "a::b", "true"], "empty part"),
+        (["run", "--memusage", "true"], "--memusage"),
+        (["open"], "TRACE"),
+    ],
+)
+def test_usage_errors(command: Command, words: list[str], complaint: str, tmp_path: Path) -> None:
+    result = command(*words)
+    assert (result.returncode, result.stdout) == (ExitStatus.USAGE, "")
+    assert complaint in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (errors.LaunchError("why"), 1),
+        (errors.NoDriverError("why"), 3),
+        (errors.TraceError("why"), 4),
+        (errors.TargetError("why", 127), 127),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_errors_end_with_their_status(
+    error: BaseException, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: list[str]) -> int:
+        raise error
+
+    monkeypatch.setattr(front, "dispatch", fail)
+    assert front.main([]) == status
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == ("" if status == 130 else "tui-probe: error: why\n")
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    result = subprocess.run(
+        ["sh", "-c", '"$0" -m tui_probe --help; echo $? >&2', sys.executable],
+        stdout=open_pipe_without_reader(), stderr=subprocess.PIPE, cwd=ROOT, text=True, timeout=60,
+    )  # fmt: skip
+    assert result.stderr == "0\n"
+
+
+def open_pipe_without_reader() -> int:
+    reading, writing = os.pipe()
+    os.close(reading)
+    return writing

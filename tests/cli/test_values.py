@@ -1,0 +1,49 @@
+"""Options that need reading."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_probe.cli.values import UNITS, launches, names, size
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_"),
+    [("1", 1), ("512M", 512 << 20), ("4G", 4 << 30), ("1.5k", 1536), (" 64KiB ", 65536), ("2TB", 2 << 40), ("7B", 7)],
+)
+def test_sizes(text: str, bytes_: int) -> None:
+    assert size(text) == bytes_
+
+
+@given(st.integers(1, 1 << 50), st.sampled_from(sorted(UNITS)))
+def test_a_whole_size_is_exact(number: int, unit: str) -> None:
+    assert size(f"{number}{unit}") == number * UNITS[unit]
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "M", "1X", "1e9", "0.0001", "1 2"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="not a size"):
+        size(text)
+
+
+@given(st.lists(st.tuples(st.integers(0, 999), st.integers(0, 999)), min_size=1))
+def test_launches_are_returned_as_the_hook_reads_them(ranges: list[tuple[int, int]]) -> None:
+    text = ",".join(f"{first}-{first + more}" if more else str(first) for first, more in ranges)
+    assert launches(text.replace(",", ", ")) == text
+
+
+@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "3-2", "1,,2", "0-9,"])
+def test_what_names_no_launches(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="does not name launches"):
+        launches(text)
+
+
+def test_names() -> None:
+    assert names("distribution:copy") == "distribution:copy"
+    for text in ("", ":", "a:", "a::b"):
+        with pytest.raises(argparse.ArgumentTypeError, match="empty part"):
+            names(text)

@@ -1,0 +1,59 @@
+"""The tool and the bundled example on the simulated GPU, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tui_probe.simgpu.examples import demo
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = [sys.executable, demo.__file__]
+LIMIT = 120  # seconds; reaching it means that something hangs
+
+
+@dataclass
+class Tool:
+    """Runs programs in ``folder``: alone on the simulated GPU, or under ``tui-probe``."""
+
+    folder: Path
+    natives: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        path = f"{ROOT}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")
+        return os.environ | {"PYTHONPATH": path, "TUI_PROBE_NATIVE": str(self.natives), "COLUMNS": "120"}
+
+    def alone(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command with the simulated driver, without the hook."""
+        driver = {
+            "LD_LIBRARY_PATH": str(self.natives / "sim"),
+            "TUI_PROBE_SIM_PYTHON": sys.executable,
+            "TUI_PROBE_SIM_PYTHONPATH": str(ROOT),
+        }
+        return self._run([*command], self.environment | driver)
+
+    def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run ``tui-probe WORDS``."""
+        return self._run([sys.executable, "-m", "tui_probe", *words], self.environment)
+
+    def run(self, command: list[str], *options: str) -> tuple[subprocess.CompletedProcess[str], Path]:
+        """``tui-probe run`` a command on the simulated GPU. Returns what came out, and the trace directory."""
+        result = self("run", "--sim", "--no-report", *options, "--", *command)
+        return result, self.folder / result.stderr.split("\n")[0].strip().split(" ")[-1]
+
+    def _run(self, command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=LIMIT, start_new_session=True,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def tool(tmp_path: Path, natives: Path) -> Tool:
+    return Tool(tmp_path, natives)

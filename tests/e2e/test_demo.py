@@ -1,0 +1,115 @@
+"""The whole path on the simulated GPU: hook, image, engine, probed launch, results, report."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from tui_probe.simgpu.examples import demo
+from tui_probe.trace.model import Trace
+from tui_probe.trace.results import read_result
+
+from ..launcher.terminal import terminal
+from .conftest import EXAMPLE, Tool
+
+KERNELS = list(demo.EXAMPLES)
+
+
+def test_the_example_does_the_same_under_the_hook(tool: Tool) -> None:
+    alone = tool.alone(*EXAMPLE)
+    probed, trace = tool.run(EXAMPLE)
+    assert alone.stdout == "".join(f"{name} ok\n" for name in KERNELS)
+    assert (probed.returncode, probed.stdout) == (alone.returncode, alone.stdout)
+    assert probed.stderr.splitlines() == [f"[info] trace in trace/{trace.name}"]
+
+    kernels = Trace.open(trace).kernels
+    assert [kernel.name for kernel in kernels] == KERNELS
+    for kernel in kernels:
+        assert (kernel.status, kernel.launches, kernel.launches_probed) == ("probed", 1, 1), kernel.reason
+        assert {path.name for path in kernel.folder.iterdir()} >= {  # type: ignore[union-attr]
+            "original.bin", "pruned.ptx", "probed.ptx", "kernel.info", "process.log",
+        }  # fmt: skip
+    assert len(list((trace / "result").iterdir())) == len(KERNELS)
+    assert (trace / "stdout.log").read_text() == probed.stdout
+    assert "[exit] launches 7 probed 7 dropped 0" in (trace / "event.log").read_text()
+    record = json.loads((trace / "run.json").read_text())
+    assert (record["exit_status"], record["driver"]["simulated"]) == (0, True)
+
+
+def test_every_warp_of_a_launch_has_its_record(tool: Tool) -> None:
+    _, trace = tool.run([*EXAMPLE, "--kernel", "zero_fill", "--size", "1000"])
+    (path,) = (trace / "result").iterdir()
+    result = read_result(path)
+    blocks, warps = 8, 4
+    (slots,) = result.maps
+    records = np.asarray(slots).view([("start", "<u8"), ("elapsed", "<u4"), ("smid", "<u4")])
+    assert records.size == blocks * warps
+    assert (records["start"] > 0).all()
+    assert (records["elapsed"] > 0).all()
+    assert len(set(records["smid"].ravel().tolist())) > 1
+
+
+def test_the_targets_own_failure_is_passed_on(tool: Tool) -> None:
+    alone = tool.alone(*EXAMPLE, "--kernel", "nonsense")
+    probed, trace = tool.run([*EXAMPLE, "--kernel", "nonsense"])
+    assert probed.returncode == alone.returncode == 2
+    assert probed.stderr.splitlines()[1:-1] == alone.stderr.splitlines()
+    assert "launched no kernel" in probed.stderr
+    assert not trace.exists()
+
+
+def test_only_some_kernels(tool: Tool) -> None:
+    probed, trace = tool.run(EXAMPLE, "-k", "store:saxpy", "--filter", "strided")
+    assert probed.returncode == 0
+    statuses = {kernel.name: kernel.status for kernel in Trace.open(trace).kernels}
+    assert statuses == {name: "probed" if name in ("coalesced_store", "saxpy") else "filtered" for name in KERNELS}
+    assert len(list((trace / "result").iterdir())) == 2
+
+
+def test_only_some_launches(tool: Tool) -> None:
+    command = [*EXAMPLE, "--kernel", "saxpy", "--repeat", "5"]
+    probed, trace = tool.run(command, "--launches", "1-2,4")
+    assert probed.stdout == "saxpy ok\n"
+    (kernel,) = Trace.open(trace).kernels
+    assert (kernel.launches, kernel.launches_probed) == (5, 3)
+
+
+def test_demo_says_where_it_runs_and_keeps_its_trace(tool: Tool) -> None:
+    result = tool("demo", "--sim", "--kernel", "zero_fill", "--tracedir", "kept")
+    assert result.returncode == 0
+    assert result.stdout.startswith("zero_fill ok\n")
+    lines = result.stderr.splitlines()
+    assert lines[0] == "[info] demo on the simulated GPU"
+    assert lines[-1] == "[info] the trace is kept in kept; look again with: tui-probe open kept"
+    (trace,) = (tool.folder / "kept").iterdir()
+    assert (trace / "event.log").is_file()
+
+
+def test_the_report_has_the_block_scheduling_line(tool: Tool) -> None:
+    result = tool("run", "--sim", "--", *EXAMPLE, "--kernel", "zero_fill")
+    line = re.search(r"No\.block:128 Running:\d+ Scheduling:\d+\(cycle\)", result.stdout)
+    assert line is not None, result.stdout
+    assert result.stdout.startswith("zero_fill ok\n")
+    assert "simulated" in result.stdout
+    again = tool("open", "trace")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert line[0] in again.stdout
+
+
+@pytest.mark.parametrize("size", [(24, 80), (50, 200)])
+def test_the_live_screen_from_start_to_end(tool: Tool, size: tuple[int, int]) -> None:
+    words = [sys.executable, "-m", "tui_probe", "run", "--sim", "--", *EXAMPLE, "--kernel", "zero_fill"]
+    environment = tool.environment | {"TERM": "xterm-256color"}
+    with terminal(words, tool.folder, environment, size) as screen:
+        screen.read_until(b"exit 0")
+        screen.type(b"\x11")
+        after = screen.read_to_end()
+        assert screen.wait() == 0
+    assert b"\x1b[?1049l" in after, "the alternate screen is left"
+    text = after.rpartition(b"\x1b[?1049l")[2].decode()
+    assert "[info] trace in trace/" in text
+    assert re.search(r"No\.block:128 Running:\d+ Scheduling:\d+\(cycle\)", text)
