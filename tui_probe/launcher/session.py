@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import tui_probe
+from tui_probe.engine.toolchain import find_tools
 
 from .driver import find_driver
 from .engine import Engine
@@ -125,8 +126,15 @@ class Session:
             "environment": [vars(setting) for setting in settings],
             "engine_failure": self.engine_failure(),
             "tool": {"version": tui_probe.__version__},
+            "toolchain": toolchain(),
             "processes": [trace.name for trace in self.traces],
         }
+
+
+def toolchain() -> dict[str, str | None]:
+    """The assembler that the engine tries first; None where there is none."""
+    tools = find_tools("ptxas")
+    return {"ptxas": str(tools[0].path), "version": tools[0].version} if tools else {"ptxas": None, "version": None}
 
 
 def iso(seconds: float) -> str:

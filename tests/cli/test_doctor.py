@@ -1,0 +1,170 @@
+"""What ``doctor`` finds, and what it advises."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tui_probe.cli import doctor
+from tui_probe.cli.checks import Item, gpu, package, terminal, tools
+from tui_probe.cli.checks.probing import ask
+from tui_probe.engine.toolchain import Tool
+from tui_probe.launcher.driver import Driver
+
+from ..launcher.conftest import compile_library
+from .conftest import Command
+
+WORKING = "int cuInit(unsigned f) { return 0; } int cuDriverGetVersion(int *v) { *v = 13020; return 0; }"
+DEVICES = "int cuDeviceGetCount(int *n) { *n = %d; return 0; }"
+REFUSING = """
+int cuInit(unsigned f) { return 999; }
+int cuDriverGetVersion(int *v) { *v = 12040; return 0; }
+int cuGetErrorString(int e, const char **s) { *s = "unknown reason"; return 0; }
+"""
+CRASHING = "#include <stdlib.h>\n__attribute__((constructor)) static void f(void) { abort(); }"
+
+
+@pytest.mark.parametrize(
+    ("source", "state", "words"),
+    [
+        (WORKING + DEVICES % 2, "ok", "CUDA 13.2, "),
+        (WORKING + DEVICES % 0, "missing", "no device"),
+        (REFUSING, "missing", "cuInit says 999: unknown reason"),
+        (CRASHING, "missing", "crashed (SIGABRT)"),
+        ("int nothing;", "missing", "does not work"),
+    ],
+)
+def test_a_driver_is_asked_in_a_process_of_its_own(source: str, state: str, words: str, tmp_path: Path) -> None:
+    library = tmp_path / "driver" / "libcuda.so.1"
+    compile_library(source, library)
+    item = gpu.driver_item(Driver(library, simulated=False))
+    assert item.state == state
+    assert words in item.found
+    assert str(library) in item.found
+    assert bool(item.advice) == (state != "ok")
+
+
+def test_a_question_without_an_answer() -> None:
+    assert ask("import sys; sys.exit('no luck')") == {"error": "no luck"}
+    assert ask("pass") == {"error": "no answer"}
+    assert ask("print([])") == {"error": "no answer"}
+    assert ask("import sys; print('{\"x\": ' + sys.argv[1] + '}')", "7") == {"x": 7}
+
+
+def test_the_hook_and_the_simulated_gpu_of_this_checkout(natives: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUI_PROBE_NATIVE", str(natives))
+    assert [item.state for item in package.hook_items()] == ["ok"]
+    assert [item.state for item in package.simulator_items()] == ["ok"]
+
+
+def test_a_library_that_does_not_stand_in_for_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_library("int nothing;", tmp_path / "hook" / "libcuda.so.1")
+    monkeypatch.setenv("TUI_PROBE_NATIVE", str(tmp_path))
+    (hook,) = package.hook_items()
+    (simulator,) = package.simulator_items()
+    assert (hook.state, simulator.state) == ("missing", "missing")
+    assert "does not stand in" in hook.found
+
+
+def test_which_tools_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [Tool(Path("/new/ptxas"), (13, 0), "13.0.88"), Tool(Path("/old/ptxas"), (12, 4), "12.4.131")]
+    monkeypatch.setattr(tools, "find_tools", lambda name: found if name == "ptxas" else [])
+    monkeypatch.setenv("PATH", "")
+    items = {item.name: item for item in tools.tool_items()}
+    assert items["ptxas"].found == "13.0.88, /new/ptxas; also 12.4.131"
+    assert items["nvdisasm"].state == "missing"
+    assert "tui-probe[cuda]" in items["nvdisasm"].advice
+    assert "ncu" in items
+    assert "nsys" in items
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("RmProfilingAdminOnly: 1\n", "warn"),
+        ("Other: 1\nRmProfilingAdminOnly: 0\n", "ok"),
+        ("Other: 1\n", None),
+        (None, None),
+    ],
+)
+def test_who_may_read_counters(
+    content: str | None, expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = tmp_path / "params"
+    if content is not None:
+        setting.write_text(content)
+    monkeypatch.setattr(gpu, "COUNTER_SETTING", setting)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert [item.state for item in gpu.counter_items()] == ([expected] if expected else [])
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert [item.state for item in gpu.counter_items()] == (["ok"] if expected else [])
+
+
+def test_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "on_terminal", lambda: True)
+    for name, value in {"TERM": "xterm", "COLORTERM": "truecolor", "SSH_CONNECTION": "a b", "TMUX": "x"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("COLUMNS", "70")
+    monkeypatch.setenv("LINES", "30")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    size, _, link, tmux = terminal.terminal_items()
+    assert (size.state, size.found) == ("warn", "xterm, 70×30, 16 million colours")
+    assert "80×24" in size.advice
+    assert "--low-bandwidth" in link.advice
+    assert tmux.name == "tmux"
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert terminal.screen_item() == Item("terminal", "ok", "xterm, 80×30, no colours (NO_COLOR is set)")
+
+
+def test_no_terminal() -> None:
+    (item,) = terminal.terminal_items()
+    assert item.state == "warn"
+    assert "text reports" in item.advice
+
+
+@pytest.mark.parametrize(
+    ("working", "expected"),
+    [
+        ({"hook", "driver"}, True),
+        ({"hook", "simulated GPU"}, True),
+        ({"driver", "simulated GPU"}, False),
+        ({"hook"}, False),
+    ],
+)
+def test_what_profiling_needs(working: set[str], expected: bool) -> None:
+    items = [Item(name, "ok" if name in working else "missing", "") for name in ("hook", "driver", "simulated GPU")]
+    assert doctor.can_profile(items) is expected
+
+
+def test_the_table() -> None:
+    items = [Item("driver", "missing", "none", "install one"), Item("hook", "ok", "there")]
+    assert doctor.as_table(items, works=False) == (
+        "driver  missing  none\n"
+        "                 → install one\n"
+        "hook    ok       there\n"
+        "\n"
+        "tui-probe cannot profile here; see what is missing.\n"
+    )
+
+
+def test_json_and_status(command: Command, natives: Path, tmp_path: Path) -> None:
+    result = command("doctor", "--format", "json", environment={"TUI_PROBE_NATIVE": str(natives)})
+    record = json.loads(result.stdout)
+    assert (result.returncode, record["version"], record["can_profile"]) == (0, 1, True)
+    assert {"driver", "ptxas", "hook", "simulated GPU", "terminal", "Python"} <= {
+        item["name"] for item in record["items"]
+    }
+    assert all(set(item) == {"name", "state", "found", "advice"} for item in record["items"])
+    nothing = command("doctor", environment={"TUI_PROBE_NATIVE": str(tmp_path)})
+    assert nothing.returncode == 3
+    assert "tui-probe cannot profile here" in nothing.stdout
+
+
+def test_a_locale_without_our_characters(command: Command, tmp_path: Path) -> None:
+    environment = {"TUI_PROBE_NATIVE": str(tmp_path), "PYTHONIOENCODING": "ascii"}
+    result = command("doctor", environment=environment)
+    assert result.returncode == 3
+    assert result.stderr == ""
