@@ -99,7 +99,7 @@ def _add_point(contents: Contents, table: Table, name: str, parsed: dict[str, Pa
     try:
         positions = parse_positions(table.text(key))
     except ValueError as error:
-        raise table.error(key, f"has {str(error)!r}: write 'kernel' or opcodes such as 'ld.global:st.global'") from None
+        raise table.error(key, f"is wrong: {error}; write 'kernel' or opcodes, 'ld.global:st.global'") from None
     contents.declare(table, "registers", _declared_registers(table))
     snippets: dict[str, Snippet] = {}
     for where, one in parsed.items():

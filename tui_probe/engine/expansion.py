@@ -136,6 +136,10 @@ class Expander:
         source_bits = TYPE_BITS.get(kind, 32)
         if source_bits == bits:
             return lines, operand
+        if kind.startswith(("f", "bf")):
+            raw = self._names.temporary(f"raw{index}_b{source_bits}", f"b{source_bits}")
+            lines.append(f"mov.b{source_bits} {raw}, {operand};")
+            operand = raw
         register = self._value(bits, index)
         sign = "s" if kind.startswith("s") and bits > source_bits else "u"
         return [*lines, f"cvt.{sign}{bits}.{sign}{source_bits} {register}, {operand};"], register

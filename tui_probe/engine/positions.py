@@ -17,12 +17,12 @@ _POSITION: Final = re.compile(r"[A-Za-z_]\w*(?:\.\w+(?:::\w+)*)*")
 
 
 def parse_positions(text: str) -> tuple[Position, ...]:
-    """Parse positions joined by ``:``. Raises ValueError with the part that is none."""
+    """Parse positions joined by ``:``. Raises ValueError, naming the part that is none."""
     found = []
     for part in _SEPARATOR.split(text):
         name = part.strip()
         if not _POSITION.fullmatch(name):
-            raise ValueError(part)
+            raise ValueError(f"{name!r} is no position")
         opcode, *modifiers = name.split(".")
         found.append(Position("") if name == "kernel" else Position(opcode, tuple(modifiers)))
     return tuple(found)

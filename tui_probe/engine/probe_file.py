@@ -62,6 +62,11 @@ def read_probe(data: bytes, path: Path) -> Probe:
         raise ProbeFileError(f"{path}: byte {error.start} is not UTF-8: save the file as UTF-8 text") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ProbeFileError(f"{path}: this is not TOML: {error}") from error
+    return probe_of_tables(values, path, source)
+
+
+def probe_of_tables(values: dict[str, object], path: Path, source: str = "") -> Probe:
+    """The probe that the tables of a file make. Lines in messages need its text, ``source``. Raises ProbeFileError."""
     top = Table(str(path), source, "", values)
     contents = _contents(top)
     probe = Probe(

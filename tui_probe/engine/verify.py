@@ -12,7 +12,7 @@ from tui_probe.engine.model import Code, Locate, Map, Place, Probe, ProbePoint, 
 from tui_probe.engine.snippet import HELPERS
 from tui_probe.errors import ProbeFileError
 from tui_probe.ptx.operands import parse_integer
-from tui_probe.ptx.tree import Group, Instruction, Memory, Negated, Operand, Pair, Register, Symbol, Vector
+from tui_probe.ptx.tree import Group, Instruction, Memory, Negated, Operand, Pair, Raw, Register, Symbol, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +49,10 @@ def verify(probe: Probe) -> None:
         for snippet in (point.before, point.after):
             if snippet is not None:
                 _SnippetCheck(probe, point, snippet).run()
+    for own_map in probe.maps:
+        if own_map.cap is None:
+            how = "give the most records that a slot keeps, such as cap = 128"
+            raise ProbeFileError(f"{probe.path}: map {own_map.name} has no cap: {how}")
     saved = {s.map for s in _statements(probe) if isinstance(s, Save)}
     for own_map in probe.maps:
         if own_map.name not in saved:
@@ -191,6 +195,8 @@ class _SnippetCheck:
                     self._read(element, code)
             case Negated(operand=inner):
                 self._read(inner, code)
+            case Raw():
+                raise self._error(code.place, f"{code.text!r} cannot be understood: is a semicolon missing?")
             case Memory():
                 raise self._error(code.place, f"{code.text!r} uses an address in memory: a probe reads registers only")
 

@@ -1,0 +1,156 @@
+"""Finding assemblers, choosing among them, and reading what they say."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.engine.kernels import HEADER, STORE
+from tui_probe.engine import toolchain
+from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.toolchain import Tool, find_tools
+from tui_probe.errors import ToolchainError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FAKE = """#!{python}
+import sys
+if "--version" in sys.argv:
+    print("Cuda compilation tools, release {release}, V{version}")
+    sys.exit(0)
+text = open([word for word in sys.argv if word.endswith(".ptx")][0]).read()
+major, minor = text.split(".version ")[1].split()[0].split(".")
+if (int(major), int(minor)) > {newest_ptx}:
+    sys.exit("ptxas x.ptx, line 1; fatal   : Unsupported .version %s.%s" % (major, minor))
+if "bad" in text:
+    sys.exit("ptxas x.ptx, line 7; error   : Unknown symbol 'bad'")
+open(sys.argv[-1], "w").write(" ".join(sys.argv[1:]))
+sys.stderr.write('''{output}''')
+"""
+OUTPUT = """ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'store' for 'sm_90'
+ptxas info    : Function properties for helper
+    8 bytes stack frame, 400 bytes spill stores, 800 bytes spill loads
+ptxas info    : Function properties for store
+    16 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 18 registers, used 1 barriers, 2048 bytes smem, 368 bytes cmem[0]
+"""
+
+
+def fake(folder: Path, version: str, newest_ptx: tuple[int, int] = (8, 7), output: str = OUTPUT) -> Path:
+    """A program that behaves like a ptxas of that version."""
+    path = folder / "bin" / "ptxas"
+    path.parent.mkdir(parents=True)
+    release = ".".join(version.split(".")[:2])
+    path.write_text(
+        FAKE.format(python=sys.executable, release=release, version=version, newest_ptx=newest_ptx, output=output)
+    )
+    path.chmod(0o755)
+    return path
+
+
+def tool(path: Path, version: str) -> Tool:
+    major, minor = version.split(".")[:2]
+    return Tool(path, (int(major), int(minor)), version)
+
+
+@pytest.fixture
+def ptx(tmp_path: Path) -> Path:
+    path = tmp_path / "kernel.ptx"
+    path.write_text(HEADER + STORE)
+    return path
+
+
+def test_tools_are_found_newest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = fake(tmp_path / "old", "12.4.99"), fake(tmp_path / "new", "13.10.2")
+    wheel = fake(tmp_path / "site" / "nvidia" / "cu13", "13.9.1")
+    broken = tmp_path / "broken" / "bin" / "ptxas"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("not a program")
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "old"))
+    monkeypatch.setenv("CUDA_PATH", str(tmp_path / "broken"))
+    monkeypatch.setenv("PATH", str(tmp_path / "new" / "bin"))
+    monkeypatch.setattr(
+        toolchain, "_package_folders", lambda package: [tmp_path / "site" / "nvidia"] if package == "nvidia" else []
+    )
+    ours = [found for found in find_tools() if tmp_path in found.path.parents]
+    assert [found.path for found in ours] == [new, wheel, old]
+    assert ours[0].release == (13, 10)
+
+
+def test_a_tool_is_asked_again_when_its_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolchain, "candidate_paths", lambda name: iter([tmp_path / "bin" / name]))
+    assert find_tools() == []
+    path = fake(tmp_path, "12.0.1")
+    assert [found.version for found in find_tools()] == ["12.0.1"]
+    path.write_text(path.read_text().replace("12.0.1", "12.1.1"))
+    assert [found.version for found in find_tools()] == ["12.1.1"]
+
+
+def test_report(tmp_path: Path, ptx: Path) -> None:
+    assembler = Assembler([tool(fake(tmp_path, "13.0.88"), "13.0.88")])
+    report = assembler.assemble(ptx, tmp_path / "out.bin", "sm_90", "store")
+    assert (report.registers, report.spill_store_bytes, report.spill_load_bytes) == (18, 4, 12)
+    assert (report.shared_bytes, report.constant_bytes) == (2048, 368)
+    assert report.output == OUTPUT
+    assert report.elapsed > 0
+    assert report.command.endswith(f"ptxas -v -arch=sm_90 {ptx} -o {tmp_path / 'out.bin'}")
+
+
+def test_what_is_not_said_is_none(tmp_path: Path, ptx: Path) -> None:
+    assembler = Assembler([tool(fake(tmp_path, "13.0.88", output=""), "13.0.88")])
+    report = assembler.assemble(ptx, tmp_path / "out.bin", "sm_90", "store")
+    assert report.registers is None
+    assert report.spill_store_bytes is None
+    assert report.shared_bytes is None
+
+
+@pytest.mark.parametrize(
+    ("target", "arch", "expected"),
+    [
+        ("sm_90a", "sm_90", "sm_90a"),
+        ("sm_90", "sm_90", "sm_90"),
+        ("sm_80", "sm_90", "sm_90"),
+        ("sm_100f", "sm_100", "sm_100f"),
+        ("sm_100f", "sm_103", "sm_103"),
+        ("sm_90a, texmode_independent", "sm_90", "sm_90a"),
+    ],
+)
+def test_the_suffix_of_the_target_is_kept_on_its_own_device(
+    target: str, arch: str, expected: str, tmp_path: Path, ptx: Path
+) -> None:
+    ptx.write_text((HEADER + STORE).replace("sm_80", target))
+    assembler = Assembler([tool(fake(tmp_path, "13.0.88"), "13.0.88")])
+    assert f"-arch={expected} " in assembler.assemble(ptx, tmp_path / "out.bin", arch, "store").command
+
+
+def test_the_next_tool_is_tried_where_the_newest_does_not_know_the_version(tmp_path: Path, ptx: Path) -> None:
+    older, newer = fake(tmp_path / "a", "12.4.1", (8, 7)), fake(tmp_path / "b", "13.0.88", (7, 0))
+    assembler = Assembler([tool(newer, "13.0.88"), tool(older, "12.4.1")])
+    assert assembler.assemble(ptx, tmp_path / "out.bin", "sm_90", "store").tool.path == older
+
+
+def test_ptxas_speaks_for_itself(tmp_path: Path, ptx: Path) -> None:
+    ptx.write_text(HEADER + STORE + "bad")
+    assembler = Assembler([tool(fake(tmp_path, "13.0.88"), "13.0.88")])
+    with pytest.raises(ToolchainError, match=r"ptxas 13\.0\.88: ptxas x\.ptx, line 7; error   : Unknown symbol 'bad'"):
+        assembler.assemble(ptx, tmp_path / "out.bin", "sm_90", "store")
+
+
+def test_no_assembler(tmp_path: Path, ptx: Path) -> None:
+    with pytest.raises(ToolchainError, match="nvidia-cuda-nvcc"):
+        Assembler([]).assemble(ptx, tmp_path / "out.bin", "sm_90", "store")
+    gone = Assembler([tool(tmp_path / "gone", "13.0.88")])
+    with pytest.raises(ToolchainError, match="gone: No such file"):
+        gone.assemble(ptx, tmp_path / "out.bin", "sm_90", "store")
+
+
+def test_the_real_one(ptxas: Tool, tmp_path: Path, ptx: Path) -> None:
+    report = Assembler([ptxas]).assemble(ptx, tmp_path / "out.bin", "sm_80", "store")
+    assert report.registers is not None
+    assert 4 <= report.registers <= 32
+    assert report.spill_store_bytes == report.spill_load_bytes == 0
+    assert (tmp_path / "out.bin").read_bytes().startswith(b"\x7fELF")

@@ -1,0 +1,264 @@
+"""Where probe text goes, and that nothing else changes."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.engine.kernels import (
+    DATA,
+    STORE,
+    counting_probe,
+    entry,
+    inserted,
+    probed,
+    toml_probe,
+    without_insertions,
+    words,
+)
+from tui_probe.engine.kernel import Kernel
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.ptx.parser import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+GOLDENS = Path(__file__).parent / "goldens"
+HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+END = toml_probe(
+    """
+[map.end]
+level = "thread"
+regs = { clock = "u64" }
+[probe.p]
+position = "kernel"
+after = "SAVE [ end ] {%clock64};"
+""",
+    "end",
+)
+
+
+def stores(text: str) -> int:
+    """How many times a record is stored."""
+    return sum("st.global" in line for line in inserted(text))
+
+
+@pytest.mark.parametrize(
+    ("file", "kernel"),
+    [
+        ("", "store"),
+        ("control.sm_80.ptx", "leave_early"),
+        ("control.sm_80.ptx", "empty"),
+        ("triton_add.sm_90a.ptx", "add"),
+        ("variables.sm_80.ptx", "uses_constants"),
+    ],
+)
+def test_golden(file: str, kernel: str) -> None:
+    text = (DATA / file).read_text() if file else HEADER + STORE
+    golden = GOLDENS / f"block_sched.{kernel}.ptx"
+    result = probed(text, kernel)
+    if os.environ.get("UPDATE_GOLDENS"):
+        golden.write_text(result)
+    assert result == golden.read_text()
+
+
+def test_kernel_position_is_before_the_first_instruction_and_before_a_label() -> None:
+    text = probed(entry("\t.reg .b32 %r<2>;\n$loop:\n\tmov.u32 %r1, 0;\n\tbra $loop;"))
+    assert text.index("mov.u32 %tp_begin, %clock;") < text.index("$loop:")
+    assert text.index(".reg .b32 %r<2>;") < text.index("%tp_begin")
+
+
+@pytest.mark.parametrize(
+    ("body", "exits"),
+    [
+        ("ret;", 1),
+        ("exit;", 1),
+        ("", 1),
+        (".reg .b32 %r1;\nmov.u32 %r1, 1;", 1),
+        (".reg .pred %p1;\nsetp.eq.u32 %p1, 1, 2;\n@%p1 ret;", 2),
+        (".reg .pred %p1;\nsetp.eq.u32 %p1, 1, 2;\n@!%p1 exit;\nret;", 2),
+        (".reg .pred %p1;\nsetp.eq.u32 %p1, 1, 2;\n@%p1 bra $end;\nret;\n$end:", 2),
+        ("bra $end;\n$end: ret;\n$unused:", 1),
+        ("$loop: bra $loop;", 0),
+        ("{ .reg .b32 %r1; mov.u32 %r1, 1; ret; }", 1),
+        ("{ .reg .b32 %r1; { ret; } }", 1),
+        ("trap;", 0),
+        ("ret.uni;", 1),
+    ],
+)
+def test_every_way_out_is_probed(body: str, exits: int, accepts: Callable[[str], int]) -> None:
+    text = probed(entry(body), probe=END)
+    assert stores(text) == exits
+    accepts(text)
+
+
+@pytest.mark.parametrize(("guard", "skip"), [("@%p1", "@!%p1"), ("@!%p1", "@%p1")])
+def test_a_predicated_exit_runs_the_probe_in_the_lanes_that_leave(guard: str, skip: str) -> None:
+    text = probed(entry(f".reg .pred %p1;\nsetp.eq.u32 %p1, 1, 2;\n{guard} ret;\nret;"), probe=END)
+    lines = inserted(text)
+    (branch,) = (line for line in lines if line.startswith(f"{skip} bra $"))
+    label = branch.split()[-1].rstrip(";")
+    start, end = lines.index(branch), lines.index(f"{label}:")
+    assert sum("st.global" in line for line in lines[start:end]) == 1
+    assert text.index(f"{label}:") < text.index(f"{guard} ret;")
+
+
+def test_predicated_instructions_are_probed_under_their_predicate() -> None:
+    body = ".reg .pred %p1;\n.reg .b64 %rd1;\n.reg .b32 %r1;\n@!%p1 ld.global.u32 %r1, [%rd1];\nret;"
+    add = "add.u64 %n, %n, 1;"
+    assert "@!%p1 add.u64 %tp_n, %tp_n, 1;" in inserted(probed(entry(body), probe=counting_probe("ld.global", add)))
+    unguarded = counting_probe("ld.global", add, more="no_pred = true")
+    assert "add.u64 %tp_n, %tp_n, 1;" in inserted(probed(entry(body), probe=unguarded))
+    branching = counting_probe("ld.global", f".reg .pred %q; setp.gt.u64 %q, %n, 9; @%q {add}")
+    lines = inserted(probed(entry(body), probe=branching))
+    assert any(line.startswith("@%p1 bra $tp_") for line in lines)
+
+
+def test_a_predicate_that_the_instruction_overwrites_is_kept() -> None:
+    body = ".reg .pred %p<3>;\n.reg .b32 %r1;\n@%p1 setp.eq.u32 %p1|%p2, %r1, 0;\nret;"
+    text = probed(entry(body), probe=counting_probe("setp", after="add.u64 %n, %n, 1;"))
+    lines = inserted(text)
+    assert lines.index("mov.pred %tp__kept_predicate, %p1;") < lines.index(
+        "@%tp__kept_predicate add.u64 %tp_n, %tp_n, 1;"
+    )
+
+
+def test_snippets_around_one_instruction_come_in_the_order_of_the_file() -> None:
+    probe = toml_probe(
+        """
+[map.n]
+level = "thread"
+regs = { n = "u32" }
+[probe.frame]
+position = "kernel"
+before = ".reg .b32 %n; mov.u32 %n, 0;"
+after = "SAVE [ n ] {%n};"
+[probe.first]
+position = "st.global"
+before = "add.u32 %n, %n, 1;"
+after = "add.u32 %n, %n, 3;"
+[probe.second]
+position = "st"
+before = "add.u32 %n, %n, 2;"
+after = "add.u32 %n, %n, 4;"
+"""
+    )
+    text = probed(HEADER + STORE, "store", probe)
+    order = [text.index(part) for part in ("%tp_n, 1;", "%tp_n, 2;", "st.global.u32", "%tp_n, 3;", "%tp_n, 4;")]
+    assert order == sorted(order)
+
+
+def test_names_do_not_clash(accepts: Callable[[str], int]) -> None:
+    body = ".reg .b32 %tp_begin, %tp0__unit;\nmov.u32 %tp_begin, 1;\nbra $tp1_0;\n$tp1_0:\nret;"
+    text = probed(entry(body))
+    assert "mov.u32 %tp2_begin, %clock;" in inserted(text)
+    accepts(text)
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["kernel", "kernel()", "kernel (\n)", "kernel ( .param .u32 x )", "kernel(.param .align 8 .b8 x[12])"],
+)
+def test_parameters_are_appended(header: str, accepts: Callable[[str], int]) -> None:
+    text = probed(f"{HEADER}.entry {header} .maxntid 32, 1, 1\n{{\n\tret;\n}}\n")
+    own = [f".param .u64 {name}" for name in re.findall(r"\.param \.u64 (\w+)", text)]
+    assert own == [".param .u64 tp_param_block_sched"]
+    assert parse(text).entries()[0].parameters[-1].name == "tp_param_block_sched"
+    accepts(text)
+
+
+def test_several_statements_on_one_line(accepts: Callable[[str], int]) -> None:
+    text = probed(f"{HEADER}.entry kernel() {{ .reg .pred %p; setp.eq.u32 %p, 1, 2; $a: @%p ret; ret; }}\n")
+    assert stores(text) == 4
+    accepts(text)
+
+
+def test_comments_stay_with_their_instructions() -> None:
+    body = "\t.reg .b32 %r1;\n\tmov.u32 %r1, 1; // one\n\tret; // leave\n"
+    text = probed(entry(body), probe=counting_probe("mov", after="add.u64 %n, %n, 1;"))
+    assert "mov.u32 %r1, 1; // one\n\tadd.u64" in text
+    assert "\tret; // leave\n" in text
+
+
+def test_nothing_else_changes() -> None:
+    kernel = Kernel.of(parse(HEADER + STORE), "store")
+    text = probed(HEADER + STORE, "store")
+    assert words(without_insertions(text)) == words(kernel.pruned)
+
+
+def test_required_block_sizes_are_constants() -> None:
+    text = probed(f"{HEADER}.entry kernel() .reqntid 96 {{ ret; }}")
+    assert "mul.lo.u64 %tp__slot, %tp__slot, 3;" in inserted(text)
+    assert "%ntid" not in text
+    assert "%ntid.y" in probed(f"{HEADER}.entry kernel() .reqntid 8, 4, 2 {{ ret; }}")
+
+
+def test_thread_level_needs_no_lane_and_no_shift() -> None:
+    text = probed(entry("ret;"), probe=END)
+    assert "activemask" not in text
+    assert "shr.u32" not in text
+    assert "mad.lo.u64 %tp__address, %tp__slot, 8, %tp__wide;" in inserted(text)
+
+
+def test_several_records_a_slot_are_bounded_and_counted(accepts: Callable[[str], int]) -> None:
+    probe = toml_probe(
+        """
+[map.reads]
+level = "warp"
+cap = 5
+regs = { address = "u64", bytes = "u32" }
+[probe.p]
+position = "ld.global"
+before = "SAVE [ reads ] {ADDR, BYTES};"
+"""
+    )
+    body = """
+.reg .b32 %r1;
+.reg .b64 %rd1;
+ld.param.u64 %rd1, [x];
+ld.global.u32 %r1, [%rd1+4];
+st.global.u32 [%rd1], %r1;
+ret;"""
+    text = probed(entry(body, ".param .u64 x"), probe=probe)
+    lines = inserted(text)
+    assert "ld.param.u64 %tp__wide, [tp_param_reads_attempts];" in lines
+    assert "atom.global.add.u32 %tp__index, [%tp__address], 1;" in lines
+    assert "setp.ge.u32 %tp__full, %tp__index, 5;" in lines
+    assert "mad.wide.u32 %tp__address, %tp__index, 16, %tp__address;" in lines
+    assert lines.index("@%tp__full bra $tp_0;") < lines.index("st.global.b64 [%tp__address], %tp__addr;")
+    accepts(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (".version 6.1\n.target sm_60\n.address_size 64\n.entry kernel(){ ret; }", "activemask"),
+        (".version 8.0\n.target sm_80\n.address_size 32\n.entry kernel(){ ret; }", "32-bit addresses"),
+        (f"{HEADER}.func f(){{ exit; }}\n.entry kernel(){{ call f; ret; }}", "function f ends the kernel with exit"),
+    ],
+)
+def test_kernels_that_cannot_be_probed(text: str, reason: str) -> None:
+    with pytest.raises(UnsupportedKernelError, match=reason):
+        probed(text)
+
+
+def test_returns_of_called_functions_are_no_exits() -> None:
+    text = probed(f"{HEADER}.func f() .noinline {{ ret; }}\n.entry kernel() {{ call f; ret; }}", probe=END)
+    assert stores(text) == 1
+    assert ".func f() .noinline { ret; }" in text
+
+
+def test_a_probed_instruction_in_a_called_function_is_not_missed_silently() -> None:
+    text = f"{HEADER}.func f(){{ .reg .b32 %r1; mov.u32 %r1, 1; ret; }}\n.entry kernel(){{ call f; ret; }}"
+    with pytest.raises(UnsupportedKernelError, match="function f, which is called, holds mov"):
+        probed(text, probe=counting_probe("mov", "add.u64 %n, %n, 1;"))
+
+
+def test_unknown_instructions_pass_through() -> None:
+    text = probed(entry("frobnicate.sync.v9 {%q1, %q2}, [%z + 3, {%r1}], 0b101;\nret;"), probe=END)
+    assert "frobnicate.sync.v9 {%q1, %q2}, [%z + 3, {%r1}], 0b101;" in text

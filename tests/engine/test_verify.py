@@ -1,0 +1,133 @@
+"""What a probe may not do is refused, with the file, the line and what to write instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engine.kernels import toml_probe
+from tui_probe.errors import ProbeFileError
+
+FRAME = '''# a comment on line 1
+[map.m]
+level = "thread"
+[map.m.regs]
+x = "u64"
+y = "u32"
+
+[probe.p]
+position = "{position}"
+before = """
+.reg .b64 %a;
+.reg .b32 %b;
+.reg .pred %yes;
+{snippet}
+SAVE [ m ] {{%a, %b}};
+"""
+'''
+SNIPPET_LINE = 14
+
+
+def frame(snippet: str, position: str = "ld.global") -> str:
+    return FRAME.format(position=position, snippet=snippet)
+
+
+@pytest.mark.parametrize(
+    "snippet",
+    [
+        "mov.u64 %a, ADDR;",
+        "add.u64 %a, %a, IN1; // a comment",
+        "setp.eq.u32 %yes, %b, 3; @!%yes bra out; mov.u32 %b, %smid; out:",
+        "{ mov.u32 %b, %tid.x; }".strip("{} "),
+        "activemask.b32 %b; popc.b32 %b, %b;",
+        "vote.sync.ballot.b32 %b, %yes, 0xffffffff;",
+        "LOCATE [ m ]; mov.u64 %a, %clock64;",
+        "mov.b64 {%b, _}, %a;",
+    ],
+)
+def test_sound_snippets(snippet: str) -> None:
+    assert toml_probe(frame(snippet)).registers == {"%a": "b64", "%b": "b32", "%yes": "pred"}
+
+
+@pytest.mark.parametrize(
+    ("snippet", "words"),
+    [
+        ("st.global.u64 [ADDR], %a;", ["writes memory", "SAVE"]),
+        ("atom.global.add.u32 %b, [%a], 1;", ["writes memory"]),
+        ("red.global.add.u32 [%a], 1;", ["writes memory"]),
+        ("cp.async.ca.shared.global [%b], [%a], 16;", ["writes memory"]),
+        ("ld.param.u64 %a, [kernel_param_0];", ["reads memory or parameters"]),
+        ("ld.shared.u32 %b, [tile];", ["reads memory"]),
+        ("ret;", ["leaves the probe"]),
+        ("@%yes exit;", ["leaves the probe"]),
+        ("trap;", ["leaves the probe"]),
+        ("call.uni helper;", ["leaves the probe"]),
+        ("bar.sync 0;", ["wait"]),
+        ("bra elsewhere;", ["branches out", "own labels"]),
+        ("bra %a;", ["branches out"]),
+        ("mov.u64 %rd1, %a;", ["writes %rd1", "does not declare"]),
+        ("mov.u64 OUT, %a;", ["must write a register of the probe"]),
+        ("mov.u64 %clock64, %a;", ["writes %clock64"]),
+        ("add.u64 %a, %a, %rd1;", ["uses %rd1", ".reg"]),
+        ("@%p1 mov.u32 %b, 1;", ["uses %p1"]),
+        ("mov.u64 %a, tile;", ["uses tile"]),
+        ("mov.u32 %b, [%a];", ["address in memory"]),
+        ("membar.gl;", ["wait"]),
+        ("nanosleep.u32 20;", ["must write a register of the probe"]),
+        ("wgmma.fence.sync.aligned;", ["changes the state"]),
+        ("SAVE [ m ] {%a};", ["1 values", "2", "x, y"]),
+        ("SAVE [ other ] {%a, %b};", ["no map other", "maps of this probe: m"]),
+        ("SAVE [ m ] {%a, %yes};", ["predicate", "selp"]),
+        ("SAVE [ m ] {%a, %none};", ["%none", "declare"]),
+        ("SAVE [ m ] {%a, };", ["empty value"]),
+        ("SAVE {%a, %b};", ["name of its map"]),
+        ("@%yes SAVE [ m ] {%a, %b};", ["branch may go around"]),
+        ("LOCATE m;", ["LOCATE [ map ];"]),
+        ("LOCATE [ m ]; LOCATE [ m ];", ["LOCATE again"]),
+        ("LOCATE [ m ]; here:", ["label may not stand"]),
+        (".shared .b32 tile;", ["a snippet holds instructions"]),
+        (".reg .v2 .b32 %v;", ["plain register"]),
+        (".reg .b64 %b;", ["%b is declared twice"]),
+        ("mov.u32 %b, 1", ["semicolon missing"]),
+    ],
+)
+def test_refused_snippets(snippet: str, words: list[str]) -> None:
+    with pytest.raises(ProbeFileError) as caught:
+        toml_probe(frame(snippet), "bad")
+    message = str(caught.value)
+    assert message.startswith(f"bad.toml, line {SNIPPET_LINE}: ")
+    for word in words:
+        assert word in message
+
+
+def test_helpers_belong_to_instructions() -> None:
+    with pytest.raises(ProbeFileError, match="line 14: ADDR has no meaning at position 'kernel'"):
+        toml_probe(frame("mov.u64 %a, ADDR;", position="kernel"))
+
+
+def test_special_registers_are_not_own_ones() -> None:
+    with pytest.raises(ProbeFileError, match="%clock64 is a special register"):
+        toml_probe(frame(".reg .b64 %clock64;"))
+    with pytest.raises(ProbeFileError, match="ADDR is an operand helper"):
+        toml_probe(frame(".reg .b64 ADDR;"))
+
+
+def test_a_map_must_be_saved_to() -> None:
+    text = frame("") + '[map.unused]\nlevel = "warp"\nregs = { z = "u32" }\n'
+    with pytest.raises(ProbeFileError, match="nothing is saved in map unused"):
+        toml_probe(text)
+
+
+def test_a_probe_must_have_an_effect() -> None:
+    with pytest.raises(ProbeFileError, match="no effect"):
+        toml_probe('[p]\nposition = "kernel"\nbefore = ".reg .b32 %a; mov.u32 %a, 1;"')
+
+
+def test_a_locate_needs_its_save() -> None:
+    with pytest.raises(ProbeFileError, match=r"line 16: LOCATE \[ m \] has no SAVE"):
+        toml_probe(frame("").replace('};\n"""', '};\nLOCATE [ m ];\n"""'))
+
+
+def test_a_save_must_name_the_located_map() -> None:
+    other = '[map.other]\nlevel = "thread"\nregs = { z = "u32" }\n'
+    with pytest.raises(ProbeFileError, match="name the same map"):
+        toml_probe(other + frame("LOCATE [ other ];"))
