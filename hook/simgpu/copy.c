@@ -13,7 +13,8 @@ static bool is_any_range(CUdeviceptr address, size_t bytes) {
     return bytes == 0 || (memory_is_ours(address) ? memory_holds(address, bytes) : address != 0);
 }
 
-static CUresult copy(CUdeviceptr target, bool target_on_device, CUdeviceptr source, bool source_on_device, size_t bytes) {
+static CUresult copy(CUdeviceptr target, bool target_on_device, CUdeviceptr source, bool source_on_device,
+                     size_t bytes) {
     struct context *context;
     CUresult result = enter(&context);
     if (result) return result;

@@ -63,7 +63,8 @@ static bool read_setting(const char *name, uint64_t smallest, uint64_t largest, 
 static CUresult map_memory(uint64_t bytes) {
     driver.memory_file = memfd_create("tui-probe-simulated-gpu", MFD_CLOEXEC);
     if (driver.memory_file >= 0 && ftruncate(driver.memory_file, (off_t)(2 * bytes)) == 0) {
-        driver.memory = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, driver.memory_file, 0);
+        driver.memory =
+            mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, driver.memory_file, 0);
         if (driver.memory == MAP_FAILED) driver.memory = NULL;
     }
     uint64_t address = (uintptr_t)driver.memory;

@@ -80,9 +80,11 @@ static CUresult build(const struct launch *launch, const struct kernel *kernel, 
     return result;
 }
 
-// Whether a result that the server told is a failure of the kernel itself. The real driver would not know of it when the
-// launch returns.
-static bool is_fault(CUresult result) { return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED; }
+// Whether a result that the server told is a failure of the kernel itself. The real driver would not know of it when
+// the launch returns.
+static bool is_fault(CUresult result) {
+    return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED;
+}
 
 static CUresult execute(const struct message *request, CUcontext handle, const char *name) {
     struct reply reply;

@@ -22,7 +22,8 @@ static int find(const char *name, int version, uint64_t flags, entry_function **
 }
 
 static CUresult look_up(const char *name, void **address, int version, uint64_t flags, int *status) {
-    if (!name || !address || flags > PER_THREAD_STREAM_FORM || version > DRIVER_VERSION) return CUDA_ERROR_INVALID_VALUE;
+    if (!name || !address || flags > PER_THREAD_STREAM_FORM) return CUDA_ERROR_INVALID_VALUE;
+    if (version > DRIVER_VERSION) return CUDA_ERROR_INVALID_VALUE;
     entry_function *found = NULL;
     *status = find(name, version, flags, &found);
     *(entry_function **)address = found;

@@ -23,8 +23,10 @@ static CUresult write_value(void *target, const void *value, size_t bytes) {
 
 // `block` is NULL for memory that the driver did not allocate.
 static CUresult describe(void *answer, int attribute, const struct block *block, CUdeviceptr address) {
-    if (!block && attribute != POINTER_DEVICE_ORDINAL && attribute != POINTER_IS_MANAGED) return CUDA_ERROR_INVALID_VALUE;
-    unsigned managed = block && block->use == BLOCK_MANAGED, mapped = 1, memory_type = MEMORY_DEVICE, unsynchronised = 0;
+    bool needs_block = attribute != POINTER_DEVICE_ORDINAL && attribute != POINTER_IS_MANAGED;
+    if (!block && needs_block) return CUDA_ERROR_INVALID_VALUE;
+    unsigned managed = block && block->use == BLOCK_MANAGED, mapped = 1, unsynchronised = 0;
+    unsigned memory_type = MEMORY_DEVICE;
     if (block && block->use == BLOCK_HOST) memory_type = MEMORY_HOST;
     bool on_host = block && (block->use == BLOCK_HOST || block->use == BLOCK_MANAGED);
     int ordinal = block ? 0 : -2;

@@ -45,6 +45,18 @@ static bool is(const char *variable, const char *name) {
     return strncmp(variable, name, length) == 0 && variable[length] == '=';
 }
 
+// Of the program's settings for Python, those that tell where modules are. Others (tracing imports, turning warnings
+// into errors, staying interactive) are not meant for the server.
+static bool is_unwanted_setting(const char *variable) {
+    static const char *const wanted[] = {"PYTHONHOME", "PYTHONNOUSERSITE", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX",
+                                         "PYTHONDONTWRITEBYTECODE"};
+    if (strncmp(variable, "PYTHON", strlen("PYTHON")) != 0) return false;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        if (is(variable, wanted[i])) return false;
+    }
+    return true;
+}
+
 static char *python_path(void) {
     const char *ours = getenv("TUI_PROBE_SIM_PYTHONPATH"), *theirs = getenv("PYTHONPATH");
     bool has_ours = ours && *ours, has_theirs = theirs && *theirs;
@@ -61,7 +73,7 @@ char **server_environment(void) {
     if (!copy) return NULL;
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        if (is(environ[i], "PYTHONPATH")) continue;
+        if (is_unwanted_setting(environ[i])) continue;  // PYTHONPATH comes at the end
         if (is(environ[i], "LD_PRELOAD")) copy[kept++] = without(environ[i], ": ", is_driver);
         else if (is(environ[i], "LD_LIBRARY_PATH")) copy[kept++] = without(environ[i], ":", holds_driver);
         else copy[kept++] = strdup(environ[i]);

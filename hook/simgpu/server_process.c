@@ -30,7 +30,9 @@ static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attri
     sigfillset(&all);
     bool has_stderr = fcntl(STDERR_FILENO, F_GETFD) >= 0;
     int error = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (!error && !has_stderr) error = posix_spawn_file_actions_addopen(actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!error && !has_stderr) {
+        error = posix_spawn_file_actions_addopen(actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    }
     if (!error) error = posix_spawn_file_actions_adddup2(actions, STDERR_FILENO, STDOUT_FILENO);
     if (!error) error = posix_spawn_file_actions_adddup2(actions, socket, SOCKET_DESCRIPTOR);
     if (!error) error = posix_spawn_file_actions_adddup2(actions, memory, MEMORY_DESCRIPTOR);
@@ -48,7 +50,7 @@ static int spawn(const struct server_setup *setup, int socket, int memory, pid_t
              setup->memory_address, setup->memory_bytes, setup->sm_count, CLOCK_KHZ, SM_MAX_THREADS, SM_MAX_BLOCKS,
              SM_SHARED_BYTES);
     // -P: a file of the program's that has the name of a Python module is not taken for it.
-    const char *arguments[] = {server_python(), "-P", "-m", "tui_probe.simgpu", machine, NULL};
+    const char *arguments[] = {server_python(), "-P", "-W", "ignore", "-m", "tui_probe.simgpu", machine, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     char **environment = server_environment();

@@ -180,6 +180,16 @@ def test_the_server_runs_without_the_hook(marked: tuple[dict[str, str], str], li
     assert variables[b"LD_LIBRARY_PATH"] == bytes(tmp_path)
 
 
+def test_settings_of_the_programs_python_do_not_reach_the_server(environment: dict[str, str], kernels: Path) -> None:
+    program = """
+os.environ |= {"PYTHONWARNINGS": "error", "PYTHONPROFILEIMPORTTIME": "1", "PYTHONINSPECT": "1", "PYTHONDEVMODE": "1"}
+say(start() or load(sys.argv[1], 'nothing') or launch())
+del os.environ["PYTHONINSPECT"]
+"""
+    result = run(environment, program, kernels)
+    assert (result.stdout, result.stderr) == ("0\n", "")
+
+
 def test_a_forked_child_has_no_driver_and_the_parent_keeps_its_own(environment: dict[str, str], kernels: Path) -> None:
     program = """
 start(); load(sys.argv[1], 'nothing'); launch()
