@@ -19,7 +19,7 @@ struct slot {
     struct launch_record record;
 };
 
-static struct slot *ring;
+static _Atomic(struct slot *) ring; /* NULL before the first launch */
 static atomic_size_t tail;
 static size_t head;
 static atomic_bool asleep;
@@ -27,9 +27,10 @@ static sem_t wake;
 
 static struct slot *claim(size_t *position)
 {
+    struct slot *slots = atomic_load_explicit(&ring, memory_order_acquire);
     *position = atomic_load_explicit(&tail, memory_order_relaxed);
     for (;;) {
-        struct slot *slot = &ring[*position % CAPACITY];
+        struct slot *slot = &slots[*position % CAPACITY];
         ptrdiff_t ahead =
             (ptrdiff_t)(atomic_load_explicit(&slot->sequence, memory_order_acquire) - *position);
         if (ahead < 0)
@@ -56,16 +57,14 @@ void launch_log_push(const struct launch_record *record)
         sem_post(&wake);
 }
 
-static bool has_record(void)
-{
-    return atomic_load(&ring[head % CAPACITY].sequence) == head + 1;
-}
-
 bool launch_log_drain(void)
 {
+    struct slot *slots = atomic_load_explicit(&ring, memory_order_acquire);
     bool any = false;
-    for (; ring && has_record(); any = true) {
-        struct slot *slot = &ring[head % CAPACITY];
+    for (; slots; any = true) {
+        struct slot *slot = &slots[head % CAPACITY];
+        if (atomic_load(&slot->sequence) != head + 1)
+            break;
         launch_lines(&slot->record);
         free(slot->record.parameters);
         atomic_store_explicit(&slot->sequence, head + CAPACITY, memory_order_release);
@@ -96,18 +95,19 @@ static void *empty_ring(void *unused)
 
 bool launch_log_start(void)
 {
-    ring = calloc(CAPACITY, sizeof *ring);
-    if (!ring)
+    struct slot *slots = calloc(CAPACITY, sizeof *slots);
+    if (!slots)
         return false;
     for (size_t i = 0; i < CAPACITY; i++)
-        atomic_init(&ring[i].sequence, i);
+        atomic_init(&slots[i].sequence, i);
     sem_init(&wake, 0, 0);
+    atomic_store_explicit(&ring, slots, memory_order_release);
     return thread_start(empty_ring);
 }
 
 void launch_log_reset(void)
 {
-    ring = NULL;
+    atomic_store(&ring, NULL);
     head = 0;
     atomic_store(&tail, 0);
     atomic_store(&asleep, false);

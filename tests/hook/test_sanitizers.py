@@ -1,0 +1,68 @@
+"""The hook under AddressSanitizer and ThreadSanitizer, with a program that does much at once."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .conftest import Build, Engine, Host, build, compile_c
+
+HERE = Path(__file__).resolve().parent
+
+# LeakSanitizer needs ptrace, which containers often forbid.
+OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0:exitcode=99", "TSAN_OPTIONS": "halt_on_error=1:exitcode=97:history_size=7"}
+
+
+@pytest.fixture(scope="module", params=["address", "thread"])
+def sanitized(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    sanitizer: str = request.param
+    return build(tmp_path_factory.mktemp(sanitizer), sanitizer)
+
+
+@pytest.fixture(scope="module")
+def program(sanitized: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("busy") / "busy"
+    compile_c(HERE / "busy_program.c", path, str(sanitized.hook), f"-fsanitize={sanitized.sanitizer}")
+    return path
+
+
+@pytest.mark.parametrize("mode", ["traced", "benchmark", "little memory"])
+def test_busy_program(sanitized: Build, program: Path, tmp_path: Path, engine: Engine, mode: str) -> None:
+    host = Host(sanitized, tmp_path, engine)
+    more = {"benchmark": {"TUI_PROBE_BENCHMARK": "1"}, "little memory": {"TUI_PROBE_MAX_PROBE_MEMORY": "65536"}}
+    options = OPTIONS | {"LD_PRELOAD": "", "LD_LIBRARY_PATH": str(sanitized.hook.parent)} | more.get(mode, {})
+    run = host.command(str(program), **options)
+    assert (run.status, run.stderr) == (0, "")
+    assert not [line for line in run.calls if line.startswith(("DIRTY", "EVENT IN"))]
+    assert run.lines(r"\[exit\] launches ")
+
+
+@pytest.mark.parametrize("mode", ["traced", "benchmark"])
+def test_program_that_knows_nothing_of_sanitizers(
+    sanitized: Build, tmp_path: Path, engine: Engine, mode: str
+) -> None:
+    name = {"address": "libasan.so", "thread": "libtsan.so"}[sanitized.sanitizer]
+    found = subprocess.run(["cc", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
+    host = Host(sanitized, tmp_path, engine)
+    options = OPTIONS | {"LD_PRELOAD": f"{Path(found.stdout.strip()).resolve()} {sanitized.hook}", "PYTHONMALLOC": "malloc"}
+    if mode == "benchmark":
+        options["TUI_PROBE_BENCHMARK"] = "1"
+    run = host.python(
+        """
+context()
+f = function(module(), "add__8_200")
+w, big = word(), (ctypes.c_char * 200)()
+for _ in range(50): launch(f, w, big)
+if os.fork() == 0:
+    launch(f, w, big)
+    os._exit(0)
+os.wait()
+launch(function(module(b"\\x7fELF" + b"\\0" * 60), "other"))
+os._exit(read(w))
+""",
+        **options,
+    )
+    assert (run.status, run.stderr) == (50, "")
+    assert len(run.results) == (50 if mode == "traced" else 0)
