@@ -57,17 +57,8 @@ def measure(
     program = [folder / "launch_cost", folder / "kernels.ptx", options.launches, options.rounds, output]
     tool: list[object] = []
     if arguments is not None:
-        tool = [
-            sys.executable,
-            "-m",
-            "tui_probe",
-            "run",
-            "--no-report",
-            "--tracedir",
-            folder / "trace",
-            *arguments,
-            "--",
-        ]
+        tool = [sys.executable, "-m", "tui_probe", "run", "--no-report", "--tracedir", folder / "trace"]
+        tool += [*arguments, "--"]
     subprocess.run([str(part) for part in (*tool, *program)], check=True, stderr=subprocess.DEVNULL)
     for line in output.read_text().splitlines():
         kind, value = line.split()
@@ -80,18 +71,15 @@ def show(figures: dict[str, dict[str, list[float]]]) -> None:
     print(f"{'launch':<16}{'median us':>10}{'min us':>9}{'ratio':>8}{'first launch ms':>17}")
     for variant, kinds in figures.items():
         median = statistics.median(kinds["round"])
-        first = statistics.median(kinds["first"]) / 1e6
-        print(
-            f"{variant:<16}{median / 1e3:>10.3f}{min(kinds['round']) / 1e3:>9.3f}{median / native:>8.2f}{first:>17.2f}"
-        )
+        least, first = min(kinds["round"]), statistics.median(kinds["first"]) / 1e6
+        print(f"{variant:<16}{median / 1e3:>10.3f}{least / 1e3:>9.3f}{median / native:>8.2f}{first:>17.2f}")
 
 
 def show_assembler(folder: Path, first_launch: float) -> None:
     """Print what the assembler takes for the probed kernel, run alone, in milliseconds."""
     log = next(folder.glob("trace/*/kernel/*/process.log"))
-    command = next(
-        shlex.split(line) for line in log.read_text().splitlines() if " -o " in line and "/probed.ptx" in line
-    )
+    commands = [line for line in log.read_text().splitlines() if " -o " in line and "/probed.ptx" in line]
+    command = shlex.split(commands[0])
     command[-1] = str(folder / "again.bin")
     taken = []
     for _ in range(9):
@@ -99,9 +87,8 @@ def show_assembler(folder: Path, first_launch: float) -> None:
         subprocess.run(command, check=True, capture_output=True)
         taken.append((time.perf_counter() - start) * 1e3)
     alone = statistics.median(taken)
-    print(
-        f"first probed launch {first_launch:.1f} ms, the assembler alone {alone:.1f} ms, the rest {first_launch - alone:.1f} ms"
-    )
+    rest = first_launch - alone
+    print(f"first probed launch {first_launch:.1f} ms, the assembler alone {alone:.1f} ms, the rest {rest:.1f} ms")
 
 
 if __name__ == "__main__":

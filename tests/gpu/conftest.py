@@ -67,17 +67,10 @@ class Runner:
         return Outcome(result.returncode, result.stdout, result.stderr)
 
     def profiled(self, command: list[str], *options: str) -> Profiled:
-        tool = [
-            sys.executable,
-            "-m",
-            "tui_probe",
-            "run",
-            "--no-report",
-            *options,
-            "--tracedir",
-            str(self.folder / "trace"),
-        ]
-        result = subprocess.run([*tool, "--", *command], capture_output=True, text=True, cwd=self.folder, timeout=300)
+        tool = [sys.executable, "-m", "tui_probe", "run", "--no-report", "--tracedir", str(self.folder / "trace")]
+        result = subprocess.run(
+            [*tool, *options, "--", *command], capture_output=True, text=True, cwd=self.folder, timeout=300
+        )
         first, _, rest = result.stderr.partition("\n")
         assert first.startswith("[info] trace in "), result.stderr
         return Profiled(Outcome(result.returncode, result.stdout, rest), Path(first.split()[-1]))
@@ -95,26 +88,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if nvcc is None:
         pytest.skip("no nvcc on this machine to build the test programs with")
     folder = tmp_path_factory.mktemp("programs")
+    both = "-gencode=arch=compute_90,code=[sm_90,compute_90]"
     jobs = [
         [nvcc, "-ptx", "-arch=sm_80", "-o", "kernels.ptx", "kernels.cu"],
         [nvcc, "-cubin", "-arch=sm_90", "-o", "kernels.cubin", "kernels.cu"],
-        [nvcc, "-fatbin", "-gencode=arch=compute_90,code=[sm_90,compute_90]", "-o", "kernels.fatbin", "kernels.cu"],
-        [
-            nvcc,
-            "-gencode=arch=compute_90,code=[sm_90,compute_90]",
-            "-cudart=static",
-            "-o",
-            "runtime_static",
-            "runtime_api.cu",
-        ],
-        [
-            nvcc,
-            "-gencode=arch=compute_90,code=[sm_90,compute_90]",
-            "-cudart=shared",
-            "-o",
-            "runtime_shared",
-            "runtime_api.cu",
-        ],
+        [nvcc, "-fatbin", both, "-o", "kernels.fatbin", "kernels.cu"],
+        [nvcc, both, "-cudart=static", "-o", "runtime_static", "runtime_api.cu"],
+        [nvcc, both, "-cudart=shared", "-o", "runtime_shared", "runtime_api.cu"],
         *(["cc", "-O2", "-o", name, f"{name}.c", "-ldl"] for name in ("driver_api", "launch_cost", "zero_fill")),
     ]
     running = [
