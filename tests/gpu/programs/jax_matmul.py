@@ -5,8 +5,8 @@ import os
 # The autotuner picks a kernel by its time, and kernels differ in the last digits.
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_gpu_autotune_level=0"
 
-import jax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
+import jax
+import jax.numpy as jnp
 
 
 @jax.jit
