@@ -57,7 +57,7 @@ def compile_library(source: str, target: Path) -> None:
         "c",
         "-",
         "-o",
-        target,
+        str(target),
     ]
     subprocess.run(command, input=source, text=True, check=True)
 

@@ -16,6 +16,7 @@ from tui_probe.launcher.target import exit_status
 
 from .output import inform, warn
 from .screen import add_screen_options, show, wants_screen
+from .text import report_after_run
 from .values import Unsupported, launches, names, size
 
 if TYPE_CHECKING:
@@ -86,32 +87,38 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
     except ProbeFileError as error:
         arguments.refuse(str(error))
     if wants_screen(arguments):
-        return run_on_screen(options, probe, arguments)
-    return run_plainly(options, probe, arguments)
+        status, traces = run_on_screen(options, probe, arguments)
+    else:
+        status, traces = run_plainly(options, probe)
+    if not arguments.no_report:
+        report_after_run(traces, arguments.ascii)
+    return status
 
 
-def run_plainly(options: RunOptions, probe: Path, arguments: argparse.Namespace) -> int:
-    """Without a screen: streams passed on, then the report."""
+def run_plainly(options: RunOptions, probe: Path) -> tuple[int, list[Path]]:
+    """Without a screen: streams passed on. Returns the exit status and the trace directories."""
     # The first line is written by the new process, where descriptor 2 is the target's already.
     stderr = os.dup(2)
     with Session(options, probe, announce=lambda trace: inform(f"trace in {trace}", stderr)) as session:
         returncode = run_passing_on(session)
         tell_what_failed(session)
-    return exit_status(returncode)
+        traces = session.trace_paths()
+    return exit_status(returncode), traces
 
 
-def run_on_screen(options: RunOptions, probe: Path, arguments: argparse.Namespace) -> int:
-    """Under the live screen, then the report."""
+def run_on_screen(options: RunOptions, probe: Path, arguments: argparse.Namespace) -> tuple[int, list[Path]]:
+    """Under the live screen. Returns the exit status and the trace directories."""
     with Session(options, probe, announce=lambda _: None) as session:
         target = ScreenedTarget(session)
         shown = show(arguments, target=target)
         if target.poll() is None:
             warn(f"waiting for the end of {options.command[0]} (process {target.pid})")
         returncode = target.wait(received=shown - 128 if shown > 128 else 0)
-        for trace in session.traces:
-            inform(f"trace in {options.trace_root / trace.name}")
+        for trace in session.trace_paths():
+            inform(f"trace in {trace}")
         tell_what_failed(session)
-    return exit_status(returncode)
+        traces = session.trace_paths()
+    return exit_status(returncode), traces
 
 
 def tell_what_failed(session: Session) -> None:

@@ -70,6 +70,10 @@ class Session:
         """The trace directories that exist so far (absolute)."""
         return list(self._watch.found)
 
+    def trace_paths(self) -> list[Path]:
+        """The same, named as the user named their root."""
+        return [self.options.trace_root / trace.name for trace in self.traces]
+
     def start(self, streams: Standard, group: Group, unblocked: Collection[int]) -> Target:
         """Start the target. ``unblocked`` is its signal mask."""
         stamp = stamp_of(self.started)
