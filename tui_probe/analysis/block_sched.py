@@ -102,6 +102,16 @@ class BlockSchedule:
         return float(self.sm_scheduling.mean())
 
     @property
+    def ramp(self) -> float:
+        """Cycles until a slot was first filled, mean over SMs."""
+        return float(self.sm_ramp.mean())
+
+    @property
+    def tail(self) -> float:
+        """Cycles after a slot's last block, mean over SMs."""
+        return float(self.sm_tail.mean())
+
+    @property
     def span(self) -> float:
         """Cycles from first start to last end, mean over SMs."""
         return float(self.sm_span.mean())
