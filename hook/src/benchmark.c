@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "event_log.h"
+#include "launch_log.h"
 #include "prepare.h"
 #include "probed_launch.h"
 #include "real.h"
@@ -189,7 +190,8 @@ static CUresult alternate(struct bench *bench, const char *obstacle)
     if (t->n_original > t->n_probed)
         return time_probed(bench);
     CUresult result = time_original(bench->launch, bench->kernel, t);
-    return launch_log_passed(bench->launch, bench->kernel, "timed as the original", result);
+    launch_log_passed(bench->launch, bench->kernel, "timed as the original", result);
+    return result;
 }
 
 static CUresult measure(struct bench *bench)
@@ -227,8 +229,9 @@ static CUresult measure_probed(const struct launch *launch, struct kernel *kerne
 
 static CUresult measure_passed(const struct launch *launch, struct kernel *kernel, struct timings *t)
 {
-    const char *reason = atomic_load(&kernel->reason);
-    return launch_log_passed(launch, kernel, reason, time_original(launch, kernel, t));
+    CUresult result = time_original(launch, kernel, t);
+    launch_log_passed(launch, kernel, atomic_load(&kernel->reason), result);
+    return result;
 }
 
 static void announce(void)

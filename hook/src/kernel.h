@@ -63,7 +63,7 @@ struct kernel {
 
     /* Set while it is prepared, constant once it is KERNEL_PROBED. */
     bool parameters_known;
-    size_t n_parameters;
+    size_t n_parameters, parameter_bytes;
     struct parameter *parameters;
     size_t n_maps;
     struct map *maps;

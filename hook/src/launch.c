@@ -2,7 +2,6 @@
 #include "launch.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 #include "benchmark.h"
 #include "clock.h"
@@ -57,27 +56,11 @@ CUresult launch_enqueue(const struct launch *l, CUfunction function, void **para
                              l->block[2], l->shared, l->stream, parameters, extra);
 }
 
-CUresult launch_log_passed(const struct launch *launch, struct kernel *kernel, const char *reason, CUresult result)
-{
-    struct launch_record record;
-    record.time = launch->time;
-    record.number = launch->number;
-    record.kernel = kernel;
-    record.reason = reason;
-    record.stream = (uint64_t)(uintptr_t)launch->stream;
-    memcpy(record.grid, launch->grid, sizeof record.grid);
-    memcpy(record.block, launch->block, sizeof record.block);
-    record.shared = launch->shared;
-    record.result = result;
-    record.parameter_bytes = 0;
-    record.parameters = NULL;
-    launch_log_push(&record);
-    return result;
-}
-
 CUresult launch_pass(const struct launch *launch, struct kernel *kernel, const char *reason)
 {
-    return launch_log_passed(launch, kernel, reason, launch_enqueue(launch, launch->function, NULL));
+    CUresult result = launch_enqueue(launch, launch->function, NULL);
+    launch_log_passed(launch, kernel, reason, result);
+    return result;
 }
 
 uint64_t launch_count(void)

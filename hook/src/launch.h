@@ -36,9 +36,6 @@ CUresult launch_enqueue(const struct launch *launch, CUfunction function, void *
 /* Enqueues the original and logs REASON. */
 CUresult launch_pass(const struct launch *launch, struct kernel *kernel, const char *reason);
 
-/* Logs that the original ran for REASON, with RESULT; returns it. */
-CUresult launch_log_passed(const struct launch *launch, struct kernel *kernel, const char *reason, CUresult result);
-
 /* Launches of this process so far, and those of them that ran probed. */
 uint64_t launch_count(void);
 uint64_t launch_probed_count(void);

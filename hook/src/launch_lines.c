@@ -25,11 +25,11 @@ static void parameter(const uint8_t *bytes, size_t size)
 static void parameters_line(const struct launch_record *r)
 {
     const struct kernel *kernel = r->kernel;
-    const uint8_t *bytes = r->parameters ? r->parameters : r->parameters_inline;
+    const uint8_t *bytes = r->parameters;
     event_log_append("[exec] %llu param", (ull)r->time);
-    if (kernel->n_parameters && !r->parameter_bytes)
+    if (kernel->n_parameters && !bytes)
         event_log_append(" -");
-    for (size_t i = 0; i < kernel->n_parameters && r->parameter_bytes; i++) {
+    for (size_t i = 0; i < kernel->n_parameters && bytes; i++) {
         parameter(bytes, kernel->parameters[i].size);
         bytes += kernel->parameters[i].size;
     }

@@ -8,86 +8,204 @@
 #include <time.h>
 
 #include "event_log.h"
+#include "kernel.h"
+#include "launch.h"
 #include "launch_lines.h"
 #include "threads.h"
 
-enum { CAPACITY = 4096, ROUND_MS = 5, ROUNDS_BEFORE_SLEEP = 20 };
+enum {
+    CAPACITY = 8192, /* slots, a power of two */
+    SLOT_BYTES = 64,
+    ROUND_MS = 5,
+    SETTLE_MS = 1,
+    ROUNDS_BEFORE_SLEEP = 20,
+    INLINE_PARAMETERS = 1024
+};
 
-/* A slot is free for position p when its sequence is p, and holds a record when it is p + 1. */
+/* A cache line, for another core has read it last: the launching thread only writes it and waits for nothing.
+ * A passed launch takes one slot; a probed one goes on in the following slots. */
 struct slot {
-    atomic_size_t sequence;
-    struct launch_record record;
+    _Atomic(uint32_t) published; /* position + 1 once the record is complete */
+    uint32_t number;             /* low half */
+    uint64_t time;
+    const struct kernel *kernel;
+    const char *reason;
+    uint32_t grid[3], block[3], shared;
+    int32_t result;
+};
+
+_Static_assert(sizeof(struct slot) == SLOT_BYTES, "a record of a passed launch is one cache line");
+
+/* What follows the first slot of a probed launch. */
+struct tail {
+    uint64_t stream;
+    uint8_t *heap; /* the parameters, if there are too many bytes of them; else NULL */
+    uint32_t size; /* of the parameters; 0 if they are not known */
+    uint8_t bytes[INLINE_PARAMETERS];
 };
 
 static _Atomic(struct slot *) ring; /* NULL before the first launch */
-static atomic_size_t tail;
-static size_t head;
-static atomic_bool asleep;
+static _Alignas(SLOT_BYTES) atomic_size_t claimed;
+static _Alignas(SLOT_BYTES) atomic_size_t head; /* first slot that is not free; moved by the reader only */
+static _Alignas(SLOT_BYTES) atomic_bool asleep;
 static sem_t wake;
 
-static struct slot *claim(size_t *position)
+/* A tail leaves the first word of its slots alone: they too must not look like a published record. */
+enum { TAIL_BYTES = SLOT_BYTES - sizeof(uint32_t) };
+
+static size_t slots_for(size_t tail_bytes)
 {
-    struct slot *slots = atomic_load_explicit(&ring, memory_order_acquire);
-    *position = atomic_load_explicit(&tail, memory_order_relaxed);
+    return 1 + (tail_bytes + TAIL_BYTES - 1) / TAIL_BYTES;
+}
+
+/* Takes N slots in a row. */
+static size_t claim(size_t n)
+{
+    size_t position = atomic_load_explicit(&claimed, memory_order_relaxed);
     for (;;) {
-        struct slot *slot = &slots[*position % CAPACITY];
-        ptrdiff_t ahead =
-            (ptrdiff_t)(atomic_load_explicit(&slot->sequence, memory_order_acquire) - *position);
-        if (ahead < 0)
-            return NULL;
-        if (ahead > 0)
-            *position = atomic_load_explicit(&tail, memory_order_relaxed);
-        else if (atomic_compare_exchange_weak(&tail, position, *position + 1))
-            return slot;
+        if (position + n - atomic_load_explicit(&head, memory_order_acquire) > CAPACITY) {
+            event_log_flush();
+            position = atomic_load_explicit(&claimed, memory_order_relaxed);
+        } else if (atomic_compare_exchange_weak_explicit(&claimed, &position, position + n, memory_order_relaxed,
+                                                         memory_order_relaxed)) {
+            return position;
+        }
     }
 }
 
-void launch_log_push(const struct launch_record *record)
+static struct slot *slot_at(size_t position)
 {
-    size_t position;
-    struct slot *slot;
-    while (!(slot = claim(&position)))
-        event_log_flush();
-    size_t used = offsetof(struct launch_record, parameters_inline);
-    if (!record->parameters)
-        used += record->parameter_bytes;
-    memcpy(&slot->record, record, used);
-    atomic_store(&slot->sequence, position + 1);
-    if (atomic_load(&asleep) && atomic_exchange(&asleep, false))
+    return &atomic_load_explicit(&ring, memory_order_acquire)[position % CAPACITY];
+}
+
+static void copy_tail(size_t position, void *bytes, size_t size, bool into_ring)
+{
+    for (size_t done = 0; done < size; done += TAIL_BYTES) {
+        size_t part = size - done < TAIL_BYTES ? size - done : TAIL_BYTES;
+        char *slot = (char *)slot_at(position++) + sizeof(uint32_t);
+        if (into_ring)
+            memcpy(slot, (char *)bytes + done, part);
+        else
+            memcpy((char *)bytes + done, slot, part);
+    }
+}
+
+static void publish(size_t position, const struct launch *launch, const struct kernel *kernel, const char *reason,
+                    int32_t result)
+{
+    struct slot *slot = slot_at(position);
+    slot->number = (uint32_t)launch->number;
+    slot->time = launch->time;
+    slot->kernel = kernel;
+    slot->reason = reason;
+    memcpy(slot->grid, launch->grid, sizeof slot->grid);
+    memcpy(slot->block, launch->block, sizeof slot->block);
+    slot->shared = launch->shared;
+    slot->result = result;
+    atomic_store_explicit(&slot->published, (uint32_t)(position + 1), memory_order_release);
+    if (atomic_load_explicit(&asleep, memory_order_relaxed) && atomic_exchange(&asleep, false))
         sem_post(&wake);
+}
+
+void launch_log_passed(const struct launch *launch, const struct kernel *kernel, const char *reason, int32_t result)
+{
+    publish(claim(1), launch, kernel, reason, result);
+}
+
+/* The values are the program's own memory, valid only during the call. */
+static size_t fill_tail(struct tail *tail, const struct launch *launch, const struct kernel *kernel,
+                        void *const *values)
+{
+    uint8_t *to = tail->bytes;
+    size_t size = kernel->parameters_known ? kernel->parameter_bytes : 0;
+    tail->stream = (uint64_t)(uintptr_t)launch->stream;
+    tail->heap = NULL;
+    if (size > INLINE_PARAMETERS && !(to = tail->heap = malloc(size)))
+        size = 0;
+    tail->size = (uint32_t)size;
+    for (size_t i = 0; i < kernel->n_parameters && size; i++) {
+        memcpy(to, values[i], kernel->parameters[i].size);
+        to += kernel->parameters[i].size;
+    }
+    return offsetof(struct tail, bytes) + (tail->heap ? 0 : size);
+}
+
+void launch_log_probed(const struct launch *launch, const struct kernel *kernel, void *const *values, int32_t result)
+{
+    struct tail tail;
+    size_t size = fill_tail(&tail, launch, kernel, values);
+    size_t position = claim(slots_for(size));
+    copy_tail(position + 1, &tail, size, true);
+    publish(position, launch, kernel, NULL, result);
+}
+
+/* Formats the record at POSITION; returns how many slots it has. */
+static size_t format(size_t position, const struct slot *slot)
+{
+    struct launch_record record = {.time = slot->time, .kernel = slot->kernel, .reason = slot->reason};
+    struct tail tail;
+    size_t size = 0;
+    uint64_t count = launch_count(); /* less than 2^32 launches ago it was this one's turn */
+    record.number = count - (uint32_t)((uint32_t)count - slot->number);
+    memcpy(record.grid, slot->grid, sizeof record.grid);
+    memcpy(record.block, slot->block, sizeof record.block);
+    record.shared = slot->shared;
+    record.result = slot->result;
+    if (!record.reason) {
+        copy_tail(position + 1, &tail, offsetof(struct tail, bytes), false);
+        size = offsetof(struct tail, bytes) + (tail.heap ? 0 : tail.size);
+        copy_tail(position + 1, &tail, size, false);
+        record.stream = tail.stream;
+        record.parameters = !tail.size ? NULL : tail.heap ? tail.heap : tail.bytes;
+    }
+    launch_lines(&record);
+    if (!record.reason)
+        free(tail.heap);
+    return record.reason ? 1 : slots_for(size);
 }
 
 bool launch_log_drain(void)
 {
-    struct slot *slots = atomic_load_explicit(&ring, memory_order_acquire);
     bool any = false;
-    for (; slots; any = true) {
-        struct slot *slot = &slots[head % CAPACITY];
-        if (atomic_load(&slot->sequence) != head + 1)
-            break;
-        launch_lines(&slot->record);
-        free(slot->record.parameters);
-        atomic_store_explicit(&slot->sequence, head + CAPACITY, memory_order_release);
-        head++;
+    if (!atomic_load_explicit(&ring, memory_order_acquire))
+        return false;
+    for (;; any = true) {
+        size_t position = atomic_load_explicit(&head, memory_order_relaxed);
+        const struct slot *slot = slot_at(position);
+        if (atomic_load_explicit(&slot->published, memory_order_acquire) != (uint32_t)(position + 1))
+            return any;
+        atomic_store_explicit(&head, position + format(position, slot), memory_order_release);
     }
-    return any;
+}
+
+static void sleep_ms(long milliseconds)
+{
+    const struct timespec time = {.tv_nsec = milliseconds * 1000000L};
+    nanosleep(&time, NULL);
+}
+
+/* A launching thread does not wait for its record to reach this core before it looks whether to wake us, so
+ * that the two may miss each other; looking again once it must have arrived closes the gap. */
+static void sleep_until_launch(void)
+{
+    atomic_store(&asleep, true);
+    sleep_ms(SETTLE_MS);
+    if (!event_log_flush())
+        while (sem_wait(&wake) != 0)
+            ;
+    atomic_store(&asleep, false);
 }
 
 static void *empty_ring(void *unused)
 {
     (void)unused;
-    const struct timespec round = {.tv_nsec = ROUND_MS * 1000000L};
     for (int idle = 0;;) {
         idle = event_log_flush() ? 0 : idle + 1;
         if (idle < ROUNDS_BEFORE_SLEEP) {
-            nanosleep(&round, NULL);
+            sleep_ms(ROUND_MS);
             continue;
         }
-        atomic_store(&asleep, true);
-        if (!event_log_flush())
-            while (sem_wait(&wake) != 0)
-                ;
-        atomic_store(&asleep, false);
+        sleep_until_launch();
         idle = 0;
     }
     return NULL;
@@ -95,11 +213,10 @@ static void *empty_ring(void *unused)
 
 bool launch_log_start(void)
 {
-    struct slot *slots = calloc(CAPACITY, sizeof *slots);
+    struct slot *slots = aligned_alloc(SLOT_BYTES, CAPACITY * sizeof *slots);
     if (!slots)
         return false;
-    for (size_t i = 0; i < CAPACITY; i++)
-        atomic_init(&slots[i].sequence, i);
+    memset(slots, 0, CAPACITY * sizeof *slots);
     sem_init(&wake, 0, 0);
     atomic_store_explicit(&ring, slots, memory_order_release);
     return thread_start(empty_ring);
@@ -108,7 +225,7 @@ bool launch_log_start(void)
 void launch_log_reset(void)
 {
     atomic_store(&ring, NULL);
-    head = 0;
-    atomic_store(&tail, 0);
+    atomic_store(&head, 0);
+    atomic_store(&claimed, 0);
     atomic_store(&asleep, false);
 }

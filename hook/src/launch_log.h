@@ -7,23 +7,25 @@
 #include <stdint.h>
 
 struct kernel;
+struct launch;
 
-enum { LAUNCH_PARAMETERS_INLINE = 128 };
-
+/* A launch as the lines of the log tell of it. */
 struct launch_record {
-    uint64_t time;   /* nanoseconds since 1970 */
     uint64_t number; /* launches of the process before this one */
+    uint64_t time;   /* nanoseconds since 1970 */
     const struct kernel *kernel;
     const char *reason; /* why it was passed through; NULL for a probed launch */
-    uint64_t stream;
     uint32_t grid[3], block[3], shared;
     int32_t result;
-    uint32_t parameter_bytes; /* values one after another; sizes are the kernel's */
-    uint8_t *parameters;      /* on the heap, if they do not fit inline; freed by the log */
-    uint8_t parameters_inline[LAUNCH_PARAMETERS_INLINE];
+    uint64_t stream;           /* of a probed launch, as its parameters */
+    const uint8_t *parameters; /* values one after another; NULL: not known */
 };
 
-void launch_log_push(const struct launch_record *record);
+/* The original of KERNEL ran for REASON, which is never freed. */
+void launch_log_passed(const struct launch *launch, const struct kernel *kernel, const char *reason, int32_t result);
+
+/* KERNEL ran probed; VALUES are pointers to its parameters. */
+void launch_log_probed(const struct launch *launch, const struct kernel *kernel, void *const *values, int32_t result);
 
 /* Formats all records that wait; the event log's lock is held. True if there were any. */
 bool launch_log_drain(void);

@@ -59,6 +59,7 @@ static void read_parameters(struct kernel *kernel, const struct launch *launch)
         }
         if (result != CUDA_SUCCESS)
             break;
+        kernel->parameter_bytes += p->size;
     }
     free(kernel->parameters);
     kernel->parameters = NULL;

@@ -1,8 +1,5 @@
 #include "probed_launch.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "buffers.h"
 #include "launch_log.h"
 #include "prepare.h"
@@ -34,41 +31,10 @@ bool error_is_sticky(CUresult result)
     }
 }
 
-/* The values go into the log; they are the program's own memory, valid only during the call. */
-static void copy_parameters(struct launch_record *record, const struct kernel *kernel, void *const *pointers)
-{
-    size_t total = 0;
-    record->parameters = NULL;
-    record->parameter_bytes = 0;
-    if (!kernel->parameters_known)
-        return;
-    for (size_t i = 0; i < kernel->n_parameters; i++)
-        total += kernel->parameters[i].size;
-    uint8_t *to = record->parameters_inline;
-    if (total > sizeof record->parameters_inline && !(to = record->parameters = malloc(total)))
-        return;
-    for (size_t i = 0; i < kernel->n_parameters; i++) {
-        memcpy(to, pointers[i], kernel->parameters[i].size);
-        to += kernel->parameters[i].size;
-    }
-    record->parameter_bytes = (uint32_t)total;
-}
-
 CUresult probed_log_launch(const struct launch *launch, const struct kernel *kernel, const struct arguments *arguments,
                            CUresult result)
 {
-    struct launch_record record;
-    record.time = launch->time;
-    record.number = launch->number;
-    record.kernel = kernel;
-    record.reason = NULL;
-    record.stream = (uint64_t)(uintptr_t)launch->stream;
-    memcpy(record.grid, launch->grid, sizeof record.grid);
-    memcpy(record.block, launch->block, sizeof record.block);
-    record.shared = launch->shared;
-    record.result = result;
-    copy_parameters(&record, kernel, arguments->pointers);
-    launch_log_push(&record);
+    launch_log_probed(launch, kernel, arguments->pointers, result);
     if (result == CUDA_SUCCESS)
         launch_count_probed();
     return result;

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static struct real_driver driver;
+struct real_driver real_driver;
+atomic_bool real_loaded;
+
 static void *handle;
 static char loaded_path[PATH_MAX] = "-";
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -80,15 +82,15 @@ static void load(void)
 {
     if (!find_driver())
         return;
-#define CUDA_FUNCTION(name, ...) driver.name = (__typeof__(name) *)(uintptr_t)dlsym(handle, #name);
+#define CUDA_FUNCTION(name, ...) real_driver.name = (__typeof__(name) *)(uintptr_t)dlsym(handle, #name);
 #include "driver_functions.def"
 #undef CUDA_FUNCTION
 }
 
-const struct real_driver *real(void)
+void real_load(void)
 {
     pthread_once(&once, load);
-    return &driver;
+    atomic_store_explicit(&real_loaded, true, memory_order_release);
 }
 
 void *real_symbol(const char *name)

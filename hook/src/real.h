@@ -2,6 +2,7 @@
 #ifndef TUI_PROBE_REAL_H
 #define TUI_PROBE_REAL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "cuda_abi.h"
@@ -13,8 +14,17 @@ struct real_driver {
 #undef CUDA_FUNCTION
 };
 
+extern struct real_driver real_driver;
+extern atomic_bool real_loaded;
+void real_load(void);
+
 /* Loads the driver on first use; all members are NULL if there is none. */
-const struct real_driver *real(void);
+static inline const struct real_driver *real(void)
+{
+    if (!atomic_load_explicit(&real_loaded, memory_order_acquire))
+        real_load();
+    return &real_driver;
+}
 
 /* The address of any name in the driver, or NULL. */
 void *real_symbol(const char *name);
