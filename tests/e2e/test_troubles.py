@@ -1,0 +1,99 @@
+"""What goes wrong around a run leaves the target as it is, and a trace that tells."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tui_probe.trace.model import Trace
+
+from ..launcher.terminal import terminal
+from ..launcher.test_signals import children_of, command_line
+from .conftest import Tool
+
+# Runs one kernel, says so, and runs another when a line comes in.
+IN_STEPS = """
+import argparse, os, sys
+from tui_probe.simgpu.examples import demo
+gpu = demo.Gpu()
+options = argparse.Namespace(size=1000, repeat=1, slow=False)
+demo.run_example(gpu, 'zero_fill', options)
+sys.stdin.readline()
+sys.exit(0 if demo.run_example(gpu, 'saxpy', options) else 1)
+"""
+IN_CHILDREN = """
+import argparse, os, sys
+from tui_probe.simgpu.examples import demo
+options = argparse.Namespace(size=1000, repeat=1, slow=False)
+for name in ('zero_fill', 'saxpy'):
+    if os.fork() == 0:
+        sys.exit(0 if demo.run_example(demo.Gpu(), name, options) else 1)
+    os.wait()
+"""
+
+
+def start(tool: Tool, source: str) -> subprocess.Popen[bytes]:
+    """``tui-probe run`` of a Python program whose input and outputs are pipes."""
+    command = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-report", "--", sys.executable, "-c", source]
+    return subprocess.Popen(
+        command, cwd=tool.folder, env=tool.environment, start_new_session=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def test_kernels_run_unprobed_when_the_engine_has_died(tool: Tool) -> None:
+    with start(tool, IN_STEPS) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"zero_fill ok\n"
+        engine = next(child for child in children_of(process.pid) if "engine.server" in command_line(child))
+        os.kill(engine, signal.SIGKILL)
+        rest, messages = process.communicate(b"\n", timeout=60)
+    assert (process.returncode, rest) == (0, b"saxpy ok\n")
+    first, last = messages.decode().splitlines()
+    assert last.startswith("tui-probe: the probe engine ended with signal 9")
+    kernels = {kernel.name: kernel for kernel in Trace.open(tool.folder / first.split()[-1]).kernels}
+    assert kernels["zero_fill"].status == "probed"
+    assert kernels["saxpy"].status == "failed"
+    assert kernels["saxpy"].reason
+
+
+def test_a_target_that_is_asked_to_end_saves_its_results(tool: Tool) -> None:
+    with start(tool, IN_STEPS) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"zero_fill ok\n"
+        process.send_signal(signal.SIGTERM)
+        _, messages = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    trace = tool.folder / messages.decode().splitlines()[0].split()[-1]
+    assert len(list((trace / "result").iterdir())) == 1
+    assert "[exit] launches 1 probed 1 dropped 0" in (trace / "event.log").read_text()
+    assert json.loads((trace / "run.json").read_text())["signal"] == signal.SIGTERM
+
+
+def test_each_process_that_launches_kernels_has_a_trace(tool: Tool) -> None:
+    result = tool("run", "--sim", "--no-report", "--", sys.executable, "-c", IN_CHILDREN)
+    assert (result.returncode, result.stdout) == (0, "zero_fill ok\nsaxpy ok\n")
+    *announced, last = result.stderr.splitlines()
+    assert "launched no kernel" in last
+    traces = [tool.folder / line.split()[-1] for line in announced[1:]]
+    assert [[kernel.name for kernel in Trace.open(trace).kernels] for trace in traces] == [["zero_fill"], ["saxpy"]]
+    for trace in traces:
+        assert (trace / "stdout.log").read_text() == result.stdout
+
+
+def test_ctrl_c_on_the_screen_interrupts_the_target(tool: Tool) -> None:
+    program = f"{IN_STEPS.replace('sys.stdin.readline()', 'import time; time.sleep(99)')}"
+    words = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-report", "--", sys.executable, "-c", program]
+    with terminal(words, tool.folder, tool.environment | {"TERM": "xterm-256color"}) as screen:
+        screen.read_until(b"1 launch")
+        screen.type(b"\x03")
+        screen.read_until(b"killed by signal 2")
+        screen.type(b"\x11")
+        left = screen.read_to_end().rpartition(b"\x1b[?1049l")[2].decode()
+        assert os.waitstatus_to_exitcode(screen.wait()) == 128 + signal.SIGINT
+    trace = tool.folder / Path(left.split("[info] trace in ")[1].split()[0])
+    assert "KeyboardInterrupt" in (trace / "stderr.log").read_text()
