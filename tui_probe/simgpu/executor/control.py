@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tui_probe.errors import PtxError
+from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Function, Instruction, Operand, Register, Symbol
 from tui_probe.ptx.tree import Group as Parenthesised
 from tui_probe.simgpu.executor.faults import TrapError
@@ -112,12 +112,14 @@ class IndexedBranch:
         def finish(group: Group, scheduler: Scheduler) -> Group | None:
             chosen = np.minimum(index.read(group.registers), len(table) - 1)
             targets = table[group.lanes.spread(chosen)]
-            blocks = np.unique(targets)
-            group.block = int(blocks[0])
-            for block in blocks[1:]:
-                scheduler.put(group.split(targets == block, int(block)))
-                targets = targets[targets != block]
-            return scheduler.give_way(group) if polls else group
+            blocks = group.batch.program.blocks
+            parts = [
+                group.select(np.flatnonzero(targets == target), target, blocks[target].live)
+                for target in np.unique(targets).tolist()
+            ]
+            for part in parts[1:]:
+                scheduler.put(part)
+            return scheduler.give_way(parts[0]) if polls else parts[0]
 
         return finish
 
@@ -196,7 +198,7 @@ class Call:
     def _target(self, program: Program, address: int) -> FunctionCode:
         name = program.addresses.get(address)
         if name is None:
-            raise PtxError(f"a call to {address:#x}, which is no function of the module", self.line)
+            raise SimulationError(f"call to {address:#x}, which is no function of the module, at line {self.line}")
         return program.functions[name]
 
     def _split(self, group: Group, condition: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Group:
