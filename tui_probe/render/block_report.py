@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.render.analyses import AnalysedResult, block_schedules, has_block_schedule
 from tui_probe.render.block_sched import LEGEND, schedule_line, sm_lines, sm_record
+from tui_probe.render.hanging import hanging
 from tui_probe.render.shorten import shorten
-from tui_probe.render.spans import clip
 from tui_probe.render.table import Column, safe
 from tui_probe.render.units import NOT_MEASURED
 
@@ -29,11 +29,11 @@ def block_lines(trace: Trace, cells: int) -> Iterator[str]:
         yield f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 8)}"
         last = None
         for result in block_schedules(trace, kernel):
-            yield clip(f"  {launch_label(result)}: {said(result, simulated=trace.state.simulated)}", cells)
+            yield from hanging(f"  {launch_label(result)}: {said(result, simulated=trace.state.simulated)}", cells)
             last = result if result.schedule else last
         if last is not None and last.schedule is not None:
             yield ""
-            yield f"  SMs of {launch_label(last)}, cycles a slot   {LEGEND}"
+            yield from hanging(f"  SMs of {launch_label(last)}, cycles a slot: {LEGEND}", cells)
             yield from (f"  {line}" for line in sm_lines(last.schedule, cells - 2))
         yield ""
 
@@ -69,7 +69,7 @@ BLOCK_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (
     *(Column(key, _of(key), key.replace("_", " "), _cycles(key)) for key in (*_COUNTS[:1], *_FIGURES)),
     *(Column(key, _of(key)) for key in _COUNTS[1:]),
     Column("simulated", lambda r: r.kernel.trace.state.simulated),
-    Column("problem", lambda r: r.problem),
+    Column("problem", lambda r: r.problem, "problem", lambda r: r.problem or "", False, 1, 20),
     Column("sms", lambda r: None if r.schedule is None else sm_record(r.schedule), nested=True),
 )
 """Cycles are means over the slots of an SM, and for a whole launch over SMs; ``sms`` has a list an SM for each."""

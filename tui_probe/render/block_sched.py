@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tui_probe.analysis.block_sched import BlockSchedule
 
 RUNNING, SCHEDULING, IDLE = "█", "▒", "░"
-LEGEND: Final = f"{RUNNING} running  {SCHEDULING} scheduling  {IDLE} slots not yet or no longer filled"
+LEGEND: Final = f"{RUNNING} running, {SCHEDULING} scheduling, {IDLE} idle at the start and the end"
 _COLUMNS: Final = ("SM", "blocks", "slots", "running", "scheduling", "idle")
 _SHORTEST_BAR: Final = 10
 

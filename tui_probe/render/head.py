@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.render import units
+from tui_probe.render.kernel_detail import wrap
 from tui_probe.render.table import safe
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tui_probe.trace.model import State, Trace
 
-SIMULATED = "simulated GPU: clocks and cycles are those of a model, and nothing here is a time"
+SIMULATED: Final = "simulated GPU: clocks and cycles are those of a model, and nothing here is a time"
+_LABEL: Final = 10
+_LEAST: Final = 20
 
 
-def head_lines(trace: Trace) -> list[str]:
-    """A few ``label  words`` lines."""
+def head_lines(trace: Trace, cells: int | None = None) -> list[str]:
+    """``label  words``, the words broken to fit ``cells`` cells if given."""
+    lines = []
+    for label, words in _head(trace):
+        parts = [words] if cells is None else wrap(words, max(_LEAST, cells - _LABEL))
+        lines += [f"{label if i == 0 else '':<{_LABEL}}{part}" for i, part in enumerate(parts)]
+    return lines
+
+
+def _head(trace: Trace) -> Iterator[tuple[str, str]]:
     state = trace.state
-    lines = [f"trace     {safe(str(trace.directory))}", f"command   {safe(state.command) or units.NOT_MEASURED}"]
-    lines.append(f"outcome   {_outcome(state)}")
-    lines += [
-        f"device    {safe(device.name)}, {units.counted(device.sms, 'SM')}, cc {device.capability}"
-        for device in state.devices.values()
-    ]
+    yield "trace", safe(str(trace.directory))
+    yield "command", safe(state.command) or units.NOT_MEASURED
+    yield "outcome", _outcome(state)
+    for device in state.devices.values():
+        yield "device", f"{safe(device.name)}, {units.counted(device.sms, 'SM')}, cc {device.capability}"
     if state.simulated:
-        lines.append(f"          {SIMULATED}")
-    lines.append(
-        f"seen      {units.counted(state.kernels, 'kernel')}, {units.counted(state.launches, 'launch')} "
-        f"({units.count(state.launches_probed)} probed), {units.counted(state.results, 'result')}, "
-        f"{units.size(state.bytes_written)}"
-    )
+        yield "", SIMULATED
+    launches = f"{units.counted(state.launches, 'launch')} ({units.count(state.launches_probed)} probed)"
+    results = f"{units.counted(state.results, 'result')}, {units.size(state.bytes_written)}"
+    yield "seen", f"{units.counted(state.kernels, 'kernel')}, {launches}, {results}"
     if state.launches_dropped:
         why = f": {safe(state.dropped_reason)}" if state.dropped_reason else ""
-        lines.append(f"          {units.counted(state.launches_dropped, 'result')} not kept{why}")
-    return lines
+        yield "", f"{units.counted(state.launches_dropped, 'result')} not kept{why}"
 
 
 def head_record(trace: Trace) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tui_probe.render.head import head_lines, head_record
 from tui_probe.render.kernel_report import KERNEL_COLUMNS
 from tui_probe.render.launch_report import LAUNCH_COLUMNS, launch_rows
 from tui_probe.render.log_report import LOG_COLUMNS, log_rows
-from tui_probe.render.spans import clip, to_ascii
+from tui_probe.render.spans import to_ascii
 from tui_probe.render.table import Column, table
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _markdown(trace: Trace, content: _Content) -> Iterator[str]:
 
 def _text(trace: Trace, content: _Content, width: int) -> Iterator[str]:
     if content.headed:
-        yield from (clip(line, width) for line in head_lines(trace))
+        yield from head_lines(trace, width)
         yield ""
     if content.lines is None:
         yield from table(content.columns, _Rows(content, trace), width)

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.render.analyses import block_schedules, has_block_schedule
 from tui_probe.render.block_report import launch_label, said
+from tui_probe.render.hanging import hanging
 from tui_probe.render.head import head_lines
-from tui_probe.render.kernel_detail import wrap
 from tui_probe.render.kernel_report import KERNEL_COLUMNS
 from tui_probe.render.not_probed import not_probed_lines
 from tui_probe.render.shorten import shorten
 from tui_probe.render.spans import to_ascii
-from tui_probe.render.spans import width as display_width
 from tui_probe.render.table import safe, table
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ _MOST_RESULTS: Final = 5
 
 def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False) -> str:
     """The whole report as lines of at most ``width`` cells, with a newline after the last."""
-    lines = [*head_lines(trace), ""]
+    lines = [*head_lines(trace, width), ""]
     lines += table(KERNEL_COLUMNS, trace.kernels, width) if len(trace.kernels) else ["No kernel was launched."]
     for title, section in (
         ("Block scheduling, in cycles a slot, mean over SMs", _schedules(trace, width)),
@@ -33,15 +32,6 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False) -> s
             lines += ["", title, *(f"  {line}" for line in section)]
     lines = [part for line in lines for part in hanging(line, width)]
     return "\n".join(map(to_ascii, lines) if ascii_only else lines) + "\n"
-
-
-def hanging(line: str, cells: int) -> list[str]:
-    """A line as one or more of at most ``cells`` cells, the others set in four cells more than the first."""
-    indent = line[: len(line) - len(line.lstrip())]
-    if display_width(line) <= cells:
-        return [line]
-    first, *rest = wrap(line.strip(), cells - len(indent) - 4)
-    return [indent + first, *(f"{indent}    {part}" for part in rest)]
 
 
 def _schedules(trace: Trace, cells: int) -> list[str]:

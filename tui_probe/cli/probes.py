@@ -1,0 +1,50 @@
+"""``tui-probe probes``: the built-in probes, what each measures, what it costs, and its source."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from tui_probe.engine.catalogue import CatalogueEntry, built_in_probes, describe
+from tui_probe.engine.probe_file import load_probe
+
+from .status import ExitStatus
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """One probe, or all."""
+    parser.add_argument(
+        "probe", nargs="?", metavar="NAME", help="a built-in probe or a probe file: all about it, with its source"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List the built-in probes, or describe one probe."""
+    if arguments.probe is None:
+        sys.stdout.write("\n\n".join(summary(probe) for probe in built_in_probes()) + "\n")
+    else:
+        sys.stdout.write(description(describe(load_probe(arguments.probe))))
+    return ExitStatus.OK
+
+
+def summary(probe: CatalogueEntry) -> str:
+    """A probe in a few lines."""
+    fields = (("measures", probe.measures), ("unit", probe.unit), ("cost", probe.cost))
+    return "\n".join([f"{probe.name}: {probe.title}", *(f"    {label:<10}{words}" for label, words in fields if words)])
+
+
+def description(probe: CatalogueEntry) -> str:
+    """All about one probe, then its source as it is in the file."""
+    fields = (
+        ("probe", f"{probe.name}: {probe.title}" if probe.title else probe.name),
+        ("measures", probe.measures),
+        ("unit", probe.unit),
+        ("cost", probe.cost),
+        ("records", probe.records),
+        ("file", str(probe.path)),
+    )
+    lines = [f"{label:<10}{words}" for label, words in fields if words]
+    return "\n".join(lines) + f"\n\n{probe.source.rstrip()}\n"
