@@ -73,7 +73,8 @@ def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
         (["run", "--max-trace-bytes", "much", "true"], "not a size"),
         (["run", "--launches", "9-0", "true"], "does not name launches"),
         (["run", "-k", "a::b", "true"], "empty part"),
-        (["run", "--memusage", "true"], "--memusage"),
+        (["run", "--memusage", "true"], "--memusage is not supported"),
+        (["run", "--callback", "x.py", "true"], "--callback is not supported"),
         (["open"], "TRACE"),
     ],
 )

@@ -81,10 +81,11 @@ class Runner:
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "tui_probe", *words]
 
-    def __call__(self, *words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
-        """Run to the end."""
+    def __call__(self, *words: str, program: str = "", **options: Any) -> subprocess.CompletedProcess[bytes]:
+        """Run to the end; ``program`` is Python to run instead of the tool's entry point."""
+        command = [sys.executable, "-c", program, *words] if program else self.command(*words)
         settings = {"stdin": subprocess.DEVNULL, "capture_output": True, "timeout": LIMIT} | options
-        return subprocess.run(self.command(*words), **self._surroundings(), **settings)
+        return subprocess.run(command, **self._surroundings(), **settings)
 
     def run(self, target: Sequence[str], *words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
         """``tui-probe run`` of a target on the fake driver, without a report, to the end."""

@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where trace directories are made; default ./trace",
     )  # fmt: skip
     parser.add_argument("--memusage", action=Unsupported, instead="each report gives probe memory")
+    parser.add_argument("--callback", action=Unsupported, instead="a probe file names its callback")
     chosen = parser.add_argument_group("what is probed")
     chosen.add_argument("-k", "--kernel", type=names, metavar="A:B", help="only kernels with A or B in their names")
     chosen.add_argument("--filter", type=names, metavar="A:B", help="not the kernels with A or B in their names")
