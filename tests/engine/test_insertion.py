@@ -167,8 +167,8 @@ def test_names_do_not_clash(accepts: Callable[[str], int]) -> None:
 def test_parameters_are_appended(header: str, accepts: Callable[[str], int]) -> None:
     text = probed(f"{HEADER}.entry {header} .maxntid 32, 1, 1\n{{\n\tret;\n}}\n")
     own = [f".param .u64 {name}" for name in re.findall(r"\.param \.u64 (\w+)", text)]
-    assert own == [".param .u64 tp_param_block_sched"]
-    assert parse(text).entries()[0].parameters[-1].name == "tp_param_block_sched"
+    assert own == [".param .u64 tp_map_block_sched"]
+    assert parse(text).entries()[0].parameters[-1].name == "tp_map_block_sched"
     accepts(text)
 
 
@@ -226,7 +226,7 @@ st.global.u32 [%rd1], %r1;
 ret;"""
     text = probed(entry(body, ".param .u64 x"), probe=probe)
     lines = inserted(text)
-    assert "ld.param.u64 %tp__wide, [tp_param_reads_attempts];" in lines
+    assert "ld.param.u64 %tp__wide, [tp_count_reads];" in lines
     assert "atom.global.add.u32 %tp__index, [%tp__address], 1;" in lines
     assert "setp.ge.u32 %tp__full, %tp__index, 5;" in lines
     assert "mad.wide.u32 %tp__address, %tp__index, 16, %tp__address;" in lines

@@ -41,7 +41,7 @@ def rewritten(instruction: str) -> tuple[list[str], list[str]]:
     return [line.partition(" // tui-probe")[0] for line in lines[start : index + 1]], list(shared.variables)
 
 
-LOAD = "ld.param.u64 %tp__variable0, [tp_param_{}];"
+LOAD = "ld.param.u64 %tp__variable0, [tp_variable_{}];"
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,13 @@ def test_parameters_follow_the_maps_in_the_order_of_the_declarations(accepts: Ca
     text, shared = probed_and_shared(entry(body, ".param .u64 x", module=MODULE))
     assert shared.variables == ("visits", "scale")
     names = [parameter.name for parameter in parse(text).entries()[0].parameters]
-    assert names == ["x", "tp_param_block_sched", "tp_param_visits", "tp_param_scale"]
+    assert names == ["x", "tp_map_block_sched", "tp_variable_visits", "tp_variable_scale"]
     accepts(text)
+
+
+def test_a_variable_may_have_the_name_of_a_map(accepts: Callable[[str], int]) -> None:
+    body = f"{REGISTERS}ld.global.u32 %r1, [block_sched];\nret;"
+    accepts(probed_and_shared(entry(body, module=".global .u32 block_sched;"))[0])
 
 
 def test_the_probed_module_has_no_copies() -> None:

@@ -111,6 +111,13 @@ def test_special_registers_are_not_own_ones() -> None:
         toml_probe(frame(".reg .b64 ADDR;"))
 
 
+def test_names_and_types_are_those_of_ptx() -> None:
+    with pytest.raises(ProbeFileError, match=r"%v is declared as \.word: declare a type such as \.b32"):
+        toml_probe(frame(".reg .word %v;"))
+    with pytest.raises(ProbeFileError, match="map 'm-1': use letters"):
+        toml_probe('[map."m-1"]\nlevel = "warp"\nregs = { x = "u64" }\n' + frame(""))
+
+
 def test_a_map_must_be_saved_to() -> None:
     text = frame("") + '[map.unused]\nlevel = "warp"\nregs = { z = "u32" }\n'
     with pytest.raises(ProbeFileError, match="nothing is saved in map unused"):

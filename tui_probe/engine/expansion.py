@@ -24,15 +24,14 @@ COUNT_BYTES: Final = 4
 class Expander:
     """Writes out snippets of one probe for one kernel.
 
-    ``parameters`` names the kernel parameter of each map; a map with more than one record a slot has a second one,
-    for its counts, under ``counts_name(map)``.
+    Maps are reached through the kernel's parameters ``names.parameter("map", name)``; those with more than one record
+    a slot have a second one, ``names.parameter("count", name)``, for the number of attempts to save.
     """
 
-    def __init__(self, probe: Probe, names: Names, addressing: Addressing, parameters: Mapping[str, str]) -> None:
+    def __init__(self, probe: Probe, names: Names, addressing: Addressing) -> None:
         self._probe = probe
         self._names = names
         self._addressing = addressing
-        self._parameters = parameters
         self._own = {name: names.register(name, kind) for name, kind in probe.registers.items()}
 
     def lines(self, snippet: Snippet, helpers: Mapping[str, HelperValue]) -> list[str]:
@@ -55,7 +54,7 @@ class Expander:
                         skip = self._names.new_label()
                         lines += self._locate(own_map, skip)
                     lines += self._store(own_map, values, helpers)
-                    lines += [f"{skip}:"] if f"bra {skip};" in "".join(lines) else []
+                    lines += [f"{skip}:"] if own_map.level is Level.WARP or own_map.cap != 1 else []
                     skip = ""
         return lines
 
@@ -65,7 +64,7 @@ class Expander:
         lines += self._addressing.slot(own_map.level)
         if own_map.cap != 1:
             lines += self._count(own_map, skip)
-        lines += self._addressing.pointer(self._parameters[own_map.name], own_map.slot_bytes)
+        lines += self._addressing.pointer(self._names.parameter("map", own_map.name), own_map.slot_bytes)
         if own_map.cap != 1:
             address = self._addressing.address
             lines.append(f"mad.wide.u32 {address}, {self._index()}, {own_map.record_bytes}, {address};")
@@ -87,7 +86,7 @@ class Expander:
         """The index of the record; every attempt is counted, and one that finds the slot full goes no further."""
         address, index, full = self._addressing.address, self._index(), self._names.temporary("full", "pred")
         return [
-            *self._addressing.pointer(self._parameters[counts_name(own_map)], COUNT_BYTES),
+            *self._addressing.pointer(self._names.parameter("count", own_map.name), COUNT_BYTES),
             f"atom.global.add.u32 {index}, [{address}], 1;",
             f"setp.ge.u32 {full}, {index}, {own_map.cap};",
             f"@{full} bra {skip};",
@@ -149,8 +148,3 @@ class Expander:
 
     def _index(self) -> str:
         return self._names.temporary("index", "b32")
-
-
-def counts_name(own_map: Map) -> str:
-    """The name of the map that counts the attempts to save in each slot of a map."""
-    return f"{own_map.name}.attempts"

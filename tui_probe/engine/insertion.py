@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.addressing import Addressing, BlockShape
 from tui_probe.engine.edits import marked
-from tui_probe.engine.expansion import COUNT_BYTES, Expander, counts_name
+from tui_probe.engine.expansion import COUNT_BYTES, Expander
 from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
 from tui_probe.engine.model import Code, Level, Probe, ProbePoint, Snippet
 from tui_probe.engine.module_variables import SharedVariables
@@ -32,8 +32,12 @@ _ENDS: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
 
 @dataclass(frozen=True, slots=True)
 class MapSlot:
-    """A map as ``kernel.info`` lists it: who has a slot, and the bytes of a slot."""
+    """A map as ``kernel.info`` lists it: who has a slot, and the bytes of a slot.
 
+    ``purpose`` is ``map``, or ``count`` for the number of attempts to save in each slot of the map of that name.
+    """
+
+    purpose: str
     name: str
     level: Level
     slot_bytes: int
@@ -43,9 +47,9 @@ def map_slots(probe: Probe) -> list[MapSlot]:
     """The maps of a probed kernel in the order of its parameters; counts follow the map that they belong to."""
     slots = []
     for own_map in probe.maps:
-        slots.append(MapSlot(own_map.name, own_map.level, own_map.slot_bytes))
+        slots.append(MapSlot("map", own_map.name, own_map.level, own_map.slot_bytes))
         if own_map.cap != 1:
-            slots.append(MapSlot(counts_name(own_map), own_map.level, COUNT_BYTES))
+            slots.append(MapSlot("count", own_map.name, own_map.level, COUNT_BYTES))
     return slots
 
 
@@ -88,8 +92,7 @@ class _Inserter:
         self._names = names
         self._edits = edits
         self._shared = shared
-        self._parameters = {slot.name: names.parameter(slot.name) for slot in map_slots(probe)}
-        self._expander = Expander(probe, names, Addressing(names, BlockShape.of(kernel.entry)), self._parameters)
+        self._expander = Expander(probe, names, Addressing(names, BlockShape.of(kernel.entry)))
         self._types: dict[str, str] = {}
         self._by_opcode: dict[str, list[ProbePoint]] = defaultdict(list)
         for point in probe.points:
@@ -101,7 +104,9 @@ class _Inserter:
         if kernel_points := self._by_opcode[""]:
             self._at_exits([point.after for point in kernel_points if point.after])
         self._at_entry([point.before for point in self._by_opcode[""] if point.before])
-        self._add_parameters([*self._parameters.values(), *map(self._names.parameter, self._shared.variables)])
+        maps = [self._names.parameter(slot.purpose, slot.name) for slot in map_slots(self._probe)]
+        variables = [self._names.parameter("variable", name) for name in self._shared.variables]
+        self._add_parameters([*maps, *variables])
 
     def _mark(self, lines: Iterable[str]) -> list[str]:
         return marked(lines, self._probe.name)

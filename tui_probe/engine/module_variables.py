@@ -44,11 +44,13 @@ class SharedVariables:
 def share_variables(kernel: Kernel, names: Names, edits: Edits) -> SharedVariables:
     """Rewrite a kernel so that it uses the original module's variables.
 
-    The parameters themselves (``names.parameter(variable)``) and the registers are for the caller to declare.
+    The parameters themselves (``names.parameter("variable", name)``) and the registers are for the caller to declare.
     Raises UnsupportedKernelError where sharing is not possible.
     """
     variables = {v.name: v for v in kernel.variables if v.space in ("global", "const", "tex")}
     _refuse_local_variables(kernel)
+    if not variables:
+        return SharedVariables()
     private = {name for name, variable in variables.items() if _is_private(kernel, variable)}
     for function in kernel.functions:
         _refuse_use_in_function(function, variables.keys() - private)
@@ -208,7 +210,7 @@ class _Rewriter:
         return operand
 
     def _load(self, name: str, lines: list[str]) -> str:
-        lines.append(f"ld.param.u64 {self._registers[name]}, [{self._names.parameter(name)}];")
+        lines.append(f"ld.param.u64 {self._registers[name]}, [{self._names.parameter('variable', name)}];")
         return self._registers[name]
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
 class Names:
@@ -37,9 +34,9 @@ class Names:
         self._undeclared.clear()
         return [f".reg .{kind} {', '.join(listed)};" for kind, listed in names.items()]
 
-    def parameter(self, name: str) -> str:
-        """The name of a parameter for a map or a variable."""
-        return f"{self._prefix}param_{_NOT_IN_NAMES.sub('_', name)}"
+    def parameter(self, purpose: str, name: str) -> str:
+        """The name of a parameter for a ``map``, its ``count``, or a module ``variable``."""
+        return f"{self._prefix}{purpose}_{name.replace('%', '$')}"
 
     def new_label(self) -> str:
         """A label that was not given before."""

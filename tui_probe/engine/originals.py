@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from collections import OrderedDict
@@ -22,11 +21,15 @@ _MAX_IMAGE_BYTES: Final = 256 << 20
 
 @dataclass(slots=True)
 class Original:
-    """One PTX module of an image. ``written`` is where its text already lies on disk."""
+    """One PTX module of an image. ``written`` is where its text already lies on disk.
+
+    Bodies are parsed when a kernel needs them: ``lock`` is for those who may be the first.
+    """
 
     text: str
     module: Module
     written: Path | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def write(self, path: Path) -> None:
         """Put the text at ``path``; a copy that exists is linked to, for an image may hold hundreds of kernels."""
@@ -72,13 +75,12 @@ class Originals:
         return original, f"{known.kind} of {known.size} bytes: PTX for sm_{text.arch}, {len(text.text)} characters"
 
     def _image(self, image: bytes) -> _Image:
-        digest = hashlib.blake2b(image, digest_size=16).digest()
         with self._lock:
-            known = self._images.get(digest)
+            known = self._images.get(image)
             if known is None:
-                known = self._images[digest] = _Image(image_kind(image), len(image), ptx_texts(image))
+                known = self._images[image] = _Image(image_kind(image), len(image), ptx_texts(image))
                 self._forget()
-            self._images.move_to_end(digest)
+            self._images.move_to_end(image)
             return known
 
     def _forget(self) -> None:

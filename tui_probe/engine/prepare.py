@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import traceback
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,6 +20,7 @@ from tui_probe.engine.originals import Originals
 from tui_probe.engine.process_log import ProcessLog
 from tui_probe.engine.toolchain import INSTALL_HINT
 from tui_probe.errors import ImageError, ProbeError, ToolchainError, UnsupportedKernelError
+from tui_probe.ptx.parser import parse
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +32,24 @@ Load: TypeAlias = Literal["bin", "ptx"]
 _ARCH: Final = re.compile(r"sm_(\d+)[af]?")
 _ASSEMBLERS: Final = 4
 _SHORT: Final = 500
+_SAMPLE: Final = """.version 8.0
+.target sm_80
+.address_size 64
+.global .u32 counter;
+.visible .entry sample(.param .u64 output)
+{
+	.reg .pred %p<2>;
+	.reg .b32 %r<4>;
+	.reg .b64 %rd<3>;
+	ld.param.u64 %rd1, [output];
+	ld.global.v2.u32 {%r1, %r2}, [%rd1+8];
+	setp.gt.u32 %p1, %r1, 2;
+	@%p1 bra $end;
+	atom.global.add.u32 %r3, [counter], 1;
+$end:
+	ret;
+}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +69,16 @@ class Options:
     filtered: str = ""
 
 
+def probed_kernel(kernel: Kernel, probe: Probe) -> tuple[str, str]:
+    """The probed PTX of a kernel, and the text of its kernel.info. Raises UnsupportedKernelError."""
+    names, edits = Names(kernel.pruned), Edits(kernel.module.source)
+    shared = share_variables(kernel, names, edits)
+    insert_probe(kernel, probe, names, edits, shared)
+    entry, maps, hazard = kernel.entry, map_slots(probe), replay_hazard(kernel)
+    info = kernel_info(entry.name, len(entry.parameters), maps, probe.callback, shared.variables, hazard)
+    return kernel.edited(edits), info
+
+
 class Preparer:
     """Prepares kernels with one probe. Safe to use from several threads; ``close`` waits for what still runs."""
 
@@ -60,8 +90,10 @@ class Preparer:
         self._pool = ThreadPoolExecutor(_ASSEMBLERS, thread_name_prefix="assemble")
 
     def warm_up(self) -> None:
-        """Do now what the first kernel would have to wait for."""
+        """Do now what the first kernel would have to wait for: find assemblers, run once through all the code."""
         self._assembler.tools()
+        with contextlib.suppress(UnsupportedKernelError):
+            probed_kernel(Kernel.of(parse(_SAMPLE), "sample"), self._probe)
 
     def close(self) -> None:
         """Wait for assemblies that nobody waits for, then let the threads go."""
@@ -118,12 +150,15 @@ class _Preparation:
         image = (self.directory / "original.bin").read_bytes()
         original, found = originals.find(image, name, int(match[1]))
         self.log.write(f"[objdump] original.bin is {found}\n{name}\n[probe] {self.probe.name} from {self.probe.path}")
-        original.write(self.directory / "original.ptx")
-        kernel = Kernel.of(original.module, name)
+        with original.lock:
+            original.write(self.directory / "original.ptx")
+            kernel = Kernel.of(original.module, name)
         self._write("pruned.ptx", kernel.pruned)
         tools = self.assembler.tools()
         pruned_assembly = self._start("pruned", arch, name) if tools else None
-        self._probe_into(kernel)
+        probed, info = probed_kernel(kernel, self.probe)
+        self._write("probed.ptx", probed)
+        self._write("kernel.info", info)
         if not tools:
             self.log.write(f"[assemble] no ptxas on this machine: the driver compiles probed.ptx; {INSTALL_HINT}")
             return self._ok("probed.ptx")
@@ -145,23 +180,6 @@ class _Preparation:
 
     def _write(self, file: str, text: str) -> None:
         (self.directory / file).write_text(text, encoding="utf-8")
-
-    def _probe_into(self, kernel: Kernel) -> None:
-        """Write probed.ptx and kernel.info."""
-        names = Names(kernel.pruned)
-        edits = Edits(kernel.module.source)
-        shared = share_variables(kernel, names, edits)
-        insert_probe(kernel, self.probe, names, edits, shared)
-        self._write("probed.ptx", kernel.edited(edits))
-        info = kernel_info(
-            kernel.entry.name,
-            len(kernel.entry.parameters),
-            map_slots(self.probe),
-            self.probe.callback,
-            shared.variables,
-            replay_hazard(kernel),
-        )
-        self._write("kernel.info", info)
 
     def _start(self, variant: str, arch: str, name: str) -> Future[AssemblyReport | ToolchainError]:
         return self.pool.submit(self._assemble, variant, arch, name)

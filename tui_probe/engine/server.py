@@ -10,7 +10,6 @@ One connection a process; requests of a connection are answered in order, connec
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import socket
@@ -143,6 +142,8 @@ def _shut(connection: socket.socket, how: int) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a server until SIGTERM or SIGINT. The exit status is 2 for a probe or socket that cannot be used."""
+    import argparse  # not needed by those who run a server in their own process
+
     parser = argparse.ArgumentParser(prog="tui_probe.engine.server", description="prepare kernels for the hook")
     parser.add_argument("--socket", type=Path, required=True, help="path of the Unix socket to listen on")
     parser.add_argument("--probe", required=True, help="built-in probe or probe file")

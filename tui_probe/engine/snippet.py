@@ -18,8 +18,8 @@ _AROUND: Final = (".version 8.0\n.target sm_80\n.address_size 64\n.entry snippet
 _LINES_BEFORE: Final = _AROUND[0].count("\n")
 _COMMENT: Final = re.compile(COMMENT)
 _NAME: Final = re.compile(NAME)
-_SAVE: Final = re.compile(r"SAVE(?:\s*\.\s*(u32|u64))?\s*(?:\[\s*([A-Za-z_][\w$.-]*)\s*\])?\s*,?\s*\{([^{}]*)\}\s*;")
-_LOCATE: Final = re.compile(r"LOCATE\s*\[\s*([A-Za-z_][\w$.-]*)\s*\]\s*;")
+_SAVE: Final = re.compile(r"SAVE(?:\s*\.\s*(u32|u64))?\s*(?:\[\s*([A-Za-z_]\w*)\s*\])?\s*,?\s*\{([^{}]*)\}\s*;")
+_LOCATE: Final = re.compile(r"LOCATE\s*\[\s*([A-Za-z_]\w*)\s*\]\s*;")
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.helpers import TYPE_BITS
 from tui_probe.engine.model import Code, Locate, Map, Place, Probe, ProbePoint, Save, Snippet
 from tui_probe.engine.snippet import HELPERS
 from tui_probe.errors import ProbeFileError
@@ -29,6 +30,8 @@ SPECIAL_REGISTERS: Final = frozenset(
         """,
     )
 )
+
+_MAP_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # Opcodes that write memory, leave the snippet, wait for other threads, or read what a probe must not.
 _REFUSED: Final = {
@@ -71,9 +74,14 @@ def _statements(probe: Probe) -> Iterator[Code | Locate | Save]:
 
 
 def _check_names(probe: Probe) -> None:
-    for name in probe.registers:
+    for own_map in probe.maps:
+        if not _MAP_NAME.fullmatch(own_map.name):
+            raise ProbeFileError(f"{probe.path}: map {own_map.name!r}: use letters, digits and _ in its name")
+    for name, kind in probe.registers.items():
         if name in SPECIAL_REGISTERS or name.partition(".")[0] in SPECIAL_REGISTERS:
             raise ProbeFileError(f"{probe.path}: {name} is a special register: declare another name")
+        if kind not in TYPE_BITS and kind != "pred":
+            raise ProbeFileError(f"{probe.path}: {name} is declared as .{kind}: declare a type such as .b32 or .pred")
         if name in HELPERS:
             raise ProbeFileError(f"{probe.path}: {name} is an operand helper: declare another name")
 
