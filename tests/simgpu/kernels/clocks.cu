@@ -18,6 +18,7 @@ __device__ unsigned special(int which) {
 extern "C" __global__ void scheduled(Seen *seen, const int *trips) {
     long long start = clock64();
     int rounds = trips[blockIdx.x];
+#pragma unroll 1
     for (int k = 0; k < rounds; k++) asm volatile("bar.sync 0;" ::: "memory");
     long long end = clock64();
     int warps = (blockDim.x + 31) / 32;

@@ -128,6 +128,11 @@ class Barriers:
         self._latest = np.zeros(size, np.int64)
         self._any_arrived = False
 
+    @property
+    def any_waiting(self) -> bool:
+        """Whether threads wait at a barrier."""
+        return bool(self._waiting or self._in_warp)
+
     def arrive(self, barrier: Barrier, group: Group) -> Group | None:
         """``group`` comes to ``barrier``; it is given back if it goes on at once."""
         if self._all_here(barrier, group):

@@ -64,10 +64,7 @@ class Branch:
                 group.block = target
                 return scheduler.give_way(group) if polls else group
             jumping = group.split(taken, target)
-            if polls:
-                scheduler.give_way(jumping)
-            else:
-                scheduler.put(jumping)
+            scheduler.put(jumping, gives_way=polls)
             return group
 
         return finish

@@ -131,7 +131,9 @@ class Schedule:
         placements: list[Placement] = []
         # No block of this call can free its slot before this time.
         earliest = self._free[0][0] + self._launch + self._shortest
-        while self._next < self._count and len(placements) < limit and self._free and self._free[0][0] < earliest:
+        while self._next < self._count and len(placements) < limit and self._free:
+            if placements and self._free[0][0] >= earliest:
+                break
             free, slot, sm = heapq.heappop(self._free)
             placements.append(Placement(self._next, sm, slot, free + self._launch))
             self._next += 1

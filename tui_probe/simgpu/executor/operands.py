@@ -273,7 +273,7 @@ class Binder:
             case GlobalName():
                 name, offset = entity.name, symbol.offset
                 index = self.layout.launch_value(
-                    (name, offset, dtype), lambda launch: wrapped(launch.variables[name] + offset, dtype)
+                    (name, offset, dtype), lambda launch: wrapped(launch.address(name) + offset, dtype)
                 )
                 return Source(index)
             case FunctionName():

@@ -34,17 +34,18 @@ class Scheduler:
         self._assembling: dict[Place, Group] = {}
         self._turns = 0
 
-    def put(self, group: Group) -> None:
-        """Keeps ``group`` for later."""
+    def put(self, group: Group, gives_way: bool = False) -> None:
+        """Keeps ``group`` for later; after all others, if it ``gives_way``."""
+        if gives_way:
+            self._turns += 1
+            group.turn = self._turns
         self._ready.setdefault(group.place, []).append(group)
 
     def give_way(self, group: Group) -> Group | None:
         """Lets all others go before ``group``, which waits for something in a loop."""
-        if not self._ready:
+        if not (self._ready or self._assembling or self.barriers.any_waiting):
             return group
-        self._turns += 1
-        group.turn = self._turns
-        self.put(group)
+        self.put(group, gives_way=True)
         return None
 
     def run(self, group: Group | None) -> None:

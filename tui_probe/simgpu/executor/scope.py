@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from tui_probe.errors import PtxError
+from tui_probe.errors import PtxError, SimulationError
 from tui_probe.ptx.tree import Function, Label, Variable
 from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES, DType, ScalarType, Value
 
@@ -106,6 +106,12 @@ class Launch:
     dynamic_start: int
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
+
+    def address(self, variable: str) -> int:
+        """The device address of a module variable. Raises SimulationError if it was given none."""
+        if variable not in self.variables:
+            raise SimulationError(f"the module variable {variable} has no address: is it defined in another module?")
+        return self.variables[variable]
 
     @property
     def shared_bytes(self) -> int:

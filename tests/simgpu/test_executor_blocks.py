@@ -1,0 +1,209 @@
+"""Barriers, atomics, locks, and what blocks do together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.simgpu.device import Device, compiled, kernel
+from tui_probe.simgpu.executor import DeadlockError, TrapError, UnsupportedInstructionError
+
+
+def integers(low: int, high: int, count: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(7).integers(low, high, count, np.int32)
+
+
+@pytest.mark.parametrize("threads", [32, 100])
+def test_reductions_of_barriers(threads: int) -> None:
+    values = integers(-10, 10, 3 * threads)
+    output = np.zeros(3 * threads, np.int32)
+    Device().launch(kernel("blocks", "counts"), output, values, grid=(3,), block=(threads,))
+    for block in range(3):
+        own = values[block * threads : (block + 1) * threads]
+        expected = (own > 0).sum() + 1000 * bool((own > -10).all()) + 2000 * bool((own == 3).any())
+        assert (output[block * threads : (block + 1) * threads] == expected).all()
+
+
+def test_threads_that_left_do_not_hold_up_a_barrier() -> None:
+    output = np.full(128, -1, np.int32)
+    Device().launch(kernel("blocks", "leave_early"), output, np.int32(9), grid=(1,), block=(128,))
+    shared, alive, expected = list(range(128)), [True] * 128, [-1] * 128
+    for round_ in range(9):
+        read = [shared[(i + 1) % 128] for i in range(128)]
+        for i in range(128):
+            if alive[i]:
+                shared[i] = read[i] + 1
+                alive[i] = i != 3 * round_ + 40
+    for i in range(128):
+        if alive[i]:
+            expected[i] = shared[i]
+    assert output.tolist() == expected
+
+
+def test_named_barriers() -> None:
+    output = np.zeros(128, np.int32)
+    Device().launch(kernel("blocks", "named_barriers"), output, block=(128,))
+    for i in range(128):
+        half = i // 64
+        value = half * 64 + (i + 32) % 64 + 2 + half
+        assert output[i] == value + (7 * (i - 64) if half else 0)
+
+
+def test_deadlock_is_told_and_not_waited_for() -> None:
+    with pytest.raises(
+        DeadlockError, match=r"deadlock at barrier [12], line \d+: 16 threads of 32 arrived, one of them"
+    ):
+        Device().launch(kernel("blocks", "deadlock"), np.zeros(32, np.int32))
+
+
+def test_histogram_in_shared_memory() -> None:
+    data = np.random.default_rng(1).integers(0, 256, 5000).astype(np.uint8)
+    bins = np.zeros(256, np.uint32)
+    Device().launch(kernel("blocks", "histogram"), bins, data, np.int32(5000), grid=(3,), block=(128,))
+    assert bins.tolist() == np.bincount(data, minlength=256).tolist()
+
+
+@pytest.mark.parametrize(("blocks", "threads"), [(1, 64), (5, 40)])
+def test_a_spin_lock_lets_its_holder_go_on(blocks: int, threads: int) -> None:
+    lock, total = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    Device().launch(kernel("blocks", "locked"), lock, total, grid=(blocks,), block=(threads,))
+    assert (lock[0], total[0]) == (0, blocks * threads)
+
+
+def test_a_thread_that_polls_does_not_keep_others_at_a_barrier() -> None:
+    """Thread 0 waits for a flag that is set only after threads 32 and up have met at a barrier."""
+    source = """.visible .entry polls(.param .u64 flag) {
+        .reg .b32 %r<4>; .reg .b64 %rd; .reg .pred %p<4>;
+        ld.param.u64 %rd, [flag]; mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32;
+        @!%p1 bra meets;
+    again: ld.volatile.global.u32 %r2, [%rd]; setp.eq.u32 %p2, %r2, 0; @%p2 bra again;
+        bra done;
+    meets: bar.sync 3, 64; setp.eq.u32 %p3, %r1, 40; @%p3 st.global.u32 [%rd], 1;
+    done: ret; }"""
+    flag = np.zeros(1, np.uint32)
+    Device().launch(compiled(source), flag, block=(96,))
+    assert flag[0] == 1
+
+
+def test_blocks_that_wait_for_earlier_blocks() -> None:
+    flags, output = np.zeros(50, np.int32), np.zeros(50, np.int32)
+    Device().launch(kernel("blocks", "chained"), flags, output, grid=(50,), block=(32,))
+    assert output.tolist() == list(range(50))
+
+
+def test_atomic_operations() -> None:
+    values = integers(-100, 100, 300)
+    ints = np.array([10**6, -(10**6), 5], np.int32)
+    unsigneds = np.array([0xFFFFFFFF, 0, 0, 0, 0], np.uint32)
+    floats, longs, doubles = np.array([0, 0, 0, 0, -1e9], np.float32), np.zeros(1, np.uint64), np.zeros(2)
+    returned = np.zeros(300, np.int32)
+    Device().launch(
+        kernel("blocks", "atomic_operations"),
+        ints,
+        unsigneds,
+        floats,
+        longs,
+        doubles,
+        values,
+        returned,
+        grid=(3,),
+        block=(100,),
+    )
+    index = np.arange(300)
+    assert ints.tolist() == [values.min(), values.max(), 5 - 300]
+    assert sorted(returned.tolist()) == list(range(5 - 299, 6))
+    wrapped, down = 0, 0
+    for _ in range(300):
+        wrapped = 0 if wrapped >= 5 else wrapped + 1
+        down = 6 if down == 0 or down > 6 else down - 1
+    parity = np.bitwise_xor.reduce(values.view(np.uint32))
+    assert unsigneds.tolist() == [0, 0xFF, parity, wrapped, down]
+    for number in range(4):
+        assert floats[number] == np.cumsum((values[index % 4 == number] * np.float32(0.5)).astype(np.float32))[-1]
+    assert floats[4] == values.max() * 0.25
+    assert longs[0] == int(values.astype(np.int64).sum()) * 1000000007 % 2**64
+    np.testing.assert_allclose(doubles, [0.1 * values[::2].sum(), 0.1 * values[1::2].sum()], rtol=1e-12)
+
+
+ATOMIC = """.visible .entry atomics(.param .u64 memory, .param .u64 old, .param .u64 places, .param .u64 a, .param .u64 b) {{
+    .reg .b32 %i, %old, %a, %b; .reg .b64 %m, %p, %rd;
+    mov.u32 %i, %tid.x;
+    ld.param.u64 %rd, [places]; mad.wide.u32 %rd, %i, 4, %rd; ld.global.u32 %old, [%rd];
+    ld.param.u64 %m, [memory]; mad.wide.u32 %m, %old, 4, %m;
+    ld.param.u64 %rd, [a]; mad.wide.u32 %rd, %i, 4, %rd; ld.global.u32 %a, [%rd];
+    ld.param.u64 %rd, [b]; mad.wide.u32 %rd, %i, 4, %rd; ld.global.u32 %b, [%rd];
+    {instruction}
+    ld.param.u64 %rd, [old]; mad.wide.u32 %rd, %i, 4, %rd; st.global.u32 [%rd], %old;
+    ret; }}"""
+
+SEQUENTIAL = {
+    "add.u32": lambda old, a, _: (old + a) % 2**32,
+    "min.u32": lambda old, a, _: min(old, a),
+    "max.u32": lambda old, a, _: max(old, a),
+    "and.b32": lambda old, a, _: old & a,
+    "or.b32": lambda old, a, _: old | a,
+    "xor.b32": lambda old, a, _: old ^ a,
+    "exch.b32": lambda _old, a, _: a,
+    "inc.u32": lambda old, a, _: 0 if old >= a else old + 1,
+    "dec.u32": lambda old, a, _: a if old == 0 or old > a else old - 1,
+    "cas.b32": lambda old, a, b: b if old == a else old,
+}
+
+
+@pytest.mark.parametrize("name", SEQUENTIAL)
+@settings(max_examples=25)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 3) | st.integers(0, 63), st.integers(0, 5) | st.integers(0, 2**32 - 1), st.integers(0, 5)
+        ),
+        min_size=1,
+        max_size=64,
+    )
+)
+def test_lanes_act_one_after_the_other(name: str, rows: list[tuple[int, int, int]]) -> None:
+    places, a, b = (np.array(column, np.uint32) for column in zip(*rows, strict=True))
+    memory, old = np.arange(64, dtype=np.uint32) % 7, np.zeros(len(rows), np.uint32)
+    expected, found = memory.tolist(), []
+    for place, first, second in rows:
+        found.append(expected[place])
+        expected[place] = SEQUENTIAL[name](expected[place], first, second)
+    last = ", %b" if name == "cas.b32" else ""
+    function = compiled(ATOMIC.format(instruction=f"atom.global.{name} %old, [%m], %a{last};"))
+    Device().launch(function, memory, old, places, a, b, block=(len(rows),))
+    assert memory.tolist() == expected
+    assert old.tolist() == found
+
+
+def test_half_precision_atomics() -> None:
+    source = """.visible .entry adds(.param .u64 memory) {
+        .reg .b32 %r; .reg .b64 %rd; .reg .b16 %h;
+        ld.param.u64 %rd, [memory]; mov.b32 %r, 0x40003c00; mov.b16 %h, 0x3800;
+        red.global.add.noftz.f16x2 [%rd], %r;
+        atom.global.add.noftz.f16 %h, [%rd+4], %h; ret; }"""
+    memory = np.zeros(4, np.float16)
+    Device().launch(compiled(source), memory, block=(20,))
+    assert memory.tolist() == [20.0, 40.0, 10.0, 0.0]
+
+
+def test_carry_on_past_an_unsupported_instruction_that_is_not_reached() -> None:
+    source = """.visible .entry textures(.param .u32 reads) {
+        .reg .pred %p; .reg .b32 %r<6>; .reg .b64 %rd;
+        ld.param.u32 %r1, [reads]; mov.u32 %r2, %tid.x; setp.lt.u32 %p, %r2, %r1;
+        @%p tex.1d.v4.s32.s32 {%r1, %r2, %r3, %r4}, [%rd, {%r5}];
+        ret; }"""
+    Device().launch(compiled(source), np.uint32(0))
+    with pytest.raises(UnsupportedInstructionError, match=r"^unsupported instruction tex\.1d\.v4\.s32\.s32 at line 7$"):
+        Device().launch(compiled(source), np.uint32(1))
+
+
+def test_trap() -> None:
+    source = """.visible .entry traps() { .reg .pred %p; .reg .b32 %r; mov.u32 %r, %ctaid.x; setp.eq.u32 %p, %r, 2;
+        @%p trap; ret; }"""
+    Device().launch(compiled(source), grid=(2,))
+    with pytest.raises(TrapError, match=r"trap at line 5, block \(2, 0, 0\), thread \(0, 0, 0\)"):
+        Device().launch(compiled(source), grid=(4,))
