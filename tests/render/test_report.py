@@ -164,4 +164,4 @@ def test_launches_that_the_log_does_not_place(tmp_path: Path) -> None:
     trace = Trace.open(writer.directory)
     (launch,) = json.loads(page_text(trace, "launches", "json"))["launches"]
     assert (launch["kernel"], launch["name"], launch["launch"], launch["status"]) == (None, "?", None, 700)
-    assert "failed: CUDA error 700" in page_text(trace, "launches", width=120)
+    assert "probed, failed with CUDA error 700" in page_text(trace, "launches", width=120)

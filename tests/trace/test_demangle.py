@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tui_probe.trace import demangle as module
@@ -9,7 +11,9 @@ MATMUL = "_Z6matmulILi16EEvPKfS1_Pfi"
 
 
 @pytest.fixture(autouse=True)
-def forget() -> None:
+def forget() -> Iterator[None]:
+    demangle.cache_clear()
+    yield
     demangle.cache_clear()
 
 

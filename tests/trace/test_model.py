@@ -135,6 +135,17 @@ def test_a_failed_probed_launch_is_replaced_by_the_original(writer: TraceWriter)
     assert second.probed
 
 
+def test_a_launch_of_the_original_that_failed(writer: TraceWriter) -> None:
+    writer.kernel(0, FILL)
+    writer.pass_through(0, "stream in capture")
+    writer.lines("[exec] failed 1", "[exec] save-failed 1.000000.bin 28 No space left on device")
+    trace = Trace.open(writer.directory)
+    (launch,) = trace.launches
+    assert (launch.probed, launch.reason, launch.status) == (False, "stream in capture", 1)
+    assert trace.state.troubles == ["save-failed 1.000000.bin 28 No space left on device"]
+    assert trace.state.launches_probed == 0
+
+
 def test_the_state_of_a_finished_run(writer: TraceWriter) -> None:
     writer.kernel(0, FILL)
     writer.save(0, writer.launch(0), b"x" * 10)

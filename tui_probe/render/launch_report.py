@@ -43,11 +43,10 @@ def _number(value: int | None) -> str:
 
 
 def _outcome(row: LaunchRow) -> str:
-    """``probed``, or the driver's error, or why the original was launched."""
+    """``probed``, or why the original was launched, and the driver's error if there was one."""
     launch = row.launch
-    if not launch.probed:
-        return launch.reason or "passed through"
-    return f"failed: CUDA error {launch.status}" if launch.status else "probed"
+    words = "probed" if launch.probed else launch.reason or "passed through"
+    return f"{words}, failed with CUDA error {launch.status}" if launch.status else words
 
 
 LAUNCH_COLUMNS: Final[tuple[Column[LaunchRow], ...]] = (

@@ -27,6 +27,7 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False) -> s
     for title, section in (
         ("Block scheduling, in cycles a slot, mean over SMs", _schedules(trace, width)),
         ("Not probed", not_probed_lines(trace, width)),
+        ("What the hook could not do", [safe(text) for text in trace.state.troubles]),
     ):
         if section:
             lines += ["", title, *(f"  {line}" for line in section)]

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from tui_probe.trace.event_types import (
+    Alternating,
     Benchmark,
     BenchmarkEnabled,
     Callback,
@@ -44,6 +45,7 @@ from tui_probe.trace.event_types import (
     ProcessStarted,
     Saved,
     Shape,
+    Trouble,
 )
 
 Match: TypeAlias = re.Match[bytes]
@@ -163,6 +165,15 @@ def _module(m: Match) -> Event:
     return ModuleCall(text_of(m[1]), _number(m[2]), _hex(m[3]), _hex(m[4]), None)
 
 
+def _module_alone(m: Match) -> Event:
+    """A module from a file, whose name is the handle's name, or one that goes or is looked through."""
+    return ModuleCall(text_of(m[1]), _number(m[2]), _hex(m[3]), None, _text(m[4]))
+
+
+def _trouble(m: Match) -> Event:
+    return Trouble(text_of(m.string[m.start() :]))
+
+
 def _engine_answer(m: Match) -> Event:
     outcome = {b"succeed": "ok"}.get(m[1], m[1].decode())
     return EngineAnswer(outcome, text_of((m[2] or b"").strip()))
@@ -191,7 +202,10 @@ _MODULE: Final[tuple[Reader, ...]] = (
         _module,
     ),
     (_pattern(r"(cu\w+)(?: {CODE})? (?:func )?(0x[0-9a-f]{1,16}) (?:kernel )?(0x[0-9a-f]{1,16})"), _module),
+    (_pattern(r"(cu\w+)(?: {CODE})? (?:mod|module|lib|library) {POINTER}(?: fname (.*)|(?= count )|$)"), _module_alone),
 )
+
+_TROUBLE: Final[tuple[Reader, ...]] = ((_pattern(""), _trouble),)
 
 _EXEC: Final[dict[bytes, tuple[Reader, ...]]] = {
     b"grid": (
@@ -219,6 +233,7 @@ _EXEC: Final[dict[bytes, tuple[Reader, ...]]] = {
         ),
     ),
     b"funcmap-not-find": ((_pattern("funcmap-not-find {POINTER}"), lambda m: FunctionMissing(_hex(m[1]) or 0)),),
+    **dict.fromkeys((b"save-failed", b"drain-failed", b"can't-save"), _TROUBLE),
     b"prologue": (
         (
             _pattern("prologue {MS} kernel {MS} epilogue {MS} ratio {MS}"),
@@ -263,6 +278,7 @@ _INIT: Final[dict[bytes, tuple[Reader, ...]]] = {
         ),
     ),
     b"success": ((_pattern("success"), lambda _: Initialised()),),
+    b"lost": _TROUBLE,
 }
 
 _CALLBACK: Final[dict[bytes, tuple[Reader, ...]]] = {
@@ -287,10 +303,13 @@ READERS: Final[dict[bytes, dict[bytes, tuple[Reader, ...]]]] = {
     b"[count]": {b"size:": ((_pattern("size: {COUNT}"), lambda m: Counted(int(m[1]))),)},
     b"[benchmark]": {
         b"prologue": ((_pattern(_BENCHMARK), _benchmark),),
+        b"alternate": (
+            (_pattern("alternate kernel {INDEX} reason (.*)"), lambda m: Alternating(int(m[1]), text_of(m[2]))),
+        ),
         b"ENABLED": ((_pattern("ENABLED L2 Flush Size {COUNT}"), lambda m: BenchmarkEnabled(int(m[1]))),),
     },
     b"[callback]": _CALLBACK,
     b"[analyze]": _CALLBACK,
-    b"[exit]": {b"launches": ((_pattern(_EXIT), _exited),)},
+    b"[exit]": {b"launches": ((_pattern(_EXIT), _exited),), b"gave": _TROUBLE},
 }
 """Tag -> second word, or ``*`` for any other -> the patterns to try from the second word on, and what they build."""

@@ -291,6 +291,21 @@ class Callback:
 
 
 @dataclass(frozen=True, slots=True)
+class Alternating:
+    """A kernel that cannot be run twice: its launches are by turns the original's and the probed one's."""
+
+    index: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that the hook could not do, in its own words; the program itself went on."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Exited:
     launches: int
     probed: int
@@ -332,5 +347,7 @@ Event: TypeAlias = (
     | Benchmark
     | Counted
     | Callback
+    | Alternating
+    | Trouble
     | Exited
 )

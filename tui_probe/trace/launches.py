@@ -126,6 +126,9 @@ class LaunchTable(Sequence[Launch]):
     def kernel_of(self, row: int) -> int:
         return self._kernel[row]
 
+    def was_probed(self, row: int) -> bool:
+        return bool(self._probed[row])
+
     def failed(self, row: int) -> bool:
         return self._probed[row] == 1 and self._status[row] > 0
 

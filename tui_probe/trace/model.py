@@ -217,6 +217,8 @@ class State:
     """Bytes of all result files."""
     lines: int = 0
     unknown_lines: int = 0
+    troubles: list[str] = field(default_factory=list)
+    """What the hook could not do, in its own words; the first hundred."""
     devices: dict[int, Device] = field(default_factory=dict)
     simulated: bool = False
     """Run on the simulated GPU: its clocks and times are those of a model."""

@@ -78,7 +78,10 @@ class Recorder:
             _count_launch(self.kernel(index), self.row, shape)
 
     def ended_launches(self, launches: Sequence[EndedLaunch]) -> None:
-        """Launches whose lines were read together, in order; none is at hand afterwards."""
+        """Launches whose lines were read together, in order.
+
+        One that was passed through is at hand afterwards, since a line may follow that says that it failed.
+        """
         state = self.trace.state
         first = self.trace.launches.extend(launches)
         for row, launch in enumerate(launches, first):
@@ -89,7 +92,7 @@ class Recorder:
                 state.launches_probed += 1
                 kernel.probe_bytes = max(kernel.probe_bytes or 0, launch.size)
         state.launches += len(launches)
-        self.row = None
+        self.row = None if launches[-1].probed else first + len(launches) - 1
 
     def memory(self, size: int) -> None:
         """The bytes of all maps of the launch at hand."""
@@ -103,7 +106,7 @@ class Recorder:
         if self.row is None:
             return
         self.trace.launches.set_status(self.row, status)
-        if succeeded:
+        if succeeded and self.trace.launches.was_probed(self.row):
             self.trace.state.launches_probed += 1
             if kernel := self.kernel_at_hand():
                 kernel.launches_probed += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.trace.event_types import (
     Benchmark,
@@ -23,6 +23,7 @@ from tui_probe.trace.event_types import (
     ProbeMemory,
     ProcessStarted,
     Saved,
+    Trouble,
     Unknown,
 )
 from tui_probe.trace.kernels import Resources
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.model import Trace
     from tui_probe.trace.recorder import Recorder
+
+_MOST_TROUBLES: Final = 100
 
 
 class Reducer:
@@ -67,6 +70,7 @@ class Reducer:
             PassedThrough: self._passed_through,
             Saved: self._saved,
             Benchmark: self._benchmark,
+            Trouble: self._trouble,
             Exited: self._exited,
         }
 
@@ -162,7 +166,6 @@ class Reducer:
             self.recorder.launch(
                 index, event.shape, number=event.number, time_ns=event.time_ns, probed=False, reason=event.reason
             )
-        self.recorder.row = None
 
     def _saved(self, event: Saved) -> None:
         self.recorder.saved(event.path.rpartition("/")[2], event.size, event.kernel, event.number)
@@ -181,6 +184,11 @@ class Reducer:
         for column, value in columns:
             if value is not None and 0 < value < float("inf"):
                 column.append(value)
+
+    def _trouble(self, event: Trouble) -> None:
+        troubles = self.trace.state.troubles
+        if len(troubles) < _MOST_TROUBLES:
+            troubles.append(event.text)
 
     def _exited(self, event: Exited) -> None:
         self.trace.state.launches_dropped = event.dropped
