@@ -49,7 +49,7 @@ def test_what_the_hook_is_told() -> None:
 
 
 def test_options_and_nothing_of_a_run_around_this_one() -> None:
-    outer = {"TUI_PROBE_BENCHMARK": "1", "TUI_PROBE_FILTER": "copy", "TUI_PROBE_SIM_PYTHON": "/old/python"}
+    outer = {"TUI_PROBE_BENCHMARK": "1", "TUI_PROBE_FILTER": "copy"}
     result = environment(outer, kernels="attn:gemm", launches="0-9", max_trace_bytes=4 << 30, max_probe_memory=1 << 20)
     assert result["TUI_PROBE_KERNELS"] == "attn:gemm"
     assert result["TUI_PROBE_LAUNCHES"] == "0-9"
@@ -57,6 +57,7 @@ def test_options_and_nothing_of_a_run_around_this_one() -> None:
     assert result["TUI_PROBE_MAX_PROBE_MEMORY"] == "1048576"
     assert not {*outer} & {*result}
     assert environment({}, benchmark=True)["TUI_PROBE_BENCHMARK"] == "1"
+    assert environment({"TUI_PROBE_SIM_SMS": "4"})["TUI_PROBE_SIM_SMS"] == "4"
 
 
 def test_the_simulated_gpu_is_told_which_python_executes_it() -> None:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tui_probe.launcher.signals import tidy_end
+
 from .terminal import Terminal, terminal
 
 if TYPE_CHECKING:
@@ -148,6 +150,14 @@ input()
         screen.type(b"\n")
         screen.read_to_end()
         assert screen.wait() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_before_or_after_the_target_ends_the_launcher_in_order(number: int) -> None:
+    with pytest.raises(SystemExit) as end, tidy_end():
+        os.kill(os.getpid(), number)
+    assert end.value.code == 128 + number
+    assert signal.getsignal(number) is signal.SIG_DFL
 
 
 def test_no_engine_is_left_behind(tool: Runner, script: Script) -> None:

@@ -12,6 +12,7 @@ from tui_probe.launcher.options import RunOptions
 from tui_probe.launcher.passing import run_passing_on
 from tui_probe.launcher.screened import ScreenedTarget
 from tui_probe.launcher.session import Session
+from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
 
 from .output import inform, warn
@@ -87,10 +88,11 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
         probe = load_probe(options.probe).path.absolute()
     except ProbeFileError as error:
         arguments.refuse(str(error))
-    if wants_screen(arguments):
-        status, traces = run_on_screen(options, probe, arguments)
-    else:
-        status, traces = run_plainly(options, probe)
+    with tidy_end():
+        if wants_screen(arguments):
+            status, traces = run_on_screen(options, probe, arguments)
+        else:
+            status, traces = run_plainly(options, probe)
     if not arguments.no_report:
         report_after_run(traces, arguments.ascii)
     return status

@@ -51,8 +51,6 @@ def target_environment(
     environment = dict(base)
     environment["LD_PRELOAD"] = prepend(str(places.hook), base.get("LD_PRELOAD"))
     environment["LD_LIBRARY_PATH"] = prepend(str(places.hook.parent), base.get("LD_LIBRARY_PATH"))
-    for name in [name for name in environment if name.startswith("TUI_PROBE_")]:
-        del environment[name]  # of a run around this one
     environment |= {
         "TUI_PROBE_DRIVER": str(driver.path),
         "TUI_PROBE_TRACE_ROOT": str(places.trace_root),
@@ -61,7 +59,10 @@ def target_environment(
         "TUI_PROBE_ENGINE": str(places.socket),
         "TUI_PROBE_PROBE": str(places.probe),
     }
-    environment |= {name: value for name, value in choices(options).items() if value}
+    for name, value in choices(options).items():
+        environment.pop(name, None)  # of a run around this one
+        if value:
+            environment[name] = value
     environment |= {setting.name: setting.value for setting in framework_settings(base, places.cupy_cache)}
     if driver.simulated:
         environment |= {"TUI_PROBE_SIM_PYTHON": sys.executable, "TUI_PROBE_SIM_PYTHONPATH": package_path()}

@@ -48,11 +48,15 @@ def leave_behind(pumps: list[Pump]) -> None:
     """Streams that a process other than the target still holds open are passed on by a process that outlives us."""
     if not pumps or os.fork():
         return
-    for number in (signal.SIGINT, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_IGN)
-    threads = [threading.Thread(target=pump.carry_on) for pump in pumps]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    os._exit(0)
+    try:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        for number in (signal.SIGINT, signal.SIGQUIT):  # whoever writes decides when the stream ends
+            signal.signal(number, signal.SIG_IGN)
+        threads = [threading.Thread(target=pump.carry_on) for pump in pumps]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        os._exit(0)
