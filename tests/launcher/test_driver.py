@@ -9,7 +9,7 @@ import pytest
 from tui_probe.errors import LaunchError, NoDriverError
 from tui_probe.launcher import driver
 from tui_probe.launcher.driver import Driver, find_driver
-from tui_probe.launcher.natives import native_library
+from tui_probe.launcher.natives import native_library, package_path
 
 from .conftest import compile_library
 
@@ -84,3 +84,9 @@ def test_a_missing_native_library_says_how_to_get_it(tmp_path: Path, monkeypatch
     monkeypatch.setattr("tui_probe.__path__", [str(tmp_path)])
     with pytest.raises(LaunchError, match=r"the simulated driver is missing: .*pip install \."):
         native_library("sim")
+
+
+def test_what_a_fresh_python_needs_to_import_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both places of an editable install, and not the folder around the checkout, where anything may lie."""
+    monkeypatch.setattr("tui_probe.__path__", ["/site/tui_probe", "/home/me/checkout", "/home/me/checkout/tui_probe"])
+    assert package_path() == "/site:/home/me/checkout"

@@ -32,4 +32,6 @@ def native_library(kind: Literal["hook", "sim"]) -> Path:
 
 def package_path() -> str:
     """What a fresh Python needs in PYTHONPATH to import this package, entries joined by ":"."""
-    return os.pathsep.join(dict.fromkeys(str(Path(entry).absolute().parent) for entry in tui_probe.__path__))
+    entries = [Path(entry).absolute() for entry in tui_probe.__path__]
+    # An editable install's loader also lists the folder that holds the checkout's package, which is none itself.
+    return os.pathsep.join(dict.fromkeys(str(entry.parent) for entry in entries if entry.name == tui_probe.__name__))
