@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "drain.h"
 #include "pool.h"
+#include "real.h"
 #include "reasons.h"
 #include "result.h"
 
@@ -147,6 +148,16 @@ static void fill_piece(struct piece *piece, const struct launch *launch, const s
     piece->void_launch = false;
 }
 
+/* Has the draining thread ready the next chunk in time, so that no launch waits for memory to be allocated. */
+static void want_next(const struct chunk *chunk)
+{
+    struct pool *pool = chunk->pool;
+    if (pool->wanting || pool->ready || chunk->used < chunk->capacity / 4)
+        return;
+    pool->wanting = true;
+    drain_wake();
+}
+
 struct chunk *buffers_take(struct pool *pool, const struct launch *launch, const struct kernel *kernel, size_t size,
                            struct claim *claim, const char **reason)
 {
@@ -167,6 +178,7 @@ struct chunk *buffers_take(struct pool *pool, const struct launch *launch, const
         fill_piece(&chunk->pieces[claim->piece], launch, kernel, chunk->used);
         chunk->used += size;
         chunk->in_flight++;
+        want_next(chunk);
     }
     buffers_unlock();
     return chunk;
@@ -259,6 +271,34 @@ void buffers_return(struct chunk *chunk)
     chunk->pool->busy--;
     chunk->pool->starved = false;
     pthread_cond_broadcast(&returned);
+}
+
+void buffers_grow_ahead(void)
+{
+    for (struct pool *pool = pools; pool; pool = pool->next) {
+        if (!pool->wanting)
+            continue;
+        struct chunk *chunk = pool->ready ? NULL : pool_grow_ahead(pool, &mutex);
+        pool->wanting = false;
+        if (chunk) {
+            chunk->next = pool->ready;
+            pool->ready = chunk;
+        }
+    }
+}
+
+bool buffers_give_back(void)
+{
+    CUcontext context = NULL;
+    bool any = false;
+    if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
+        return false;
+    buffers_lock();
+    for (struct pool *pool = pools; pool && !any; pool = pool->next)
+        if (pool->context == context)
+            any = pool_release_ready(pool);
+    buffers_unlock();
+    return any;
 }
 
 uint64_t buffers_seal_all(void)

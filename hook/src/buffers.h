@@ -60,6 +60,7 @@ struct pool {
     size_t allocated, limit;
     unsigned busy; /* chunks sealed and not yet returned */
     bool starved;  /* a launch has waited in vain since the last return */
+    bool wanting;  /* the current chunk fills up and none is ready */
     CUstream stream; /* for copies and clears: does not wait for the program's streams */
     CUevent event;
     uint8_t *staging; /* pinned */
@@ -94,12 +95,16 @@ void buffers_mark_stream(CUstream stream);
 /* Forgets the pool of CONTEXT, or with NULL of every context on DEVICE: they no longer exist. */
 void buffers_forget(CUcontext context, CUdevice device);
 
+/* The program got no memory: frees what the pool of the current context does not use. False if that is nothing. */
+bool buffers_give_back(void);
+
 /* For the draining thread; the lock is held. Chunks are numbered in the order they are sealed. */
 void buffers_seal_idle(uint64_t untouched_since);
 uint64_t buffers_seal_all(void);
+void buffers_grow_ahead(void); /* readies a chunk where one will soon be asked for; releases the lock meanwhile */
 struct chunk *buffers_next_sealed(void);
 void buffers_return(struct chunk *chunk);
-bool buffers_pending(void);             /* there are launches to be saved */
+bool buffers_pending(void);                 /* there are launches to be saved */
 bool buffers_sealed_until(uint64_t serial); /* a chunk sealed so far is still to be drained */
 
 void buffers_reset(void);

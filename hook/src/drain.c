@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "buffers.h"
@@ -14,8 +16,9 @@
 #include "result.h"
 #include "streams.h"
 #include "threads.h"
+#include "writer.h"
 
-enum { TICK_MILLISECONDS = IDLE_MILLISECONDS, FLUSH_TICK_MICROSECONDS = 500 };
+enum { TICK_MILLISECONDS = IDLE_MILLISECONDS, FLUSH_TICK_MICROSECONDS = 500, HOST_COPY_LIMIT = 64 << 20 };
 
 static sem_t wake;
 static atomic_bool running;
@@ -53,7 +56,7 @@ uint64_t drain_dropped_count(const char **last_reason)
     return atomic_load(&dropped);
 }
 
-/* Pieces come back through a pinned window of the chunk, moved on when the next one is outside. */
+/* Records come back through a pinned window of the chunk. */
 struct window {
     const struct chunk *chunk;
     size_t from, to;
@@ -80,7 +83,8 @@ static const void *read_window(void *argument, size_t offset, size_t size)
     return pool->staging + (offset - window->from);
 }
 
-static CUresult save_results(struct chunk *chunk)
+/* Writes the results while the chunk waits: for those that are too large to keep in host memory. */
+static CUresult write_through(struct chunk *chunk)
 {
     struct window window = {.chunk = chunk};
     struct result_source source = {.read = read_window, .argument = &window, .window = chunk->pool->staging_size};
@@ -95,11 +99,42 @@ static CUresult save_results(struct chunk *chunk)
     return CUDA_SUCCESS;
 }
 
+static CUresult copy_chunk(struct chunk *chunk, uint8_t *bytes)
+{
+    struct window window = {.chunk = chunk};
+    for (size_t at = 0; at < chunk->used; at += chunk->pool->staging_size) {
+        const void *part = read_window(&window, at, 1);
+        if (!part)
+            return window.result;
+        memcpy(bytes + at, part, window.to - window.from);
+    }
+    return CUDA_SUCCESS;
+}
+
+/* Gets the records off the device; files are written later, by another thread, if host memory allows. */
+static CUresult save_results(struct chunk *chunk)
+{
+    uint8_t *bytes = NULL;
+    if (chunk->used <= HOST_COPY_LIMIT && writer_has_room(chunk->used))
+        bytes = malloc(chunk->used);
+    if (!bytes)
+        return write_through(chunk);
+    CUresult result = copy_chunk(chunk, bytes);
+    if (result == CUDA_SUCCESS && writer_submit(bytes, chunk->used, chunk->pieces, chunk->n_pieces)) {
+        chunk->pieces = NULL; /* the writer's now */
+        chunk->n_pieces = chunk->pieces_capacity = 0;
+        return result;
+    }
+    free(bytes);
+    if (result != CUDA_SUCCESS)
+        drain_dropped(chunk_results(chunk), reason_error_name(result));
+    return result == CUDA_SUCCESS ? write_through(chunk) : result;
+}
+
 /* Afterwards the context is of no use for probing: an error of the program's own kernels, as a rule. */
 static void fault(struct chunk *chunk, CUresult result)
 {
     const char *name = reason_error_name(result);
-    drain_dropped(chunk_results(chunk), name);
     buffers_lock();
     chunk->pool->fault = reason_print("context is faulted (%s)", name);
     chunk->pool->busy--;
@@ -107,25 +142,25 @@ static void fault(struct chunk *chunk, CUresult result)
     event_log("[exec] drain-failed %d %s\n", result, name);
 }
 
-static void drain_chunk(struct chunk *chunk)
+static CUresult clear(struct chunk *chunk)
 {
     struct pool *pool = chunk->pool;
-    size_t results = chunk_results(chunk);
-    CUresult result = REAL_OR_NOT_FOUND(cuCtxSetCurrent, pool->context);
+    CUresult result = REAL_OR_NOT_FOUND(cuMemsetD8Async, chunk->memory, 0, chunk->used, pool->stream);
+    return result == CUDA_SUCCESS ? REAL_OR_NOT_FOUND(cuStreamSynchronize, pool->stream) : result;
+}
+
+static void drain_chunk(struct chunk *chunk)
+{
+    CUresult result = REAL_OR_NOT_FOUND(cuCtxSetCurrent, chunk->pool->context);
     if (result == CUDA_SUCCESS)
         result = chunk_wait(chunk);
-    if (result != CUDA_SUCCESS) {
-        fault(chunk, result);
-        return;
-    }
-    if (results)
+    if (result != CUDA_SUCCESS)
+        drain_dropped(chunk_results(chunk), reason_error_name(result));
+    else if (chunk_results(chunk))
         result = save_results(chunk);
     if (result == CUDA_SUCCESS)
-        result = REAL_OR_NOT_FOUND(cuMemsetD8Async, chunk->memory, 0, chunk->used, pool->stream);
-    if (result == CUDA_SUCCESS)
-        result = REAL_OR_NOT_FOUND(cuStreamSynchronize, pool->stream);
+        result = clear(chunk);
     if (result != CUDA_SUCCESS) {
-        chunk->n_pieces = 0; /* what was lost is counted already */
         fault(chunk, result);
         return;
     }
@@ -149,6 +184,8 @@ static void sleep_for(unsigned microseconds)
 struct flush {
     unsigned asked, seen; /* tickets */
     uint64_t last_chunk;
+    bool drained;
+    uint64_t last_write;
 };
 
 static void begin_flush(struct flush *flush)
@@ -158,6 +195,16 @@ static void begin_flush(struct flush *flush)
         return;
     flush->last_chunk = buffers_seal_all();
     flush->seen = flush->asked;
+    flush->drained = false;
+}
+
+static bool is_flushed(struct flush *flush)
+{
+    if (!flush->drained && !buffers_sealed_until(flush->last_chunk)) {
+        flush->drained = true;
+        flush->last_write = writer_submitted();
+    }
+    return flush->drained && writer_finished(flush->last_write);
 }
 
 static void end_flush(struct flush *flush)
@@ -175,12 +222,14 @@ static unsigned drain_round(struct flush *flush)
     buffers_lock();
     begin_flush(flush);
     buffers_seal_idle(clock_now() - IDLE_MILLISECONDS * 1000000ull);
+    buffers_grow_ahead();
     for (struct chunk *chunk; (chunk = buffers_next_sealed());) {
         buffers_unlock();
         drain_chunk(chunk);
         buffers_lock();
+        buffers_grow_ahead();
     }
-    bool flushed = !buffers_sealed_until(flush->last_chunk);
+    bool flushed = is_flushed(flush);
     bool pending = buffers_pending();
     if (!pending)
         atomic_store(&resting, true); /* with the lock held: the next launch sees it */
@@ -213,7 +262,7 @@ bool drain_start(void (*last_words)(void))
     say_last_words = last_words;
     sem_init(&wake, 0, 0);
     atomic_store(&running, true);
-    if (!thread_start(drain))
+    if (!writer_start() || !thread_start(drain))
         atomic_store(&running, false);
     return atomic_load(&running);
 }
@@ -248,4 +297,5 @@ void drain_reset(void)
     atomic_store(&flush_asked, 0);
     atomic_store(&flush_done, 0);
     atomic_store(&dropped, 0);
+    writer_reset();
 }

@@ -1,6 +1,7 @@
 /* Wrappers of the functions that allocate and free memory: a line in the log each, and the list of what
  * is allocated. A region is taken off the list before it is freed, for it may at once be allocated again. */
 #include "allocations.h"
+#include "buffers.h"
 #include "event_log.h"
 #include "lifetime.h"
 #include "real.h"
@@ -16,10 +17,13 @@ static CUresult allocated(enum allocation_kind kind, const char *function, CUres
     return result;
 }
 
-/* Calls the driver's function, whose first argument receives the address. */
+/* Calls the driver's function, whose first argument receives the address. What the program cannot get for
+ * our sake it gets after all. */
 #define ALLOCATE(kind, function, memory, size, ...)                                               \
     do {                                                                                          \
         CUresult result = REAL_OR_NOT_FOUND(function, memory, __VA_ARGS__);                       \
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && hook_active() && buffers_give_back())           \
+            result = REAL_OR_NOT_FOUND(function, memory, __VA_ARGS__);                            \
         return allocated(kind, #function, result, result == CUDA_SUCCESS ? (ull)(uintptr_t)*memory : 0, size); \
     } while (0)
 

@@ -20,41 +20,6 @@ static size_t memory_limit(CUdevice device)
     return total / 8;
 }
 
-struct pool *pool_create(CUcontext context, CUdevice device)
-{
-    struct pool *pool = calloc(1, sizeof *pool);
-    if (!pool)
-        return NULL;
-    pool->context = context;
-    pool->device = device;
-    pool->limit = memory_limit(device);
-    pool->staging_size = CHUNK_BYTES;
-    int mode = capture_mode_relax();
-    void *staging = NULL;
-    bool made = REAL_OR_NOT_FOUND(cuStreamCreate, &pool->stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
-                REAL_OR_NOT_FOUND(cuMemAllocHost_v2, &staging, pool->staging_size) == CUDA_SUCCESS;
-    capture_mode_restore(mode);
-    pool->staging = staging;
-    if (!made) {
-        free(pool);
-        return NULL;
-    }
-    return pool;
-}
-
-struct chunk *pool_take_ready(struct pool *pool, size_t size)
-{
-    for (struct chunk **at = &pool->ready; *at; at = &(*at)->next) {
-        struct chunk *chunk = *at;
-        if (chunk->capacity < size)
-            continue;
-        *at = chunk->next;
-        chunk->next = NULL;
-        return chunk;
-    }
-    return NULL;
-}
-
 static struct chunk *allocate(struct pool *pool, size_t capacity)
 {
     struct chunk *chunk = calloc(1, sizeof *chunk);
@@ -77,6 +42,43 @@ static struct chunk *allocate(struct pool *pool, size_t capacity)
         return NULL;
     }
     return chunk;
+}
+
+struct pool *pool_create(CUcontext context, CUdevice device)
+{
+    struct pool *pool = calloc(1, sizeof *pool);
+    if (!pool)
+        return NULL;
+    pool->context = context;
+    pool->device = device;
+    pool->limit = memory_limit(device);
+    pool->staging_size = CHUNK_BYTES;
+    int mode = capture_mode_relax();
+    void *staging = NULL;
+    bool made = REAL_OR_NOT_FOUND(cuStreamCreate, &pool->stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+                REAL_OR_NOT_FOUND(cuMemAllocHost_v2, &staging, pool->staging_size) == CUDA_SUCCESS;
+    capture_mode_restore(mode);
+    pool->staging = staging;
+    if (!made) {
+        free(pool);
+        return NULL;
+    }
+    if (pool->limit >= 2 * (size_t)CHUNK_BYTES && (pool->ready = allocate(pool, CHUNK_BYTES)))
+        pool->allocated = CHUNK_BYTES;
+    return pool;
+}
+
+struct chunk *pool_take_ready(struct pool *pool, size_t size)
+{
+    for (struct chunk **at = &pool->ready; *at; at = &(*at)->next) {
+        struct chunk *chunk = *at;
+        if (chunk->capacity < size)
+            continue;
+        *at = chunk->next;
+        chunk->next = NULL;
+        return chunk;
+    }
+    return NULL;
 }
 
 /* Ready chunks that are too small for what is asked make way for a larger one. */
@@ -123,6 +125,28 @@ struct chunk *pool_grow(struct pool *pool, size_t size, pthread_mutex_t *lock)
         release(detach_ready(pool)); /* the device is full: small chunks are of no use here, but to the program */
     }
     return chunk;
+}
+
+struct chunk *pool_grow_ahead(struct pool *pool, pthread_mutex_t *lock)
+{
+    struct chunk *chunk = NULL;
+    if (pool->fault || pool->allocated + 2 * (size_t)CHUNK_BYTES > pool->limit)
+        return NULL;
+    pool->allocated += CHUNK_BYTES;
+    pthread_mutex_unlock(lock);
+    if (REAL_OR_NOT_FOUND(cuCtxSetCurrent, pool->context) == CUDA_SUCCESS)
+        chunk = allocate(pool, CHUNK_BYTES);
+    pthread_mutex_lock(lock);
+    if (!chunk)
+        pool->allocated -= CHUNK_BYTES;
+    return chunk;
+}
+
+bool pool_release_ready(struct pool *pool)
+{
+    bool any = pool->ready != NULL;
+    release(detach_ready(pool));
+    return any;
 }
 
 void pool_abandon(struct pool *pool)

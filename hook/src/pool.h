@@ -16,6 +16,12 @@ struct chunk *pool_take_ready(struct pool *pool, size_t size);
  * LOCK is released meanwhile. */
 struct chunk *pool_grow(struct pool *pool, size_t size, pthread_mutex_t *lock);
 
+/* The same on a thread of ours: a chunk of the usual size, and only while there is plenty of room. */
+struct chunk *pool_grow_ahead(struct pool *pool, pthread_mutex_t *lock);
+
+/* Frees the cleared chunks; the lock is held. False if there were none. */
+bool pool_release_ready(struct pool *pool);
+
 /* The context is gone, and with it all that the pool held on the device. */
 void pool_abandon(struct pool *pool);
 

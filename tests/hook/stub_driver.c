@@ -44,7 +44,7 @@ struct function {
 };
 
 struct stream {
-    int capturing;
+    int capturing, strict;
 };
 
 struct event {
@@ -454,14 +454,20 @@ API int cuStreamCreate(struct stream **stream, unsigned flags) { (void)flags; *s
 API int cuStreamDestroy_v2(struct stream *stream) { record("cuStreamDestroy"); stream->capturing = -1; free(stream); return 0; }
 API int cuStreamSynchronize(void *stream) { (void)stream; return 0; }
 API int cuStreamIsCapturing(void *stream, int *status) { *status = stream_of(stream)->capturing; return 0; }
-API int cuStreamBeginCapture_v2(void *stream, int mode) { (void)mode; stream_of(stream)->capturing = 1; atomic_fetch_add(&captures, 1); return 0; }
+API int cuStreamBeginCapture_v2(void *stream, int mode)
+{
+    stream_of(stream)->capturing = 1;
+    stream_of(stream)->strict = mode == 0;
+    atomic_fetch_add(&captures, mode == 0);
+    return 0;
+}
 API int cuStreamEndCapture(void *stream, void **graph)
 {
     *graph = NULL;
     if (!stream_of(stream)->capturing)
         return 903;
     stream_of(stream)->capturing = 0;
-    atomic_fetch_sub(&captures, 1);
+    atomic_fetch_sub(&captures, stream_of(stream)->strict);
     return 0;
 }
 API int cuThreadExchangeStreamCaptureMode(int *mode) { int before = capture_mode; capture_mode = *mode; *mode = before; return 0; }

@@ -1,0 +1,121 @@
+#include "writer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "buffers.h"
+#include "drain.h"
+#include "result.h"
+#include "threads.h"
+
+enum { WAITING_LIMIT = 256 << 20 };
+
+struct job {
+    struct job *next;
+    uint8_t *bytes;
+    size_t size;
+    struct piece *pieces;
+    size_t n;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
+static struct job *oldest, **newest = &oldest;
+static size_t waiting; /* bytes */
+static atomic_uint_fast64_t submitted, finished;
+
+bool writer_has_room(size_t size)
+{
+    pthread_mutex_lock(&mutex);
+    bool room = waiting + size <= WAITING_LIMIT;
+    pthread_mutex_unlock(&mutex);
+    return room;
+}
+
+bool writer_submit(uint8_t *bytes, size_t size, struct piece *pieces, size_t n)
+{
+    struct job *job = malloc(sizeof *job);
+    if (!job)
+        return false;
+    *job = (struct job){.bytes = bytes, .size = size, .pieces = pieces, .n = n};
+    pthread_mutex_lock(&mutex);
+    *newest = job;
+    newest = &job->next;
+    waiting += size;
+    atomic_fetch_add(&submitted, 1);
+    pthread_cond_signal(&arrived);
+    pthread_mutex_unlock(&mutex);
+    return true;
+}
+
+uint64_t writer_submitted(void)
+{
+    return atomic_load(&submitted);
+}
+
+bool writer_finished(uint64_t n)
+{
+    return atomic_load(&finished) >= n;
+}
+
+static const void *read_memory(void *argument, size_t offset, size_t size)
+{
+    (void)size;
+    return (const uint8_t *)argument + offset;
+}
+
+static void write_job(const struct job *job)
+{
+    struct result_source source = {.read = read_memory, .argument = job->bytes, .window = SIZE_MAX};
+    for (size_t i = 0; i < job->n; i++)
+        if (!job->pieces[i].void_launch && !result_write(&job->pieces[i], &source))
+            drain_dropped(1, result_stopped());
+}
+
+static struct job *take(void)
+{
+    pthread_mutex_lock(&mutex);
+    while (!oldest)
+        pthread_cond_wait(&arrived, &mutex);
+    struct job *job = oldest;
+    oldest = job->next;
+    if (!oldest)
+        newest = &oldest;
+    pthread_mutex_unlock(&mutex);
+    return job;
+}
+
+static void *write_results(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        struct job *job = take();
+        write_job(job);
+        pthread_mutex_lock(&mutex);
+        waiting -= job->size;
+        pthread_mutex_unlock(&mutex);
+        free(job->bytes);
+        free(job->pieces);
+        free(job);
+        atomic_fetch_add(&finished, 1);
+        drain_wake();
+    }
+    return NULL;
+}
+
+bool writer_start(void)
+{
+    return thread_start(write_results);
+}
+
+void writer_reset(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+    pthread_cond_init(&arrived, NULL);
+    oldest = NULL;
+    newest = &oldest;
+    waiting = 0;
+    atomic_store(&submitted, 0);
+    atomic_store(&finished, 0);
+}

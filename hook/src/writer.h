@@ -1,0 +1,25 @@
+/* The thread that writes result files, so that slow disks do not hold up the chunks on the device. */
+#ifndef TUI_PROBE_WRITER_H
+#define TUI_PROBE_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct piece;
+
+bool writer_start(void);
+
+/* Whether SIZE more bytes may wait to be written. */
+bool writer_has_room(size_t size);
+
+/* Hands over the records of a chunk, SIZE bytes, and its pieces; both are freed once they are written. */
+bool writer_submit(uint8_t *bytes, size_t size, struct piece *pieces, size_t n);
+
+/* Hand-overs so far, and whether the first N of them are written. */
+uint64_t writer_submitted(void);
+bool writer_finished(uint64_t n);
+
+void writer_reset(void);
+
+#endif
