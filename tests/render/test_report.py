@@ -13,8 +13,8 @@ from rich.cells import cell_len
 
 from tests.render.example import write_example
 from tests.trace.make import TraceWriter
-from tui_probe.render.formats import Format
-from tui_probe.render.report import PAGES, Page, report_lines
+from tui_probe.render.choices import PAGES, Format, Page
+from tui_probe.render.report import report_lines
 from tui_probe.render.summary import run_report
 from tui_probe.trace.model import Trace
 

@@ -9,9 +9,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from tui_probe.render.formats import FORMATS
-from tui_probe.render.report import PAGES, report_lines
-from tui_probe.trace.model import Trace
+from tui_probe.render.choices import FORMATS, PAGES
 
 from .status import ExitStatus
 
@@ -29,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page; nothing else goes to stdout."""
+    from tui_probe.render.report import report_lines
+    from tui_probe.trace.model import Trace
+
     trace = Trace.open(arguments.trace)
     width = arguments.width or max(NARROWEST, shutil.get_terminal_size((120, 24)).columns)
     plain = arguments.ascii or (arguments.format == "table" and not speaks_utf8(sys.stdout))

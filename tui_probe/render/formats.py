@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tui_probe.render.table import cell, in_data, in_tables
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tui_probe.render.table import Column
 
 Row = TypeVar("Row")
-Format = Literal["table", "json", "csv", "md"]
-FORMATS: Final[tuple[Format, ...]] = ("table", "json", "csv", "md")
 SCHEMA: Final = "tui-probe.report"
 SCHEMA_VERSION: Final = 1
 

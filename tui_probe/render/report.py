@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.render.analyses import AnalysedResult, block_schedules, has_block_schedule
 from tui_probe.render.block_report import BLOCK_COLUMNS, block_lines
-from tui_probe.render.formats import Format, as_csv, as_json, as_markdown, as_record
+from tui_probe.render.formats import as_csv, as_json, as_markdown, as_record
 from tui_probe.render.head import head_lines, head_record
 from tui_probe.render.kernel_report import KERNEL_COLUMNS
 from tui_probe.render.launch_report import LAUNCH_COLUMNS, launch_rows
@@ -18,10 +18,8 @@ from tui_probe.render.table import Column, table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tui_probe.render.choices import Format, Page
     from tui_probe.trace.model import Trace
-
-Page = Literal["kernels", "launches", "blocks", "log"]
-PAGES: Final[tuple[Page, ...]] = ("kernels", "launches", "blocks", "log")
 
 
 @dataclass(frozen=True, slots=True)
