@@ -1,4 +1,4 @@
-"""Probe files: a built-in name or a path to a Probe."""
+"""Probe files: a built-in name or a path to a Probe. A ``.py`` file is in the Python language, any other TOML."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tui_probe.engine.toml_table import Table
 from tui_probe.engine.verify import verify
 from tui_probe.errors import ProbeFileError
 
-_ANALYSIS_SUFFIX: Final = ".py"
+_PYTHON_SUFFIX: Final = ".py"
 
 
 def built_in_folder() -> Path:
@@ -57,12 +57,20 @@ def read_probe(data: bytes, path: Path) -> Probe:
     """Read and verify the contents of a probe file. Raises ProbeFileError."""
     try:
         source = data.decode("utf-8")
-        values = tomllib.loads(source)
     except UnicodeDecodeError as error:
         raise ProbeFileError(f"{path}: byte {error.start} is not UTF-8: save the file as UTF-8 text") from error
+    return probe_of_tables(_tables(source, path), path, source)
+
+
+def _tables(source: str, path: Path) -> dict[str, object]:
+    if path.suffix == _PYTHON_SUFFIX:
+        from tui_probe.dsl.compiler import compile_tables  # most probes are not in this language
+
+        return compile_tables(source, str(path))
+    try:
+        return tomllib.loads(source)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ProbeFileError(f"{path}: this is not TOML: {error}") from error
-    return probe_of_tables(values, path, source)
 
 
 def probe_of_tables(values: dict[str, object], path: Path, source: str = "") -> Probe:
@@ -98,7 +106,7 @@ def _callback(top: Table) -> str:
     """The analysis: ``callback``, ``CALLBACK`` or ``analyze_hook``; a path keeps only its stem."""
     for key in ("callback", "CALLBACK", "analyze_hook"):
         if key in top:
-            return Path(top.text(key)).name.removesuffix(_ANALYSIS_SUFFIX)
+            return Path(top.text(key)).name.removesuffix(_PYTHON_SUFFIX)
     return ""
 
 

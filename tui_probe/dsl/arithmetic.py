@@ -1,0 +1,103 @@
+"""The operators of the language: what they give for 64-bit numbers, how large that can be, and their PTX."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAX_U64: Final = (1 << 64) - 1
+MAX_U32: Final = (1 << 32) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator of two numbers.
+
+    ``evaluate`` gives the result mod 2**64; ``bound`` the largest result if the operands are at most the two given.
+    ``ptx`` is the instruction, without its width. ``low_bits_suffice`` tells that the low 32 bits of the result
+    depend on nothing but the low 32 bits of the operands (of the left one, for shifts).
+    """
+
+    symbol: str
+    ptx: str
+    evaluate: Callable[[int, int], int]
+    bound: Callable[[int, int], int]
+    low_bits_suffice: bool
+
+    @property
+    def is_shift(self) -> bool:
+        """Tell whether the right operand is a number of bits."""
+        return self.symbol in ("<<", ">>")
+
+
+def _left_shifted(left: int, right: int) -> int:
+    return left << right & MAX_U64 if right < 64 else 0
+
+
+def _right_shifted(left: int, right: int) -> int:
+    return left >> min(right, 64)
+
+
+def _sum_bound(left: int, right: int) -> int:
+    return min(left + right, MAX_U64)
+
+
+def _product_bound(left: int, right: int) -> int:
+    return min(left * right, MAX_U64)
+
+
+def _union_bound(left: int, right: int) -> int:
+    return (1 << max(left, right).bit_length()) - 1
+
+
+def _any(_left: int, _right: int) -> int:
+    return MAX_U64
+
+
+def _left(left: int, _right: int) -> int:
+    return left
+
+
+def _shifted_bound(left: int, right: int) -> int:
+    return min(left << right, MAX_U64) if right < 64 else MAX_U64
+
+
+BINARY: Final[dict[type[ast.operator], Operator]] = {
+    ast.Add: Operator("+", "add.u", lambda a, b: (a + b) & MAX_U64, _sum_bound, True),
+    ast.Sub: Operator("-", "sub.u", lambda a, b: (a - b) & MAX_U64, _any, True),
+    ast.Mult: Operator("*", "mul.lo.u", lambda a, b: (a * b) & MAX_U64, _product_bound, True),
+    ast.FloorDiv: Operator("//", "div.u", lambda a, b: a // b, _left, False),
+    ast.Mod: Operator("%", "rem.u", lambda a, b: a % b, lambda a, b: min(a, max(b - 1, 0)), False),
+    ast.LShift: Operator("<<", "shl.b", _left_shifted, _shifted_bound, True),
+    ast.RShift: Operator(">>", "shr.u", _right_shifted, _left, False),
+    ast.BitAnd: Operator("&", "and.b", lambda a, b: a & b, min, True),
+    ast.BitOr: Operator("|", "or.b", lambda a, b: a | b, _union_bound, True),
+    ast.BitXor: Operator("^", "xor.b", lambda a, b: a ^ b, _union_bound, True),
+}
+
+AND: Final = BINARY[ast.BitAnd]
+SHIFT_RIGHT: Final = BINARY[ast.RShift]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A comparison of unsigned numbers; ``opposite`` is the PTX of what holds where this one does not."""
+
+    ptx: str
+    opposite: str
+    evaluate: Callable[[int, int], bool]
+
+
+COMPARISONS: Final[dict[type[ast.cmpop], Relation]] = {
+    ast.Eq: Relation("eq", "ne", lambda a, b: a == b),
+    ast.NotEq: Relation("ne", "eq", lambda a, b: a != b),
+    ast.Lt: Relation("lt", "ge", lambda a, b: a < b),
+    ast.LtE: Relation("le", "gt", lambda a, b: a <= b),
+    ast.Gt: Relation("gt", "le", lambda a, b: a > b),
+    ast.GtE: Relation("ge", "lt", lambda a, b: a >= b),
+}
+OPPOSITE: Final = {relation.ptx: relation.opposite for relation in COMPARISONS.values()}

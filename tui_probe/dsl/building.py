@@ -1,0 +1,201 @@
+"""Expressions of Python's syntax tree to checked ones, constants folded."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.dsl.arithmetic import AND, BINARY, COMPARISONS, MAX_U32, MAX_U64, OPPOSITE, SHIFT_RIGHT, Operator
+from tui_probe.dsl.expressions import (
+    Binary,
+    Choice,
+    Compare,
+    Expression,
+    Inverse,
+    Logic,
+    Low,
+    Not,
+    Number,
+    Special,
+    fits_32_bits,
+)
+from tui_probe.dsl.source import Source, words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+SPECIAL: Final = {
+    "clock": Special("%clock64", 64, MAX_U64, is_clock=True),
+    "clock32": Special("%clock", 32, MAX_U32, is_clock=True),
+    "time": Special("%globaltimer", 64, MAX_U64, is_clock=True),
+    "cuid": Special("%smid", 32, MAX_U32),
+    "lane": Special("%laneid", 32, 31),
+    "warp": Special("%warpid", 32, MAX_U32),
+}
+
+_INSTEAD: Final[dict[type[ast.AST], str]] = {
+    ast.Div: "'/' divides real numbers: write '//'",
+    ast.Pow: "'**' is not there: write '<<' for a power of two, or multiply",
+    ast.MatMult: "'@' multiplies matrices: write '*'",
+}
+_CALLS: Final = ", ".join(f"{name}()" for name in SPECIAL)
+_ALLOWED: Final = "an expression holds numbers, names, operators, comparisons and the calls of the language"
+
+
+class Builder:
+    """Builds expressions; ``resolve`` says what a name stands for, or raises ProbeFileError."""
+
+    def __init__(self, source: Source, resolve: Callable[[ast.Name], Expression]) -> None:
+        self._source = source
+        self._resolve = resolve
+
+    def build(self, node: ast.expr) -> Expression:
+        """The expression of a syntax tree. Raises ProbeFileError."""
+        match node:
+            case ast.Constant():
+                return self._number(node)
+            case ast.Name():
+                return self._resolve(node)
+            case ast.BinOp():
+                return self._binary(node)
+            case ast.UnaryOp():
+                return self._unary(node)
+            case ast.Compare():
+                return self._compare(node)
+            case ast.BoolOp(op=op, values=values):
+                return self._logic(isinstance(op, ast.And), [truth(self.build(value)) for value in values])
+            case ast.IfExp(test=test, body=body, orelse=other):
+                return _choice(truth(self.build(test)), self.build(body), self.build(other))
+            case ast.Call():
+                return self._call(node)
+        raise self._source.error(node, f"'{words(node)}' cannot be computed in a probe: {_ALLOWED}")
+
+    def _number(self, node: ast.Constant) -> Number:
+        if type(node.value) is not int:
+            raise self._source.error(node, f"{words(node)} is no whole number: write one, such as 4 or 0xff")
+        if node.value > MAX_U64:
+            raise self._source.error(node, f"this number has {node.value.bit_length()} bits: it must be below 2**64")
+        return Number(node.value)
+
+    def _binary(self, node: ast.BinOp) -> Expression:
+        operator = BINARY.get(type(node.op))
+        if operator is None:
+            raise self._source.error(node, f"in '{words(node)}' {_INSTEAD[type(node.op)]}")
+        left, right = self.build(node.left), self.build(node.right)
+        if operator.symbol in ("//", "%") and right == Number(0):
+            raise self._source.error(node, f"'{words(node)}' divides by 0")
+        return _applied(operator, left, right)
+
+    def _unary(self, node: ast.UnaryOp) -> Expression:
+        operand = self.build(node.operand)
+        match node.op:
+            case ast.Not():
+                return negated(truth(operand))
+            case ast.UAdd():
+                return operand
+            case ast.Invert():
+                return Number(operand.value ^ MAX_U64) if isinstance(operand, Number) else Inverse("not.b", operand)
+            case _:
+                return Number(-operand.value & MAX_U64) if isinstance(operand, Number) else Inverse("neg.s", operand)
+
+    def _compare(self, node: ast.Compare) -> Expression:
+        if len(node.ops) > 1:
+            raise self._source.error(node, f"in '{words(node)}' compare two values at a time: 'a < b and b < c'")
+        relation = COMPARISONS.get(type(node.ops[0]))
+        if relation is None:
+            raise self._source.error(node, f"in '{words(node)}' only == != < <= > >= compare numbers")
+        left, right = self.build(node.left), self.build(node.comparators[0])
+        if isinstance(left, Number) and isinstance(right, Number):
+            return Number(int(relation.evaluate(left.value, right.value)))
+        return Compare(relation.ptx, left, right)
+
+    def _logic(self, conjunction: bool, truths: list[Expression]) -> Expression:
+        neutral = Number(int(conjunction))
+        result: Expression = neutral
+        for part in truths:
+            if Number(int(not conjunction)) in (result, part):
+                result = Number(int(not conjunction))
+            elif result == neutral:
+                result = part
+            elif part != neutral:
+                result = Logic("and" if conjunction else "or", result, part)
+        return result
+
+    def _call(self, node: ast.Call) -> Expression:
+        match node:
+            case ast.Call(func=ast.Name(id=name), args=[], keywords=[]) if name in SPECIAL:
+                return SPECIAL[name]
+            case ast.Call(func=ast.Name(id="u64"), args=[argument], keywords=[]):
+                return self.build(argument)
+            case ast.Call(func=ast.Name(id="u32"), args=[argument], keywords=[]):
+                return _low(self.build(argument))
+            case ast.Call(func=ast.Attribute(attr="save" | "locate")):
+                raise self._source.error(node, f"'{words(node)}' gives no value: write it on a line of its own")
+        raise self._source.error(node, f"'{words(node)}' is unknown: a probe can call {_CALLS}, u32(x) and u64(x)")
+
+
+def constant(node: ast.expr, constants: Mapping[str, int], source: Source) -> int:
+    """The value below 2**64 of an expression of numbers and named constants. Raises ProbeFileError."""
+
+    def resolve(name: ast.Name) -> Expression:
+        if name.id not in constants:
+            raise source.error(name, f"{name.id} is no constant: give it a value above, such as {name.id} = 4")
+        return Number(constants[name.id])
+
+    value = Builder(source, resolve).build(node)
+    if not isinstance(value, Number):
+        raise source.error(node, f"'{words(node)}' is no constant: only a probe function can compute it")
+    return value.value
+
+
+def truth(expression: Expression) -> Expression:
+    """An expression as 1 or 0: any number but 0 is true."""
+    match expression:
+        case Number(value):
+            return Number(int(value != 0))
+        case Compare() | Logic() | Not():
+            return expression
+    return Compare("ne", expression, Number(0))
+
+
+def negated(expression: Expression) -> Expression:
+    """The opposite of a truth."""
+    match expression:
+        case Number(value):
+            return Number(1 - value)
+        case Compare(relation, left, right):
+            return Compare(OPPOSITE[relation], left, right)
+        case Not(operand):
+            return operand
+    return Not(expression)
+
+
+def _applied(operator: Operator, left: Expression, right: Expression) -> Expression:
+    if not isinstance(right, Number):
+        return Binary(operator, left, right, operator.bound(left.bound, right.bound))
+    if isinstance(left, Number):
+        return Number(operator.evaluate(left.value, right.value))
+    if operator.symbol in ("//", "%") and right.value.bit_count() == 1:
+        return _by_power_of_two(operator, left, right.value)
+    if operator.symbol in ("//", ">>"):
+        return Binary(operator, left, right, operator.evaluate(left.bound, right.value))
+    return Binary(operator, left, right, operator.bound(left.bound, right.value))
+
+
+def _by_power_of_two(operator: Operator, left: Expression, divisor: int) -> Expression:
+    """A division costs tens of instructions; by a power of two it is one."""
+    if operator.symbol == "//":
+        return _applied(SHIFT_RIGHT, left, Number(divisor.bit_length() - 1))
+    return _applied(AND, left, Number(divisor - 1))
+
+
+def _choice(condition: Expression, chosen: Expression, other: Expression) -> Expression:
+    if isinstance(condition, Number):
+        return chosen if condition.value else other
+    return Choice(condition, chosen, other)
+
+
+def _low(expression: Expression) -> Expression:
+    if isinstance(expression, Number):
+        return Number(expression.value & MAX_U32)
+    return expression if fits_32_bits(expression) else Low(expression)

@@ -1,0 +1,116 @@
+"""The names that a probe written in Python uses, so that editors and type checkers know them.
+
+A probe file is compiled, never run: it may begin with ``from tui_probe.dsl import …`` lines, which the compiler
+passes over. Executing such a file as a program ends in a ProbeFileError that says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Protocol, TypeAlias
+
+from tui_probe.errors import ProbeFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+u64: TypeAlias = int
+"""An unsigned number of 64 bits. ``u64(x)`` is ``x``."""
+
+u32: TypeAlias = int
+"""An unsigned number of 32 bits: what is stored keeps its low 32 bits. ``u32(x)`` is ``x % 2**32``."""
+
+addr: Final[int] = 0
+"""Address in global memory (or else in the first memory operand) of the probed instruction, for this thread."""
+
+bytes: Final[int] = 0  # noqa: A001 - the language's own word
+"""Bytes that the probed instruction moves for this thread, all elements of a vector together."""
+
+out: Final[int] = 0
+"""First operand of the probed instruction. What it writes is known only after it; a memory operand is its address."""
+
+in1: Final[int] = 0
+"""Second operand of the probed instruction. The bits, if it is a floating-point number."""
+
+in2: Final[int] = 0
+"""Third operand of the probed instruction."""
+
+in3: Final[int] = 0
+"""Fourth operand of the probed instruction."""
+
+
+class SavedMap(Protocol):
+    """What ``@Map`` makes of a class."""
+
+    def save(self, *values: int) -> None:
+        """Keep one record: a value for each field, in the order of the class.
+
+        In a map of level ``warp``, the lowest active lane saves for its warp. Values that read no clock are
+        computed only where a record is saved.
+        """
+
+    def locate(self) -> None:
+        """Find the place of the record now, so that less stands between a clock and the ``save`` that follows.
+
+        Between the two may stand only assignments to locals; lanes that save nothing do not run them.
+        """
+
+
+def Map(  # noqa: N802 - the language's own word
+    *,
+    level: Literal["warp", "thread"],
+    type: Literal["array", "dynamic"] = "array",  # noqa: A002 - the language's own word
+    size: int | None = None,
+    cap: int = 1,
+) -> Callable[[object], SavedMap]:
+    """A class of ``u64`` and ``u32`` fields as a map: ``cap`` records of ``size`` bytes a warp or a thread.
+
+    ``size`` may be left out: then it is what the fields need. With ``cap=1`` a later record replaces an earlier one;
+    otherwise the first ``cap`` records are kept and all are counted.
+    """
+    _refuse(level, type, size, cap)
+
+
+def probe(
+    *, pos: str, level: Literal["warp", "thread"] = "thread", before: bool = False
+) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """A function as a probe.
+
+    ``pos`` is ``"kernel"`` (the entry with ``before=True``, or else every way out) or opcodes joined by ``:``, such
+    as ``"ld.global:st.global"``: instructions of that opcode that have all these modifiers. ``level`` must be that of
+    the maps that the function saves in.
+    """
+    _refuse(pos, level, before)
+
+
+def clock() -> int:
+    """The SM's clock, 64 bits, in cycles of that SM. Clocks of two SMs are not comparable."""
+    _refuse()
+
+
+def clock32() -> int:
+    """The low 32 bits of the SM's clock, cheaper by a register; differences wrap correctly up to 2**32 cycles."""
+    _refuse()
+
+
+def time() -> int:
+    """The GPU's global timer, in nanoseconds, 64 bits. Its step may be a microsecond."""
+    _refuse()
+
+
+def cuid() -> int:
+    """Number of the SM (compute unit) that runs this warp."""
+    _refuse()
+
+
+def lane() -> int:
+    """Number of this thread in its warp, 0 to 31."""
+    _refuse()
+
+
+def warp() -> int:
+    """Number of the place that the warp takes on its SM (``%warpid``)."""
+    _refuse()
+
+
+def _refuse(*_: Any) -> NoReturn:
+    raise ProbeFileError("a probe is compiled, not run: use it with 'tui-probe run -p FILE -- COMMAND'")

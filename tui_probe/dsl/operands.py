@@ -1,0 +1,79 @@
+"""What the names of a probed instruction's parts stand for: ``addr bytes out in1 in2 in3``.
+
+``addr`` has 64 bits and ``bytes`` 32, whatever the instruction. The width of ``out`` and ``in1`` to ``in3`` is that of
+the kernel's register: saved as they are they need no width; in an expression the position must tell it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from tui_probe.dsl.expressions import Operand
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Sequence
+
+    from tui_probe.dsl.source import Source
+    from tui_probe.engine.model import Position
+
+HELPERS: Final = {"addr": "ADDR", "bytes": "BYTES", "out": "OUT", "in1": "IN1", "in2": "IN2", "in3": "IN3"}
+
+# What the operands of an instruction are: the address of memory, or a value of the instruction's type.
+_MEMORY_OPERANDS: Final = {
+    "ld": ("value", "address"),
+    "st": ("address", "value"),
+    "atom": ("value", "address", "value", "value"),
+    "red": ("address", "value"),
+}
+_ARITHMETIC: Final = frozenset({"add", "sub", "mul", "mad", "fma", "min", "max", "div", "rem", "and", "or", "xor"})
+_WRITERS: Final = _ARITHMETIC | {"ld", "atom"}
+_TYPES: Final[dict[str, Literal[32, 64]]] = {
+    **dict.fromkeys(("b32", "u32", "s32", "f32"), 32),
+    **dict.fromkeys(("b64", "u64", "s64", "f64"), 64),
+}
+_NOT_PLAIN: Final = frozenset({"v2", "v4", "v8", "wide", "f16", "f16x2", "bf16", "bf16x2"})
+
+
+class ProbedOperands:
+    """The parts of the instructions at the positions of one probe function."""
+
+    def __init__(self, source: Source, positions: Sequence[Position], before: bool) -> None:
+        self._source = source
+        self._positions = positions
+        self._before = before
+
+    def part(self, node: ast.Name, *, as_it_is: bool) -> Operand:
+        """The part that a name stands for; ``as_it_is`` where it is saved and nothing else. Raises ProbeFileError."""
+        if any(position.is_kernel for position in self._positions):
+            raise self._source.error(
+                node, f"{node.id} belongs to an instruction: it has no meaning at position 'kernel'"
+            )
+        if node.id == "addr":
+            return Operand("ADDR", 64)
+        if node.id == "bytes":
+            return Operand("BYTES", 32)
+        if node.id == "out" and self._before and any(p.opcode in _WRITERS for p in self._positions):
+            raise self._source.error(node, "out is known only after the instruction: use before=False")
+        widths = {self._width(position, node.id) for position in self._positions}
+        width = widths.pop() if len(widths) == 1 else 0
+        if not width and not as_it_is:
+            raise self._source.error(
+                node,
+                f"the width of {node.id} is the kernel's: save it as it is, 'X.save({node.id})', or name a type in "
+                "the position, such as pos='st.global.f32'",
+            )
+        return Operand(HELPERS[node.id], 0 if as_it_is else width)
+
+    def _width(self, position: Position, name: str) -> Literal[0, 32, 64]:
+        if position.opcode in _MEMORY_OPERANDS:
+            kinds = _MEMORY_OPERANDS[position.opcode]
+        else:
+            kinds = ("value",) * 4 if position.opcode in _ARITHMETIC else ()
+        index = tuple(HELPERS).index(name) - 2
+        kind = kinds[index] if index < len(kinds) else ""
+        if kind == "address":
+            return 64
+        types = [_TYPES[modifier] for modifier in position.modifiers if modifier in _TYPES]
+        plain = not _NOT_PLAIN.intersection(position.modifiers)
+        return types[0] if kind and plain and len(types) == 1 else 0
