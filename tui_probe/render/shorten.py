@@ -8,6 +8,7 @@ from tui_probe.render.spans import width
 
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::")
 _CLONE = re.compile(r"\s*\[clone [^\]]*\]$")
+_OPERATOR = re.compile(r"\boperator(\(\)|<<=?|>>=?|<=>|[<>]=?|->)")
 _OPEN = {"<": ">", "(": ")", "[": "]", "{": "}"}
 
 
@@ -51,8 +52,8 @@ def _depths(text: str) -> list[int]:
     """Bracket depth at each character; an opening bracket counts as inside. ``->`` and operators are not brackets."""
     depth, depths = 0, []
     stack: list[str] = []
-    for position, character in enumerate(text):
-        if character in _OPEN and not text.startswith("operator", max(0, position - 8), position):
+    for position, character in enumerate(_OPERATOR.sub(lambda match: "_" * len(match[0]), text)):
+        if character in _OPEN:
             stack.append(_OPEN[character])
         depth = len(stack)
         depths.append(depth)
@@ -86,15 +87,25 @@ def _collapse_templates(text: str, level: int, more: str) -> str:
     """Template arguments from nesting ``level`` on as ``<…>``: ``f<a<b>, 4>`` is ``f<a<…>, 4>`` at level 2."""
     depths = _depths(text)
     kept: list[str] = []
+    closing = -1
     for position, character in enumerate(text):
-        depth = depths[position]
-        if depth < level or (depth == level and character == ">" and kept and kept[-1].endswith(more)):
-            kept.append(character)
-        elif depth == level and character in "<([{":
-            kept.append(character + more)
-        elif depth == level and character in ">)]}" and kept and kept[-1].endswith(more):
-            kept.append(character)
+        if position <= closing:
+            continue
+        kept.append(character)
+        if depths[position] == level and character in _OPEN:
+            end = _closing(text, depths, position)
+            closing = end if end >= 0 else len(text)
+            kept.append(more + _OPEN[character])
     return "".join(kept)
+
+
+def _closing(text: str, depths: list[int], start: int) -> int:
+    """Where the bracket that opens at ``start`` closes, -1 if nowhere."""
+    wanted = _OPEN[text[start]]
+    position = start + 1
+    while position < len(text) and not (depths[position] == depths[start] and text[position] == wanted):
+        position += 1
+    return position if position < len(text) else -1
 
 
 def _without_namespaces(text: str, cells: int) -> str:
