@@ -8,7 +8,7 @@
 static void leave_context(CUcontext context)
 {
     if (hook_active() && context)
-        hook_flush(FLUSH_MILLISECONDS);
+        hook_flush();
 }
 
 static CUresult left_context(CUcontext context, CUresult result)
@@ -46,7 +46,7 @@ CUresult cuCtxDetach(CUcontext context)
 CUresult cuGreenCtxDestroy(CUgreenCtx context)
 {
     if (hook_active())
-        hook_flush(FLUSH_MILLISECONDS);
+        hook_flush();
     return REAL_OR_NOT_FOUND(cuGreenCtxDestroy, context);
 }
 
@@ -66,7 +66,7 @@ static CUresult left_primary(CUdevice device, CUresult result)
 #define LEAVE_PRIMARY(function, device)                                     \
     do {                                                                    \
         if (hook_active())                                                  \
-            hook_flush(FLUSH_MILLISECONDS);                                 \
+            hook_flush();                                 \
         return left_primary(device, REAL_OR_NOT_FOUND(function, device));   \
     } while (0)
 

@@ -29,6 +29,8 @@
  * records are being saved, and later launches are none of its business. */
 enum state { OFF, WAITING, ON, ENDING };
 
+enum { SIGNAL_MILLISECONDS = 5000 };
+
 static _Atomic(enum state) state;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pid_t owner;
@@ -38,10 +40,15 @@ bool hook_active(void)
     return atomic_load_explicit(&state, memory_order_relaxed) != OFF;
 }
 
-void hook_flush(unsigned milliseconds)
+static unsigned patience(void)
 {
-    if (atomic_load(&state) == ON && !drain_flush(milliseconds))
-        event_log("[exit] gave up waiting after %u ms\n", milliseconds);
+    return settings.exit_timeout * 1000;
+}
+
+void hook_flush(void)
+{
+    if (atomic_load(&state) == ON && !drain_flush(patience()))
+        event_log("[exec] gave up waiting for records after %u ms\n", patience());
 }
 
 static void last_words(void)
@@ -74,12 +81,12 @@ static void end_and_tell(unsigned milliseconds)
 
 static void end_at_exit(void)
 {
-    end_and_tell(FLUSH_MILLISECONDS);
+    end_and_tell(patience());
 }
 
 static void end_at_signal(void)
 {
-    end_and_tell(SIGNAL_FLUSH_MILLISECONDS);
+    end_and_tell(patience() < SIGNAL_MILLISECONDS ? patience() : SIGNAL_MILLISECONDS);
 }
 
 static bool begin(void)
@@ -150,7 +157,7 @@ __attribute__((destructor)) static void unloaded(void)
 static void end_now(void)
 {
     if (getpid() == owner)
-        end(FLUSH_MILLISECONDS);
+        end(patience());
 }
 
 __attribute__((visibility("default"), noreturn)) void _exit(int status)

@@ -10,9 +10,7 @@ bool hook_active(void);
 /* To be called by every launch: the first one makes the trace. False: pass the call on. */
 bool hook_launching(void);
 
-/* Brings everything launched so far to disk, waiting at most this long. */
-void hook_flush(unsigned milliseconds);
-
-enum { FLUSH_MILLISECONDS = 10000, SIGNAL_FLUSH_MILLISECONDS = 5000 };
+/* Brings everything launched so far to disk, waiting no longer than the program's end may wait. */
+void hook_flush(void);
 
 #endif

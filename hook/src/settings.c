@@ -4,8 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEFAULT_ENGINE_TIMEOUT = 60 };
-
 struct settings settings;
 
 static const char *text(const char *name)
@@ -18,6 +16,12 @@ static uint64_t number(const char *name)
 {
     const char *value = getenv(name);
     return value ? strtoull(value, NULL, 10) : 0;
+}
+
+static unsigned seconds(const char *name, unsigned otherwise)
+{
+    uint64_t value = number(name);
+    return value > 0 && value <= 86400 ? (unsigned)value : otherwise;
 }
 
 /* Splits "a:b" into {"a", "b", NULL}; an unset or empty variable gives NULL. */
@@ -73,9 +77,8 @@ void settings_read(void)
     settings.only = substrings("TUI_PROBE_KERNELS");
     settings.never = substrings("TUI_PROBE_FILTER");
     settings.benchmark = benchmark && strcmp(benchmark, "1") == 0;
-    settings.engine_timeout = (unsigned)number("TUI_PROBE_ENGINE_TIMEOUT");
-    if (!settings.engine_timeout)
-        settings.engine_timeout = DEFAULT_ENGINE_TIMEOUT;
+    settings.engine_timeout = seconds("TUI_PROBE_ENGINE_TIMEOUT", 60);
+    settings.exit_timeout = seconds("TUI_PROBE_EXIT_TIMEOUT", 10);
     settings.max_trace_bytes = number("TUI_PROBE_MAX_TRACE_BYTES");
     settings.max_probe_memory = number("TUI_PROBE_MAX_PROBE_MEMORY");
     read_launches(getenv("TUI_PROBE_LAUNCHES"));

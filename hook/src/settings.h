@@ -19,7 +19,8 @@ struct settings {
     struct launch_range *launches;
     size_t n_launches;
     bool benchmark;
-    unsigned engine_timeout;   /* seconds to wait for the engine */
+    unsigned engine_timeout; /* seconds to wait for the engine */
+    unsigned exit_timeout;   /* seconds that the end of the program may wait for its kernels */
     uint64_t max_trace_bytes;  /* 0: no limit */
     uint64_t max_probe_memory; /* 0: an eighth of the device's memory */
 };

@@ -38,8 +38,12 @@ def build(directory: Path, sanitizer: str = "") -> Build:
         pytest.skip("needs cmake and a C compiler")
     options = [f"-DTUI_PROBE_SANITIZE={sanitizer}", "-DTUI_PROBE_WERROR=ON"]
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-    subprocess.run(["cmake", "-S", ROOT / "hook", "-B", directory, *generator, *options], check=True, capture_output=True)
-    made = subprocess.run(["cmake", "--build", directory, "--target", "hook"], capture_output=True, text=True, check=False)
+    subprocess.run(
+        ["cmake", "-S", ROOT / "hook", "-B", directory, *generator, *options], check=True, capture_output=True
+    )
+    made = subprocess.run(
+        ["cmake", "--build", directory, "--target", "hook"], capture_output=True, text=True, check=False
+    )
     assert made.returncode == 0, made.stdout
     stub = directory / "stub" / "libcuda.so.1"
     stub.parent.mkdir(exist_ok=True)

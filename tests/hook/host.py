@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from pathlib import Path
 
 LIBRARY = os.environ.get("HOST_LIBRARY", "libcuda.so.1")
 cuda = ctypes.CDLL(LIBRARY)
@@ -122,10 +123,8 @@ def wait_for(done: Callable[[], object]) -> None:
 
 def logged(start: str) -> int:
     """How many lines of this process's event.log begin so."""
-    root = os.environ["TUI_PROBE_TRACE_ROOT"]
-    (directory,) = [each for each in os.listdir(root) if each.endswith(f"_{os.getpid()}")]
-    with open(os.path.join(root, directory, "event.log")) as file:
-        return sum(line.startswith(start) for line in file)
+    (directory,) = Path(os.environ["TUI_PROBE_TRACE_ROOT"]).glob(f"*_{os.getpid()}")
+    return sum(line.startswith(start) for line in (directory / "event.log").read_text().splitlines())
 
 
 def stream() -> c_void_p:

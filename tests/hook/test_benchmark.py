@@ -7,7 +7,8 @@ import re
 from .conftest import Host, Run
 
 SAMPLE = re.compile(
-    r"\[benchmark\] prologue (\S+) kernel (\S+) epilogue (\S+) original (\S+) impact (\S+) (\d+) kernel (\d+) launch (\d+)"
+    r"\[benchmark\] prologue (\S+) kernel (\S+) epilogue (\S+) original (\S+) impact (\S+) "
+    r"(\d+) kernel (\d+) launch (\d+)"
 )
 
 

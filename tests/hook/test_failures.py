@@ -264,6 +264,23 @@ def test_device_without_memory_for_probes(host: Host) -> None:
     assert {line.split(" reason ")[1] for line in run.lines(r"\[exec\] backup")} == {"probe memory full"}
 
 
+def test_memory_that_the_program_needs_is_given_back(host: Host) -> None:
+    script = """
+context()
+f = function(module(), "add__8")
+w = word()
+launch(f, w)
+wait_for(lambda: logged("[exec] save"))
+wanted = c_uint64()
+call("cuMemAlloc_v2", byref(wanted), c_size_t((16 << 20) - 1024))
+launch(f, w)
+print(read(w))
+"""
+    run = host.python(script, STUB_MEMORY=str(16 << 20), TUI_PROBE_MAX_PROBE_MEMORY=str(12 << 20))
+    assert (run.status, run.stdout) == (0, "2\n"), run.stderr
+    assert [line.split(" reason ")[1] for line in run.lines(r"\[exec\] backup")] == ["probe memory full"]
+
+
 def test_trace_is_limited(host: Host) -> None:
     script = "context()\nf = function(module(), 'add__8')\nw = word()\nfor _ in range(9): launch(f, w)\nprint(read(w))"
     run = host.python(script, TUI_PROBE_MAX_TRACE_BYTES="1000")
@@ -312,6 +329,6 @@ def test_trace_root_that_does_not_exist(host: Host) -> None:
 
 
 def test_slow_device_does_not_hold_the_program_up_at_its_end(host: Host) -> None:
-    run = host.python("context()\nlaunch(function(module(), 'add'))", STUB_SLOW="600000")
+    run = host.python("context()\nlaunch(function(module(), 'add'))", STUB_SLOW="600000", TUI_PROBE_EXIT_TIMEOUT="1")
     assert run.status == 0
-    assert run.lines(r"\[exit\] gave up waiting after 10000 ms")
+    assert run.lines(r"\[exit\] gave up waiting after 1000 ms")

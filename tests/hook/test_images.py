@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,8 @@ FORMS = {
     "library": "lib = library(image)\nlaunch(kernel(lib, 'add'))",
     "file": "m = c_void_p()\ncall('cuModuleLoad', byref(m), sys.argv[1].encode())\nlaunch(function(m, 'add'))",
     "library file": (
-        "lib = c_void_p()\ncall('cuLibraryLoadFromFile', byref(lib), sys.argv[1].encode(), None, None, 0, None, None, 0)\n"
+        "lib = c_void_p()\n"
+        "call('cuLibraryLoadFromFile', byref(lib), sys.argv[1].encode(), None, None, 0, None, None, 0)\n"
         "launch(kernel(lib, 'add'))"
     ),
     "options": (
@@ -71,8 +73,6 @@ def captured(host: Host, tmp_path: Path, image: bytes, form: str = "data") -> tu
     path = tmp_path / "image.bin"
     path.write_bytes(image)
     script = "from host import *\n" + LOAD + FORMS[form]
-    import sys
-
     run = host.command(sys.executable, "-c", script, str(path))
     assert (run.status, run.stderr) == (0, "")
     (line,) = run.lines(r"\[bin\]")

@@ -104,7 +104,9 @@ def test_kernel_folder_and_probe_file(host: Host) -> None:
     ],
 )
 def test_every_launch_function_is_probed(host: Host, name: str) -> None:
-    run = host.python(f"context()\nf = function(module(), 'add__8')\nw = word()\nlaunch(f, w, name={name!r})\nprint(read(w))")
+    run = host.python(
+        f"context()\nf = function(module(), 'add__8')\nw = word()\nlaunch(f, w, name={name!r})\nprint(read(w))"
+    )
     assert run.stdout == "1\n", run.stderr
     assert len(run.results) == 1
     assert len([line for line in run.calls if line.startswith("launch probed add__8")]) == 1
@@ -376,7 +378,9 @@ for _ in range(3):
 
 
 def test_per_thread_default_stream_is_marked_by_its_own_thread(host: Host) -> None:
-    run = host.python("context()\nf = function(module(), 'add')\nlaunch(f, name='cuLaunchKernel_ptsz')\nlaunch(f, stream=2)")
+    run = host.python(
+        "context()\nf = function(module(), 'add')\nlaunch(f, name='cuLaunchKernel_ptsz')\nlaunch(f, stream=2)"
+    )
     assert [line for line in run.calls if "Record" in line] == ["cuEventRecord thread"] * 2
     assert len(run.results) == 2
 
@@ -409,7 +413,9 @@ print([read(w) for w in words])
 
 
 def test_selected_launches_only(host: Host) -> None:
-    run = host.python("context()\nf = function(module(), 'add')\nfor _ in range(8): launch(f)", TUI_PROBE_LAUNCHES="1-2,6")
+    run = host.python(
+        "context()\nf = function(module(), 'add')\nfor _ in range(8): launch(f)", TUI_PROBE_LAUNCHES="1-2,6"
+    )
     assert len(run.results) == 3
     backups = run.lines(r"\[exec\] backup")
     assert [int(line.split("launch ")[1].split()[0]) for line in backups] == [0, 3, 4, 5, 7]

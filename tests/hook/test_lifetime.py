@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -35,11 +35,17 @@ def test_every_orderly_end_saves_everything(host: Host, ending: str, status: int
     assert re.fullmatch(r"\[exit\] launches 1 probed 1 dropped 0 reason -", run.log[-1])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_signal_saves_everything_and_still_kills(host: Host, number: signal.Signals) -> None:
-    process = host.start([sys.executable, "-c", f"from host import *\n{LAUNCH}print('up', flush=True)\nimport time; time.sleep(60)"])
+def started(host: Host, script: str) -> subprocess.Popen[str]:
+    """A program that has come to the end of the script and now sleeps."""
+    process = host.start([sys.executable, "-c", f"from host import *\n{script}print('up', flush=True)\ntime.sleep(60)"])
     assert process.stdout
     assert process.stdout.readline() == "up\n"
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signal_saves_everything_and_still_kills(host: Host, number: signal.Signals) -> None:
+    process = started(host, LAUNCH)
     process.send_signal(number)
     run = host.finish(process)
     assert run.status == -number
@@ -52,9 +58,7 @@ def test_handler_of_the_program_is_left_to_it(host: Host) -> None:
 import signal, sys
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
 """
-    process = host.start([sys.executable, "-c", f"from host import *\n{script}{LAUNCH}print('up', flush=True)\nimport time; time.sleep(60)"])
-    assert process.stdout
-    assert process.stdout.readline() == "up\n"
+    process = started(host, script + LAUNCH)
     process.send_signal(signal.SIGTERM)
     run = host.finish(process)
     assert run.status == 9
@@ -62,14 +66,7 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
 
 
 def test_trace_of_a_killed_process_is_readable(host: Host) -> None:
-    wait = """
-wait_for(lambda: logged("[exec] save"))
-print("up", flush=True)
-time.sleep(60)
-"""
-    process = host.start([sys.executable, "-c", f"from host import *\n{LAUNCH}{wait}"])
-    assert process.stdout
-    assert process.stdout.readline() == "up\n"
+    process = started(host, LAUNCH + "wait_for(lambda: logged('[exec] save'))\n")
     process.kill()
     run = host.finish(process)
     assert run.status == -signal.SIGKILL
@@ -128,14 +125,16 @@ print(child)
 
 
 def test_process_started_by_another_program_names_its_trace_itself(host: Host) -> None:
-    run = host.command("sh", "-c", f"{sys.executable} -c 'from host import *\n{LAUNCH.replace(chr(39), chr(34))}'; true")
+    script = "from host import *\n" + LAUNCH.replace("'", '"')
+    run = host.command("sh", "-c", f"{sys.executable} -c '{script}'; true")
     assert not run.directory.name.startswith("Nov21_010203")
     assert len(run.results) == 1
 
 
 def test_program_that_replaces_itself_keeps_both_traces(host: Host) -> None:
     again = f"from host import *\n{LAUNCH}"
-    run = host.python(LAUNCH + f"import sys, time; time.sleep(0.3)\nos.execv(sys.executable, [sys.executable, '-c', {again!r}])")
+    saved = "wait_for(lambda: logged('[exec] save'))\n"
+    run = host.python(f"{LAUNCH}{saved}import sys; os.execv(sys.executable, [sys.executable, '-c', {again!r}])")
     assert run.status == 0
     assert len(run.directories) == 2
 
@@ -161,4 +160,3 @@ def test_exit_from_another_library_while_threads_launch(host: Host, tmp_path: Pa
     launches, probed, dropped = map(int, re.findall(r"(?:launches|probed|dropped) (\d+)", end))
     assert launches >= probed > 0
     assert (dropped, len(run.results)) == (0, probed)
-    assert os.listdir(run.directory / "result")

@@ -40,13 +40,14 @@ def test_busy_program(sanitized: Build, program: Path, tmp_path: Path, engine: E
 
 
 @pytest.mark.parametrize("mode", ["traced", "benchmark"])
-def test_program_that_knows_nothing_of_sanitizers(
-    sanitized: Build, tmp_path: Path, engine: Engine, mode: str
-) -> None:
+def test_program_that_knows_nothing_of_sanitizers(sanitized: Build, tmp_path: Path, engine: Engine, mode: str) -> None:
     name = {"address": "libasan.so", "thread": "libtsan.so"}[sanitized.sanitizer]
     found = subprocess.run(["cc", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
     host = Host(sanitized, tmp_path, engine)
-    options = OPTIONS | {"LD_PRELOAD": f"{Path(found.stdout.strip()).resolve()} {sanitized.hook}", "PYTHONMALLOC": "malloc"}
+    options = OPTIONS | {
+        "LD_PRELOAD": f"{Path(found.stdout.strip()).resolve()} {sanitized.hook}",
+        "PYTHONMALLOC": "malloc",
+    }
     if mode == "benchmark":
         options["TUI_PROBE_BENCHMARK"] = "1"
     run = host.python(
