@@ -48,11 +48,16 @@ def cut_middle(text: str, cells: int, *, more: str = "…") -> str:
     return text[: room - tail] + more + (text[-tail:] if tail else "")
 
 
+def _masked(text: str) -> str:
+    """``text`` with the signs of operators' names as underscores: ``operator()`` holds no brackets."""
+    return _OPERATOR.sub(lambda match: "operator".ljust(len(match[0]), "_"), text)
+
+
 def _depths(text: str) -> list[int]:
     """Bracket depth at each character; an opening bracket counts as inside. ``->`` and operators are not brackets."""
     depth, depths = 0, []
     stack: list[str] = []
-    for position, character in enumerate(_OPERATOR.sub(lambda match: "_" * len(match[0]), text)):
+    for position, character in enumerate(_masked(text)):
         if character in _OPEN:
             stack.append(_OPEN[character])
         depth = len(stack)
@@ -67,9 +72,9 @@ def _without_parameters(text: str) -> str:
     end = text.rfind(")")
     if end < 0 or text[end + 1 :].strip() not in ("", "const"):
         return text
-    depths = _depths(text)
+    depths, masked = _depths(text), _masked(text)
     start = end
-    while start >= 0 and not (text[start] == "(" and depths[start] == 1):
+    while start >= 0 and not (masked[start] == "(" and depths[start] == 1):
         start -= 1
     return text[:start] if start > 0 and depths[end] == 1 else text
 
@@ -88,10 +93,10 @@ def _collapse_templates(text: str, level: int, more: str) -> str:
     depths = _depths(text)
     kept: list[str] = []
     closing = -1
-    for position, character in enumerate(text):
+    for position, character in enumerate(_masked(text)):
         if position <= closing:
             continue
-        kept.append(character)
+        kept.append(text[position])
         if depths[position] == level and character in _OPEN:
             end = _closing(text, depths, position)
             closing = end if end >= 0 else len(text)
