@@ -1,6 +1,6 @@
-// Zero fills of 32 768 blocks of 128 threads, each timed by events, with an empty kernel and the SM clock beside them.
+// Zero fills of 32 768 blocks of 128 threads, timed by events, beside fills of one block an SM and an empty kernel.
 // What is timed is queued behind a spinning kernel, so that the events see the GPU and not the host's launches.
-// usage: zero_fill KERNELS OUTPUT   -> lines "zero_fill MS", "nothing MS" and "cycles_per_ns C"
+// usage: zero_fill KERNELS OUTPUT   -> lines "zero_fill MS", "one_block_an_sm MS", "nothing MS", "cycles_per_ns C"
 #include "driver.h"
 
 enum { ROUNDS = 7, BLOCKS = 32768, THREADS = 128 };
@@ -31,7 +31,8 @@ int main(int count, char **arguments) {
     CUmodule module = load(arguments[1]);
     CUfunction zero_fill = function(module, "zero_fill"), nothing = function(module, "nothing");
     clock_rate = function(module, "clock_rate");
-    int n = BLOCKS * THREADS;
+    int n = BLOCKS * THREADS, sms;
+    CHECK(DRIVER(cuDeviceGetAttribute, int *, int, CUdevice)(&sms, 16, 0));
     CUdeviceptr out = allocate((size_t)n * 4);
     rate = allocate(16);
     void *params[] = {&out, &n};
@@ -41,6 +42,7 @@ int main(int count, char **arguments) {
     if (!output) return 2;
     for (int round = 0; round < ROUNDS; round++) {
         fprintf(output, "zero_fill %.6f\n", timed(zero_fill, BLOCKS, params));
+        fprintf(output, "one_block_an_sm %.6f\n", timed(zero_fill, (unsigned)sms, params));
         fprintf(output, "nothing %.6f\n", timed(nothing, 1, NULL));
     }
     spin();
