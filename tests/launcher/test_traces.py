@@ -123,6 +123,11 @@ def test_a_trace_root_that_cannot_be_made(tool: Runner) -> None:
     assert b"choose another place with --tracedir" in result.stderr
 
 
+def test_a_target_that_moves_its_traces_away(launching: Runner) -> None:
+    result = launching.run(["sh", "-c", "sleep 0.3; mv trace elsewhere; cd /; sleep 0.3; echo done; exit 4"])
+    assert (result.returncode, result.stdout) == (4, b"done\n")
+
+
 def test_the_engines_death_does_not_stop_the_target(launching: Runner, script: Script) -> None:
     command = script("import sys; print('ready', flush=True); sys.stdin.readline(); print('whole'); sys.exit(5)")
     with launching.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

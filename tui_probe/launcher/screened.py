@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import signals
@@ -12,7 +14,6 @@ from .target import Group, Standard, Target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from .session import Session
 
@@ -32,17 +33,11 @@ class ScreenedTarget:
         self._target = self._start()
 
     def _start(self) -> Target:
-        no_input = os.open(os.devnull, os.O_RDONLY)
-        stdout, stderr = (os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) for path in self._logs())
-        try:
-            mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-            return self._session.start(Standard(no_input, stdout, stderr), Group.SESSION, mask)
-        finally:
-            for descriptor in (no_input, stdout, stderr):
-                os.close(descriptor)
-
-    def _logs(self) -> tuple[Path, Path]:
-        return self.stdout_path, self.stderr_path
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        paths = (Path(os.devnull), "rb"), (self.stdout_path, "ab"), (self.stderr_path, "ab")
+        with contextlib.ExitStack() as stack:
+            streams = Standard(*(stack.enter_context(path.open(mode)).fileno() for path, mode in paths))
+            return self._session.start(streams, Group.SESSION, mask)
 
     @property
     def pid(self) -> int:

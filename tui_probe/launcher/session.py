@@ -44,6 +44,7 @@ class Session:
         self.first_trace: Path | None = None
         self._announce = announce
         self._hook = native_library("hook")
+        self._folder = str(Path.cwd())
         self._root = options.trace_root.absolute()
         self.spool = Spool(self._root)
         try:
@@ -97,17 +98,22 @@ class Session:
         for trace in self._watch.poll():
             if self.first_trace is None or trace.name != self.first_trace.name:
                 self._announce(self.options.trace_root / trace.name)
-            with contextlib.suppress(FileNotFoundError):  # somebody has moved it
-                self.spool.link_into(trace)
-                write_record(trace, self.record(None))
+            self._write(trace, None)
 
     def finish(self, returncode: int) -> None:
         """Complete every trace after the target's end."""
         self.poll()
         for trace in self.traces:
-            with contextlib.suppress(FileNotFoundError):
+            self._write(trace, returncode)
+
+    def _write(self, trace: Path, returncode: int | None) -> None:
+        """Bring a trace up to date; one that cannot be written (moved away, disk full) must not stop the target."""
+        with contextlib.suppress(OSError):
+            if returncode is None:
+                self.spool.link_into(trace)
+            else:
                 self.spool.copy_into(trace)
-                write_record(trace, self.record(returncode))
+            write_record(trace, self.record(returncode))
 
     def engine_failure(self) -> str | None:
         """Why the engine is gone; None while it is there."""
@@ -119,7 +125,7 @@ class Session:
         return {
             "version": 1,
             "command": list(self.options.command),
-            "cwd": str(Path.cwd()),
+            "cwd": self._folder,
             "started": iso(self.started),
             "ended": None if returncode is None else iso(time.time()),
             "exit_status": returncode if returncode is not None and returncode >= 0 else None,

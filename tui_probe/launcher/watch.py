@@ -44,7 +44,11 @@ class TraceWatch:
         return new
 
     def _names(self) -> set[str]:
-        return {path.name for path in self._root.iterdir()}
+        """What is in the root; nothing if somebody has moved it away."""
+        try:
+            return {path.name for path in self._root.iterdir()}
+        except OSError:
+            return set()
 
     def _is_ours(self, name: str) -> bool:
         match = TRACE_NAME.fullmatch(name)
