@@ -1,14 +1,18 @@
-"""Where the address of an instruction leads: the state space, and the index into its bytes for each lane."""
+"""Where the address of an instruction leads: the state space, and the index into its bytes for each lane.
+
+Unrolled loops access many offsets from one register. What is found for the first of them is kept, together
+with the value of the register: the others only move along by whole elements.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from tui_probe.simgpu.executor.memory import GLOBAL_START, WINDOW_BYTES, AccessFault, Space
+from tui_probe.simgpu.executor.memory import GLOBAL_START, WINDOW_BYTES, AccessFault, DeviceMemory, Space
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.group import Group
     from tui_probe.simgpu.executor.lanes import Lanes, Places
     from tui_probe.simgpu.executor.operands import Binder
-    from tui_probe.simgpu.executor.scalars import Value
+    from tui_probe.simgpu.executor.scalars import DType, Value
 
 _SPACES: Final[dict[str, Callable[[Batch], Space]]] = {
     "global": attrgetter("memory"),
@@ -31,36 +35,81 @@ _WINDOW_SPACES: Final = {1: "shared", 2: "local", 3: "param"}
 _GLOBAL_WINDOW: Final = GLOBAL_START // WINDOW_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Lanes whose addresses lie in one space: ``positions`` in their group, None for all of them."""
+class Part(NamedTuple):
+    """Lanes whose addresses lie in one space.
+
+    ``element`` counts from element ``first`` of the space on. ``positions`` are those of the lanes in their
+    group, None for all of them.
+    """
 
     space: Space
+    element: Value
+    first: int = 0
+    positions: Places | None = None
+
+    def view(self, dtype: DType) -> Value:
+        """The elements that ``element`` counts."""
+        view = self.space.view(dtype)
+        return view[self.first :] if self.first else view
+
+
+@dataclass(slots=True)
+class Located:
+    """What was found for the value ``register`` of a register plus ``added``, for ``lanes``.
+
+    ``lowest`` and ``highest`` are the extremes of ``offset``, -1 until they are needed.
+    """
+
+    register: Value
+    lanes: Lanes
+    added: int
+    space: Space
+    offset: Value
     index: Value
-    positions: Places | None
+    lowest: int = -1
+    highest: int = -1
+
+    def steps(self, added: int, size: int) -> int | None:
+        """How many elements further an access at ``added`` is; None if it must be looked at anew."""
+        if added == self.added:
+            return 0
+        steps, rest = divmod(added - self.added, size)
+        if rest or steps < 0:
+            return None
+        if self.lowest < 0:
+            self.lowest = int(self.offset.min())
+            self.highest = int(self.offset.max())
+        inside = self.highest + added - self.added + size <= self.space.limit
+        return steps if inside else None
 
 
 class Access:
     """The address operand of an instruction that accesses ``size`` bytes in ``space`` ("" for generic addresses)."""
 
     def __init__(self, operand: Operand, space: str, size: int, bind: Binder) -> None:
-        self._source, offset = bind.address(operand)
-        self._offset = offset
+        self._source, self._added = bind.address(operand)
         self._space = space
         self._size = size
         self._line = bind.line
+        self._key = (space, size, self._source.index)
 
     def address(self, group: Group) -> Value:
         """The address for each lane, unsigned; a scalar if it is the same for all."""
         address = self._source.read(group.registers)
-        if not self._offset:
+        if not self._added:
             return address
         bits = 8 * address.dtype.itemsize
-        total: Value = address + address.dtype.type(self._offset & ((1 << bits) - 1))
+        total: Value = address + address.dtype.type(self._added & ((1 << bits) - 1))
         return total
 
-    def single(self, group: Group) -> tuple[Space, Value] | None:
-        """The space and indices, if all lanes are in the same space."""
+    def single(self, group: Group) -> Part | None:
+        """Where all lanes go, if that is the same space."""
+        register = group.registers[self._source.index]
+        known = group.batch.located.get(self._key)
+        if known is not None and known.register is register and known.lanes is group.lanes:
+            steps = known.steps(self._added, self._size)
+            if steps is not None:
+                return Part(known.space, known.index, steps)
         address = self.address(group)
         space = self._space
         if not space:
@@ -68,15 +117,26 @@ class Access:
                 return None
             space = "global"
         found = _SPACES[space](group.batch)
-        return found, self._locate(found, group, group.lanes, address)
+        offset, index = self._locate(found, group, group.lanes, address)
+        if not (isinstance(found, DeviceMemory) and found.is_divided):
+            group.batch.located[self._key] = Located(register, group.lanes, self._added, found, offset, index)
+        return Part(found, index)
 
     def parts(self, group: Group) -> Iterator[Part]:
         """The lanes by space."""
         single = self.single(group)
         if single is not None:
-            yield Part(*single, None)
+            yield single
+        else:
+            yield from self.parts_at(group, self.address(group))
+
+    def parts_at(self, group: Group, address: Value) -> Iterator[Part]:
+        """The lanes by space, for other addresses than those of the operand."""
+        address = group.lanes.spread(address)
+        if self._space:
+            space = _SPACES[self._space](group.batch)
+            yield Part(space, self._locate(space, group, group.lanes, address)[1])
             return
-        address = group.lanes.spread(self.address(group))
         windows = np.minimum(address // WINDOW_BYTES, _GLOBAL_WINDOW)
         for window in np.unique(windows):
             positions = np.flatnonzero(windows == window)
@@ -85,10 +145,13 @@ class Access:
             if space.name != "global":
                 inside = inside % np.uint64(WINDOW_BYTES)
             lanes = group.lanes.select(positions)
-            yield Part(space, self._locate(space, group, lanes, inside), positions)
+            yield Part(space, self._locate(space, group, lanes, inside)[1], 0, positions)
 
-    def _locate(self, space: Space, group: Group, lanes: Lanes, address: Value) -> Value:
+    def _locate(self, space: Space, group: Group, lanes: Lanes, address: Value) -> tuple[Value, Value]:
+        """Offsets in bytes, and indices. Raises MemoryFaultError."""
+        offset = space.offsets(address)
         try:
-            return space.locate(lanes, address, self._size)
+            space.check(offset, self._size)
         except AccessFault as fault:
             raise fault.at(self._line, group.batch.describe(lanes, fault.position)) from None
+        return offset, space.indices(lanes, offset, self._size)

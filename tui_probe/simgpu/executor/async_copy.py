@@ -49,7 +49,7 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
                 store(writing, group, _first_bytes(group, single_bytes, group.lanes.spread(wanted), reads))
                 return
         for part in reading.parts(group):
-            store(writing, group, part.space.view(whole)[part.index])
+            store(writing, group, part.view(whole)[part.element])
 
     return run
 
@@ -68,7 +68,7 @@ def _first_bytes(group: Group, single_bytes: list[Access], wanted: Value, reads:
         positions = np.flatnonzero(wanted > number)
         if len(positions):
             for part in access.parts(group.select(positions, group.block, reads)):
-                copied[positions, number] = part.space.view(U8)[part.index]
+                copied[positions, number] = part.view(U8)[part.element]
     result: Value = copied.view(whole_type(size))[:, 0]
     return result
 

@@ -80,8 +80,8 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
         for part in access.parts(group):
             chosen = slice(None) if part.positions is None else part.positions
             own = [value[chosen] for value in values]
-            index = np.broadcast_to(part.index, own[0].shape)
-            old[chosen] = apply_atomic(part.space.view(kind.dtype), index, own, ufunc, update)
+            index = np.broadcast_to(part.element, own[0].shape)
+            old[chosen] = apply_atomic(part.view(kind.dtype), index, own, ufunc, update)
         if target is not None:
             target.write(registers, old)
 

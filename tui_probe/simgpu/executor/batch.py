@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tui_probe.simgpu.executor.access import Located
     from tui_probe.simgpu.executor.group import Registers
     from tui_probe.simgpu.executor.model import Machine, Placement
     from tui_probe.simgpu.executor.operands import Source
@@ -65,6 +66,8 @@ class Batch:
         self.parameters = parameters
         self.shared = SharedMemory(self.block_count, launch.shared_bytes)
         self.local = LocalMemory(self.lanes.place_count, local_bytes)
+        # Where the addresses in registers lead; see ``access``.
+        self.located: dict[tuple[str, int, int], Located] = {}
 
     def _all_lanes(self) -> Lanes:
         places_per_block = self.warps_per_block * WARP_SIZE
@@ -84,6 +87,12 @@ class Batch:
         if len(places) == self.lanes.count:
             return self.lanes
         return Lanes(places, self.lanes.places_per_block, self.block_count)
+
+    def reserve_local(self, limit: int) -> None:
+        """Makes room for ``limit`` bytes of local memory a thread."""
+        if limit > self.local.limit:
+            self.local = self.local.grown(limit)
+            self.located.clear()
 
     def charge(self, lanes: Lanes, cycles: int, instructions: int) -> None:
         """The warps of ``lanes`` executed ``instructions`` that take ``cycles``."""

@@ -220,7 +220,7 @@ class Call:
         group.registers = registers
         # Frames are aligned like the most aligned variable, a vector of 16 bytes.
         group.local_base += -(-self.caller.local_bytes // 16) * 16
-        group.batch.local.reserve(group.local_base + callee.local_bytes)
+        group.batch.reserve_local(group.local_base + callee.local_bytes)
         group.block = callee.entry
 
 

@@ -14,8 +14,10 @@ from tui_probe.simgpu.executor import (
     floating,
     integer,
     loads,
+    matrix,
     movement,
     warp,
+    wmma,
 )
 from tui_probe.simgpu.executor.operands import modifier_types
 
@@ -55,6 +57,8 @@ BUILDERS: Final[dict[str, Build]] = {
     **async_copy.BUILDERS,
     **atomics.BUILDERS,
     **warp.BUILDERS,
+    **matrix.BUILDERS,
+    **wmma.BUILDERS,
     "trap": control.build_trap,
     "brkpt": control.build_trap,
 }

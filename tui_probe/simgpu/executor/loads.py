@@ -68,11 +68,11 @@ def _build_single_load(written: Operand, kind: ScalarType, address: Operand, spa
     def run(group: Group) -> None:
         single = access.single(group)
         if single is not None:
-            value = single[0].view(dtype)[single[1]]
+            value = single.view(dtype)[single.element]
         else:
             value = np.empty(group.lanes.count, dtype)
             for part in access.parts(group):
-                value[part.positions] = part.space.view(dtype)[part.index]
+                value[part.positions] = part.view(dtype)[part.element]
         target.write(group.registers, value)
 
     return run
@@ -89,11 +89,11 @@ def _build_vector_load(
     def run(group: Group) -> None:
         single = access.single(group)
         if single is not None:
-            whole = single[0].view(dtype)[single[1]]
+            whole = single.view(dtype)[single.element]
         else:
             whole = np.empty(group.lanes.count, dtype)
             for part in access.parts(group):
-                whole[part.positions] = part.space.view(dtype)[part.index]
+                whole[part.positions] = part.view(dtype)[part.element]
         # One copy brings each element's lanes together.
         columns = np.ascontiguousarray(np.atleast_1d(whole).view(kind.dtype).reshape(*whole.shape, -1).T)
         for target, column in zip(targets, columns, strict=True):
@@ -188,12 +188,11 @@ def store(access: Access, group: Group, value: Value) -> None:
     """Writes ``value``. Where lanes write to the same address, the last lane's value stays."""
     single = access.single(group)
     if single is not None:
-        space, index = single
-        space.view(value.dtype)[index] = value[-1] if value.ndim and not index.ndim else value
+        single.view(value.dtype)[single.element] = value[-1] if value.ndim and not single.element.ndim else value
         return
     value = group.lanes.spread(value)
     for part in access.parts(group):
-        part.space.view(value.dtype)[part.index] = value[part.positions]
+        part.view(value.dtype)[part.element] = value[part.positions]
 
 
 def _build_bytes_store(address: Operand, elements: tuple[Operand, ...], kind: ScalarType, bind: Binder) -> Operation:

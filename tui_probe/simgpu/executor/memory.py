@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from tui_probe.simgpu.executor.faults import MemoryFaultError, MisalignedAddressError
-from tui_probe.simgpu.executor.scalars import U8, DType, Value
+from tui_probe.simgpu.executor.scalars import S64, U8, U64, DType, Value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,29 +43,43 @@ class AccessFault(Exception):  # noqa: N818 - becomes a MemoryFaultError as soon
 
 
 class Space(Protocol):
-    """A state space."""
+    """A state space.
+
+    An access goes in three steps, so that what several accesses have in common is done once: ``offsets`` turns
+    addresses into offsets that begin at 0, ``check`` makes sure of them, ``indices`` gives the elements.
+    """
 
     name: str
+    limit: int
 
     def view(self, dtype: DType) -> Value:
         """All bytes of the space as elements of ``dtype``."""
 
-    def locate(self, lanes: Lanes, address: Value, size: int) -> Value:
-        """Indices into a view with elements of ``size`` bytes (a power of two). Raises AccessFault."""
+    def offsets(self, address: Value) -> Value:
+        """Offsets in bytes of unsigned addresses, unsigned. They may lie outside the space."""
+
+    def check(self, offset: Value, size: int) -> None:
+        """Raises AccessFault unless all accesses of ``size`` bytes are aligned and end at or before ``limit``."""
+
+    def indices(self, lanes: Lanes, offset: Value, size: int) -> Value:
+        """Indices (int64) of checked offsets into a view with elements of ``size`` bytes, a power of two."""
 
 
-def checked_index(space: str, offset: Value, size: int, limit: int, origin: int) -> Value:
-    """``offset // size`` if every offset is a multiple of ``size`` and the access ends at or before ``limit``.
+def check_offsets(space: str, offset: Value, size: int, limit: int, origin: int = 0) -> None:
+    """Raises AccessFault for the first of ``offset`` that is misaligned or ends after ``limit``.
 
-    ``offset`` is unsigned; ``origin`` is added to it in messages.
+    ``origin`` is added to offsets in messages.
     """
     # One pass: the union of all bits has a low bit if any offset is misaligned, and is at least the largest.
     union = int(np.bitwise_or.reduce(offset)) if offset.ndim else int(offset)
     if union & (size - 1) or (union + size > limit and _largest(offset) + size > limit):
         raise _fault(space, offset, size, limit, origin)
-    shift = size.bit_length() - 1
-    index: Value = (offset >> offset.dtype.type(shift)).astype(np.int64)
-    return index
+
+
+def element_indices(offset: Value, size: int) -> Value:
+    """``offset // size`` as int64."""
+    shifted: Value = offset >> offset.dtype.type(size.bit_length() - 1)
+    return shifted.view(S64) if shifted.dtype == U64 else shifted.astype(S64)
 
 
 def _largest(offset: Value) -> int:
@@ -111,42 +125,72 @@ class DeviceMemory(_Bytes):
             raise ValueError(message)
         super().__init__(buffer)
         self.base = base
-        self._bounds = None if allocations is None else np.asarray(allocations, np.uint64).reshape(-1, 2)
+        self.limit = len(buffer)
+        self._base = np.uint64(base)
+        self._bounds = None if allocations is None else np.asarray(allocations, np.uint64).reshape(-1, 2) - self._base
 
-    def locate(self, lanes: Lanes, address: Value, size: int) -> Value:  # noqa: ARG002 - the same for all lanes
-        """Indices of ``address`` (absolute, uint64) into a view with elements of ``size`` bytes."""
-        offset = address - np.uint64(self.base)
-        index = checked_index(self.name, offset, size, len(self.buffer), self.base)
+    @property
+    def is_divided(self) -> bool:
+        """Whether there are allocations, so that an address between two good ones may be a bad one."""
+        return self._bounds is not None
+
+    def offsets(self, address: Value) -> Value:
+        """Offsets from ``base`` of absolute addresses (uint64)."""
+        offset: Value = address - self._base
+        return offset
+
+    def check(self, offset: Value, size: int) -> None:
+        """Raises AccessFault for accesses outside the memory, or outside its allocations."""
+        check_offsets(self.name, offset, size, self.limit, self.base)
         if self._bounds is not None:
-            self._check_allocated(np.atleast_1d(address), size, self._bounds)
-        return index
+            self._check_allocated(np.atleast_1d(offset), size, self._bounds)
 
-    def _check_allocated(self, address: Value, size: int, bounds: NDArray[np.uint64]) -> None:
-        if not len(bounds):
-            raise AccessFault(self.name, int(address[0]), size, 0, misaligned=False)
-        which = np.searchsorted(bounds[:, 0], address, side="right") - 1
-        outside = (which < 0) | (address + np.uint64(size) > bounds[np.maximum(which, 0), 1])
+    def indices(self, lanes: Lanes, offset: Value, size: int) -> Value:  # noqa: ARG002 - the same for all lanes
+        """See Space."""
+        return element_indices(offset, size)
+
+    def _check_allocated(self, offset: Value, size: int, bounds: NDArray[np.uint64]) -> None:
+        which = np.searchsorted(bounds[:, 0], offset, side="right") - 1
+        ends = np.append(bounds[:, 1], np.uint64(0))
+        # Before the first allocation, `which` is -1: the end that was appended.
+        outside = offset + np.uint64(size) > ends[which]
         if outside.any():
             position = int(np.argmax(outside))
-            raise AccessFault(self.name, int(address[position]), size, position, misaligned=False)
+            raise AccessFault(self.name, int(offset[position]) + self.base, size, position, misaligned=False)
 
     def gather(self, address: NDArray[np.uint64], dtype: DType) -> Value:
         """The elements of ``dtype`` at absolute addresses. Raises MemoryFaultError."""
-        return self.view(dtype)[self._indices(address, dtype.itemsize)]
+        return self.view(dtype)[self._elements(address, dtype.itemsize)]
 
     def scatter(self, address: NDArray[np.uint64], values: Value) -> None:
         """Stores ``values`` at absolute addresses; of equal addresses the last one wins. Raises MemoryFaultError."""
-        self.view(values.dtype)[self._indices(address, values.dtype.itemsize)] = values
+        self.view(values.dtype)[self._elements(address, values.dtype.itemsize)] = values
 
-    def _indices(self, address: NDArray[np.uint64], size: int) -> Value:
-        offset = np.asarray(address, np.uint64) - np.uint64(self.base)
+    def _elements(self, address: NDArray[np.uint64], size: int) -> Value:
+        offset = self.offsets(address)
         try:
-            return checked_index(self.name, offset, size, len(self.buffer), self.base)
+            self.check(offset, size)
         except AccessFault as fault:
             raise fault.at(0, f"element {fault.position}") from None
+        return element_indices(offset, size)
 
 
-class SharedMemory(_Bytes):
+class _Window(_Bytes):
+    """A space whose addresses are offsets already."""
+
+    name: str
+    limit: int
+
+    def offsets(self, address: Value) -> Value:
+        """See Space."""
+        return address
+
+    def check(self, offset: Value, size: int) -> None:
+        """See Space."""
+        check_offsets(self.name, offset, size, self.limit)
+
+
+class SharedMemory(_Window):
     """The shared memory of all blocks of a batch, ``limit`` bytes each, zero at the start."""
 
     name = "shared"
@@ -156,15 +200,15 @@ class SharedMemory(_Bytes):
         self._stride = -(-limit // 16) * 16
         super().__init__(np.zeros(block_count * self._stride, np.uint8))
 
-    def locate(self, lanes: Lanes, address: Value, size: int) -> Value:
-        """Indices of ``address`` (from the start of the block's shared memory, unsigned)."""
-        index = checked_index(self.name, address, size, self.limit, 0)
+    def indices(self, lanes: Lanes, offset: Value, size: int) -> Value:
+        """See Space."""
+        index = element_indices(offset, size)
         if lanes.block_count == 1:
             return index
         return index + _origin(lanes, lanes.block, self._stride // size)
 
 
-class LocalMemory(_Bytes):
+class LocalMemory(_Window):
     """The local memory of all threads of a batch, ``limit`` bytes each, zero at the start."""
 
     name = "local"
@@ -174,21 +218,19 @@ class LocalMemory(_Bytes):
         self._place_count = place_count
         super().__init__(np.zeros(place_count * self.limit, np.uint8))
 
-    def reserve(self, limit: int) -> None:
-        """Makes room for ``limit`` bytes a thread, for a stack that recursion makes deeper."""
-        if limit > self.limit:
-            old, used = self.buffer, self.limit
-            self.limit = max(-(-limit // 16) * 16, 2 * used)
-            super().__init__(np.zeros(self._place_count * self.limit, np.uint8))
-            self.buffer.reshape(self._place_count, self.limit)[:, :used] = old.reshape(self._place_count, used)
+    def grown(self, limit: int) -> LocalMemory:
+        """A larger one with the same contents, for a stack that recursion makes deeper."""
+        larger = LocalMemory(self._place_count, max(limit, 2 * self.limit))
+        rows = larger.buffer.reshape(self._place_count, larger.limit)
+        rows[:, : self.limit] = self.buffer.reshape(self._place_count, self.limit)
+        return larger
 
-    def locate(self, lanes: Lanes, address: Value, size: int) -> Value:
-        """Indices of ``address`` (from the start of the thread's local memory, unsigned)."""
-        index = checked_index(self.name, address, size, self.limit, 0)
-        return index + _origin(lanes, lanes.places, self.limit // size)
+    def indices(self, lanes: Lanes, offset: Value, size: int) -> Value:
+        """See Space."""
+        return element_indices(offset, size) + _origin(lanes, lanes.places, self.limit // size)
 
 
-class ParameterMemory(_Bytes):
+class ParameterMemory(_Window):
     """The parameters of the kernel. They can be read only."""
 
     name = "param"
@@ -196,11 +238,11 @@ class ParameterMemory(_Bytes):
     def __init__(self, parameters: bytes) -> None:
         padded = parameters + bytes(-len(parameters) % 16)
         super().__init__(np.frombuffer(padded, np.uint8))
-        self._limit = len(parameters)
+        self.limit = len(parameters)
 
-    def locate(self, lanes: Lanes, address: Value, size: int) -> Value:  # noqa: ARG002 - the same for all lanes
-        """Indices of ``address`` (from the start of the parameters, unsigned)."""
-        return checked_index(self.name, address, size, self._limit, 0)
+    def indices(self, lanes: Lanes, offset: Value, size: int) -> Value:  # noqa: ARG002 - the same for all lanes
+        """See Space."""
+        return element_indices(offset, size)
 
 
 def _origin(lanes: Lanes, owner: Value, stride: int) -> Value:

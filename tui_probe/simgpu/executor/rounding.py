@@ -17,7 +17,6 @@ from tui_probe.simgpu.executor.scalars import F32, F64, S64, U16, U32, U64, Valu
 
 _HALFWAY_MASK: Final = np.uint64((1 << 29) - 1)
 _HALFWAY: Final = np.uint64(1 << 28)
-_SMALLEST_NORMAL: Final = 2.0**-126
 _SPLITTER: Final = 2.0**27 + 1
 
 
@@ -55,17 +54,19 @@ def odd_sum(a: Value, b: Value) -> Value:
 
 def fma32(a: Value, b: Value, c: Value) -> Value:
     """a · b + c of float32, rounded once, to nearest even."""
-    product = a.astype(F64) * b.astype(F64)
-    addend = c.astype(F64)
-    total = product + addend
-    result: Value = total.astype(F32)
+    total = a.astype(F64)
+    total *= b.astype(F64)
+    total += c.astype(F64)
     # Rounding twice is wrong only where the first rounding landed halfway between two singles, or where
     # singles are subnormal.
-    doubtful = (total.view(U64) & _HALFWAY_MASK) == _HALFWAY
-    doubtful |= np.abs(total) < _SMALLEST_NORMAL
-    if doubtful.any():
-        result = np.where(doubtful, odd_sum(product, addend).astype(F32), result)
-    return result
+    try:
+        with np.errstate(under="raise"):
+            result: Value = total.astype(F32)
+    except FloatingPointError:
+        return fma_odd(a, b, c).astype(F32)
+    bits = total.view(U64)
+    bits &= _HALFWAY_MASK
+    return fma_odd(a, b, c).astype(F32) if np.count_nonzero(bits == _HALFWAY) else result
 
 
 def fma_odd(a: Value, b: Value, c: Value) -> Value:

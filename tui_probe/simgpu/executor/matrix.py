@@ -1,0 +1,245 @@
+"""Matrix operations of warps: ``mma``, ``ldmatrix``, ``movmatrix`` (PTX ISA reference, sections 9.7.14.4 and 9.7.14.5).
+
+Products are summed in double precision, where those of half precision, bfloat16 and TF32 are exact; the sum
+with the accumulator is rounded once. A device rounds, or cuts, in between, in ways that are not documented.
+All lanes of a warp take part.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.errors import SimulationError
+from tui_probe.ptx.tree import Immediate, Operand, Vector
+from tui_probe.simgpu.executor.access import Access
+from tui_probe.simgpu.executor.loads import state_space
+from tui_probe.simgpu.executor.model import WARP_SIZE
+from tui_probe.simgpu.executor.operands import modifier_types
+from tui_probe.simgpu.executor.rounding import fma64, from_bfloat16
+from tui_probe.simgpu.executor.scalars import B128, F32, F64, S64, TYPES, U16, U32, UNSIGNED, ScalarType, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.ptx.tree import Instruction
+    from tui_probe.simgpu.executor.group import Group
+    from tui_probe.simgpu.executor.operands import Binder, Operation, Source, Target
+
+_U32: Final = TYPES["u32"]
+_LANE: Final = np.arange(WARP_SIZE)
+# Lanes form eight groups of four.
+_ROW: Final = _LANE // 4
+_QUAD: Final = _LANE % 4
+
+
+def check_whole_warps(group: Group, line: int) -> None:
+    """Raises SimulationError if a lane of a warp is missing."""
+    lanes = group.lanes
+    if (lanes.active_bits[lanes.warps] != 0xFFFFFFFF).any():
+        where = group.batch.describe(lanes, 0)
+        raise SimulationError(f"matrix operation at line {line} with lanes of a warp missing, near {where}")
+
+
+def element_register(kind: ScalarType) -> ScalarType:
+    """The type of the registers that hold elements of ``kind``: 32 bits, or one double."""
+    return TYPES["b64"] if kind.bits == 64 else _U32
+
+
+def decoded(bits: Value, kind: ScalarType) -> Value:
+    """Registers (…, 32 or 64 bits) as their elements (…, elements in a register), as int64 or float64."""
+    parts: Value = bits.reshape((*bits.shape, 1)).view(UNSIGNED[kind.bits])
+    if kind.name == "tf32":
+        # The device ignores the low bits of a single.
+        return (parts & np.uint32(0xFFFFE000)).view(F32).astype(F64)
+    if kind.kind == "bf":
+        return from_bfloat16(parts).astype(F64)
+    return parts.view(kind.dtype).astype(F64 if kind.kind == "f" else S64)
+
+
+def encoded(elements: Value, kind: ScalarType, saturates: bool) -> Value:
+    """The reverse of ``decoded`` for results: float16, float32, float64 or int32."""
+    if kind.kind == "s":
+        limits = np.iinfo(kind.dtype)
+        elements = np.clip(elements, limits.min, limits.max) if saturates else elements
+    result = np.ascontiguousarray(elements.astype(kind.dtype))
+    return result.view(UNSIGNED[max(kind.bits, 32)])[..., 0]
+
+
+def read_registers(sources: Sequence[Source], group: Group) -> Value:
+    """Registers as an array of shape (warps, 32, registers)."""
+    values = [group.lanes.spread(source.read(group.registers)) for source in sources]
+    return np.stack(values, axis=-1).reshape(-1, WARP_SIZE, len(values))
+
+
+def write_registers(targets: Sequence[Target], group: Group, values: Value) -> None:
+    """The reverse of ``read_registers``."""
+    for number, target in enumerate(targets):
+        target.write(group.registers, np.ascontiguousarray(values[:, :, number]).reshape(-1))
+
+
+def multiply(a: Value, b: Value, c: Value, kind: ScalarType) -> Value:
+    """a · b + c for stacks of matrices of float64 or int64. ``kind`` is that of the elements of a and b."""
+    if kind.bits != 64:
+        total: Value = a @ b + c
+        return total
+    # Doubles: one fused multiply-add after the other.
+    for k in range(a.shape[-1]):
+        c = fma64(*np.broadcast_arrays(a[..., :, k : k + 1], b[..., k : k + 1, :], c))
+    return c
+
+
+class _Fragment:
+    """Where the elements of a matrix are in a warp: rows and columns of shape (32, registers, elements)."""
+
+    def __init__(self, rows: NDArray[Any], columns: NDArray[Any]) -> None:
+        self.rows, self.columns = np.broadcast_arrays(rows, columns)
+        self.shape = (int(self.rows.max()) + 1, int(self.columns.max()) + 1)
+
+    def matrix(self, elements: Value) -> Value:
+        """Matrices (warps, rows, columns) of elements (warps, 32, registers, elements)."""
+        result = np.zeros((len(elements), *self.shape), elements.dtype)
+        result[:, self.rows, self.columns] = elements
+        return result
+
+    def elements(self, matrix: Value) -> Value:
+        """The reverse of ``matrix``."""
+        result: Value = matrix[:, self.rows, self.columns]
+        return result
+
+
+def _fragments(registers: int, kind: ScalarType) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Lane numbers within groups, register numbers and places in a register, to compute with."""
+    each = max(32 // kind.bits, 1)
+    shape = (WARP_SIZE, registers, each)
+    register, place = np.arange(registers)[None, :, None], np.arange(each)[None, None, :]
+    return np.broadcast_to(_ROW[:, None, None], shape), register, place
+
+
+def _left(registers: int, kind: ScalarType) -> _Fragment:
+    """Matrix A: registers go down eight rows first, then right."""
+    row, register, place = _fragments(registers, kind)
+    each = place.size
+    step = register // 2 if registers > 1 else register
+    down = register % 2 if registers > 1 else 0 * register
+    return _Fragment(row + 8 * down, _QUAD[:, None, None] * each + place + 4 * each * step)
+
+
+def _right(registers: int, kind: ScalarType) -> _Fragment:
+    """Matrix B."""
+    row, register, place = _fragments(registers, kind)
+    each = place.size
+    return _Fragment(_QUAD[:, None, None] * each + place + 4 * each * register, row)
+
+
+def _accumulator(registers: int, kind: ScalarType) -> _Fragment:
+    """Matrices C and D: pairs of neighbours, in one register (float16) or two."""
+    row, register, place = _fragments(registers, kind)
+    if kind.bits == 16:
+        return _Fragment(row + 8 * register, 2 * _QUAD[:, None, None] + place)
+    return _Fragment(row + 8 * (register // 2), 2 * _QUAD[:, None, None] + register % 2 + place)
+
+
+def _elements(operand: Operand) -> tuple[Operand, ...]:
+    return operand.elements if isinstance(operand, Vector) else (operand,)
+
+
+_SHAPES: Final = frozenset(
+    {"m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32", "m8n8k4"},
+)
+
+
+def _build_multiply(instruction: Instruction, bind: Binder) -> Operation:
+    """``mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c``."""
+    shape = next(modifier for modifier in instruction.modifiers if modifier[0] == "m" and modifier[1:2].isdigit())
+    d_kind, a_kind, b_kind, c_kind = modifier_types(instruction)
+    if shape not in _SHAPES or (shape == "m8n8k4" and a_kind.bits != 64) or "sp" in instruction.modifiers:
+        bind.unsupported()
+    d, a, b, c = (_elements(operand) for operand in instruction.operands)
+    targets = [bind.target(operand, element_register(d_kind)) for operand in d]
+    sources = [
+        [bind.source(operand, element_register(kind)) for operand in operands]
+        for operands, kind in ((a, a_kind), (b, b_kind), (c, c_kind))
+    ]
+    left, right = _left(len(a), a_kind), _right(len(b), b_kind)
+    before, after = _accumulator(len(c), c_kind), _accumulator(len(d), d_kind)
+    saturates = "satfinite" in instruction.modifiers
+    bind.effects.members = bind.source(Immediate("0xffffffff"), _U32)
+    line = bind.line
+
+    def run(group: Group) -> None:
+        check_whole_warps(group, line)
+        a_bits, b_bits, c_bits = (read_registers(own, group) for own in sources)
+        total = multiply(
+            left.matrix(decoded(a_bits, a_kind)),
+            right.matrix(decoded(b_bits, b_kind)),
+            before.matrix(decoded(c_bits, c_kind)),
+            a_kind,
+        )
+        write_registers(targets, group, encoded(after.elements(total), d_kind, saturates))
+
+    return run
+
+
+def _build_load(instruction: Instruction, bind: Binder) -> Operation:
+    """``ldmatrix.sync.aligned.m8n8.x1|x2|x4{.trans}.shared.b16 {…}, [row address]``.
+
+    Lane 8·j + i gives the address of row i of matrix j.
+    """
+    if "m8n8" not in instruction.modifiers or "b16" not in instruction.modifiers:
+        bind.unsupported()
+    written, address = instruction.operands
+    targets = [bind.target(operand, _U32) for operand in _elements(written)]
+    count = len(targets)
+    access = Access(address, state_space(instruction), 16, bind)
+    reads = tuple(bind.effects.reads)
+    transposed = "trans" in instruction.modifiers
+    bind.effects.members = bind.source(Immediate("0xffffffff"), _U32)
+    line = bind.line
+
+    def run(group: Group) -> None:
+        check_whole_warps(group, line)
+        givers = group.select(np.flatnonzero(group.lanes.lane < 8 * count), group.block, reads)
+        rows = np.empty(givers.lanes.count, B128)
+        for part in access.parts(givers):
+            chosen = slice(None) if part.positions is None else part.positions
+            rows[chosen] = part.view(B128)[part.element]
+        matrices = rows.view(U16).reshape(-1, count, 8, 8)
+        write_registers(targets, group, _distributed(matrices, transposed))
+
+    return run
+
+
+def _distributed(matrices: Value, transposed: bool) -> Value:
+    """Matrices of 16-bit elements (warps, matrices, 8, 8) to registers (warps, 32, matrices)."""
+    if transposed:
+        matrices = matrices.swapaxes(-1, -2)
+    # Each lane takes two neighbours of a row, lane after lane.
+    words = np.ascontiguousarray(matrices).view(U32).reshape(len(matrices), matrices.shape[1], WARP_SIZE)
+    return words.swapaxes(-1, -2)
+
+
+def _build_move(instruction: Instruction, bind: Binder) -> Operation:
+    """``movmatrix.sync.aligned.m8n8.trans.b16 d, a``: the transpose of a matrix held by a warp."""
+    written, source = instruction.operands
+    target, value = bind.target(written, _U32), bind.source(source, _U32)
+    bind.effects.members = bind.source(Immediate("0xffffffff"), _U32)
+    line = bind.line
+
+    def run(group: Group) -> None:
+        check_whole_warps(group, line)
+        words = np.ascontiguousarray(group.lanes.spread(value.read(group.registers)))
+        matrices = words.view(U16).reshape(-1, 1, 8, 8)
+        write_registers([target], group, _distributed(matrices, transposed=True))
+
+    return run
+
+
+BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
+    "mma": _build_multiply,
+    "ldmatrix": _build_load,
+    "movmatrix": _build_move,
+}
