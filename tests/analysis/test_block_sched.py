@@ -149,7 +149,7 @@ def simulated(draw: st.DrawFn) -> SimulatedSM:
 
 
 @given(st.lists(simulated(), min_size=1, max_size=5), st.randoms(use_true_random=False))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 def test_the_cycles_of_a_simulated_gpu_are_found(file: Path, sms: list[SimulatedSM], random) -> None:  # type: ignore[no-untyped-def]
     """Blocks of all SMs in any order: each SM's cycles are exactly those that the model spent."""
     numbers = random.sample(range(200), len(sms))
@@ -172,7 +172,7 @@ block_lists = st.lists(st.tuples(st.integers(1, 60), st.integers(0, 25)), min_si
 
 
 @given(block_lists)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
 def test_any_blocks_agree_with_the_definition(file: Path, pairs: list[tuple[int, int]]) -> None:
     """Blocks of any kind, with ties and with blocks of no cycles, and the identity that defines the span."""
     blocks = [(start, start + elapsed) for start, elapsed in pairs]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui_probe.render.block_sched import bar
@@ -15,6 +15,7 @@ def test_parts_follow_each_other() -> None:
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=3, max_size=3), st.floats(1, 3), st.integers(1, 200))
+@settings(deadline=None)
 def test_the_whole_bar_is_as_long_as_the_sum(parts: list[float], more: float, cells: int) -> None:
     whole = sum(parts) * more + 1
     assert abs(len(bar(parts, whole, cells)) - sum(parts) / whole * cells) <= 0.5 + 1e-6

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -45,6 +45,7 @@ texts = st.text(alphabet="ab漢é \x1b", max_size=20)
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), texts, texts), max_size=5), st.integers(1, 60))
+@settings(deadline=None)
 def test_no_line_is_wider_than_asked_for(rows: list[Row], cells: int) -> None:
     lines = list(table(COLUMNS, rows, cells))
     assert len(lines) == 2 + len(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui_probe.trace import event_types as t
@@ -164,6 +164,7 @@ def test_parameters_are_split_when_asked_for() -> None:
 
 
 @given(st.binary(max_size=300))
+@settings(deadline=None)
 def test_any_bytes_are_accepted(line: bytes) -> None:
     parse_line(line)
 
@@ -172,6 +173,7 @@ lines = st.sampled_from([line.encode() for line, _ in KNOWN])
 
 
 @given(lines, lines, st.integers(0, 200), st.integers(0, 200), st.binary(max_size=8))
+@settings(deadline=None)
 def test_cut_and_interleaved_lines_are_accepted(
     first: bytes, second: bytes, cut: int, start: int, between: bytes
 ) -> None:

@@ -56,7 +56,7 @@ def summary(trace: Trace) -> dict[str, Any]:
 
 @pytest.mark.parametrize("older", [False, True])
 @given(cuts=st.lists(st.integers(0, 6000), max_size=6))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 def test_polls_add_up(tmp_path_factory: pytest.TempPathFactory, older: bool, cuts: list[int]) -> None:
     directory = tmp_path_factory.mktemp("trace") / "t"
     if older:
@@ -75,7 +75,7 @@ def test_polls_add_up(tmp_path_factory: pytest.TempPathFactory, older: bool, cut
 
 
 @given(st.integers(1, 400))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 def test_slices_add_up(tmp_path_factory: pytest.TempPathFactory, size: int) -> None:
     directory = tmp_path_factory.mktemp("trace") / "t"
     write_example(directory)
@@ -87,7 +87,7 @@ def test_slices_add_up(tmp_path_factory: pytest.TempPathFactory, size: int) -> N
 
 
 @given(st.binary(max_size=40), st.integers(0, 5000), st.integers(0, 400))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80)
 def test_damage_anywhere_is_survived(
     tmp_path_factory: pytest.TempPathFactory, damage: bytes, at: int, gone: int
 ) -> None:

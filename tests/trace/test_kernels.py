@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.trace.make import PTXAS
@@ -113,6 +113,7 @@ def test_a_missing_log_tells_nothing(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.text(max_size=40), max_size=8))
+@settings(deadline=None)
 def test_any_lines_parse_or_are_a_trace_error(lines: list[str]) -> None:
     parse_process_log(lines)
     with suppress(TraceError):

@@ -131,7 +131,7 @@ texts = st.lists(st.sampled_from([b"", b"a", b"ab", b"[t] a", b"[t] b", b"bb b",
 
 
 @given(texts, st.booleans(), st.integers(1, 20), st.integers(-2, 32), st.sampled_from(["a", "b", "[t]", "zz"]))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_search_agrees_with_a_plain_one(
     tmp_path: Path, lines: list[bytes], ended: bool, size: int, start: int, text: str
 ) -> None:
@@ -147,7 +147,7 @@ def test_search_agrees_with_a_plain_one(
 
 
 @given(texts, st.integers(1, 20), st.lists(st.integers(0, 120), max_size=4))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_filter_follows_a_growing_log(tmp_path: Path, lines: list[bytes], size: int, cuts: list[int]) -> None:
     content = b"".join(line + b"\n" for line in lines)
     path = tmp_path / "log"

@@ -158,7 +158,7 @@ sizes = st.lists(st.tuples(st.sampled_from([1, 32]), st.sampled_from([0, 8, 16, 
 
 
 @given(dims, blocks, sizes)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_is_read(tmp_path: Path, grid: tuple[int, ...], block: tuple[int, ...], maps: list) -> None:
     threads, count = int(np.prod(block)), int(np.prod(grid))
     content = [(divisor, slots(count, -(-threads // divisor), size)) for divisor, size in maps]
@@ -171,7 +171,7 @@ def test_what_is_written_is_read(tmp_path: Path, grid: tuple[int, ...], block: t
 
 
 @given(st.integers(0, 150), st.binary(min_size=1, max_size=12), st.integers(0, 200))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_damaged_file_reads_or_is_a_trace_error(tmp_path: Path, at: int, damage: bytes, length: int) -> None:
     content = bytearray(result_bytes((2, 1, 1), (64, 1, 1), [(32, slots(2, 2, 16)), (1, slots(2, 64, 0))]))
     content[at : at + len(damage)] = damage

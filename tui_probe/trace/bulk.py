@@ -1,87 +1,198 @@
-"""Whole launches at once: the lines of a launch follow each other, and most of a long log is launches.
+"""Whole launches at once: most of a long log is launches and saved results, a few lines each, one after another.
 
-One expression matches all lines of a launch, of a result that was saved, or of a launch that was passed through. What
-it does not match, cut and interleaved lines among it, is read a line at a time.
+Their numbers are read as arrays. What is not exactly such lines, cut and interleaved ones among it, is left to be read
+a line at a time, in its place.
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.trace.event_readers import shape_of, text_of
-from tui_probe.trace.launches import UNKNOWN
-from tui_probe.trace.recorder import EndedLaunch, Recorder
+import numpy as np
+
+from tui_probe.trace.columns import LaunchColumns, ResultColumns
+from tui_probe.trace.event_readers import text_of
+from tui_probe.trace.launches import NO_STREAM, UNKNOWN
+from tui_probe.trace.line_words import LineWords
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_SHAPE: Final = rb"(\d{1,10} \d{1,10} \d{1,10} block \d{1,10} \d{1,10} \d{1,10} shared \d{1,18})"
-_LAUNCH: Final = (
-    rb"(?:\[exec\] funcmap-find [^\n ]* success\n)?"
-    rb"\[exec\] (\d{1,19}) param[^\n]*\n"
-    rb"\[exec\] grid " + _SHAPE + rb" kernel (\d{1,9}) launch (\d{1,18}) stream (?:0x)?([0-9a-f]{1,16})\n"
-    rb"(?:\[exec\] grid \d{1,18} (?:warp|block) +\d{1,18} probe \d{1,18} total \d{1,18}\n)*"
-    rb"\[exec\] probe-mem (\d{1,18}) \(bytes\)\n"
-    rb"\[exec\] succeed (\d{1,9})\n"
-)
-_SAVED: Final = rb"\[exec\] save ([^\n ]*) size (\d{1,18}) kernel (\d{1,9}) launch (\d{1,18})\n"
-_PASSED: Final = (
-    rb"(?:\[exec\] funcmap-find [^\n ]* fail\n)?"
-    rb"\[exec\] backup " + _SHAPE + rb" kernel (\d{1,9}) launch (\d{1,18}) time (\d{1,19}) reason ([^\n]*)\n"
-)
-_BLOCK: Final = re.compile(rb"(?m:^)(?:" + rb"|".join((_LAUNCH, _SAVED, _PASSED)) + rb")")
-_LAST_OF_LAUNCH: Final = 7
-_LAST_OF_SAVED: Final = 11
+    from numpy.typing import NDArray
+
+    from tui_probe.trace.recorder import Recorder
+
+_U32: Final = np.uint64(0xFFFFFFFF)
+_IGNORED: Final = (b"[mem] ", b"[mod] ", b"[bin] ", b"[probe] find ", b"[probe] mkdir ", b"[probe] write ",
+                   b"[probe] engine ", b"[probe] read ", b"[probe] finish ", b"[exec] funcmap-")  # fmt: skip
+"""Lines that tell nothing which the trace model keeps, in logs that have ``[kernel]`` lines."""
 
 
 class BulkReader:
-    """Reads slices of a log of ours into a recorder; ``read_lines`` gets what is no whole launch."""
+    """Reads slices of a log of ours into a recorder; ``read_line`` gets each line that is no part of a whole launch."""
 
-    def __init__(self, recorder: Recorder, read_lines: Callable[[bytes], None]) -> None:
+    def __init__(self, recorder: Recorder, read_line: Callable[[bytes], None]) -> None:
         self._recorder = recorder
-        self._read_lines = read_lines
+        self._read_line = read_line
 
-    def read(self, lines: bytes) -> None:
-        """``lines`` are whole lines that follow those of the last call."""
-        launches: list[EndedLaunch] = []
-        results: list[tuple[bytes, ...]] = []
-        position = 0
-        for match in _BLOCK.finditer(lines):
-            if match.start() != position:
-                self._flush(launches, results)
-                self._read_lines(lines[position : match.start()])
-            position = match.end()
-            kind = match.lastindex or 0
-            if kind == _LAST_OF_LAUNCH:
-                launches.append(_launch(match.groups()))
-            elif kind == _LAST_OF_SAVED:
-                results.append(match.group(8, 9, 10, 11))
-            elif launches or not self._recorder.replaces_failed(int(match[13])):
-                launches.append(_passed(match.group(12, 13, 14, 15, 16)))
-            else:
-                self._read_lines(match[0])
-        self._flush(launches, results)
-        self._read_lines(lines[position:])
+    def read(self, text: bytes) -> None:
+        """``text`` is whole lines that follow those of the last call."""
+        if not text:
+            return
+        lines = LineWords(text)
+        left = np.ones(len(lines), dtype=np.bool_)
+        for prefix in _IGNORED:
+            left &= ~lines.begin_with(prefix)
+        launches = _in_order(_probed(lines, left), _passed(lines, left, self._recorder.trace.launches.reason_code))
+        results = _results(lines, left)
+        self._record(lines, np.flatnonzero(left), launches, results)
 
-    def _flush(self, launches: list[EndedLaunch], results: list[tuple[bytes, ...]]) -> None:
+    def _record(
+        self, lines: LineWords, rest: NDArray[np.int64], launches: LaunchColumns, results: ResultColumns
+    ) -> None:
+        """Record everything in the order of the log: ``rest`` are the lines that are read one by one."""
+        launch = result = 0
+        launches_before = np.searchsorted(launches.line, rest).tolist()
+        results_before = np.searchsorted(results.line, rest).tolist()
+        for line, *before in zip(rest.tolist(), launches_before, results_before, strict=True):
+            if before != [launch, result]:
+                self._record_parts(launches.part(slice(launch, before[0])), results.part(slice(result, before[1])))
+                launch, result = before
+            self._read_line(lines.text[lines.starts[line] : lines.ends[line]])
+        self._record_parts(launches.part(slice(launch, None)), results.part(slice(result, None)))
+
+    def _record_parts(self, launches: LaunchColumns, results: ResultColumns) -> None:
         """Results come last: one may be of a launch before it, never of one after it."""
-        if launches:
+        if len(launches):
             self._recorder.ended_launches(launches)
-            launches.clear()
-        for path, size, kernel, number in results:
-            self._recorder.saved(text_of(path.rpartition(b"/")[2]), int(size), int(kernel), int(number))
-        results.clear()
+        if len(results):
+            self._recorder.saved_results(results)
 
 
-def _launch(groups: tuple[bytes, ...]) -> EndedLaunch:
-    time_ns, shape, kernel, number, stream, size, status = groups[:_LAST_OF_LAUNCH]
-    return EndedLaunch(
-        int(kernel), shape_of(shape), int(number), int(time_ns), int(stream, 16), True, None, int(size), int(status)
+class _Fields:
+    """Collects the fields of some lines, and which of the lines have all of them as they should be."""
+
+    def __init__(self, lines: LineWords, count: int) -> None:
+        self._lines = lines
+        self.good = np.ones(count, dtype=np.bool_)
+
+    def expect(self, condition: NDArray[np.bool_]) -> None:
+        self.good &= condition
+
+    def words(self, at: NDArray[np.int64], **positions: int) -> None:
+        """Expect words, given as ``word=position``."""
+        for word, position in positions.items():
+            self.expect(self._lines.is_word(at, position, word.encode()))
+
+    def number(self, at: NDArray[np.int64], word: int, digits: int) -> NDArray[np.uint64]:
+        value, good = self._lines.numbers(at, word, digits)
+        self.expect(good)
+        return value
+
+    def hexadecimal(self, at: NDArray[np.int64], word: int) -> NDArray[np.uint64]:
+        value, good = self._lines.hexadecimals(at, word)
+        self.expect(good)
+        return value
+
+    def shape(self, at: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """``X Y Z block X Y Z shared S`` from the third word on."""
+        self.words(at, block=5, shared=9)
+        columns = [self.number(at, word, 18 if word == 10 else 10) for word in (2, 3, 4, 6, 7, 8, 10)]
+        return np.minimum(np.stack(columns, axis=1), _U32).astype(np.uint32)
+
+
+def _probed(lines: LineWords, left: NDArray[np.bool_]) -> LaunchColumns:
+    """The probed launches of which all lines are there; these lines are no longer ``left``."""
+    grid = lines.begin_with(b"[exec] grid ")
+    at = np.flatnonzero(grid & (lines.words == 17))
+    others = np.append(np.flatnonzero(~(grid & (lines.words < 17))), [len(lines)] * 2)
+    memory = others[np.searchsorted(others, at + 1)]
+    whole = (at > 0) & (memory + 1 < len(lines))
+    at, memory = at[whole], memory[whole]
+    before, after = at - 1, memory + 1
+    fields = _Fields(lines, len(at))
+    fields.expect(lines.begin_with(b"[exec] ")[before] & lines.is_word(before, 2, b"param"))
+    fields.expect(lines.begin_with(b"[exec] probe-mem ")[memory] & lines.is_word(memory, 3, b"(bytes)"))
+    fields.expect(lines.begin_with(b"[exec] succeed ")[after])
+    fields.words(at, kernel=11, launch=13, stream=15)
+    columns = LaunchColumns(
+        line=at,
+        kernel=fields.number(at, 12, 9),
+        number=fields.number(at, 14, 18),
+        time=fields.number(before, 1, 19),
+        shape=fields.shape(at),
+        stream=fields.hexadecimal(at, 16),
+        probed=np.ones(len(at), dtype=np.bool_),
+        reason=np.full(len(at), UNKNOWN, dtype=np.int32),
+        probe_bytes=fields.number(memory, 2, 18).astype(np.int64),
+        status=fields.number(after, 2, 9).astype(np.int64),
     )
+    for first, last in zip(before[fields.good].tolist(), after[fields.good].tolist(), strict=True):
+        left[first : last + 1] = False
+    return columns.part(fields.good)
 
 
-def _passed(groups: tuple[bytes, ...]) -> EndedLaunch:
-    shape, kernel, number, time_ns, reason = groups
-    text = None if reason == b"-" else text_of(reason)
-    return EndedLaunch(int(kernel), shape_of(shape), int(number), int(time_ns), None, False, text, UNKNOWN, UNKNOWN)
+def _passed(lines: LineWords, left: NDArray[np.bool_], reason_code: Callable[[str | None], int]) -> LaunchColumns:
+    """Launches of originals, but for those next to a line that says that a launch failed."""
+    failed = lines.begin_with(b"[exec] failed ")
+    near = np.append(failed[1:], False) | np.append(True, failed[:-1])
+    at = np.flatnonzero(lines.begin_with(b"[exec] backup ") & (lines.words > 17) & ~near)
+    fields = _Fields(lines, len(at))
+    fields.words(at, kernel=11, launch=13, time=15, reason=17)
+    columns = LaunchColumns(
+        line=at,
+        kernel=fields.number(at, 12, 9),
+        number=fields.number(at, 14, 18),
+        time=fields.number(at, 16, 19),
+        shape=fields.shape(at),
+        stream=np.full(len(at), NO_STREAM, dtype=np.uint64),
+        probed=np.zeros(len(at), dtype=np.bool_),
+        reason=_reasons(lines, at, reason_code),
+        probe_bytes=np.full(len(at), UNKNOWN, dtype=np.int64),
+        status=np.full(len(at), UNKNOWN, dtype=np.int64),
+    )
+    left[at[fields.good]] = False
+    return columns.part(fields.good)
+
+
+def _reasons(lines: LineWords, at: NDArray[np.int64], reason_code: Callable[[str | None], int]) -> NDArray[np.int32]:
+    """The codes of what stands after ``reason`` in each line."""
+    codes: dict[bytes, int] = {b"-": UNKNOWN}
+    found = np.empty(len(at), dtype=np.int32)
+    begin, _ = lines.bounds(at, 18)
+    for i, (start, end) in enumerate(zip(begin.tolist(), lines.ends[at].tolist(), strict=True)):
+        words = lines.text[start:end].rstrip(b"\r")
+        code = codes.get(words)
+        if code is None:
+            code = codes[words] = reason_code(text_of(words))
+        found[i] = code
+    return found
+
+
+def _in_order(first: LaunchColumns, second: LaunchColumns) -> LaunchColumns:
+    """Both, by line."""
+    if not len(first) or not len(second):
+        return first if len(first) else second
+    return first.followed_by(second).part(np.argsort(np.concatenate((first.line, second.line))))
+
+
+def _results(lines: LineWords, left: NDArray[np.bool_]) -> ResultColumns:
+    """Saved results with an ordinary name, ``result/<seconds>.<six digits>.bin``."""
+    at = np.flatnonzero(lines.begin_with(b"[exec] save result/") & (lines.words == 9))
+    fields = _Fields(lines, len(at))
+    fields.words(at, save=1, size=3, kernel=5, launch=7)
+    begin, end = lines.bounds(at, 2)
+    begin, point = begin + len("result/"), end - len(".000000.bin")
+    seconds, seconds_good = lines.decimal(begin, point, 12)
+    micros, micros_good = lines.decimal(point + 1, point + 7, 6)
+    fields.expect(seconds_good & micros_good & lines.same(point, b".") & lines.same(point + 7, b".bin"))
+    fields.expect(~lines.same(begin, b"0") | (point - begin == 1))
+    columns = ResultColumns(
+        line=at,
+        micros=seconds * np.uint64(1_000_000) + micros,
+        size=fields.number(at, 4, 18),
+        kernel=fields.number(at, 6, 9),
+        number=fields.number(at, 8, 18),
+    )
+    left[at[fields.good]] = False
+    return columns.part(fields.good)

@@ -39,7 +39,7 @@ class TraceFollower:
         self.trace = Trace(self.directory)
         self._recorder = Recorder(self.trace)
         self._reducer = Reducer(self.trace, self._recorder)
-        self._bulk = BulkReader(self._recorder, self._read_lines)
+        self._bulk = BulkReader(self._recorder, self._read_line)
         self.changed: set[int] = set()
         self._assembling: dict[int, float] = {}
 
@@ -74,7 +74,10 @@ class TraceFollower:
 
     def _read_lines(self, lines: bytes) -> None:
         for line in lines.split(b"\n")[:-1]:
-            self._reducer.apply(parse_line(line))
+            self._read_line(line)
+
+    def _read_line(self, line: bytes) -> None:
+        self._reducer.apply(parse_line(line))
 
     def _watch_assemblies(self) -> None:
         """Look for what assemblers write after a kernel's fate is known, for as long as one may take."""

@@ -10,7 +10,6 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,11 +21,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tui_probe.trace.columns import LaunchColumns, ResultColumns
     from tui_probe.trace.event_types import Dim3, Shape
-    from tui_probe.trace.recorder import EndedLaunch
 
 UNKNOWN: Final = -1
 """In the columns ``number``, ``status`` and ``result``: not told by the log."""
+NO_STREAM: Final = 0xFFFFFFFFFFFFFFFF
 _MOST_REASONS: Final = 4096
 
 
@@ -88,25 +88,27 @@ class LaunchTable(Sequence[Launch]):
         self._stream.append(_stream_code(stream))
         self._probed.append(probed)
         self._status.append(UNKNOWN)
-        self._reason.append(self._reason_code(reason))
+        self._reason.append(self.reason_code(reason))
         self._probe_bytes.append(UNKNOWN)
         self._result.append(UNKNOWN)
         return len(self._kernel) - 1
 
-    def extend(self, launches: Sequence[EndedLaunch]) -> int:
+    def extend(self, launches: LaunchColumns) -> int:
         """Append many launches and return the row of the first."""
         first = len(self)
-        kernels, shapes, numbers, times, streams, probed, reasons, sizes, status = zip(*launches, strict=True)
-        self._kernel.extend(kernels)
-        self._number.extend(numbers)
-        self._time.extend(times)
-        self._shape.extend(chain.from_iterable(shapes))
-        self._stream.extend(map(_stream_code, streams))
-        self._probed.extend(probed)
-        self._status.extend(status)
-        self._reason.extend(map(self._reason_code, reasons))
-        self._probe_bytes.extend(sizes)
-        self._result.extend(repeat(UNKNOWN, len(launches)))
+        for column, values in (
+            (self._kernel, launches.kernel),
+            (self._number, launches.number),
+            (self._time, launches.time),
+            (self._shape, launches.shape),
+            (self._stream, launches.stream),
+            (self._probed, launches.probed),
+            (self._status, launches.status),
+            (self._reason, launches.reason),
+            (self._probe_bytes, launches.probe_bytes),
+            (self._result, np.full(len(launches), UNKNOWN)),
+        ):
+            _extend(column, values)
         return first
 
     def set_probe_bytes(self, row: int, size: int) -> None:
@@ -115,13 +117,18 @@ class LaunchTable(Sequence[Launch]):
     def set_status(self, row: int, status: int) -> None:
         self._status[row] = status
 
+    def set_results(self, rows: NDArray[np.int64], first: int) -> None:
+        """Note that results ``first`` and on are of the launches in these rows; a row of -1 is none."""
+        column = np.frombuffer(self._result, dtype=np.int32)
+        column[rows[rows >= 0]] = (np.arange(len(rows)) + first)[rows >= 0]
+
     def set_result(self, row: int, result: int) -> None:
         self._result[row] = result
 
     def pass_through(self, row: int, reason: str | None) -> None:
         """Note that a probed launch failed, and that the original was launched in its place."""
         self._probed[row] = False
-        self._reason[row] = self._reason_code(reason)
+        self._reason[row] = self.reason_code(reason)
 
     def kernel_of(self, row: int) -> int:
         return self._kernel[row]
@@ -131,6 +138,17 @@ class LaunchTable(Sequence[Launch]):
 
     def failed(self, row: int) -> bool:
         return self._probed[row] == 1 and self._status[row] > 0
+
+    def rows_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows of launches that the process counts with these numbers (i8), -1 for those not in the log."""
+        known = np.frombuffer(self._number, dtype=np.int64)
+        rows = np.clip(numbers - self._shift, 0, max(len(known) - 1, 0))
+        right = known[rows] == numbers if len(known) else np.zeros(len(numbers), dtype=np.bool_)
+        del known  # a view of the column keeps it from growing
+        for i in np.flatnonzero(~right).tolist():
+            row = self.row_of(int(numbers[i]))
+            rows[i] = UNKNOWN if row is None else row
+        return rows
 
     def row_of(self, number: int) -> int | None:
         """The row of the launch that the process counts as ``number``."""
@@ -159,7 +177,7 @@ class LaunchTable(Sequence[Launch]):
             grid=(x, y, z),
             block=(bx, by, bz),
             shared=shared,
-            stream=None if stream == _NO_STREAM else stream,
+            stream=None if stream == NO_STREAM else stream,
             probed=bool(self._probed[row]),
             status=_known(self._status[row]),
             reason=None if reason < 0 else self.reasons[reason],
@@ -190,7 +208,8 @@ class LaunchTable(Sequence[Launch]):
         copy = np.array(values)
         return copy.reshape(-1, 7) if name == "shape" else copy
 
-    def _reason_code(self, reason: str | None) -> int:
+    def reason_code(self, reason: str | None) -> int:
+        """The code of a reason in the column; its text is ``reasons[code]``."""
         if reason is None:
             return UNKNOWN
         if reason not in self._reasons and len(self._reasons) >= _MOST_REASONS:
@@ -198,11 +217,12 @@ class LaunchTable(Sequence[Launch]):
         return self._reasons.setdefault(reason, len(self._reasons))
 
 
-_NO_STREAM: Final = 0xFFFFFFFFFFFFFFFF
-
-
 def _stream_code(stream: int | None) -> int:
-    return _NO_STREAM if stream is None else stream
+    return NO_STREAM if stream is None else stream
+
+
+def _extend(column: array[Any], values: NDArray[Any]) -> None:
+    column.frombytes(np.ascontiguousarray(values, dtype=column.typecode).tobytes())
 
 
 def _known(value: int) -> int | None:
@@ -234,6 +254,14 @@ class ResultTable:
         self._micros.append(int(match[1] + match[2]) if match else UNKNOWN)
         self._size.append(size)
         return len(self._micros) - 1
+
+    def extend(self, results: ResultColumns, launches: NDArray[np.int64]) -> int:
+        """Append many files, of the launches in these rows (-1 for none); the row of the first."""
+        first = len(self)
+        _extend(self._launch, launches)
+        _extend(self._micros, results.micros)
+        _extend(self._size, results.size)
+        return first
 
     def name(self, row: int) -> str:
         micros = self._micros[row]

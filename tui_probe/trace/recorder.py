@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from tui_probe.trace.launches import UNKNOWN
 from tui_probe.trace.model import Kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from numpy.typing import NDArray
 
+    from tui_probe.trace.columns import LaunchColumns, ResultColumns
     from tui_probe.trace.event_types import Shape
     from tui_probe.trace.model import Trace
-
-
-class EndedLaunch(NamedTuple):
-    """A launch whose lines were read together. ``size`` (probe bytes) and ``status`` are -1 where unknown."""
-
-    kernel: int
-    shape: Shape
-    number: int
-    time_ns: int
-    stream: int | None
-    probed: bool
-    reason: str | None
-    size: int
-    status: int
 
 
 class Recorder:
@@ -46,6 +35,10 @@ class Recorder:
             self.trace.kernels.add(kernel)
         self.changed.add(index)
         return kernel
+
+    def _kernels(self, indices: NDArray[np.uint64]) -> dict[int, Kernel]:
+        """The kernels of a column, by index, in order of appearance."""
+        return {index: self.kernel(index) for index in dict.fromkeys(indices.tolist())}
 
     def kernel_at_hand(self) -> Kernel | None:
         """The kernel of the launch at hand, if there is one and its line named a kernel."""
@@ -77,22 +70,37 @@ class Recorder:
         if index is not None:
             _count_launch(self.kernel(index), self.row, shape)
 
-    def ended_launches(self, launches: Sequence[EndedLaunch]) -> None:
-        """Launches whose lines were read together, in order.
+    def ended_launches(self, launches: LaunchColumns) -> None:
+        """Launches that were read together, in order.
 
         One that was passed through is at hand afterwards, since a line may follow that says that it failed.
         """
         state = self.trace.state
         first = self.trace.launches.extend(launches)
-        for row, launch in enumerate(launches, first):
-            kernel = self.kernel(launch.kernel)
-            _count_launch(kernel, row, launch.shape)
-            if launch.probed:
+        shapes = zip(*launches.shape.T.tolist(), strict=True)
+        figures = zip(launches.kernel.tolist(), shapes, launches.probe_bytes.tolist(), strict=True)
+        kernels = self._kernels(launches.kernel)
+        for row, (index, shape, size) in enumerate(figures, first):
+            kernel = kernels[index]
+            _count_launch(kernel, row, shape)
+            if size != UNKNOWN:
                 kernel.launches_probed += 1
-                state.launches_probed += 1
-                kernel.probe_bytes = max(kernel.probe_bytes or 0, launch.size)
+                kernel.probe_bytes = max(kernel.probe_bytes or 0, size)
         state.launches += len(launches)
-        self.row = None if launches[-1].probed else first + len(launches) - 1
+        state.launches_probed += int(launches.probed.sum())
+        self.row = None if launches.probed[-1] else first + len(launches) - 1
+
+    def saved_results(self, results: ResultColumns) -> None:
+        """Results that were read together, in order."""
+        state = self.trace.state
+        launches = self.trace.launches.rows_of(results.number.astype(np.int64))
+        first = self.trace.results.extend(results, launches)
+        self.trace.launches.set_results(launches, first)
+        kernels = self._kernels(results.kernel)
+        for row, index in enumerate(results.kernel.tolist(), first):
+            kernels[index].result_rows.append(row)
+        state.results += len(results)
+        state.bytes_written += sum(results.size.tolist())
 
     def memory(self, size: int) -> None:
         """The bytes of all maps of the launch at hand."""
