@@ -77,10 +77,10 @@ def main() -> int:
 def _crash_soon() -> None:
     from tui_probe.ui.feed import Feed
 
-    def fail(self: Feed) -> None:
+    def fail(_: Feed) -> None:
         raise RuntimeError("a planted failure")
 
-    Feed.poll = fail  # type: ignore[method-assign]
+    Feed.poll = fail  # type: ignore[assignment,method-assign]
 
 
 if __name__ == "__main__":

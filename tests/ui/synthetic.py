@@ -181,6 +181,7 @@ NAMES = (
 def example(directory: Path) -> TraceWriter:
     """A trace with a kernel of each fate, launches, a benchmark and results."""
     trace = TraceWriter(directory)
+    trace.event("[benchmark] ENABLED L2 Flush Size 52428800")
     fill = trace.kernel(NAMES[0])
     vector = trace.kernel(NAMES[1], registers=(20, 24))
     fused = trace.kernel(NAMES[2], registers=(32, 36))

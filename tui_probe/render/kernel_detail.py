@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tui_probe.analysis.occupancy import occupancy, warps_of
 from tui_probe.render import units
 from tui_probe.render.advice import advice
-from tui_probe.render.spans import Line, Span, pad, width
+from tui_probe.render.spans import Line, Span, pad, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ LABEL = 16
 _GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "filtered": "·", "pending": "◌"}
 
 
-def detail_lines(row: KernelRow, cells: int, *, simulated: bool = False) -> list[Line]:
+def detail_lines(row: KernelRow, cells: int) -> list[Line]:
     """The page as lines of at most ``cells`` cells; long names and reasons are wrapped."""
     lines: list[Line] = [((f" {text}", "title"),) for text in wrap(row.demangled, cells - 2)]
     if row.name != row.demangled:
@@ -31,32 +31,13 @@ def detail_lines(row: KernelRow, cells: int, *, simulated: bool = False) -> list
     lines.append(())
     lines += _costs(row)
     lines.append(())
-    lines += _launches(row, cells, simulated=simulated)
+    lines += _launches(row, cells)
     return lines
 
 
 def _field(label: str, text: str, cells: int, role: str = "") -> Iterator[Line]:
     for i, part in enumerate(wrap(text, max(10, cells - LABEL - 3))):
         yield ((" " + pad("" if i else label, LABEL), "dim"), (part, role))
-
-
-def wrap(text: str, cells: int) -> list[str]:
-    """``text`` in lines of at most ``cells`` cells, broken at spaces, and inside a word only where it is too long."""
-    lines, line = [], ""
-    for word in text.split(" "):
-        while width(word) > cells:
-            room = cells - width(line) - (1 if line else 0)
-            if room < cells // 3 and line:
-                lines.append(line)
-                line, room = "", cells
-            lines.append((line + " " if line else "") + word[:room])
-            line, word = "", word[room:]
-        joined = f"{line} {word}" if line else word
-        if width(joined) > cells:
-            lines.append(line)
-            joined = word
-        line = joined
-    return [*lines, line] if line or not lines else lines
 
 
 def _costs(row: KernelRow) -> list[Line]:
@@ -102,7 +83,7 @@ def _verdict(before: float | None, after: float | None, label: str) -> str:
     return "good" if (after > before) == (label in _MORE_IS_BETTER) else "warn"
 
 
-def _launches(row: KernelRow, cells: int, *, simulated: bool) -> Iterator[Line]:
+def _launches(row: KernelRow, cells: int) -> Iterator[Line]:
     """How often and how it was launched, and what that cost."""
     yield from _field(
         "launches", f"{units.count(row.launches)}, {units.count(row.launches_probed)} of them probed", cells
@@ -122,13 +103,12 @@ def _launches(row: KernelRow, cells: int, *, simulated: bool) -> Iterator[Line]:
         yield from _field("dynamic shared", f"{units.size(row.shared_dynamic)} a block", cells)
     if row.slowdown is not None:
         times = f"{_milliseconds(row.time_ms)} original, {_milliseconds(row.time_probed_ms)} probed"
-        where = ", on a simulated GPU: not a measurement" if simulated else ""
-        yield from _field("slowdown", f"{row.slowdown:.2f}× (median; {times}{where})", cells)
+        yield from _field("slowdown", f"{row.slowdown:.2f}× (median; {times})", cells)
     if row.probe_bytes is not None:
         yield from _field("probe memory", f"{units.size(row.probe_bytes)} a launch", cells)
     yield from _field("results", f"{units.counted(row.results, 'file')} in the trace", cells)
     if row.folder is not None:
-        yield from _field("files", str(row.folder), cells, "dim")
+        yield from _field("files", f"{row.folder.parent.name}/{row.folder.name}", cells, "dim")
 
 
 def _milliseconds(value: float | None) -> str:

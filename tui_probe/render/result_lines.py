@@ -39,7 +39,7 @@ def result_lines(trace: Trace, first: int, last: int) -> Iterator[ResultLine]:
         try:
             words, failed = _analysis(trace, kernel, path, name), False
         except TraceError as error:
-            words, failed = str(error), True
+            words, failed = str(error).replace(f"{trace.directory}/", ""), True
         yield ResultLine(kernel, None if launch is None else launch.number, name, words, failed)
 
 
@@ -47,9 +47,9 @@ def _analysis(trace: Trace, kernel: int | None, path: Path | None, name: str) ->
     if path is None:
         raise TraceError(f"result/{name}: the log names it, and it is not in the trace")
     known = trace.kernels.get(kernel) if kernel is not None else None
-    info = known.info if known is not None else None
-    result = read_result(path)
-    if info is not None and info.callback not in (None, "block_sched", "block_sched.py"):
+    result = read_result(path) if known is None else known.read(path)
+    info = None if known is None else known.info
+    if info is not None and info.callback is not None and not info.callback.startswith("block_sched"):
         return f"{units.counted(len(result.maps), 'map')}, {units.size(path.stat().st_size)}; no analysis in one line"
     schedule = block_sched.analyse(result)
     lost = schedule.warps_missing or schedule.blocks_missing or schedule.blocks_astray

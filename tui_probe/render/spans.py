@@ -61,6 +61,25 @@ def pad(text: str, cells: int, *, right: bool = False) -> str:
     return fill + text if right else text + fill
 
 
+def wrap(text: str, cells: int) -> list[str]:
+    """``text`` in lines of at most ``cells`` cells, broken at spaces, and inside a word only where it is too long."""
+    lines, line = [], ""
+    for word in text.split(" "):
+        while width(word) > cells:
+            room = cells - width(line) - (1 if line else 0)
+            if room < cells // 3 and line:
+                lines.append(line)
+                line, room = "", cells
+            lines.append((line + " " if line else "") + word[:room])
+            line, word = "", word[room:]
+        joined = f"{line} {word}" if line else word
+        if width(joined) > cells:
+            lines.append(line)
+            joined = word
+        line = joined
+    return [*lines, line] if line or not lines else lines
+
+
 def clip_line(line: Line, cells: int, *, skip: int = 0) -> Line:
     """The part of a line from cell ``skip`` that fits in ``cells`` cells; half of a wide character becomes a space."""
     spans: list[Span] = []

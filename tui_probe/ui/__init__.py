@@ -27,8 +27,10 @@ class Appearance:
 
     @classmethod
     def from_environment(cls, **given: object) -> Appearance:
-        """What the environment asks for: NO_COLOR, a locale that is not UTF-8; ``given`` comes first."""
+        """What the environment asks for (TERM, NO_COLOR, a locale that is not UTF-8); what is ``given`` comes first."""
         asked: dict[str, object] = {}
+        if os.environ.get("TERM") in ("linux", "vt220", "vt100", "screen", "xterm"):
+            asked["palette"] = "ansi"  # less than 256 colours
         if os.environ.get("NO_COLOR"):
             asked["palette"] = "plain"
         encoding = getattr(sys.__stdout__, "encoding", None) or "ascii"

@@ -21,7 +21,7 @@ from tui_probe.ui.nvml import GpuSampler
 from tui_probe.ui.prompt import Answer, Question
 from tui_probe.ui.save import LARGEST_CLIPBOARD
 from tui_probe.ui.screens.help import HelpScreen
-from tui_probe.ui.screens.live import LiveScreen
+from tui_probe.ui.screens.live import LAYOUT, LiveScreen
 from tui_probe.ui.screens.tags import TagScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.theme import PALETTES
@@ -53,9 +53,7 @@ class ProbeApp(App[None]):
     TITLE = "tui-probe"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS = keys.bindings("app")
-    CSS = """
-    LiveScreen, HelpScreen { background: $background; color: $foreground; overflow: hidden; }
-    """
+    CSS = "ViewScreen { background: $background; overflow: hidden; }" + LAYOUT
 
     def __init__(self, session: Session, appearance: Appearance | None = None, gpu: GpuSampler | None = None) -> None:
         self.appearance = appearance or Appearance()
@@ -63,7 +61,7 @@ class ProbeApp(App[None]):
         super().__init__(driver_class=FrugalDriver, ansi_color=True)
         self.animation_level = "none"
         for palette in PALETTES.values():
-            self.register_theme(palette.theme())
+            self.register_theme(palette.textual_theme())
         self.theme = self.palette.name
         self.ascii_only = self.appearance.ascii_only
         self.session = session
@@ -79,8 +77,8 @@ class ProbeApp(App[None]):
 
     @property
     def target_runs(self) -> bool:
-        """Is there a target, and does it run?"""
-        return self.target is not None and self.target.poll() is None
+        """Is there a target, and did it run when it was last looked at?"""
+        return self.target is not None and (self.feed.latest.running or not self.feed.latest.loaded)
 
     def on_mount(self) -> None:
         """Start the threads and show the live screen."""
@@ -122,7 +120,7 @@ class ProbeApp(App[None]):
     def action_interrupt(self) -> None:
         """SIGINT to the target; a second time within two seconds asks for more."""
         target = self.target
-        if target is None or target.poll() is not None:
+        if target is None or not self.target_runs:
             self._say("nothing runs here; Ctrl-Q quits")
             return
         now = time.monotonic()
@@ -141,7 +139,7 @@ class ProbeApp(App[None]):
 
     def _stop(self, answer: str) -> None:
         target = self.target
-        if target is None or target.poll() is not None:
+        if target is None or not self.target_runs:
             return
         if answer == "terminate":
             target.terminate()

@@ -15,6 +15,10 @@ GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "filtered": "·", 
 STATUSES = ("probed", "skipped", "failed", "filtered")
 
 
+TIMED = ("slowdown", "time")
+"""Columns that only a benchmark fills."""
+
+
 def status_text(row: KernelRow) -> str:
     """The status as a glyph and a word."""
     return f"{GLYPHS.get(row.status, ' ')} {row.status}"
@@ -50,13 +54,13 @@ COLUMNS: tuple[Column[KernelRow], ...] = (
     Column("status", "status", status_text, lambda r: r.status, 0, 10, 10, right=False),
     Column("launches", "launches", lambda r: units.count(r.launches), lambda r: r.launches, 1, 8, 13),
     Column("grid", "grid", lambda r: _size(r.grid, varies=r.grid_varies), lambda r: _threads(r.grid), 5, 5, 16),
-    Column("block", "block", lambda r: _size(r.block, varies=r.block_varies), lambda r: _threads(r.block), 5, 5, 12),
+    Column("block", "block", lambda r: _size(r.block, varies=r.block_varies), lambda r: _threads(r.block), 6, 5, 12),
     Column("registers", "registers", lambda r: _change(r.registers_pruned, r.registers_probed),
            lambda r: r.registers_probed or r.registers_pruned, 2, 9, 9),
     Column("spills", "spills", lambda r: _change(r.spills_pruned, r.spills_probed),
-           lambda r: r.spills_probed, 6, 6, 11),
+           lambda r: r.spills_probed, 7, 6, 11),
     Column("slowdown", "slowdown", _slowdown, lambda r: r.slowdown, 3, 8, 8),
     Column("time", "time", _time, lambda r: r.time_ms, 4, 7, 8),
-    Column("probe_bytes", "probe mem", lambda r: units.size(r.probe_bytes), lambda r: r.probe_bytes, 7, 9, 9),
-    Column("reason", "reason", lambda r: r.reason or "", lambda r: r.reason, 8, 24, 60, right=False, elastic=True),
+    Column("probe_bytes", "probe mem", lambda r: units.size(r.probe_bytes), lambda r: r.probe_bytes, 8, 9, 9),
+    Column("reason", "reason", lambda r: r.reason or "", lambda r: r.reason, 9, 24, 60, right=False, elastic=True),
 )  # fmt: skip

@@ -26,14 +26,27 @@ INTERVAL = 0.5
 
 
 class Target(Protocol):
-    """A program that was started under the hook. Nothing here blocks; all may be called from any thread."""
+    """A program that was started under the hook. All may be called from any thread; signals are sent at once."""
 
-    command: Sequence[str]
-    simulated: bool
-    started: float
-    """Seconds since the epoch."""
-    stdout_path: Path
-    stderr_path: Path
+    @property
+    def command(self) -> Sequence[str]:
+        """The program and its arguments."""
+
+    @property
+    def simulated(self) -> bool:
+        """Does it run on the simulated GPU?"""
+
+    @property
+    def started(self) -> float:
+        """When, in seconds since 1970."""
+
+    @property
+    def stdout_path(self) -> Path:
+        """The file that receives its standard output."""
+
+    @property
+    def stderr_path(self) -> Path:
+        """The file that receives its standard error."""
 
     def poll(self) -> int | None:
         """None while it runs, then its exit status, or minus the number of the signal that ended it."""

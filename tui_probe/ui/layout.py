@@ -29,4 +29,4 @@ def arrangement(width: int, height: int) -> Arrangement | None:
 
 def needed(width: int, height: int) -> str:
     """What to say on a terminal that is too small."""
-    return f"The terminal has {width}×{height} cells; at least {SMALLEST[0]}×{SMALLEST[1]} are needed."
+    return f"{width}×{height} is too small: {SMALLEST[0]}×{SMALLEST[1]} needed"

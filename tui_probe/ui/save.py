@@ -46,7 +46,7 @@ def export(what: str, lines: Callable[[], Iterable[str]], folder: Path | None = 
             file.writelines(f"{line}\n" for line in lines())
     except OSError as error:
         return f"cannot write to {folder}: {error.strerror or error}"
-    return f"written to {path}"
+    return f"written: {path.name} in {folder}"
 
 
 def _new_file(folder: Path, stem: str) -> Path:

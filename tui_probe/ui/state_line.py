@@ -39,8 +39,6 @@ def state_line(snapshot: Snapshot, process: ProcessView | None, *, paused: bool 
             parts.append((f"{units.counted(process.dropped, 'result')} dropped", "warn"))
     if snapshot.simulated:
         parts.append(("[simulated]", "simulated"))
-    if process is not None and process.problem:
-        parts.append((process.problem, "bad"))
     return tuple(span for part in parts for span in ((" · ", "dim"), part))
 
 

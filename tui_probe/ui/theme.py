@@ -7,14 +7,10 @@ naming one takes half the bytes of an RGB triplet, and a screen is sent over slo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
 
 from rich.style import Style
-from textual.theme import Theme
-
-if TYPE_CHECKING:
-    from rich.color import Color
+from textual.theme import BUILTIN_THEMES, Theme
 
 # What a role means for a kernel, an event or a run; looked up before the palette.
 ALIASES = {
@@ -47,26 +43,13 @@ class Palette:
             found = self.cache[role] = Style.combine([Style.parse(self.base), *map(Style.parse, parts)])
         return found
 
-    def theme(self) -> Theme:
-        """The Textual theme with the same plain text; nothing is drawn with its other colours."""
+    def textual_theme(self) -> Theme:
+        """Textual's own theme under this palette: its ground shows where a palette has none."""
         plain = Style.parse(self.base)
-        foreground, background = _css(plain.color), _css(plain.bgcolor)
-        return Theme(
-            name=self.name,
-            primary=foreground,
-            foreground=foreground,
-            background=background,
-            surface=background,
-            panel=background,
-            dark=self.dark,
-            ansi=background == "ansi_default",
-        )
-
-
-def _css(color: Color | None) -> str:
-    if color is None or color.is_default:
-        return "ansi_default"
-    return color.get_truecolor().hex
+        if plain.bgcolor is None or plain.color is None:
+            return replace(BUILTIN_THEMES["ansi-dark" if self.dark else "ansi-light"], name=self.name)
+        ground, text = (color.get_truecolor().hex for color in (plain.bgcolor, plain.color))
+        return Theme(name=self.name, primary=text, foreground=text, background=ground, surface=ground, dark=self.dark)
 
 
 DARK = Palette(
@@ -139,7 +122,7 @@ _WITHOUT_GROUND = {
 ANSI = Palette(
     name="ansi",
     dark=True,
-    base="default on default",
+    base="",
     styles={
         **_WITHOUT_GROUND,
         "dim": "bright_black",

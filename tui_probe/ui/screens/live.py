@@ -40,21 +40,24 @@ TABS = (
 INTERVAL, LOW_BANDWIDTH_INTERVAL = 0.5, 1.0
 
 
+# For the application's style sheet: that of a screen cannot name the screen itself.
+LAYOUT = """
+#body { layout: vertical; height: 1fr; }
+#body.beside { layout: horizontal; }
+#rule { display: none; }
+#body.beside #rule { display: block; }
+#right { layout: vertical; width: 1fr; height: 1fr; }
+.hidden { display: none; }
+LiveScreen #small { display: none; }
+LiveScreen.small > * { display: none; }
+LiveScreen.small #small { display: block; }
+"""
+
+
 class LiveScreen(ViewScreen):
     """Shows the feed's newest snapshot twice a second; keys act at once."""
 
     BINDINGS = keys.bindings("live", "table", "log")
-    CSS = """
-    #body { layout: vertical; height: 1fr; }
-    #body.beside { layout: horizontal; }
-    #rule { display: none; }
-    #body.beside #rule { display: block; }
-    #right { layout: vertical; width: 1fr; height: 1fr; }
-    #small { display: none; }
-    .small #small { display: block; }
-    .small #body, .small #title, .small #state, .small #hint { display: none; }
-    .hidden { display: none; }
-    """
 
     def __init__(self, *, low_bandwidth: bool = False, ascii_only: bool = False) -> None:
         super().__init__()
@@ -136,8 +139,8 @@ class LiveScreen(ViewScreen):
         """Show a snapshot, and let the page in sight read what is new."""
         self.snapshot = snapshot
         process = self.process
-        self.table.empty = _why_empty(snapshot)
-        self.table.show(process.kernels if process else ())
+        self.table.empty = process.problem if process and process.problem else _why_empty(snapshot)
+        self.table.show(process.kernels if process else (), timed=snapshot.benchmark)
         self.event_log.open(process.event_log if process else None, "no event.log yet")
         for name, path in (("stdout", snapshot.stdout), ("stderr", snapshot.stderr)):
             self.outputs[name].open(path, f"nothing on {name}")
@@ -152,7 +155,7 @@ class LiveScreen(ViewScreen):
     def show_kernel(self) -> None:
         """Show the selected kernel on the pages about one kernel."""
         kernel = self.table.kernel
-        self.kernel_page.show_kernel(kernel, simulated=self.snapshot.simulated)
+        self.kernel_page.show_kernel(kernel)
         if kernel is None or kernel.folder is None:
             why = "no kernel is selected" if kernel is None else "this kernel never reached the probe engine"
             self.process_log.open(None, why)
@@ -164,7 +167,7 @@ class LiveScreen(ViewScreen):
     def show_bars(self) -> None:
         """Title, tabs, state and hints."""
         snapshot = self.probe_app.feed.latest
-        self.query_one("#title", Bar).show(self._title(), self.table.status())
+        self.query_one("#title", Bar).show(self._title(), ((" · ".join(self.table.status()), "dim"),))
         self.query_one(TabBar).show(self.current, self.page.status(), focused=not self.in_table)
         line = (*elapsed_line(snapshot, time.time()), *state_line(snapshot, self.process, paused=self.paused))
         self.query_one("#state", Bar).show(line)

@@ -99,7 +99,7 @@ class ViewScreen(Screen[None]):
         elif self._notice and time.monotonic() < self._notice_until:
             bar.show(((f" {self._notice}", "warn"),))
         else:
-            bar.show(key_line(self.hints(), self.size.width))
+            bar.show(key_line(self.hints(), self.size.width - 1))
 
     def ask(self, label: str, take: Callable[[str], None], text: str = "") -> None:
         """Ask for a text."""

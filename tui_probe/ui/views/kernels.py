@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from tui_probe.render.kernel_row import KernelRow
 from tui_probe.render.shorten import shorten
-from tui_probe.render.spans import Line, Span, pad, width
+from tui_probe.render.spans import Line, Span, pad, width, wrap
 from tui_probe.ui.arrange import GAP, Column, arrange, fit_columns
-from tui_probe.ui.columns import COLUMNS, STATUSES, status_text
+from tui_probe.ui.columns import COLUMNS, STATUSES, TIMED, status_text
 from tui_probe.ui.views.text import contains, mark
 from tui_probe.ui.views.view import Desk, View
 
@@ -80,15 +80,15 @@ class KernelTable(View):
         self.top = 0
         self.searched = ""
         self.empty = "waiting for the first kernel"
+        self.timed = True
         self._natural: dict[str, int] = {}
-        self._fitted: tuple[object, list[tuple[Column[KernelRow], int]]] = (None, [])
 
     # -- what is shown
 
-    def show(self, rows: Rows) -> None:
-        """Show these kernels; nothing happens if they are the ones shown."""
-        if rows is not self.rows:
-            self.rows = rows
+    def show(self, rows: Rows, *, timed: bool = True) -> None:
+        """Show these kernels, with columns for times if ``timed``; nothing happens if they are the ones shown."""
+        if rows is not self.rows or timed != self.timed:
+            self.rows, self.timed = rows, timed
             self._rearrange()
 
     def _rearrange(self, order: Order | None = None) -> None:
@@ -147,12 +147,16 @@ class KernelTable(View):
         """Titles, then the rows in sight."""
         window = self.shown[self.top : self.top + height - 1]
         self._measure(window)
-        layout = fit_columns(COLUMNS, self._natural, width - 2)
+        layout = self._layout(width)
         lines = [self._titles(layout)]
         lines += [self._row(row, layout, width) for row in window]
         if not window:
-            lines.append(((f" {self._nothing()}", "dim"),))
+            lines += [((f" {part}", "dim"),) for part in wrap(self._nothing(), width - 2)]
         return lines
+
+    def _layout(self, width: int) -> list[tuple[Column[KernelRow], int]]:
+        columns = COLUMNS if self.timed else [column for column in COLUMNS if column.id not in TIMED]
+        return fit_columns(columns, self._natural, width - 2)
 
     def _nothing(self) -> str:
         if self.rows:
@@ -210,9 +214,9 @@ class KernelTable(View):
             return "warn"
         return "dim" if column.cell(row) == "–" or column.id == "index" else ""
 
-    def status(self) -> Line:
+    def status(self) -> list[str]:
         """How it is sorted and filtered, for the title bar."""
-        order, parts = self.order, []
+        order, parts = self.order, list[str]()
         if order.status:
             parts.append(f"only {order.status}")
         if order.text:
@@ -221,7 +225,7 @@ class KernelTable(View):
             parts.append(f"sorted by {COLUMNS[order.column].title}{', reversed' if order.reverse else ''}")
         if self.rows:
             parts.append(f"kernel {self.place + 1 if self.shown else 0} of {len(self.shown)}")
-        return ((" · ".join(parts), "dim"),)
+        return parts
 
     # -- keys
 
@@ -243,8 +247,7 @@ class KernelTable(View):
 
     def sort(self, step: int) -> None:
         """Sort by the next or previous column that is shown."""
-        layout = fit_columns(COLUMNS, self._natural, self.width - 2)
-        shown = [COLUMNS.index(column) for column, _ in layout]
+        shown = [COLUMNS.index(column) for column, _ in self._layout(self.width)]
         place = shown.index(self.order.column) if self.order.column in shown else 0
         self._change(column=shown[(place + step) % len(shown)], reverse=False)
 

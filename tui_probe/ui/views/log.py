@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_probe.render import units
-from tui_probe.render.spans import Line, clip_line, printable
+from tui_probe.render.spans import Line, clip_line, printable, wrap
 from tui_probe.ui.log_reading import LogReader, Page, Wanted
 from tui_probe.ui.views.text import SIDE_STEP, mark
 from tui_probe.ui.views.view import Desk, View
@@ -90,7 +90,8 @@ class LogView(View):
         """The lines of the newest window."""
         page = self.page
         if self.reader is None or page.problem or not page.lines:
-            return [((f" {self._nothing()}", "bad" if page.problem else "dim"),)]
+            role = "bad" if page.problem else "dim"
+            return [((f" {part}", role),) for part in wrap(self._nothing(), width - 2)]
         lines = []
         for number, raw in zip(page.numbers[:height], page.lines, strict=False):
             text = printable(raw)
@@ -107,9 +108,9 @@ class LogView(View):
             return "filtering" if self.page.wanted != self.wanted else "no line passes the filter: Esc shows all"
         return self.empty
 
-    def status(self) -> Line:
+    def status(self) -> list[str]:
         """Where the window is, and what is filtered."""
-        page, parts = self.page, []
+        page, parts = self.page, list[str]()
         if self.wanted.tags:
             parts.append("only " + " ".join(sorted(self.wanted.tags)))
         if self.wanted.text:
@@ -121,7 +122,7 @@ class LogView(View):
             parts.append("following")
         elif page.total > self._seen and self._seen:
             parts.append(f"{units.count(page.total - self._seen)} new ↓ End")
-        return ((" · ".join(parts), "dim"),)
+        return parts
 
     # -- filter and search
 

@@ -20,11 +20,10 @@ class KernelPage(TextView):
     def __init__(self, desk: Desk, name: str) -> None:
         super().__init__(desk, name, "no kernel is selected")
         self.kernel: KernelRow | None = None
-        self.simulated = False
 
-    def show_kernel(self, kernel: KernelRow | None, *, simulated: bool) -> None:
+    def show_kernel(self, kernel: KernelRow | None) -> None:
         """Show a kernel; the place stays, also for another one."""
-        self.kernel, self.simulated = kernel, simulated
+        self.kernel = kernel
         self._make_lines()
         self.changed()
 
@@ -35,7 +34,7 @@ class KernelPage(TextView):
 
     def _make_lines(self) -> None:
         cells = max(20, self.width)
-        self.lines = [] if self.kernel is None else detail_lines(self.kernel, cells, simulated=self.simulated)
+        self.lines = [] if self.kernel is None else detail_lines(self.kernel, cells)
 
 
 class GpuPage(TextView):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.render.spans import Line, clip_line, plain
+from tui_probe.render.spans import Line, clip_line, plain, wrap
 from tui_probe.ui.views.view import Desk, View
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class TextView(View):
         """The lines in the window, searched words marked."""
         shown = self.shown_lines()
         if not shown:
-            return [((" " + (f"no line contains “{self.filtered}”" if self.filtered else self.empty), "dim"),)]
+            why = f"no line contains “{self.filtered}”" if self.filtered else self.empty
+            return [((f" {part}", "dim"),) for part in wrap(why, width - 2)]
         self.top = max(0, min(self.top, len(shown) - height))
         window = shown[self.top : self.top + height]
         return [self._marked(self.top + y, clip_line(line, width, skip=self.left)) for y, line in enumerate(window)]
@@ -46,13 +47,13 @@ class TextView(View):
             return self.lines
         return [line for line in self.lines if contains(plain(line), self.filtered)]
 
-    def status(self) -> Line:
+    def status(self) -> list[str]:
         """Which lines are in sight."""
         total = len(self.shown_lines())
         parts = [f"only “{self.filtered}”"] if self.filtered else []
         if total > self.height:
             parts.append(f"{self.top + 1}–{min(total, self.top + self.height)} of {total}")
-        return ((" · ".join(parts), "dim"),)
+        return parts
 
     def move(self, step: int) -> None:
         """Scroll by lines."""

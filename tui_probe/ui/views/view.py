@@ -61,9 +61,9 @@ class View:
         del width, height
         return []
 
-    def status(self) -> Line:
-        """A few words about what part is seen."""
-        return ()
+    def status(self) -> list[str]:
+        """What part is seen, in parts of a few words; the last ones matter most."""
+        return []
 
     def resize(self, width: int, height: int) -> None:
         """The window has a new size."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from tui_probe.render.spans import Line, Span, clip_line, spread, width
@@ -68,26 +69,34 @@ class TabBar(Lines):
         self.tabs = tabs
         self.current = tabs[0].id
         self.focused = False
-        self.note: Line = ()
+        self.notes: Sequence[str] = ()
         self._ends: list[int] = []
 
-    def show(self, current: str, note: Line, *, focused: bool) -> None:
-        """Mark the page ``current``; ``note`` stands at the right."""
-        self.current, self.note, self.focused = current, note, focused
+    def show(self, current: str, notes: Sequence[str], *, focused: bool) -> None:
+        """Mark the page ``current``; as many of the ``notes`` as fit stand at the right, the last ones first."""
+        self.current, self.notes, self.focused = current, notes, focused
         self.redraw()
 
     def draw(self, width: int, height: int) -> list[Line]:
         """The tabs, with titles as long as the width allows."""
         del height
-        titles = [f" {i} {tab.title} " for i, tab in enumerate(self.tabs, 1)]
-        if sum(map(len, titles)) + sum(len(text) for text, _ in self.note) + 2 > width:
-            titles = [f" {i} {tab.short} " for i, tab in enumerate(self.tabs, 1)]
-        spans: list[Span] = []
-        self._ends = []
-        for tab, title in zip(self.tabs, titles, strict=True):
-            spans.append((title, self._role(tab)))
-            self._ends.append((self._ends[-1] if self._ends else 0) + len(title))
-        return [spread(spans, (*self.note, (" ", "")), width)]
+        notes = " · ".join(self.notes)
+        long, short, number = (self._titles(length) for length in range(3))
+        titles = next((t for t in (long, short) if sum(map(len, t)) + len(notes) + 2 <= width), short)
+        if sum(map(len, short)) > width:
+            titles = number
+        self._ends = list(accumulate(map(len, titles)))
+        spans = [(title, self._role(tab)) for tab, title in zip(self.tabs, titles, strict=True)]
+        note = fitting(self.notes, width - self._ends[-1] - 2)
+        return [spread(spans, ((note, "dim"), (" ", "")), width)]
+
+    def _titles(self, shortness: int) -> list[str]:
+        """The titles in full (0), short (1), or as numbers but for the current one (2)."""
+        titles = []
+        for number, tab in enumerate(self.tabs, 1):
+            text = (tab.title, tab.short, tab.short if tab.id == self.current else "")[shortness]
+            titles.append(f" {number} {text} " if text else f" {number} ")
+        return titles
 
     def _role(self, tab: Tab) -> str:
         if tab.id != self.current:
@@ -102,6 +111,15 @@ class TabBar(Lines):
                 return
 
 
+def fitting(parts: Sequence[str], cells: int) -> str:
+    """As many of the last parts as fit in ``cells`` cells, joined by dots."""
+    for first in range(len(parts) + 1):
+        text = " · ".join(parts[first:])
+        if width(text) <= cells:
+            return text
+    return ""
+
+
 def key_line(keys: Sequence[Key], cells: int) -> Line:
     """As many keys with their short words as fit, in the order given."""
     spans: list[Span] = []
@@ -110,7 +128,7 @@ def key_line(keys: Sequence[Key], cells: int) -> Line:
         if not key.footer:
             continue
         label = shown(key.keys[0])
-        size = width(label) + width(key.footer) + (4 if spans else 1)
+        size = width(label) + width(key.footer) + (4 if spans else 2)
         if used + size > cells:
             break
         spans += [("   " if spans else " ", ""), (label, "key"), (f" {key.footer}", "dim")]

@@ -1,0 +1,145 @@
+"""Fixtures of the tests of the screen."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.ui.synthetic import FakeTarget, TraceWriter, example
+from tui_probe.ui import Appearance
+from tui_probe.ui.app import ProbeApp
+from tui_probe.ui.feed import Session
+from tui_probe.ui.nvml import GpuSampler
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from textual.pilot import Pilot
+
+    from tui_probe.ui.screens.live import LiveScreen
+
+GOLDENS = Path(__file__).parent / "goldens"
+
+
+def check_golden(name: str, text: str) -> None:
+    """Compare with a file of ``goldens``; TUI_PROBE_GOLDENS=write writes it anew."""
+    path = GOLDENS / name
+    text = "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n") + "\n"
+    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies and exports go to a folder of the test."""
+    (tmp_path / "cwd").mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_guessing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Textual's pilot waits until the process looks idle, a second on a busy machine; ``settle`` need not guess."""
+
+    async def yield_once(*_: object) -> None:
+        await asyncio.sleep(0)
+
+    for module in ("app", "pilot"):
+        monkeypatch.setattr(f"textual.{module}.wait_for_idle", yield_once)
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> TraceWriter:
+    """The example trace, with the process still running."""
+    return example(tmp_path / "Nov21_101010_4242")
+
+
+class Stage:
+    """An application on a headless terminal, with what it shows."""
+
+    def __init__(self, app: ProbeApp, pilot: Pilot[Any], target: FakeTarget | None) -> None:
+        self.app = app
+        self.pilot = pilot
+        self.target = target
+
+    @property
+    def live(self) -> LiveScreen:
+        return self.app.live
+
+    @property
+    def text(self) -> str:
+        """What the terminal shows."""
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join(strip.text.rstrip() for strip in strips)
+
+    async def settle(self) -> None:
+        """Wait until no background thread works and all messages are handled."""
+        app = self.app
+        for _ in range(3):  # what a message or a result does may lead to others
+            while not all(worker.idle for worker in (app.tables, app.logs, app.analyses)):
+                await asyncio.sleep(0.001)
+            await self.pilot.pause()
+
+    async def refresh(self) -> None:
+        """Read what is new, and draw a frame of it."""
+        self.app.feed.poll()
+        self.live.tick()
+        await self.settle()
+
+    async def press(self, *keys: str) -> None:
+        """Press keys, one after another, each when the one before has done its work."""
+        for key in keys:
+            await self.pilot.press(key)
+            await self.settle()
+
+    async def resize(self, columns: int, rows: int) -> None:
+        """Another size of the terminal."""
+        await self.pilot.resize_terminal(columns, rows)
+        await self.until(lambda: self.app.screen._compositor.size == (columns, rows), "the size did not change")
+        await self.settle()
+
+    async def until(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait for a condition that a thread brings about."""
+        end = time.monotonic() + 10
+        while not holds():
+            assert time.monotonic() < end, f"{what}\n{self.text}"
+            await asyncio.sleep(0.01)
+
+
+def no_gpu() -> GpuSampler:
+    """A sampler that finds no GPU, on any machine."""
+    return GpuSampler(lambda: (None, "no NVIDIA driver on this machine"))
+
+
+@asynccontextmanager
+async def on_stage(
+    session: Session, size: tuple[int, int] = (120, 40), appearance: Appearance | None = None
+) -> AsyncIterator[Stage]:
+    """Run the application without a terminal. Nothing is read but by ``refresh``: the feed's thread does not start."""
+    app = ProbeApp(session, appearance, gpu=no_gpu())
+    app.feed.start = lambda: None  # type: ignore[method-assign]
+    async with app.run_test(size=size) as pilot:
+        target = session.target
+        stage = Stage(app, pilot, target if isinstance(target, FakeTarget) else None)
+        await stage.refresh()
+        yield stage
+
+
+@pytest.fixture
+def target(tmp_path: Path, trace: TraceWriter) -> FakeTarget:
+    """A target that runs and has made the example trace."""
+    return FakeTarget(tmp_path, [trace.directory])
+
+
+@pytest.fixture
+def session(target: FakeTarget) -> Session:
+    return Session(target=target)

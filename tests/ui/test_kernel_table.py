@@ -1,0 +1,204 @@
+"""The kernel table: what it shows at each width, and what stays while rows arrive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ui.conftest import check_golden
+from tests.ui.desk import TestDesk, said, shown
+from tui_probe.render.kernel_row import KernelRow, row_of
+from tui_probe.trace.model import Trace
+from tui_probe.ui.views.kernels import KernelTable
+
+if TYPE_CHECKING:
+    from tests.ui.synthetic import TraceWriter
+
+Rows = tuple[KernelRow, ...]
+
+
+@pytest.fixture
+def rows(trace: TraceWriter) -> Rows:
+    read = Trace.open(trace.directory)
+    return tuple(row_of(kernel, read.state.device) for kernel in read.kernels)
+
+
+@pytest.fixture
+def desk() -> TestDesk:
+    return TestDesk()
+
+
+@pytest.fixture
+def table(desk: TestDesk, rows: Rows) -> KernelTable:
+    table = KernelTable(desk, "kernels", lambda: None)
+    table.resize(120, 10)
+    table.show(rows)
+    shown(table)
+    return table
+
+
+def names(table: KernelTable) -> list[int]:
+    return [row.index for row in table.shown]
+
+
+@pytest.mark.parametrize("cells", [60, 80, 120, 150, 200])
+def test_what_it_shows(table: KernelTable, cells: int) -> None:
+    table.resize(cells, 8)
+    lines = shown(table)
+    assert all(len(line) <= cells for line in lines)
+    check_golden(f"kernels-{cells}.txt", "\n".join(lines))
+
+
+def test_without_a_benchmark_there_are_no_columns_of_times(table: KernelTable, rows: Rows) -> None:
+    table.show(rows, timed=False)
+    assert "slowdown" not in shown(table)[0]
+    assert "time" not in shown(table)[0]
+    assert "probe mem" in shown(table)[0]
+
+
+def test_every_row_says_its_status_in_words(table: KernelTable) -> None:
+    words = [line.split() for line in shown(table)[1:]]
+    for row, line in zip(table.shown, words, strict=False):
+        assert row.status in line
+
+
+def test_what_was_not_measured_is_a_dash(table: KernelTable) -> None:
+    skipped = shown(table)[4]
+    assert "skipped" in skipped
+    assert skipped.count("–") >= 3
+
+
+def test_the_selection_stays_on_its_kernel_while_rows_arrive_and_order_changes(table: KernelTable, rows: Rows) -> None:
+    table.select(2)
+    table.show((*rows[:2], replace(rows[2], launches=999), *rows[3:], replace(rows[0], index=99, name="new")))
+    assert table.kernel is not None
+    assert (table.kernel.index, table.kernel.launches) == (2, 999)
+    for _ in range(3):
+        table.sort(1)
+    assert table.kernel.index == 2
+    assert names(table)[table.place] == 2
+
+
+def test_the_selection_is_always_in_sight(desk: TestDesk, rows: Rows) -> None:
+    table = KernelTable(desk, "kernels", lambda: None)
+    table.resize(100, 6)
+    table.show(tuple(replace(rows[0], index=i, name=f"k{i}", demangled=f"k{i}") for i in range(1000)))
+    for index in (0, 4, 5, 500, 999, 3):
+        table.select(index)
+        assert any(f"k{index} " in line for line in shown(table)[1:])
+    table.resize(100, 3)
+    assert any("k3 " in line for line in shown(table)[1:])
+
+
+def test_filtered_away_the_selection_goes_to_a_neighbour_and_the_filter_is_told(table: KernelTable) -> None:
+    table.select(0)
+    table.set_filter("triton")
+    assert names(table) == [2]
+    assert table.kernel is not None
+    assert table.kernel.index == 2
+    assert said(table) == "only “triton” · kernel 1 of 1"
+    table.set_filter("nothing like it")
+    assert not table.shown
+    assert "no kernel passes the filter" in shown(table)[1]
+    assert table.clear_search()
+    assert len(names(table)) == 6
+    assert not table.clear_search()
+
+
+def test_the_filter_also_looks_at_mangled_names_and_reasons(table: KernelTable) -> None:
+    table.set_filter("_Z11row")
+    assert names(table) == [4]
+    table.set_filter("no PTX")
+    assert names(table) == [3]
+
+
+def test_views_of_one_status(table: KernelTable) -> None:
+    seen = []
+    for _ in range(5):
+        table.next_status()
+        seen.append((table.order.status, names(table)))
+    assert seen == [
+        ("probed", [0, 1, 2]),
+        ("skipped", [3]),
+        ("failed", [5]),
+        ("filtered", [4]),
+        ("", [0, 1, 2, 3, 4, 5]),
+    ]
+
+
+def test_sorting_goes_through_the_columns_that_are_shown(table: KernelTable) -> None:
+    titles = []
+    for _ in range(20):
+        table.sort(1)
+        titles.append(said(table).partition(" · ")[0])
+        if table.order.column == 0:
+            break
+    assert titles[:3] == ["sorted by kernel", "sorted by status", "sorted by launches"]
+    assert "sorted by reason" not in titles
+    assert titles[-1].startswith("kernel ")
+
+
+def test_sorted_by_slowdown_kernels_that_were_not_timed_come_last(table: KernelTable) -> None:
+    while "slowdown" not in said(table):
+        table.sort(1)
+    assert names(table)[0] == 0
+    table.reverse()
+    assert names(table)[0] == 0
+
+
+def test_search_goes_around_and_says_what_it_does_not_find(table: KernelTable, desk: TestDesk) -> None:
+    table.search("probed")
+    assert table.selected == 0
+    places = []
+    for _ in range(3):
+        table.next_match(1)
+        places.append(table.selected)
+    assert places == [1, 2, 0]
+    table.next_match(-1)
+    assert table.selected == 2
+    table.search("nowhere")
+    assert desk.notices == ["no kernel contains “nowhere”"]
+    assert table.selected == 2
+
+
+def test_capital_letters_match_themselves_only(table: KernelTable) -> None:
+    table.set_filter("ptx")
+    assert len(names(table)) == 2
+    table.set_filter("PTX")
+    assert names(table) == [3]
+
+
+def test_copying_takes_both_names(table: KernelTable) -> None:
+    table.select(0)
+    assert table.copied() == "zero_fill(float*, int)\n_Z9zero_fillPfi"
+    table.select(2)
+    assert table.copied() == "triton_poi_fused_add_mul_relu_0"
+
+
+def test_the_export_has_whole_names_and_all_columns(table: KernelTable) -> None:
+    lines = list(table.exported()())
+    assert len(lines) == 7
+    assert "at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>" in lines[2]
+    assert lines[0].split()[-1] == "reason"
+
+
+def test_only_the_rows_in_sight_are_drawn(desk: TestDesk, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = tuple(replace(rows[0], index=i) for i in range(100_000))
+    table = KernelTable(desk, "kernels", lambda: None)
+    table.resize(200, 20)
+    table.show(many)
+    drawn = 0
+    row = table._row
+
+    def count(*arguments: object) -> object:
+        nonlocal drawn
+        drawn += 1
+        return row(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(table, "_row", count)
+    table.move_to(-1)
+    shown(table)
+    assert drawn == 19
+    assert table.selected == 99_999

@@ -1,0 +1,330 @@
+"""Every key of the table does what its row says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ui.conftest import Stage, on_stage
+from tests.ui.synthetic import FakeTarget, TraceWriter, example
+from tui_probe.ui import keys
+from tui_probe.ui.feed import Session
+from tui_probe.ui.screens.help import HelpScreen
+from tui_probe.ui.screens.tags import TagScreen
+from tui_probe.ui.views.log import LogView
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    Check = Callable[[Stage, str], Awaitable[None]]
+
+CHECKS: dict[str, Check] = {}
+
+
+def checks(*names: str) -> Callable[[Check], Check]:
+    """The check of the rows of these names."""
+
+    def register(check: Check) -> Check:
+        CHECKS.update(dict.fromkeys(names, check))
+        return check
+
+    return register
+
+
+@pytest.fixture
+def busy(tmp_path: Path, trace: TraceWriter) -> FakeTarget:
+    """A target with two processes, output, and more than fits on a page."""
+    for number in range(30):
+        trace.kernel(f"extra_{number}", "skipped", "no PTX in image")
+    second = example(tmp_path / "Nov21_101011_4243")
+    second.kernel("only_in_the_second")
+    target = FakeTarget(tmp_path, [trace.directory, second.directory])
+    target.stdout_path.write_text("".join(f"line {i} {'.' * 150} end\n" for i in range(100)))
+    return target
+
+
+def test_every_row_has_a_check() -> None:
+    assert set(CHECKS) == {key.id for key in keys.TABLE}
+
+
+def test_no_key_means_two_things_in_one_place() -> None:
+    for scopes in (("app", "live", "view", "table"), ("app", "live", "view", "log"), ("view", "help")):
+        pressed = [name for key in keys.in_scope(*scopes) for name in key.keys]
+        assert len(pressed) == len(set(pressed))
+
+
+def test_the_readme_section_names_every_key() -> None:
+    section = keys.readme_section()
+    for key in keys.TABLE:
+        assert key.text in section
+        for name in key.keys:
+            assert f"`{keys.shown(name)}`" in section
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [(key, name) for key in keys.TABLE for name in key.keys],
+    ids=lambda value: getattr(value, "id", value),
+)
+async def test_a_key_does_what_its_row_says(row: keys.Key, name: str, busy: FakeTarget) -> None:
+    async with on_stage(Session(target=busy), (110, 32)) as stage:
+        await CHECKS[row.id](stage, name)
+
+
+def log(stage: Stage) -> LogView:
+    assert isinstance(stage.live.view, LogView)
+    return stage.live.view
+
+
+@checks("interrupt")
+async def _(stage: Stage, key: str) -> None:
+    assert stage.target is not None
+    await stage.press(key)
+    assert stage.target.signals == ["interrupt"]
+    assert "interrupted the target" in stage.text
+    await stage.press(key, "t")
+    assert stage.target.signals == ["interrupt", "terminate"]
+    assert stage.app.is_running
+
+
+@checks("quit")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key)
+    assert "still runs" in stage.text
+    await stage.press("c")
+    assert "still runs" not in stage.text
+    assert stage.app.is_running
+    await stage.press(key)
+    await stage.pilot.press("l")
+    assert not stage.app.is_running
+
+
+@checks("help")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key)
+    assert isinstance(stage.app.screen, HelpScreen)
+
+
+@checks("close")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("question_mark", key)
+    assert stage.app.screen is stage.live
+
+
+@checks("theme")
+async def _(stage: Stage, key: str) -> None:
+    seen = []
+    for _ in range(3):
+        await stage.press(key)
+        seen.append(stage.app.palette.name)
+    assert seen == ["light", "ansi", "dark"]
+
+
+@checks("back")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("3", "z")
+    stage.live.view.set_filter("exec")
+    await stage.settle()
+    await stage.press(key)
+    assert stage.live.view.filter_text == ""
+    assert stage.live.zoomed
+    await stage.press(key)
+    assert (stage.live.zoomed, stage.live.in_table) == (False, False)
+    await stage.press(key)
+    assert stage.live.view is stage.live.table
+    await stage.press(key)
+    assert stage.app.is_running
+    assert "Ctrl-Q quits" in stage.text
+
+
+@checks("next_pane")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key)
+    assert stage.live.view is not stage.live.table
+    await stage.press(key)
+    assert stage.live.view is stage.live.table
+
+
+PAGES = {
+    "1": "registers",
+    "2": "ptxas info",
+    "3": "[kernel]",
+    "4": "line 99",
+    "5": "nothing on stderr",
+    "6": "No.block:64",
+    "7": "no NVIDIA driver",
+}
+
+
+@checks(*(f"page_{number}" for number in PAGES))
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key)
+    assert PAGES[key] in stage.text
+    assert not stage.live.in_table
+
+
+@checks("previous_kernel", "next_kernel")
+async def _(stage: Stage, key: str) -> None:
+    stage.live.table.select(3)
+    await stage.press("2", key)
+    expected = 2 if key == "left_square_bracket" else 4
+    assert stage.live.table.selected == expected
+    assert stage.live.current == "process"
+    assert not stage.live.in_table
+
+
+@checks("process")
+async def _(stage: Stage, key: str) -> None:
+    assert "process 1 of 2" in stage.text
+    await stage.press(key, "G")
+    assert "process 2 of 2" in stage.text
+    assert "only_in_the_second" in stage.text
+    await stage.press(key)
+    assert "process 1 of 2" in stage.text
+
+
+@checks("pause")
+async def _(stage: Stage, key: str) -> None:
+    assert stage.target is not None
+    before = len(stage.live.table.rows)
+    await stage.press(key)
+    example(Path(stage.target.stdout_path.parent) / "later")
+    with (stage.target.traces[0] / "event.log").open("a") as events:
+        events.write("[kernel] 90 skipped registers 1 local 0 shared 0 blocks 1 name late reason late\n")
+    await stage.refresh()
+    assert len(stage.live.table.rows) == before
+    assert "display paused" in stage.text
+    await stage.press(key)
+    assert len(stage.live.table.rows) == before + 1
+    assert "display paused" not in stage.text
+
+
+@checks("zoom")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key)
+    assert "1 Kernel" not in stage.text
+    await stage.press("tab")
+    assert "1 Kernel" in stage.text
+    assert "  slowdown" not in stage.text
+    await stage.press(key)
+    assert "1 Kernel" in stage.text
+    assert "  slowdown" in stage.text
+
+
+@checks("search")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key, *"softmax", "enter")
+    assert stage.live.table.selected == 4
+    await stage.press(key, "x", "escape")
+    assert stage.live.table.searched == "softmax"
+
+
+@checks("next_match", "previous_match")
+async def _(stage: Stage, key: str) -> None:
+    stage.live.table.search("extra_1")
+    assert stage.live.table.selected == 7
+    await stage.press(key)
+    assert stage.live.table.selected == (16 if key == "n" else 25)
+
+
+@checks("filter")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key, *"triton", "enter")
+    assert [row.index for row in stage.live.table.shown] == [2]
+    await stage.press(key)
+    assert "triton" in stage.text.splitlines()[-1]
+    await stage.press("ctrl+u", "enter")
+    assert len(stage.live.table.shown) == 36
+
+
+@checks("copy")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key)
+    assert stage.app.clipboard == "zero_fill(float*, int)\n_Z9zero_fillPfi"
+    assert "copied" in stage.text
+    copies = list(stage.target.stdout_path.parent.glob("cache/tui-probe/copied.txt")) if stage.target else []
+    assert copies[0].read_text() == stage.app.clipboard
+
+
+@checks("export")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("4", key)
+    (written,) = Path.cwd().glob("tui-probe-stdout-*.txt")
+    assert len(written.read_text().splitlines()) == 100
+    assert written.name in stage.text
+
+
+@checks("up", "down")
+async def _(stage: Stage, key: str) -> None:
+    stage.live.table.select(5)
+    await stage.press(key)
+    assert stage.live.table.selected == (4 if key in ("up", "k") else 6)
+
+
+@checks("page_up", "page_down")
+async def _(stage: Stage, key: str) -> None:
+    stage.live.table.select(20)
+    await stage.press(key)
+    rows = stage.live.table.height - 2
+    assert stage.live.table.selected == (20 - rows if key in ("pageup", "b") else 20 + rows)
+
+
+@checks("home", "end")
+async def _(stage: Stage, key: str) -> None:
+    stage.live.table.select(20)
+    await stage.press(key)
+    assert stage.live.table.selected == (0 if key in ("home", "g") else 35)
+
+
+@checks("left", "right")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("4", "right", "right")
+    assert "end" not in stage.text
+    await stage.press(key)
+    assert log(stage).left == (8 if key in ("left", "h") else 24)
+
+
+@checks("open")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("3", "q", key)
+    assert stage.live.current == "kernel"
+    assert not stage.live.in_table
+
+
+@checks("sort", "sort_back")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key)
+    assert ("sorted by kernel" if key == "s" else "sorted by time") in stage.text
+
+
+@checks("reverse")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key)
+    assert stage.live.table.shown[0].index == 35
+
+
+@checks("status")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key)
+    assert {row.status for row in stage.live.table.shown} == {"probed"}
+    assert "only probed" in stage.text
+
+
+@checks("follow")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("4")
+    assert log(stage).follow
+    await stage.press(key)
+    assert not log(stage).follow
+
+
+@checks("tags")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("3", key)
+    assert isinstance(stage.app.screen, TagScreen)
+    assert "[benchmark]" in stage.text
+    await stage.press("space", "enter")
+    assert log(stage).wanted.tags == {"[benchmark]"}
+    assert "only [benchmark]" in stage.text

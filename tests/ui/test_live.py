@@ -1,0 +1,306 @@
+"""The live screen: what it does while things happen."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ui.conftest import on_stage
+from tui_probe.ui import Appearance
+from tui_probe.ui.feed import Session
+from tui_probe.ui.layout import SMALLEST, arrangement
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.ui.synthetic import FakeTarget, TraceWriter
+
+
+async def test_kernels_appear_as_the_log_grows_in_odd_chunks(
+    session: Session, trace: TraceWriter, target: FakeTarget
+) -> None:
+    async with on_stage(session) as stage:
+        assert "6 kernels (3 probed) · 10 launches" in stage.text
+        line = "[kernel] 6 skipped registers 20 local 0 shared 0 blocks 8 name späte_Küche reason no PTX\n".encode()
+        for start in range(0, len(line), 7):
+            trace.raw(line[start : start + 7])
+            await stage.refresh()
+        assert "7 kernels (3 probed)" in stage.text
+        trace.launch(0)
+        await stage.refresh()
+        assert "11 launches" in stage.text
+        assert target.signals == []
+
+
+async def test_a_target_without_a_trace_says_what_it_waits_for(tmp_path: Path, target: FakeTarget) -> None:
+    traces, target.traces = target.traces, []
+    async with on_stage(Session(target=target)) as stage:
+        assert "waiting for the first kernel" in stage.text
+        assert "running" in stage.text
+        target.traces = traces
+        await stage.refresh()
+        assert "zero_fill" in stage.text
+    target.traces, target.status = [], 3
+    async with on_stage(Session(target=target)) as stage:
+        assert "no kernel was launched: page 5" in stage.text
+        assert "✘ exit 3" in stage.text
+        assert tmp_path.exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [(0, "✔ exit 0"), (3, "✘ exit 3"), (-15, "✘ killed by signal 15 (SIGTERM)")]
+)
+async def test_the_end_is_told(session: Session, target: FakeTarget, status: int, words: str) -> None:
+    async with on_stage(session) as stage:
+        assert "● running" in stage.text
+        target.status = status
+        await stage.refresh()
+        assert words in stage.text
+        assert "Ctrl-C" not in stage.text
+        await stage.press("ctrl+c")
+        assert target.signals == []
+        await stage.pilot.press("ctrl+q")
+        assert not stage.app.is_running
+
+
+async def test_simulated_runs_are_labelled(session: Session, target: FakeTarget) -> None:
+    target.simulated = True
+    async with on_stage(session) as stage:
+        assert "[simulated]" in stage.text.splitlines()[-2]
+
+
+async def test_interrupt_and_quit(session: Session, target: FakeTarget) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("ctrl+q")
+        await stage.pilot.press("i")
+        assert target.signals == ["interrupt"]
+        assert not stage.app.is_running
+
+
+async def test_a_second_interrupt_after_a_while_only_interrupts_again(
+    session: Session, target: FakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_probe.ui.app.SECOND_INTERRUPT", -1)
+    async with on_stage(session) as stage:
+        await stage.press("ctrl+c", "ctrl+c")
+        assert target.signals == ["interrupt", "interrupt"]
+
+
+async def test_killing_needs_a_capital_letter(session: Session, target: FakeTarget) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("ctrl+c", "ctrl+c", "k")
+        assert target.signals == ["interrupt"]
+        await stage.press("K")
+        assert target.signals == ["interrupt", "kill"]
+
+
+async def test_keys_are_text_while_a_prompt_asks(session: Session) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("slash", "q", "j", "space", "3", "?", "backspace")
+        assert "search: qj 3" in stage.text.splitlines()[-1]
+        assert stage.live.current == "kernel"
+        await stage.press("left", "left", "x", "home", "delete", "ctrl+w")
+        assert "search: jx 3" in stage.text.splitlines()[-1]
+        await stage.press("escape")
+        assert "Ctrl-Q" in stage.text.splitlines()[-1]
+        assert stage.live.table.searched == ""
+
+
+async def test_process_log_follows_the_selection(session: Session) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("2")
+        assert "Compiling entry function '_Z9zero_fillPfi'" in stage.text
+        await stage.press("right_square_bracket")
+        assert "Compiling entry function '_ZN2at6native" in stage.text
+        await stage.press("right_square_bracket", "right_square_bracket")
+        assert "this kernel never reached the probe engine" in stage.text
+
+
+async def test_why_and_what_to_do_are_on_the_kernel_page(session: Session) -> None:
+    async with on_stage(session, (160, 50)) as stage:
+        stage.live.table.select(3)
+        await stage.settle()
+        assert "no PTX in image" in stage.text
+        assert "TORCH_CUDA_ARCH_LIST" in stage.text
+
+
+async def test_results_are_analysed_when_they_come_and_bad_ones_say_why(session: Session, trace: TraceWriter) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("6")
+        assert stage.text.count("No.block:64 Running:16000 Scheduling:1500(cycle)") == 5
+        trace.result(0, trace.launch(0))
+        trace.result(1, trace.launch(1)).write_bytes(b"cut")
+        await stage.refresh()
+        assert stage.text.count("No.block:64") == 6
+        assert stage.text.count(".bin") == 1
+
+
+async def test_resizing_divides_anew_and_says_when_there_is_too_little(session: Session) -> None:
+    async with on_stage(session, (120, 40)) as stage:
+        for size in ((80, 24), (300, 60), (60, 16), (200, 50)):
+            await stage.resize(*size)
+            lines = stage.text.splitlines()
+            assert len(lines) == size[1]
+            assert max(map(len, lines)) <= size[0]
+            assert "zero_fill" in stage.text
+            assert "Ctrl-Q" in lines[-1]
+        await stage.resize(40, 10)
+        assert stage.text.split("\n")[0] == " 40×10 is too small: 60×16 needed"
+        assert "zero_fill" not in stage.text
+        await stage.resize(80, 24)
+        assert "zero_fill" in stage.text
+
+
+@pytest.mark.parametrize(("width", "height"), [SMALLEST, (80, 24), (120, 40), (239, 50), (240, 50), (300, 100)])
+def test_table_and_page_both_have_room(width: int, height: int) -> None:
+    division = arrangement(width, height)
+    assert division is not None
+    if division.beside:
+        assert min(division.table_cells, width - division.table_cells) >= 100
+    else:
+        assert division.table_cells >= 5
+        assert height - 4 - division.table_cells >= 6
+
+
+def test_less_than_the_smallest_is_too_small() -> None:
+    assert arrangement(SMALLEST[0] - 1, SMALLEST[1]) is None
+    assert arrangement(SMALLEST[0], SMALLEST[1] - 1) is None
+
+
+async def test_keys_act_while_a_file_is_read(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, entered = threading.Event(), threading.Event()
+    from tui_probe.ui.log_reading import LogReader
+
+    read = LogReader.page
+
+    def slow(self: LogReader, *arguments: object) -> object:
+        entered.set()
+        assert threading.current_thread() is not threading.main_thread()
+        assert gate.wait(10)
+        return read(self, *arguments)  # type: ignore[arg-type]
+
+    async with on_stage(session) as stage:
+        monkeypatch.setattr(LogReader, "page", slow)
+        await stage.pilot.press("3")
+        await stage.until(entered.is_set, "no page was asked for")
+        await stage.pilot.press("q", "j", "j")
+        assert stage.live.table.selected == 2
+        assert stage.live.view.name == "kernels"
+        gate.set()
+        await stage.settle()
+        assert "[exec]" in stage.text
+
+
+async def test_keys_act_while_results_are_analysed(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, entered = threading.Event(), threading.Event()
+    from tui_probe.ui.views import results
+
+    def slow(*_: object) -> tuple[int, list[object]]:
+        entered.set()
+        assert gate.wait(10)
+        return 5, []
+
+    monkeypatch.setattr(results, "next_lines", slow)
+    async with on_stage(session) as stage:
+        await stage.pilot.press("6")
+        await stage.until(entered.is_set, "no result was analysed")
+        await stage.pilot.press("3")
+        await stage.until(lambda: "[exec]" in stage.text, "the log does not come")
+        gate.set()
+
+
+async def test_of_many_requests_only_the_newest_is_served(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, served = threading.Event(), []
+    from tui_probe.ui.log_reading import LogReader, Page
+
+    def slow(*arguments: object) -> Page:
+        gate.wait(10)
+        served.append(arguments)
+        return Page()
+
+    async with on_stage(session) as stage:
+        await stage.press("4")
+        monkeypatch.setattr(LogReader, "page", slow)
+        for _ in range(50):
+            await stage.pilot.press("k")
+        gate.set()
+        await stage.settle()
+        assert 1 <= len(served) <= 3
+
+
+async def test_a_frame_is_left_out_while_the_terminal_lags_and_keys_are_not(
+    session: Session, trace: TraceWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with on_stage(session) as stage:
+        monkeypatch.setattr(type(stage.app), "backed_up", property(lambda _: True))
+        trace.kernel("late", "skipped")
+        await stage.refresh()
+        assert "late" not in stage.text
+        assert stage.live.skipped_frames >= 1
+        await stage.press("j")
+        assert stage.live.table.selected == 1
+        monkeypatch.setattr(type(stage.app), "backed_up", property(lambda _: False))
+        await stage.refresh()
+        assert "late" in stage.text
+
+
+async def test_low_bandwidth_halves_the_frames(session: Session) -> None:
+    async with on_stage(session, appearance=Appearance(low_bandwidth=True)) as stage:
+        assert stage.live.interval == 1.0
+
+
+async def test_a_failure_of_the_feed_ends_the_screen(session: Session) -> None:
+    apps = []
+
+    async def fail() -> None:
+        async with on_stage(session) as stage:
+            apps.append(stage.app)
+            stage.app.feed.failure = RuntimeError("planted")
+            await stage.until(lambda: not stage.app.is_running, "it goes on")
+
+    with pytest.raises(RuntimeError, match="planted"):
+        await fail()
+    assert apps[0].return_code == 1
+    assert isinstance(apps[0].crash, RuntimeError)
+
+
+async def test_a_trace_that_is_not_there_says_so(tmp_path: Path) -> None:
+    (tmp_path / "event.log").mkdir()
+    async with on_stage(Session(traces=(tmp_path,))) as stage:
+        assert str(tmp_path) in " ".join(stage.text.split())
+
+
+async def test_an_explored_trace_ends_as_its_record_says(trace: TraceWriter) -> None:
+    record = {"command": ["./a"], "exit_status": None, "signal": 9, "ended": "2023-11-14T22:13:25+00:00"}
+    (trace.directory / "run.json").write_text(json.dumps(record))
+    async with on_stage(Session(traces=(trace.directory,))) as stage:
+        assert "killed by signal 9 (SIGKILL)" in stage.text
+
+
+async def test_the_mouse_selects_rows_and_pages(session: Session) -> None:
+    async with on_stage(session) as stage:
+        await stage.pilot.click("#table", offset=(10, 3))
+        assert stage.live.table.selected == 2
+        await stage.pilot.click("#tabs", offset=(30, 0))
+        await stage.settle()
+        assert stage.live.current == "events"
+        assert "[exec]" in stage.text
+
+
+async def test_moving_the_selection_sends_two_rows_only(session: Session) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("7", "q")
+        pane = stage.live.query_one("#table")
+        asked: list[object] = []
+        refresh = pane.refresh
+
+        def note(*regions: object, **options: object) -> object:
+            asked.extend(regions)
+            return refresh(*regions, **options)  # type: ignore[arg-type]
+
+        pane.refresh = note  # type: ignore[method-assign,assignment]
+        await stage.press("j")
+        assert [region.y for region in asked] == [1, 2]  # type: ignore[attr-defined]

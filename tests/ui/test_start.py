@@ -1,0 +1,63 @@
+"""Starting the screen: what is imported, and where it refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.ui.terminal import ROOT
+from tui_probe import ui
+from tui_probe.errors import LaunchError
+from tui_probe.ui.feed import Session
+
+
+def run_python(code: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # type: ignore[call-overload, no-any-return]
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=30, **options
+    )
+
+
+def test_textual_is_imported_only_for_a_screen() -> None:
+    code = (
+        "import sys, tui_probe.ui, tui_probe.ui.feed;"
+        " print([name for name in sys.modules if name.startswith(('textual', 'pynvml'))])"
+    )
+    assert run_python(code).stdout == "[]\n"
+
+
+def test_without_a_terminal_it_refuses_at_once_and_names_the_other_way() -> None:
+    with pytest.raises(LaunchError, match=r"is not a terminal; without one use: tui-probe run --no-ui"):
+        ui.run(Session(traces=(Path("trace"),)), instead="tui-probe run --no-ui")
+
+
+def test_in_a_process_without_a_terminal_nothing_hangs_and_nothing_is_drawn() -> None:
+    code = (
+        "import sys, tui_probe.ui as ui\n"
+        "from tui_probe.ui.feed import Session\n"
+        "try: ui.run(Session())\n"
+        "except ui.LaunchError as error: print(error); sys.exit(2)\n"
+    )
+    done = run_python(code, stdin=subprocess.DEVNULL)
+    assert done.returncode == 2
+    assert "stdin is not a terminal" in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_a_crash_is_reported_in_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tui_probe.ui.app import report_crash
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    try:
+        raise RuntimeError("what went wrong")
+    except RuntimeError as error:
+        report_crash(error)
+    (report,) = tmp_path.glob("tui-probe-crash-*.txt")
+    assert "Traceback" in report.read_text()
+    told = capsys.readouterr().err
+    assert "RuntimeError: what went wrong" in told
+    assert str(report) in told

@@ -1,0 +1,255 @@
+"""Text functions under the screen: widths, names, charts, columns."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.style import Style
+
+from tui_probe.render import units
+from tui_probe.render.shorten import cut_middle, shorten
+from tui_probe.render.spans import Line, clip, clip_line, pad, plain, printable, spread, to_ascii, width
+from tui_probe.render.sparkline import column_chart
+from tui_probe.ui.arrange import GAP, Column, arrange, fit_columns
+from tui_probe.ui.widgets.lines import changed_columns, merged
+
+ELEMENTWISE = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >"
+    "(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)"
+)
+texts = st.text(st.characters(exclude_categories=("Cc", "Cf", "Cs", "Mn", "Me", "Zl", "Zp")), max_size=40)
+lines = st.lists(st.tuples(texts, st.sampled_from(["", "dim", "good"])), max_size=6).map(tuple)
+
+
+# -- spans
+
+
+@given(texts, st.integers(1, 50))
+def test_padded_text_fills_its_cells_exactly(text: str, cells: int) -> None:
+    assert width(pad(text, cells)) == cells
+    assert width(pad(text, cells, right=True)) == cells
+
+
+@given(texts, st.integers(1, 50))
+def test_clipped_text_fits_and_says_that_it_was_cut(text: str, cells: int) -> None:
+    cut = clip(text, cells)
+    assert width(cut) <= cells
+    assert cut == text or cut.endswith("…")
+
+
+@given(lines, st.integers(0, 60), st.integers(0, 60))
+def test_a_window_on_a_line_holds_what_the_whole_line_has_there(line: Line, cells: int, skip: int) -> None:
+    window = plain(clip_line(line, cells, skip=skip))
+    assert width(window) <= cells
+    if plain(line).isascii():
+        assert window == plain(line)[skip : skip + cells]
+
+
+def test_half_of_a_wide_character_becomes_a_blank() -> None:
+    assert plain(clip_line((("日本語", ""),), 4, skip=1)) == " 本 "
+
+
+@given(st.binary(max_size=300))
+def test_any_line_of_a_file_can_be_drawn(raw: bytes) -> None:
+    text = printable(raw)
+    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in text)
+    assert to_ascii(text).isascii()
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (b"\x1b[31mred\x1b[0m and \x1b]0;title\x07plain\n", "red and plain"),
+        (b" 10%|#  |\r 90%|## |\r100%|###|\r\n", "100%|###|"),
+        (b"a\tb", "a       b"),
+        (b"\xff\xfe bytes", "\ufffd\ufffd bytes"),
+        (b"bell\x07", "bell·"),
+    ],
+)
+def test_what_programs_write_is_made_plain(raw: bytes, shown: str) -> None:
+    assert printable(raw) == shown
+
+
+@given(texts)
+def test_ascii_takes_as_many_cells(text: str) -> None:
+    assert len(to_ascii(text)) == width(text)
+
+
+def test_left_part_gives_way_to_the_right_one() -> None:
+    assert plain(spread((("left side", ""),), (("right", "dim"),), 20)) == "left side      right"
+    assert plain(spread((("left side", ""),), (("right", "dim"),), 9)) == "leftright"
+    assert plain(spread((("left side", ""),), (("right", "dim"),), 3)) == "rig"
+
+
+# -- names
+
+
+@given(texts.filter(bool), st.integers(1, 60))
+def test_a_shortened_name_fits(name: str, cells: int) -> None:
+    if name.isascii():
+        assert width(shorten(name, cells)) <= cells
+
+
+@pytest.mark.parametrize(
+    ("cells", "shown"),
+    [
+        (200, ELEMENTWISE),
+        (110, ELEMENTWISE.partition("(")[0]),
+        (90, "at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<…>, std::array<…> >"),
+        (50, "at::native::vectorized_elementwise_kernel<…>"),
+        (40, "native::vectorized_elementwise_kernel<…>"),
+        (30, "vectorized_elementwise_kernel"),
+        (20, "vectorized_e…_kernel"),
+        (1, "…"),
+    ],
+)
+def test_names_lose_first_what_they_share(cells: int, shown: str) -> None:
+    assert shorten(ELEMENTWISE, cells) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "shown"),
+    [
+        ("void (anonymous namespace)::foo<float>(float*, int) [clone .kd]", 12, "foo<float>"),
+        ("S::operator()(int) const", 16, "S::operator()"),
+        ("triton_poi_fused_add_mul_relu_native_layer_norm_12", 24, "triton_poi_fus…r_norm_12"),
+        ("std::enable_if<!(false), void>::type ns::kernel<int>(int)", 20, "ns::kernel<int>"),
+    ],
+)
+def test_names_of_many_kinds(name: str, cells: int, shown: str) -> None:
+    assert shorten(name, cells) == shown
+
+
+def test_names_that_differ_at_their_ends_stay_different() -> None:
+    long = "triton_poi_fused_add_mul_relu_native_layer_norm_"
+    assert cut_middle(long + "1", 20) != cut_middle(long + "2", 20)
+
+
+# -- charts
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_a_chart_tells_zero_from_nothing_measured(ascii_only: bool) -> None:
+    (row,) = column_chart([None, 0, 50, 100], 6, high=100, ascii_only=ascii_only)
+    assert len(row) == 6
+    assert row[:3] == "   "
+    assert row[3] not in " " + row[5]
+    assert row.isascii() == ascii_only
+
+
+def test_a_tall_chart_grows_from_its_foot() -> None:
+    assert column_chart([100, 50, 1], 3, 2, high=100) == ["█  ", "██▁"]
+
+
+# -- units
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(None, "–"), (0, "0 B"), (999, "999 B"), (1234, "1.23 kB"), (34_600_000, "34.6 MB")]
+)
+def test_sizes(value: int | None, shown: str) -> None:
+    assert units.size(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(None, "–"), (8.5e-7, "850 ns"), (1.23e-5, "12.3 µs"), (0.00456, "4.56 ms"), (1.2, "1.20 s")]
+)
+def test_durations(value: float | None, shown: str) -> None:
+    assert units.duration(value) == shown
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0.4, "0 s"), (12, "12 s"), (125, "2 min 05 s"), (11220, "3 h 07 min")])
+def test_elapsed_times(value: float, shown: str) -> None:
+    assert units.elapsed(value) == shown
+
+
+def test_counts_and_extents() -> None:
+    assert units.counted(1, "kernel") == "1 kernel"
+    assert units.counted(12345, "launch") == "12 345 launches"
+    assert units.extent((64, 1, 1)) == "64"
+    assert units.extent((16, 1, 4)) == "16×1×4"
+    assert units.extent(None) == "–"
+
+
+# -- tables
+
+Row = tuple[int, str, float | None]
+COLUMNS: tuple[Column[Row], ...] = (
+    Column("number", "#", lambda r: str(r[0]), lambda r: r[0], 0, 1, 5),
+    Column("name", "name", lambda r: r[1], lambda r: r[1], 0, 10, 30, right=False, elastic=True),
+    Column("value", "value", lambda r: str(r[2]), lambda r: r[2], 1, 5, 9),
+    Column("reason", "reason", lambda r: r[1], lambda r: r[1], 2, 8, 20, right=False, elastic=True),
+)
+
+
+@given(st.dictionaries(st.sampled_from(["number", "name", "value", "reason"]), st.integers(0, 60)), st.integers(1, 120))
+def test_columns_fit_and_the_ones_that_matter_stay(natural: dict[str, int], cells: int) -> None:
+    layout = fit_columns(COLUMNS, natural, cells)
+    names = [column.id for column, _ in layout]
+    assert names[:2] == ["number", "name"]
+    assert "reason" not in names or "value" in names
+    if cells >= 20:
+        assert sum(size for _, size in layout) + GAP * (len(layout) - 1) <= cells
+    assert all(size >= 1 for _, size in layout)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), texts, st.none() | st.floats(0, 9))), st.booleans())
+def test_rows_without_a_value_come_last_in_both_directions(rows: list[Row], reverse: bool) -> None:
+    order = arrange(rows, None, lambda row: row[2], reverse=reverse)
+    values = [rows[i][2] for i in order]
+    known = [value for value in values if value is not None]
+    assert values == known + [None] * (len(values) - len(known))
+    assert known == sorted(known, reverse=reverse)
+
+
+def test_rows_of_equal_value_keep_their_order() -> None:
+    rows: list[Row] = [(0, "b", 1.0), (1, "a", 1.0), (2, "c", 0.0)]
+    assert arrange(rows, None, lambda row: row[2], reverse=False) == [2, 0, 1]
+    assert arrange(rows, None, lambda row: row[2], reverse=True) == [0, 1, 2]
+
+
+# -- what is sent
+
+
+def _cells(line: Line) -> list[tuple[str, str]]:
+    return [(character, role) for text, role in line for character in text]
+
+
+@given(
+    st.lists(st.tuples(st.text("ab ", min_size=1, max_size=4), st.sampled_from(["", "dim"])), max_size=6),
+    st.lists(st.tuples(st.text("ab ", min_size=1, max_size=4), st.sampled_from(["", "dim"])), max_size=6),
+)
+def test_the_changed_cells_make_the_old_line_the_new_one(
+    old: list[tuple[str, str]], new: list[tuple[str, str]]
+) -> None:
+    length = max(len(_cells(tuple(old))), len(_cells(tuple(new))))
+    one, other = ([*line, (" " * (length - len(_cells(tuple(line)))), "")] for line in (old, new))
+    start, end = changed_columns(tuple(one), tuple(other))
+    before, after = _cells(tuple(one)), _cells(tuple(other))
+    assert before[:start] + after[start:end] + before[end:] == after
+
+
+def test_blanks_take_the_colours_beside_them() -> None:
+    red, blue, marked = Style(color="red"), Style(color="blue"), Style(color="red", bgcolor="blue")
+    segments = merged([(" ", blue), ("a", red), ("  ", blue), ("b", red), (" ", marked)])
+    assert [(segment.text, segment.style) for segment in segments] == [(" a  b", red), (" ", marked)]
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        (
+            "void (anonymous namespace)::fill<int, at::linspace(at::Scalar const&)::{lambda()#2}::operator()() const"
+            "::{lambda(long)#1}>(int, at::linspace(at::Scalar const&)::{lambda()#2}::operator()() const"
+            "::{lambda(long)#1})",
+            "fill<…>",
+        ),
+        (
+            "void at::native::reduce<512, at::Op<f(int)::{lambda()#1}::operator()() const> >(at::Op<g>)",
+            "at::native::reduce<512, at::Op<…> >",
+        ),
+    ],
+)
+def test_lambdas_in_template_arguments_do_not_end_the_name(name: str, short: str) -> None:
+    assert shorten(name, 40) == short
