@@ -11,6 +11,7 @@
 #include "real.h"
 #include "reasons.h"
 #include "result.h"
+#include "signals.h"
 
 enum { WAIT_MILLISECONDS = 1000 };
 
@@ -33,12 +34,14 @@ static void make_condition(void)
 
 void buffers_lock(void)
 {
+    signals_hold();
     pthread_mutex_lock(&mutex);
 }
 
 void buffers_unlock(void)
 {
     pthread_mutex_unlock(&mutex);
+    signals_release();
 }
 
 struct pool *buffers_pool(CUcontext context, CUdevice device)

@@ -11,6 +11,7 @@
 
 #include "launch_log.h"
 #include "lifetime.h"
+#include "signals.h"
 
 enum { PENDING_LIMIT = 16 << 20, WRITE_SIZE = 1 << 16 };
 
@@ -83,12 +84,14 @@ void event_log(const char *format, ...)
         return;
     va_list arguments;
     va_start(arguments, format);
+    signals_hold();
     pthread_mutex_lock(&mutex);
     launch_log_drain();
     append(format, arguments);
     if (file >= 0)
         write_out();
     pthread_mutex_unlock(&mutex);
+    signals_release();
     va_end(arguments);
 }
 

@@ -12,6 +12,7 @@
 #include "real.h"
 #include "registry.h"
 #include "settings.h"
+#include "signals.h"
 #include "streams.h"
 
 static atomic_uint_fast64_t launches, probed;
@@ -92,10 +93,10 @@ static struct kernel *find_kernel(CUfunction function)
     return kernel ? kernel : registry_add_stranger(function);
 }
 
-static CUresult intercept(struct launch *launch)
+static CUresult follow(struct launch *launch)
 {
     struct kernel *kernel;
-    if (!hook_active() || !launch->function || !hook_launching() || !(kernel = find_kernel(launch->function)))
+    if (!launch->function || !hook_launching() || !(kernel = find_kernel(launch->function)))
         return launch_enqueue(launch, launch->function, NULL);
     launch->time = clock_now();
     launch->number = atomic_fetch_add_explicit(&launches, 1, memory_order_relaxed);
@@ -113,6 +114,16 @@ static CUresult intercept(struct launch *launch)
     if (status == KERNEL_PASSED)
         return launch_pass(launch, kernel, atomic_load_explicit(&kernel->reason, memory_order_relaxed));
     return launch_probed(launch, kernel);
+}
+
+static CUresult intercept(struct launch *launch)
+{
+    if (!hook_active())
+        return launch_enqueue(launch, launch->function, NULL);
+    signals_hold();
+    CUresult result = follow(launch);
+    signals_release();
+    return result;
 }
 
 static CUresult plain(enum launch_form form, bool per_thread, CUfunction function, unsigned int gx, unsigned int gy,

@@ -103,21 +103,26 @@ static const char *save_image(struct image *image, const char *directory)
     return NULL;
 }
 
-static const char *join(const char *directory, const char *file)
+static const char *read_info(struct kernel *kernel, const char *directory)
 {
-    return reason_print("%s/%s", directory, file);
+    char *path;
+    if (asprintf(&path, "%s/kernel.info", directory) < 0)
+        return "out of host memory";
+    const char *reason = kernel_info_read(path, kernel);
+    if (!reason)
+        event_log("[probe] read %s name %s n_param %zu n_probe %zu\n", path, kernel->name, kernel->n_parameters,
+                  kernel->n_maps);
+    free(path);
+    return reason;
 }
 
 static struct fate read_answer(struct kernel *kernel, const char *directory, const struct engine_answer *answer)
 {
-    const char *info = join(directory, "kernel.info");
     if (!*answer->text || strchr(answer->text, '/'))
         return failed(reason_print("the probe engine named no file of the kernel's directory: %s", answer->text));
-    const char *reason = kernel_info_read(info, kernel);
+    const char *reason = read_info(kernel, directory);
     if (reason)
         return failed(reason);
-    event_log("[probe] read %s name %s n_param %zu n_probe %zu\n", info, kernel->name, kernel->n_parameters,
-              kernel->n_maps);
     if (asprintf(&kernel->load_path, "%s/%s", directory, answer->text) < 0)
         return failed("out of host memory");
     return (struct fate){"probed", NULL};

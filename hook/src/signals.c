@@ -9,6 +9,8 @@
 
 #include "threads.h"
 
+_Thread_local struct signal_state signal_state;
+
 static const int watched[] = {SIGTERM, SIGINT, SIGHUP};
 
 static sem_t arrived;
@@ -27,6 +29,12 @@ static void die_of(int signal_number)
     kill(getpid(), signal_number);
 }
 
+void signals_stop_here(void)
+{
+    for (;;)
+        pause();
+}
+
 static void note(int signal_number)
 {
     int before = errno;
@@ -35,6 +43,9 @@ static void note(int signal_number)
     } else {
         atomic_store(&pending, signal_number);
         sem_post(&arrived);
+        if (signal_state.held == 0)
+            signals_stop_here();
+        signal_state.deferred = true;
     }
     errno = before;
 }

@@ -2,8 +2,35 @@
 #ifndef TUI_PROBE_SIGNALS_H
 #define TUI_PROBE_SIGNALS_H
 
+#include <stdbool.h>
+
 /* SIGTERM, SIGINT and SIGHUP, where the program leaves them to the system, first call END on a thread of
- * ours and then end the process as they would have. */
+ * ours and then end the process as they would have. The thread that was interrupted does not go on. */
 void signals_watch(void (*end)(void));
+
+/* Between these two a signal does not stop the calling thread, for it may hold what END needs; the second
+ * one then does. They nest. */
+static inline void signals_hold(void);
+static inline void signals_release(void);
+
+struct signal_state {
+    int held;
+    bool deferred;
+};
+
+extern _Thread_local struct signal_state signal_state __attribute__((tls_model("initial-exec")));
+void signals_stop_here(void) __attribute__((noreturn));
+
+static inline void signals_hold(void)
+{
+    *(volatile int *)&signal_state.held += 1;
+}
+
+static inline void signals_release(void)
+{
+    *(volatile int *)&signal_state.held -= 1;
+    if (*(volatile bool *)&signal_state.deferred && signal_state.held == 0)
+        signals_stop_here();
+}
 
 #endif

@@ -27,7 +27,7 @@ int cuStreamEndCapture(void *stream, void **graph);
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void *stream, void **parameters, void **extra);
 
-enum { THREADS = 6, TURNS = 12, LAUNCHES = 40 };
+enum { THREADS = 6, TURNS = 6, LAUNCHES = 30 };
 
 static void *context, *shared_function;
 static _Atomic uint64_t *word;

@@ -160,3 +160,27 @@ def test_exit_from_another_library_while_threads_launch(host: Host, tmp_path: Pa
     launches, probed, dropped = map(int, re.findall(r"(?:launches|probed|dropped) (\d+)", end))
     assert launches >= probed > 0
     assert (dropped, len(run.results)) == (0, probed)
+
+
+def test_interrupted_program_does_not_go_on(host: Host, tmp_path: Path) -> None:
+    program = tmp_path / "sleeping"
+    compile_c(HERE / "sleeping_program.c", program, str(host.built.hook))
+    process = host.start([str(program)], LD_LIBRARY_PATH=str(host.built.hook.parent), STUB_SLOW="200")
+    assert process.stdout
+    assert process.stdout.readline() == "up\n"
+    process.send_signal(signal.SIGTERM)
+    run = host.finish(process)
+    assert (run.status, run.stdout) == (-signal.SIGTERM, "")
+    assert len(run.results) == 1
+
+
+def test_signal_while_launching(host: Host, tmp_path: Path) -> None:
+    program = tmp_path / "launching"
+    compile_c(HERE / "launching_program.c", program, str(host.built.hook))
+    process = host.start([str(program)], LD_LIBRARY_PATH=str(host.built.hook.parent))
+    assert process.stdout
+    assert process.stdout.readline() == "up\n"
+    process.send_signal(signal.SIGINT)
+    run = host.finish(process)
+    assert run.status == -signal.SIGINT
+    assert run.lines(r"\[exit\] launches \d+ probed \d+ dropped 0 reason -")
