@@ -77,7 +77,8 @@ static void *wrapper_by_version(const char *base, int version, uint64_t flags)
 /* True if the driver exports this address under a form of the name that is not ours to replace. */
 static bool is_foreign_form(const char *base, const void *address)
 {
-    static const char *const suffixes[] = {"", "_v2", "_v3", "_v4", "_ptsz", "_ptds", "_v2_ptsz", "_v2_ptds", "_v3_ptsz"};
+    static const char *const suffixes[] = {"",      "_v2",   "_v3",      "_v4",     "_ptsz",
+                                           "_ptds", "_v2_ptsz", "_v2_ptds", "_v3_ptsz"};
     char name[128];
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         snprintf(name, sizeof name, "%s%s", base, suffixes[i]);

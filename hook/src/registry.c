@@ -132,7 +132,8 @@ struct kernel *registry_adopt(CUfunction function)
     CUmodule module;
     CUlibrary library;
     struct code *code;
-    if (driver->cuFuncGetModule && driver->cuFuncGetName && driver->cuFuncGetModule(&module, function) == CUDA_SUCCESS &&
+    if (driver->cuFuncGetModule && driver->cuFuncGetName &&
+        driver->cuFuncGetModule(&module, function) == CUDA_SUCCESS &&
         driver->cuFuncGetName(&name, function) == CUDA_SUCCESS && (code = code_of_stranger(module, false)))
         return registry_add_kernel(code, name, function, false);
     CUkernel kernel = (CUkernel)(void *)function;

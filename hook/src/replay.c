@@ -42,12 +42,13 @@ static const char *unsafe_parameter(const struct kernel *kernel, void *const *pa
     const char *reason = NULL;
     REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context);
     allocations_lock();
-    for (size_t i = 0; i < kernel->n_parameters && !reason; i++)
-        for (size_t at = 0; at + sizeof(CUdeviceptr) <= kernel->parameters[i].size && !reason; at += sizeof(CUdeviceptr)) {
-            CUdeviceptr value;
+    for (size_t i = 0; i < kernel->n_parameters; i++) {
+        CUdeviceptr value;
+        for (size_t at = 0; at + sizeof value <= kernel->parameters[i].size && !reason; at += sizeof value) {
             memcpy(&value, (const char *)parameters[i] + at, sizeof value);
             reason = unsafe_pointer(value, context);
         }
+    }
     allocations_unlock();
     return reason;
 }

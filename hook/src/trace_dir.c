@@ -92,7 +92,8 @@ static bool open_log(void)
     bool opened = false;
     if (command && header) {
         size_t length = command_line(command, HEADER_LIMIT);
-        snprintf(header, HEADER_LIMIT + HEADER_REST, "[init] pid %d\n[init] cmd %zu %s\n[init] dl %p\n[init] epoch %llu\n",
+        snprintf(header, HEADER_LIMIT + HEADER_REST,
+                 "[init] pid %d\n[init] cmd %zu %s\n[init] dl %p\n[init] epoch %llu\n",
                  (int)getpid(), length, command, real_handle(), (unsigned long long)clock_zero());
         snprintf(path, sizeof path, "%s/event.log", directory);
         char device[DEVICE_LINE_SIZE];

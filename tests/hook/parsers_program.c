@@ -1,0 +1,55 @@
+/* Gives the hook's parsers what comes on standard input: u32 kind (0 image, 1 kernel.info), u32 size, bytes; again
+ * and again. Says what it made of each. Each input lies in a block of exactly its size, for a sanitizer to guard. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "image.h"
+#include "kernel_info.h"
+
+static void image(const uint8_t *bytes, size_t size)
+{
+    struct image *image = image_capture(bytes, size);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < image->ptx_size; i++)
+        sum += image->ptx[i];
+    printf("%s %zu %zu %llu\n", image_type_name(image->type), image->size, image->ptx_size, (unsigned long long)sum);
+    image_release(image);
+}
+
+static void kernel_info(const uint8_t *bytes, size_t size)
+{
+    char path[] = "/tmp/kernel.info.XXXXXX";
+    int file = mkstemp(path);
+    FILE *stream = file < 0 ? NULL : fdopen(file, "w");
+    struct kernel kernel = {.name = (char *)"add"};
+    if (!stream)
+        exit(3);
+    fwrite(bytes, 1, size, stream);
+    fclose(stream);
+    const char *reason = kernel_info_read(path, &kernel);
+    remove(path);
+    printf("%s %zu %zu %zu\n", reason ? "refused" : "read", kernel.n_parameters, kernel.n_maps, kernel.n_globals);
+    for (size_t i = 0; i < kernel.n_globals; i++)
+        free(kernel.globals[i]);
+    free(kernel.globals);
+    free(kernel.maps);
+    free(kernel.no_replay);
+}
+
+int main(void)
+{
+    uint32_t header[2];
+    while (fread(header, sizeof header, 1, stdin) == 1) {
+        uint8_t *bytes = malloc(header[1]);
+        if (!bytes || fread(bytes, 1, header[1], stdin) != header[1])
+            return 2;
+        if (header[0])
+            kernel_info(bytes, header[1]);
+        else
+            image(bytes, header[1]);
+        free(bytes);
+    }
+    return 0;
+}

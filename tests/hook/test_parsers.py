@@ -1,0 +1,106 @@
+"""The hook's parsers never read outside what they are given, whatever it is."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from .conftest import ROOT
+from .test_images import CODE, PACKED, PLAIN, PTX, elf, fatbin
+
+HERE = Path(__file__).resolve().parent
+SOURCES = ["image", "elf_image", "fatbin_image", "kernel_info", "reasons", "real"]
+SEEDS = [PTX, elf({".text": b"abc", ".nv_debug_ptx_txt": PTX}), fatbin(CODE, PLAIN, PACKED), b"\n// x\n" + PTX]
+
+
+@pytest.fixture(scope="module")
+def parsers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("parsers") / "parsers"
+    source = ROOT / "hook" / "src"
+    files = [str(source / f"{name}.c") for name in SOURCES]
+    flags = ["-std=gnu17", "-Wall", "-Wextra", "-Werror", "-g", "-O1", "-fsanitize=address,undefined"]
+    flags += ["-fno-sanitize-recover=all", f"-I{source}"]
+    subprocess.run(["cc", *flags, "-o", path, HERE / "parsers_program.c", *files, "-lpthread", "-ldl"], check=True)
+    return path
+
+
+def parse(program: Path, kind: int, inputs: list[bytes]) -> list[list[str]]:
+    """What the parsers made of each input."""
+    data = b"".join(struct.pack("<II", kind, len(each)) + each for each in inputs)
+    environment = {"ASAN_OPTIONS": "detect_leaks=0"}
+    run = subprocess.run([program], input=data, capture_output=True, check=False, env=environment)
+    assert run.returncode == 0, run.stderr.decode()
+    return [line.split() for line in run.stdout.decode().splitlines()]
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """An image with some of its bytes changed, cut off, or repeated."""
+    image = bytearray(draw(st.sampled_from(SEEDS)))
+    for _ in range(draw(st.integers(0, 6))):
+        at = draw(st.integers(0, len(image) - 1))
+        image[at : at + draw(st.integers(0, 8))] = draw(st.binary(max_size=8) | st.just(b"\xff" * 8))
+        image = image or bytearray(b"\0")
+    return bytes(image[: draw(st.integers(0, len(image)) | st.just(len(image)))])
+
+
+SOME = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+@SOME
+@given(images=st.lists(damaged() | st.binary(max_size=200), min_size=1, max_size=30))
+def test_images(parsers: Path, images: list[bytes]) -> None:
+    for (name, size, kept, _), image in zip(parse(parsers, 0, images), images, strict=True):
+        assert name in {"elf", "fatbin", "warpped_fatbin", "ptx", "unknown"}
+        assert int(kept) <= int(size) <= len(image)
+
+
+@SOME
+@given(
+    entries=st.lists(st.tuples(st.integers(0, 4), st.binary(max_size=60), st.integers(16, 80)), max_size=8),
+    tail=st.binary(max_size=15),
+)
+def test_fatbins_keep_exactly_their_ptx_entries(
+    parsers: Path, entries: list[tuple[int, bytes, int]], tail: bytes
+) -> None:
+    made = [
+        (kind, struct.pack("<HHIQ", kind, 1, header, len(payload)).ljust(header, b"\7") + payload)
+        for kind, payload, header in entries
+    ]
+    image = fatbin(*[entry for _, entry in made])
+    kept = [entry for kind, entry in made if kind == 1]
+    expected = fatbin(*kept) if kept else b""
+    assert parse(parsers, 0, [image + tail]) == [["fatbin", str(len(image)), str(len(expected)), str(sum(expected))]]
+
+
+@SOME
+@given(texts=st.lists(st.binary(max_size=80) | st.text("0123456789,-\n add", max_size=40).map(str.encode), max_size=30))
+def test_kernel_info_of_any_bytes(parsers: Path, texts: list[bytes]) -> None:
+    assert len(parse(parsers, 1, [*texts, *[b"add\n" + text for text in texts]])) == 2 * len(texts)
+
+
+@SOME
+@given(
+    parameters=st.integers(0, 300),
+    maps=st.lists(st.tuples(st.integers(0, 1), st.integers(1, 2**32 - 1)), max_size=100),
+    variables=st.lists(st.from_regex(r"\A[A-Za-z_$][A-Za-z0-9_$]{0,20}\Z"), max_size=20),
+)
+def test_kernel_info_round_trip(
+    parsers: Path, parameters: int, maps: list[tuple[int, int]], variables: list[str]
+) -> None:
+    lines = [
+        "add",
+        str(parameters),
+        str(len(maps)),
+        *[f"{level},{size}" for level, size in maps],
+        "callback block_sched",
+    ]
+    text = "\n".join(lines + [f"global {name}" for name in variables]) + "\n"
+    assert parse(parsers, 1, [text.encode()]) == [["read", str(parameters), str(len(maps)), str(len(variables))]]
