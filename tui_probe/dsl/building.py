@@ -144,7 +144,7 @@ def constant(node: ast.expr, constants: Mapping[str, int], source: Source) -> in
 
     value = Builder(source, resolve).build(node)
     if not isinstance(value, Number):
-        raise source.error(node, f"'{words(node)}' is no constant: only a probe function can compute it")
+        raise source.error(node, f"'{words(node)}' is no constant: numbers and named constants can stand here")
     return value.value
 
 

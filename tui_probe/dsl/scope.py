@@ -117,13 +117,15 @@ class Scope:
         self.assigned = set(self.bits)
         for node in ast.walk(function):
             if isinstance(node, ast.For):
-                loop = self.loop(node)
+                loop = read_loop(node, self._program.constants, self._source)
                 self.loops[loop.name] = max(loop, self.loops.get(loop.name, loop), key=lambda one: one.bound)
         changed = True
         while changed:
-            wide = {name for name, value in values if not fits_32_bits(self.builder.build(value))}
-            changed = any(self.bits[name] == 32 for name in wide)
-            self.bits |= dict.fromkeys(wide, 64)
+            changed = False
+            for name, value in values:
+                if self.bits[name] == 32 and not fits_32_bits(self.builder.build(value)):
+                    self.bits[name] = 64
+                    changed = True
         self.assigned, self.loops = set(), {}
 
     def _undeclared(self, function: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.dsl.building import negated, truth
+from tui_probe.dsl.building import truth
 from tui_probe.dsl.emission import Emitter
 from tui_probe.dsl.expressions import Number
 from tui_probe.dsl.ranges import MAX_ITERATIONS
@@ -127,9 +127,9 @@ class _FunctionCompiler:
         label = self._label()
         lines = self._emitter.lines
         lines.append(f"// if {words(statement.test)}:")
-        unless = self._emitter.predicate(negated(condition))
+        holds = self._emitter.predicate(condition)
         before = set(self._scope.assigned)
-        lines.append(f"@{unless} bra $else_{label};")
+        lines.append(f"@!{holds} bra $else_{label};")
         self._block(statement.body)
         after_body, self._scope.assigned = self._scope.assigned, before
         if statement.orelse:

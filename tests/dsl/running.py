@@ -1,0 +1,87 @@
+"""Probes of the folder ``programs`` on kernels of the simulated GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.simgpu.device import Device
+from tui_probe.engine.insertion import map_slots
+from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.model import FIELD_BYTES, Level, Map, Probe
+from tui_probe.engine.prepare import probed_kernel
+from tui_probe.engine.probe_file import read_probe
+from tui_probe.ptx.parser import parse
+from tui_probe.simgpu.executor import compile_kernel
+
+PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
+SAXPY = (Path(__file__).parents[2] / "tui_probe/simgpu/examples/kernels/saxpy.ptx").read_text()
+GRID, BLOCK, COUNT = 2, 48, 70
+THREADS = np.arange(GRID * BLOCK)
+LANES = THREADS % BLOCK % 32
+
+
+def program(name: str) -> Probe:
+    """A probe of the folder ``programs``."""
+    path = Path(__file__).parent / "programs" / f"{name}.py"
+    return read_probe(path.read_bytes(), Path(f"{name}.py"))
+
+
+def probed_saxpy(probe: Probe) -> str:
+    """The PTX of saxpy with a probe."""
+    return probed_kernel(Kernel.of(parse(SAXPY), "saxpy"), probe)[0]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run of saxpy left: ``records`` and ``attempts`` by map, and the addresses of its arrays.
+
+    Records of a map with one a slot are in the order of slots. Those of other maps are the ones that are not all
+    zeros, sorted, wherever they are kept; ``attempts`` is how many there were to be.
+    """
+
+    records: dict[str, np.ndarray[Any, Any]]
+    attempts: dict[str, int]
+    x: int
+    y: int
+
+
+def run_saxpy(probe: Probe, x: np.ndarray[Any, Any] | None = None) -> Run:
+    """Run ``y = 2 x + y`` over 70 elements in 2 blocks of 48 threads, and check it."""
+    device = Device()
+    x = np.arange(COUNT, dtype=np.float32) if x is None else x
+    y = np.ones(COUNT, np.float32)
+    x_address, y_address = device.upload(x), device.upload(y)
+    # Room for whole warps, whatever the layout.
+    sizes = {(slot.purpose, slot.name): GRID * 64 * slot.slot_bytes for slot in map_slots(probe)}
+    addresses = {key: device.allocate(size) for key, size in sizes.items()}
+    kernel = compile_kernel(parse(probed_saxpy(probe)), "saxpy")
+    arguments = [np.uint64(y_address), np.uint64(x_address), np.float32(2), np.uint32(COUNT)]
+    device.launch(kernel, *arguments, *map(np.uint64, addresses.values()), grid=(GRID,), block=(BLOCK,))
+    np.testing.assert_array_equal(device.download(y_address, y), np.float32(2) * x + y)
+    raw = {key: device.download(addresses[key], np.zeros(size, np.uint8)) for key, size in sizes.items()}
+    records = {one.name: _records(one, raw["map", one.name]) for one in probe.maps}
+    attempts = {name: int(array.view(np.uint32).sum()) for (purpose, name), array in raw.items() if purpose == "count"}
+    return Run(records, attempts, x_address, y_address)
+
+
+def _records(own_map: Map, raw: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    records = raw.view(record_type(own_map))
+    if own_map.cap == 1:
+        return records[: GRID * (2 if own_map.level is Level.WARP else BLOCK)]
+    return np.sort(records[records != np.zeros(1, records.dtype)])
+
+
+def record_type(own_map: Map) -> np.dtype[Any]:
+    """The NumPy type of a record."""
+    return np.dtype(
+        {
+            "names": [field.name for field in own_map.fields],
+            "formats": [f"<u{FIELD_BYTES[field.type]}" for field in own_map.fields],
+            "offsets": [field.offset for field in own_map.fields],
+            "itemsize": own_map.record_bytes,
+        }
+    )
