@@ -57,8 +57,7 @@ def compiles(source: str) -> bool:
     """Compile a file. If it is a probe, its TOML is one too, and a kernel with it can be executed."""
     try:
         probe = read_probe(source.encode("utf-8", "surrogatepass"), Path("own.py"))
-    except ProbeFileError as error:
-        assert str(error).startswith("own.py")
+    except ProbeFileError:
         return False
     again = read_probe(to_toml(source, "own.py").encode(), Path("own.toml"))
     assert (again.maps, again.registers) == (probe.maps, probe.registers)

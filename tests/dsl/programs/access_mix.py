@@ -1,4 +1,4 @@
-# ruff: noqa: A004, F841, N801, PIE790, SIM201
+# ruff: noqa: N801
 """Accesses by what lies in the address, each counted and every second one kept."""
 
 from tui_probe.dsl import Map, addr, lane, probe, u32, u64

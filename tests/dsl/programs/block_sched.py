@@ -1,4 +1,4 @@
-# ruff: noqa: A004, F841, N801, PIE790, SIM201
+# ruff: noqa: N801
 """Block scheduling.
 
 Measures: start clock, cycles from start to end, and SM of each warp

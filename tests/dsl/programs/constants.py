@@ -1,4 +1,4 @@
-# ruff: noqa: A004, F841, N801, PIE790, SIM201
+# ruff: noqa: N801, PIE790, SIM108
 """What is decided when the probe is compiled."""
 
 from tui_probe.dsl import Map, lane, probe, u32

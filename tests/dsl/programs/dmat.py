@@ -1,4 +1,4 @@
-# ruff: noqa: A004, F841, N801, PIE790, SIM201
+# ruff: noqa: N801
 """Time and address of each access to global memory."""
 
 from tui_probe.dsl import Map, addr, clock, probe, u64

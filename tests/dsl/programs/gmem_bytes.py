@@ -1,4 +1,4 @@
-# ruff: noqa: A004, F841, N801, PIE790, SIM201
+# ruff: noqa: A004, N801
 """Bytes that each thread moves from and to global memory."""
 
 from tui_probe.dsl import Map, bytes, probe, u32, u64

@@ -1,4 +1,4 @@
-# ruff: noqa: A004, F841, N801, PIE790, SIM201
+# ruff: noqa: N801
 """Registers have the values that the file gives them."""
 
 from tui_probe.dsl import Map, probe, u32, u64

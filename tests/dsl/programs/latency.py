@@ -1,4 +1,4 @@
-# ruff: noqa: A004, F841, N801, PIE790, SIM201
+# ruff: noqa: N801
 """Cycles that the longest load took, and how many loads there were."""
 
 from tui_probe.dsl import Map, clock32, probe, u32

@@ -1,4 +1,4 @@
-# ruff: noqa: A004, F841, N801, PIE790, SIM201
+# ruff: noqa: N801
 """A checksum of the thread's number in its warp, by loops."""
 
 from tui_probe.dsl import Map, lane, probe, u32, u64

@@ -1,4 +1,4 @@
-# ruff: noqa: A004, F841, N801, PIE790, SIM201
+# ruff: noqa: N801
 """Names that PTX has a meaning for, or that functions use with different types."""
 
 from tui_probe.dsl import Map, addr, lane, probe, u32, u64

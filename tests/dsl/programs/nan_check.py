@@ -1,4 +1,4 @@
-# ruff: noqa: A004, F841, N801, PIE790, SIM201
+# ruff: noqa: N801
 """Stores of a value that is no finite number."""
 
 from tui_probe.dsl import Map, addr, in1, probe, u32, u64

@@ -1,4 +1,4 @@
-# ruff: noqa: A004, F841, N801, PIE790, SIM201
+# ruff: noqa: N801
 """What the probed instruction reads and writes, saved as it is."""
 
 from tui_probe.dsl import Map, in1, in2, in3, out, probe, u32, u64

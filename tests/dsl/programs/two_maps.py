@@ -1,4 +1,4 @@
-# ruff: noqa: A004, F841, N801, PIE790, SIM201
+# ruff: noqa: N801
 """One record a warp from the lanes that take a branch, and one a thread."""
 
 from tui_probe.dsl import Map, lane, probe, u32

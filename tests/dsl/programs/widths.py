@@ -1,4 +1,4 @@
-# ruff: noqa: A004, F841, N801, PIE790, SIM201
+# ruff: noqa: N801, SIM201
 """Operators in 32 and 64 bits."""
 
 from tui_probe.dsl import Map, lane, probe, u32, u64
