@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tui_probe.render.kernel_detail import wrap
-from tui_probe.render.spans import width
+from tui_probe.render.spans import width, wrap
 
 
 def hanging(line: str, cells: int) -> list[str]:

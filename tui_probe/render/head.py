@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.render import units
-from tui_probe.render.kernel_detail import wrap
+from tui_probe.render.spans import wrap
 from tui_probe.render.table import safe
 
 if TYPE_CHECKING:

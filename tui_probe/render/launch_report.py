@@ -77,7 +77,7 @@ LAUNCH_COLUMNS: Final[tuple[Column[LaunchRow], ...]] = (
     Column(
         "probe_bytes", lambda r: r.launch.probe_bytes, "probe mem", lambda r: units.size(r.launch.probe_bytes), rank=4
     ),
-    Column("result", lambda r: r.result, "result", lambda r: r.result or NOT_MEASURED, False, 7),
+    Column("result", lambda r: r.result, "result", lambda r: r.result or NOT_MEASURED, right=False, rank=7),
     Column("outcome", None, "outcome", _outcome, False, 2, 20),
 )
 """``status`` is the driver's answer to a probed launch (0 success), ``time_s`` seconds since the epoch of the trace."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from tui_probe.render.spans import clip, pad, printable, width
@@ -77,7 +78,13 @@ def safe(text: str) -> str:
 
 
 def _fitted(column: Column[Row], text: str, cells: int) -> str:
-    return pad(column.shorten(text, cells), cells, right=column.right)
+    return pad(text if column.narrow is None else _shortened(column.shorten, text, cells), cells, right=column.right)
+
+
+@lru_cache(maxsize=16384)
+def _shortened(shorten: Callable[[str, int], str], text: str, cells: int) -> str:
+    """Remembered, since the columns that may be cut hold the names of the same kernels again and again."""
+    return shorten(text, cells)
 
 
 def _least(column: Column[Row], natural: int) -> int:
