@@ -20,8 +20,8 @@ A file holds, in any order:
         begin = clock32()
 
 Functions hold assignments, ``if``/``elif``/``else``, ``for i in range(…)`` of constants, ``pass``, ``X.save(…)`` and
-``X.locate()``. The first line of the module's docstring is its title; lines ``Measures: …``, ``Unit: …`` and
-``Cost: …`` are what the list of probes shows.
+``X.locate()``. The first line of the module's docstring is its title; lines ``Measures: …``, ``Unit: …``,
+``Cost: …`` and ``Checked: …`` are what the list of probes shows.
 
 Numbers are unsigned integers of 64 bits: ``+ - * // % << >> & | ^ ~`` give the result mod 2**64, ``-1`` is 2**64 - 1,
 and comparisons are unsigned. A variable or field of type ``u32`` keeps the low 32 bits of what is stored in it; read,

@@ -18,7 +18,7 @@ TYPES: Final[dict[str, Bits]] = {"u64": 64, "u32": 32}
 RESERVED: Final = frozenset({*HELPERS, *SPECIAL, *TYPES, "Map", "probe", "range", "CALLBACK"})
 
 _IMPORTABLE: Final = ("tui_probe.dsl", "tui_probe.dsl.language", "__future__")
-_ABOUT: Final = ("measures", "unit", "cost")
+_ABOUT: Final = ("measures", "unit", "cost", "checked")
 _ALLOWED: Final = (
     "a probe file holds imports from tui_probe.dsl, constants (N = 4), registers (start: u64 = 0), "
     "@Map classes and @probe functions"
@@ -107,7 +107,7 @@ def _docstring(statement: ast.stmt) -> str | None:
 
 
 def _about(text: str) -> dict[str, str]:
-    """The title and the lines ``Measures: …``, ``Unit: …``, ``Cost: …`` of the module's docstring."""
+    """The title and the lines ``Measures: …``, ``Unit: …``, ``Cost: …``, ``Checked: …`` of the module's docstring."""
     lines = [line.strip() for line in text.encode("utf-8", "replace").decode().strip().splitlines()]
     about = {"title": lines[0].rstrip(".")} if lines else {}
     for line in lines[1:]:
