@@ -132,46 +132,43 @@ def _extents(given: Sequence[int]) -> tuple[int, int, int]:
     return x, y, z
 
 
-def evaluate(instructions: str, inputs: Sequence[np.ndarray[Any, Any]], output: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def evaluate(
+    instructions: str, inputs: Sequence[np.ndarray[Any, Any]], output: np.dtype[Any], uniform: str = ""
+) -> np.ndarray[Any, Any]:
     """What PTX ``instructions`` leave in ``%d`` for each element of ``inputs``, which they find in ``%a``, ``%b``, ….
 
     Registers are untyped, of the width of the arrays; a boolean array is a predicate. ``%p0`` to ``%p3`` and
-    ``%t0`` to ``%t3`` (32 bits) may be used freely.
+    ``%t0`` to ``%t3`` (32 bits) may be used freely. The inputs named in ``uniform`` come from a parameter: their first
+    element for all threads.
     """
     names = "abcef"[: len(inputs)]
     kinds = tuple(array.dtype.str for array in inputs)
     count = len(inputs[0])
     result = np.zeros(count, np.uint8 if output == np.bool_ else output)
     arrays = [np.ascontiguousarray(array.view(np.uint8) if array.dtype == np.bool_ else array) for array in inputs]
-    function = compiled(_evaluation(instructions, tuple(zip(names, kinds, strict=True)), output.str))
-    Device().launch(function, result, *arrays, np.uint32(count), grid=(-(-count // 64),), block=(64,))
+    arguments = [array[0] if name in uniform else array for name, array in zip(names, arrays, strict=True)]
+    function = compiled(_evaluation(instructions, tuple(zip(names, kinds, strict=True)), output.str, uniform))
+    Device().launch(function, result, *arguments, np.uint32(count), grid=(-(-count // 64),), block=(64,))
     return result.view(output)
 
 
 @functools.cache
-def _evaluation(instructions: str, inputs: tuple[tuple[str, str], ...], output: str) -> str:
-    declarations = [".reg .pred %p<4>, %outside;", ".reg .b32 %t<4>, %index, %count, %block;", ".reg .b64 %address;"]
-    loads = []
+def _evaluation(instructions: str, inputs: tuple[tuple[str, str], ...], output: str, uniform: str) -> str:
+    parameters = [".param .u64 out"]
+    body = [".reg .pred %p<4>, %outside;", ".reg .b32 %t<4>, %index, %count, %block;", ".reg .b64 %address;"]
+    body += [_declaration(name, kind) for name, kind in (*inputs, ("d", output))]
+    body += ["mov.u32 %index, %tid.x;", "mov.u32 %block, %ctaid.x;", "mad.lo.u32 %index, %block, 64, %index;"]
+    body += ["ld.param.u32 %count, [count];", "setp.ge.u32 %outside, %index, %count;", "@%outside ret;"]
     for name, kind in inputs:
-        declarations.append(_declaration(name, kind))
-        loads += [f"ld.param.u64 %address, [{name}_in];", _element_address(kind), _load(name, kind)]
-    declarations.append(_declaration("d", output))
-    parameters = ", ".join([".param .u64 out", *(f".param .u64 {name}_in" for name, _ in inputs), ".param .u32 count"])
-    stores = ["ld.param.u64 %address, [out];", _element_address(output), _store(output)]
-    body = [
-        *declarations,
-        "mov.u32 %index, %tid.x;",
-        "mov.u32 %block, %ctaid.x;",
-        "mad.lo.u32 %index, %block, 64, %index;",
-        "ld.param.u32 %count, [count];",
-        "setp.ge.u32 %outside, %index, %count;",
-        "@%outside ret;",
-        *loads,
-        instructions,
-        *stores,
-        "ret;",
-    ]
-    return f".visible .entry evaluate({parameters})\n{{\n" + "\n".join(body) + "\n}\n"
+        if name in uniform:
+            parameters.append(f".param .b{_bits(kind)} {name}_in")
+            body.append(_load(name, kind, "param", f"{name}_in"))
+        else:
+            parameters.append(f".param .u64 {name}_in")
+            body += [f"ld.param.u64 %address, [{name}_in];", _element_address(kind), _load(name, kind)]
+    body += [instructions, "ld.param.u64 %address, [out];", _element_address(output), _store(output), "ret;"]
+    parameters.append(".param .u32 count")
+    return f".visible .entry evaluate({', '.join(parameters)})\n{{\n" + "\n".join(body) + "\n}\n"
 
 
 def _bits(kind: str) -> int:
@@ -188,10 +185,10 @@ def _element_address(kind: str) -> str:
     return f"mad.wide.u32 %address, %index, {_bits(kind) // 8}, %address;"
 
 
-def _load(name: str, kind: str) -> str:
+def _load(name: str, kind: str, space: str = "global", address: str = "%address") -> str:
     if kind == "|b1":
-        return f"ld.global.u8 %{name}_byte, [%address]; setp.ne.u16 %{name}, %{name}_byte, 0;"
-    return f"ld.global.b{_bits(kind)} %{name}, [%address];"
+        return f"ld.{space}.u8 %{name}_byte, [{address}]; setp.ne.u16 %{name}, %{name}_byte, 0;"
+    return f"ld.{space}.b{_bits(kind)} %{name}, [{address}];"
 
 
 def _store(kind: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -75,24 +76,41 @@ def rows(inputs: str) -> st.SearchStrategy[list[tuple[Any, ...]]]:
     return st.lists(st.tuples(*(values(kind) for kind in inputs.split())), min_size=1, max_size=12)
 
 
-def results(case: Case, operands: list[tuple[Any, ...]]) -> np.ndarray[Any, Any]:
-    """What the executor gives."""
-    columns = [
-        np.array(column, DTYPES[kind])
-        for column, kind in zip(zip(*operands, strict=True), case.inputs.split(), strict=True)
-    ]
-    return evaluate(case.instruction, columns, DTYPES[case.output])
-
-
 def check(case: Case, operands: list[tuple[Any, ...]]) -> None:
     """The executor gives what the case expects, for all operands."""
+    _check(case, operands, "")
+
+
+def check_uniform(case: Case) -> None:
+    """The same where some or all operands are one value for all threads, which the executor keeps as a scalar."""
+    chooser = random.Random(1)
+    operands = [tuple(_some_value(kind, chooser) for kind in case.inputs.split()) for _ in range(8)]
+    first = operands[0]
+    _check(case, [first], "abcef")
+    if len(first) > 1:
+        _check(case, [(first[0], *row[1:]) for row in operands], "a")
+        _check(case, [(row[0], *first[1:]) for row in operands], "bcef")
+
+
+def _some_value(kind: str, chooser: random.Random) -> Any:
+    if kind == "pred":
+        return chooser.random() < 0.5
+    if kind[0] == "f":
+        return float(DTYPES[kind].type(chooser.gauss(0, 2)))
+    low, high = limits(kind)
+    return chooser.choice([low, 1, 2, high - 1, high, 33])
+
+
+def _check(case: Case, operands: list[tuple[Any, ...]], uniform: str) -> None:
+    kinds = case.inputs.split()
+    columns = [np.array(column, DTYPES[kind]) for column, kind in zip(zip(*operands, strict=True), kinds, strict=True)]
     with np.errstate(all="ignore"):
         wanted = np.array([case.expected(*row) for row in operands], DTYPES[case.output])
-        found = results(case, operands)
+        found = evaluate(case.instruction, columns, DTYPES[case.output], uniform)
     # Or NaN, which is not equal to itself.
     same = (found == wanted) | ((found != found) & (wanted != wanted))
     for row, good, given, expected in zip(operands, same, found, wanted, strict=True):
-        assert good, f"{case.instruction} of {row} gave {given}, not {expected}"
+        assert good, f"{case.instruction} of {row} gave {given}, not {expected} (uniform: {uniform or 'none'})"
 
 
 # Bits of the significand, exponent of the smallest number, exponent of the largest number's leading bit.

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.simgpu.device import evaluate
-from tests.simgpu.reference import DTYPES, Case, bits_of, check, rows, wrap
+from tests.simgpu.reference import DTYPES, Case, bits_of, check, check_uniform, rows, wrap
 
 
 def unsigned(value: int, kind: str) -> int:
@@ -162,15 +162,23 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("case", LOGIC + PREDICATES + SHIFTS + FUNNELS + COUNTS + FIELDS + OTHERS, ids=str)
-@settings(max_examples=12)
+CASES = LOGIC + PREDICATES + SHIFTS + FUNNELS + COUNTS + FIELDS + OTHERS
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_one_value_for_all_threads(case: Case) -> None:
+    check_uniform(case)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_agrees_with_python(case: Case, data: st.DataObject) -> None:
     check(case, data.draw(rows(case.inputs)))
 
 
 @pytest.mark.parametrize("kind", ["u32", "s32", "u64", "s64"])
-@settings(max_examples=30)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_fields_at_every_position(kind: str, data: st.DataObject) -> None:
     """Positions and lengths around the width, which random words would seldom hit."""
@@ -191,7 +199,7 @@ def test_fields_at_every_position(kind: str, data: st.DataObject) -> None:
     assert found == [inserted(a, 0x5A5A5A5A, b, c, kind) for a, b, c in operands]
 
 
-@settings(max_examples=40)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 255), rows("u32 u32 u32"))
 def test_lop3_is_its_table(table: int, operands: list[tuple[int, int, int]]) -> None:
     columns = [np.array(column, np.uint32) for column in zip(*operands, strict=True)]
@@ -225,7 +233,7 @@ def bytes_of(value: int, kind: str, width: int = 8) -> list[int]:
 
 
 @pytest.mark.parametrize("kinds", ["s32.s32", "u32.u32", "s32.u32", "u32.s32"])
-@settings(max_examples=12)
+@settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_dot_products(kinds: str, data: st.DataObject) -> None:
     first, second = kinds[0], kinds[4]

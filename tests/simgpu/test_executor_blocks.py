@@ -129,7 +129,9 @@ def test_atomic_operations() -> None:
     np.testing.assert_allclose(doubles, [0.1 * values[::2].sum(), 0.1 * values[1::2].sum()], rtol=1e-12)
 
 
-ATOMIC = """.visible .entry atomics(.param .u64 memory, .param .u64 old, .param .u64 places, .param .u64 a, .param .u64 b) {{
+ATOMIC = """.visible .entry atomics(
+    .param .u64 memory, .param .u64 old, .param .u64 places, .param .u64 a, .param .u64 b
+) {{
     .reg .b32 %i, %old, %a, %b; .reg .b64 %m, %p, %rd;
     mov.u32 %i, %tid.x;
     ld.param.u64 %rd, [places]; mad.wide.u32 %rd, %i, 4, %rd; ld.global.u32 %old, [%rd];
@@ -155,7 +157,7 @@ SEQUENTIAL = {
 
 
 @pytest.mark.parametrize("name", SEQUENTIAL)
-@settings(max_examples=25)
+@settings(max_examples=12, deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -42,7 +42,7 @@ def between_integers(to: str, source: str) -> list[Case]:
 
 
 @pytest.mark.parametrize("to", INTEGERS)
-@settings(max_examples=8)
+@settings(max_examples=3, deadline=None)
 @given(data=st.data())
 def test_between_integers(to: str, data: st.DataObject) -> None:
     for source in INTEGERS:
@@ -65,7 +65,7 @@ def nan_of_unsigned(to: str, source: str) -> int:
 
 @pytest.mark.parametrize("source", ["f16", "f32", "f64"])
 @pytest.mark.parametrize("how", ROUND)
-@settings(max_examples=10)
+@settings(max_examples=5, deadline=None)
 @given(data=st.data())
 def test_to_integers(source: str, how: str, data: st.DataObject) -> None:
     halves = st.integers(-70, 70).map(lambda twice: (twice / 2,))
@@ -77,7 +77,7 @@ def test_to_integers(source: str, how: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("to", ["f16", "f32", "f64"])
 @pytest.mark.parametrize("source", ["s32", "u32", "s64", "u64", "u16"])
-@settings(max_examples=10)
+@settings(max_examples=5, deadline=None)
 @given(data=st.data())
 def test_from_integers(to: str, source: str, data: st.DataObject) -> None:
     given_ = data.draw(rows(source))
@@ -111,7 +111,7 @@ NARROWING = [("f32", "f64", mode) for mode in ("rn", "rz", "rm", "rp")] + [
 
 
 @pytest.mark.parametrize(("to", "source", "mode"), NARROWING)
-@settings(max_examples=25)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_to_shorter_floats(to: str, source: str, mode: str, data: st.DataObject) -> None:
     near = st.builds(lambda n, e: math.ldexp(n, e), st.integers(-(2**26), 2**26), st.integers(-45, 5))
@@ -123,7 +123,7 @@ def test_to_shorter_floats(to: str, source: str, mode: str, data: st.DataObject)
     )
 
 
-@settings(max_examples=25)
+@settings(max_examples=12, deadline=None)
 @given(rows("f32 f32"))
 def test_to_bfloat16(given_: list[tuple[float, float]]) -> None:
     columns = [np.array(column, np.float32) for column in zip(*given_, strict=True)]

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.simgpu.device import evaluate
-from tests.simgpu.reference import DTYPES, Case, check, rational, rounded, rows, values
+from tests.simgpu.reference import DTYPES, Case, check, check_uniform, rational, rounded, rows, values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ def agree(
 
 
 @pytest.mark.parametrize("mode", MODES)
-@settings(max_examples=40)
+@settings(max_examples=20, deadline=None)
 @given(operands("f32", 3))
 @example(
     [(1.0 + 2**-23, 1.0 + 2**-23, 2**-60), (1.0 + 2**-12, 1.0 + 2**-12, -(2.0**-80)), (2.0**-100, 2.0**-40, 2.0**-149)]
@@ -62,7 +62,7 @@ def test_single_precision_is_rounded_once(mode: str, given_: list[tuple[float, .
     agree(f"mul.{mode}.f32 %d, %a, %b;", [row[:2] for row in given_], "f32", lambda a, b: a * b, mode)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20, deadline=None)
 @given(operands("f64", 3))
 @example([(1.0 + 2**-52, 1.0 + 2**-52, 2.0**-110), (1e300, 1e10, -1e308), (2.0**-600, 2.0**-600, 5e-324)])
 @example([(2.0**-1000, 2.0**-74, 2.0**-1074), (1.7e308, 2.0, -1.7e308), (0.0, 1.0, 0.1)])
@@ -70,7 +70,7 @@ def test_double_precision_fma_is_rounded_once(given_: list[tuple[float, ...]]) -
     agree("fma.rn.f64 %d, %a, %b, %c;", given_, "f64", lambda a, b, c: a * b + c)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15, deadline=None)
 @given(operands("f16", 3))
 @example([(1.0009765625, 1.0009765625, 2.0**-24), (2.0**-12, 2.0**-13, 1.0), (60000.0, 2.0, 0.0)])
 def test_half_precision_is_rounded_once(given_: list[tuple[float, ...]]) -> None:
@@ -79,7 +79,7 @@ def test_half_precision_is_rounded_once(given_: list[tuple[float, ...]]) -> None
     agree("mul.f16 %d, %a, %b;", [row[:2] for row in given_], "f16", lambda a, b: a * b)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15, deadline=None)
 @given(operands("f32", 3))
 @example([(1.0078125, 1.0078125, 2.0**-30), (1.0, 1.0, 2.0**-100), (3.3e38, 2.0, 0.0)])
 def test_bfloat16_is_rounded_once(given_: list[tuple[float, ...]]) -> None:
@@ -92,7 +92,7 @@ def test_bfloat16_is_rounded_once(given_: list[tuple[float, ...]]) -> None:
         assert float(value) == rounded(a * b + c, "bf16")
 
 
-@settings(max_examples=30)
+@settings(max_examples=15, deadline=None)
 @given(operands("f32", 2))
 def test_division_and_roots_are_correctly_rounded(given_: list[tuple[float, ...]]) -> None:
     nonzero = [row for row in given_ if row[1] and row[0]] or [(1.0, 3.0)]
@@ -103,7 +103,7 @@ def test_division_and_roots_are_correctly_rounded(given_: list[tuple[float, ...]
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64", "f16"])
-@settings(max_examples=15)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_minimum_and_maximum_prefer_numbers_to_nan(kind: str, data: st.DataObject) -> None:
     def least(a: float, b: float) -> float:
@@ -204,3 +204,60 @@ def test_signs_and_classes() -> None:
     }
     for name, wanted in expected.items():
         assert evaluate(f"testp.{name}.f32 %d, %a;", [values], np.dtype(np.bool_)).tolist() == wanted
+
+
+def single(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of doubles, rounded to single precision after its operands are."""
+    return lambda *values: np.float32(function(*(np.float64(np.float32(value)) for value in values)))
+
+
+UNIFORM = [
+    Case("fma.rn.f32 %d, %a, %b, %c;", "f32 f32 f32", "f32", single(lambda a, b, c: a * b + c)),
+    Case("fma.rn.ftz.f32 %d, %a, %b, %c;", "f32 f32 f32", "f32", single(lambda a, b, c: a * b + c)),
+    Case("fma.rz.f32 %d, %a, %b, %c;", "f32 f32 f32", "f32", lambda *row: rounded_product(row, "rz")),
+    Case(
+        "fma.rn.f64 %d, %a, %b, %c;",
+        "f64 f64 f64",
+        "f64",
+        lambda a, b, c: rounded(rational(a) * rational(b) + rational(c), "f64"),
+    ),
+    Case("add.sat.f32 %d, %a, %b;", "f32 f32", "f32", lambda a, b: min(max(np.float32(a) + np.float32(b), 0), 1)),
+    Case("div.rn.f32 %d, %a, %b;", "f32 f32", "f32", lambda a, b: np.float32(a) / np.float32(b)),
+    Case("min.f32 %d, %a, %b;", "f32 f32", "f32", min),
+    Case("copysign.f64 %d, %a, %b;", "f64 f64", "f64", lambda a, b: math.copysign(b, a)),
+    Case("abs.f16 %d, %a;", "f16", "f16", abs),
+    Case(
+        "fma.rn.f16 %d, %a, %b, %b;",
+        "f16 f16",
+        "f16",
+        lambda a, b: np.float16(np.float64(np.float16(a)) * np.float16(b) + np.float16(b)),
+    ),
+    Case("abs.f32 %a, %a; ex2.approx.ftz.f32 %d, %a;", "f32", "f32", single(lambda a: np.exp2(abs(a)))),
+    Case("cvt.rn.f32.f64 %d, %a;", "f64", "f32", np.float32),
+    Case("cvt.rm.f32.f64 %d, %a;", "f64", "f32", lambda a: rounded(rational(a), "f32", "rm")),
+    Case("cvt.rzi.s32.f32 %d, %a;", "f32", "s32", math.trunc),
+    Case("cvt.rn.f32.s32 %d, %a;", "s32", "f32", np.float32),
+    Case("setp.lt.f32 %d, %a, %b;", "f32 f32", "pred", lambda a, b: a < b),
+    Case("setp.geu.and.f32 %d|%p1, %a, %b, %c;", "f32 f32 pred", "pred", lambda a, b, c: a >= b and c),
+    Case("selp.f32 %d, %a, %b, %c;", "f32 f32 pred", "f32", lambda a, b, c: a if c else b),
+    Case("slct.f32.s32 %d, %a, %b, %c;", "f32 f32 s32", "f32", lambda a, b, c: a if c >= 0 else b),
+    Case("set.gt.u32.f32 %d, %a, %b;", "f32 f32", "u32", lambda a, b: 0xFFFFFFFF if a > b else 0),
+    Case("mov.b64 %d, {%a, %b};", "u32 u32", "u64", lambda a, b: b << 32 | a),
+    Case("mov.b64 {%t0, %d}, %a;", "u64", "u32", lambda a: a >> 32),
+    Case(
+        "setp.ne.u32 %p1, %b, 33; mov.u32 %d, 7; @%p1 add.u32 %d, %a, 1;",
+        "u32 u32",
+        "u32",
+        lambda a, b: 7 if b == 33 else (a + 1) % 2**32,
+    ),
+]
+
+
+def rounded_product(row: tuple[float, ...], mode: str) -> float:
+    a, b, c = (rational(np.float32(value)) for value in row)
+    return rounded(a * b + c, "f32", mode)
+
+
+@pytest.mark.parametrize("case", UNIFORM, ids=str)
+def test_one_value_for_all_threads(case: Case) -> None:
+    check_uniform(case)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.simgpu.device import evaluate
-from tests.simgpu.reference import Case, bits_of, check, clamp, rows, wrap
+from tests.simgpu.reference import Case, bits_of, check, check_uniform, clamp, rows, wrap
 
 TYPES = ("u16", "s16", "u32", "s32", "u64", "s64")
 
@@ -89,14 +89,22 @@ NARROW = [
 ]
 
 
-@pytest.mark.parametrize("case", [case for kind in TYPES for case in arithmetic(kind)] + SATURATING + NARROW, ids=str)
-@settings(max_examples=12)
+CASES = [case for kind in TYPES for case in arithmetic(kind)] + SATURATING + NARROW
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_one_value_for_all_threads(case: Case) -> None:
+    check_uniform(case)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_arithmetic(case: Case, data: st.DataObject) -> None:
     check(case, data.draw(rows(case.inputs)))
 
 
-@settings(max_examples=30)
+@settings(max_examples=15, deadline=None)
 @given(rows("u64 u64 u64 u64"))
 def test_carries_make_sums_of_any_width(operands: list[tuple[int, int, int, int]]) -> None:
     """128-bit numbers as two 64-bit halves; first the low half of the result, then the high one."""
@@ -109,7 +117,7 @@ def test_carries_make_sums_of_any_width(operands: list[tuple[int, int, int, int]
             assert (high_half << 64) + low_half == exact
 
 
-@settings(max_examples=30)
+@settings(max_examples=15, deadline=None)
 @given(rows("u32 u32 u32 u32"))
 def test_products_of_two_words_with_carries(operands: list[tuple[int, int, int, int]]) -> None:
     """a·b + (e:c), by mad.lo.cc and madc.hi."""

@@ -130,7 +130,8 @@ def test_all_lanes_of_a_warp_take_part() -> None:
 
 def test_shapes_that_are_not_known_are_told() -> None:
     source = """.visible .entry sparse() { .reg .b32 %r<8>; .reg .f32 %f<8>;
-    mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1}, {%r2,%r3}, {%f0,%f1,%f2,%f3}, %r4, 0;
+    mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+        {%f0,%f1,%f2,%f3}, {%r0,%r1}, {%r2,%r3}, {%f0,%f1,%f2,%f3}, %r4, 0;
     ret; }"""
     with pytest.raises(SimulationError, match=r"unsupported instruction mma\.sp\.sync\.aligned\.m16n8k16.* at line 5"):
         Device().launch(compiled(source))

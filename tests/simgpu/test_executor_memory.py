@@ -221,7 +221,7 @@ def test_memory_outside_allocations_is_illegal() -> None:
             device.launch(function, np.uint64(start), block=(8,))
 
 
-@settings(max_examples=30)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 127), st.integers(0, 2**32 - 1)), min_size=1, max_size=40))
 def test_gather_and_scatter(stores: list[tuple[int, int]]) -> None:
     memory = DeviceMemory(np.zeros(512, np.uint8), BASE)

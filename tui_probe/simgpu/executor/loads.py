@@ -56,7 +56,7 @@ def _build_load(instruction: Instruction, bind: Binder) -> Operation:
         return _build_parameter_load(elements, kind, address.base, address.offset, bind)
     bind.effects.pure = False
     if len(elements) == 1:
-        return _build_single_load(written, kind, address, space, bind)
+        return _build_single_load(elements[0], kind, address, space, bind)
     return _build_vector_load(elements, kind, address, space, bind)
 
 
@@ -170,7 +170,7 @@ def _build_store(instruction: Instruction, bind: Binder) -> Operation:
     if space == "param":
         return _build_bytes_store(address, elements, kind, bind)
     if len(elements) == 1:
-        kind = bind.kept_as(stored, kind)
+        kind = bind.kept_as(elements[0], kind)
     sources = [bind.source(element, kind) for element in elements]
     size = kind.bytes * len(elements)
     access = Access(address, space, size, bind)

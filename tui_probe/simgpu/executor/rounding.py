@@ -54,9 +54,8 @@ def odd_sum(a: Value, b: Value) -> Value:
 
 def fma32(a: Value, b: Value, c: Value) -> Value:
     """a · b + c of float32, rounded once, to nearest even."""
-    total = a.astype(F64)
-    total *= b.astype(F64)
-    total += c.astype(F64)
+    total = _onto(a.astype(F64), b.astype(F64), np.multiply)
+    total = _onto(total, c.astype(F64), np.add)
     # Rounding twice is wrong only where the first rounding landed halfway between two singles, or where
     # singles are subnormal.
     try:
@@ -67,6 +66,12 @@ def fma32(a: Value, b: Value, c: Value) -> Value:
     bits = total.view(U64)
     bits &= _HALFWAY_MASK
     return fma_odd(a, b, c).astype(F32) if np.count_nonzero(bits == _HALFWAY) else result
+
+
+def _onto(left: Value, right: Value, function: np.ufunc) -> Value:
+    """``function`` of both, in the memory of ``left`` where the result fits into it."""
+    result: Value = function(left, right, out=left) if left.ndim else function(left, right)
+    return result
 
 
 def fma_odd(a: Value, b: Value, c: Value) -> Value:
