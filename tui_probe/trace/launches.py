@@ -192,12 +192,6 @@ class LaunchTable(Sequence[Launch]):
     def reasons(self) -> list[str]:
         return list(self._reasons)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all columns."""
-        columns = (value for value in vars(self).values() if isinstance(value, array))
-        return sum(len(column) * column.itemsize for column in columns)
-
     def column(self, name: str) -> NDArray[Any]:
         """A copy of one column.
 
