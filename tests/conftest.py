@@ -11,6 +11,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# The machine may be busy: how long an example takes says nothing about the code under test.
+settings.register_profile("tui-probe", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tui-probe")
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = ("hook/libcuda.so.1", "sim/libcuda.so.1")

@@ -133,7 +133,11 @@ def test_no_python_to_run_the_server(environment: dict[str, str], python: str) -
 
 
 def test_a_python_without_tui_probe(environment: dict[str, str], tmp_path: Path) -> None:
-    elsewhere = {**environment, "TUI_PROBE_SIM_PYTHONPATH": str(tmp_path), "PYTHONPATH": "", "PYTHONNOUSERSITE": "1"}
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')  # without what an editable install finds
+    python.chmod(0o755)
+    elsewhere = {**environment, "TUI_PROBE_SIM_PYTHON": str(python), "TUI_PROBE_SIM_PYTHONPATH": str(tmp_path)}
+    elsewhere |= {"PYTHONPATH": "", "PYTHONNOUSERSITE": "1"}
     package = tmp_path / "tui_probe"
     package.mkdir()
     (package / "__init__.py").write_text("")
