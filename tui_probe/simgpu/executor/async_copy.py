@@ -13,8 +13,9 @@ import numpy as np
 
 from tui_probe.ptx.tree import Immediate, Memory
 from tui_probe.simgpu.executor.access import Access
+from tui_probe.simgpu.executor.forms import operands_of
 from tui_probe.simgpu.executor.loads import store, whole_type
-from tui_probe.simgpu.executor.scalars import TYPES, U8, Value
+from tui_probe.simgpu.executor.scalars import TYPES, U8, Value, integer_literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,12 +32,12 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
         return _nothing
     if kind not in ("ca", "cg"):
         bind.unsupported()
-    to, source, size_operand, *rest = instruction.operands
+    to, source, size_operand, *rest = operands_of(instruction, 3, 5)
     if not isinstance(size_operand, Immediate):
         bind.unsupported()
     has_policy = any("cache_hint" in modifier for modifier in instruction.modifiers)
     given = bind.source(rest[0], TYPES["u32"]) if len(rest) > has_policy else None
-    size = int(size_operand.text)
+    size = integer_literal(size_operand.text)
     reading, writing = Access(source, "global", size, bind), Access(to, "shared", size, bind)
     single_bytes = [_byte(source, number, bind) for number in range(size)] if given else []
     reads = tuple(bind.effects.reads)

@@ -11,8 +11,8 @@ import numpy as np
 
 from tui_probe.simgpu.executor.access import Access
 from tui_probe.simgpu.executor.floating import arithmetic
+from tui_probe.simgpu.executor.forms import last_type, operands_of
 from tui_probe.simgpu.executor.loads import state_space
-from tui_probe.simgpu.executor.operands import modifier_types
 from tui_probe.simgpu.executor.scalars import choose
 
 if TYPE_CHECKING:
@@ -60,12 +60,14 @@ _UPDATES: Final[dict[str, Callable[..., Value]]] = {
 
 def _build(instruction: Instruction, bind: Binder) -> Operation:
     """``atom{.semantics}{.scope}{.space}.op{.noftz}.type d, [a], b{, c}``; ``red`` has no d."""
-    kind = modifier_types(instruction)[-1]
-    name = next(part for part in instruction.modifiers if part in _UFUNCS or part in _UPDATES)
-    if any(part in ("v2", "v4", "v8") for part in instruction.modifiers):
+    kind = last_type(instruction)
+    name = next((part for part in instruction.modifiers if part in _UFUNCS or part in _UPDATES), "")
+    if not name or any(part in ("v2", "v4", "v8") for part in instruction.modifiers):
         bind.unsupported()
     gives = instruction.opcode == "atom"
-    operands = list(instruction.operands)
+    # A cache policy may come last.
+    least = 2 + gives + (name == "cas")
+    operands = list(operands_of(instruction, least, least + 1))
     target = bind.target(operands.pop(0), kind) if gives else None
     count = 2 if name == "cas" else 1
     access = Access(operands[0], state_space(instruction), kind.bytes, bind)

@@ -9,10 +9,11 @@ from tui_probe.ptx.tree import Instruction, Symbol
 from tui_probe.simgpu.executor.barriers import build_barrier, is_barrier
 from tui_probe.simgpu.executor.control import Branch, Control, End, build_branch, build_call, build_indexed_branch
 from tui_probe.simgpu.executor.faults import UnsupportedInstructionError
+from tui_probe.simgpu.executor.forms import UnsupportedFormError
 from tui_probe.simgpu.executor.guard import guarded
 from tui_probe.simgpu.executor.instructions import BUILDERS
 from tui_probe.simgpu.executor.model import instruction_cost
-from tui_probe.simgpu.executor.operands import Binder, Effects, Operation, Source, UnsupportedFormError
+from tui_probe.simgpu.executor.operands import Binder, Effects, Operation, Source
 from tui_probe.simgpu.executor.scalars import PREDICATE
 
 if TYPE_CHECKING:
@@ -137,8 +138,8 @@ def _operation(instruction: Instruction, binder: Binder) -> Operation:
         return binder.unsupported()
     try:
         return build(instruction, binder)
-    except (KeyError, ValueError, IndexError):
-        # A modifier that no table has, or another number of operands: a form that is not known.
+    except KeyError:
+        # A modifier that is in none of the tables.
         return binder.unsupported()
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.ptx.tree import Immediate, Pair
-from tui_probe.simgpu.executor.operands import modifier_types
+from tui_probe.simgpu.executor.forms import last_type, operands_of, types_of
 from tui_probe.simgpu.executor.scalars import (
     PREDICATE,
     TYPES,
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 _U32: Final = TYPES["u32"]
 
 
-def _logical(function: Callable[..., Value]) -> Callable[[Instruction, Binder], Operation]:
+def _logical(function: Callable[..., Value], count: int = 3) -> Callable[[Instruction, Binder], Operation]:
     """A builder for bitwise logic, which works on whatever integer type the register is kept as."""
 
     def build(instruction: Instruction, bind: Binder) -> Operation:
-        target, *sources = instruction.operands
-        kind = integer_kept(target, modifier_types(instruction)[-1], bind)
+        target, *sources = operands_of(instruction, count)
+        kind = integer_kept(target, last_type(instruction), bind)
         return bind.pure(function, bind.target(target, kind), *(bind.source(source, kind) for source in sources))
 
     return build
@@ -66,8 +66,8 @@ def _shift(
     function: Callable[[Value, Value], Value], ufunc: Callable[..., Value]
 ) -> Callable[[Instruction, Binder], Operation]:
     def build(instruction: Instruction, bind: Binder) -> Operation:
-        target, a, count = instruction.operands
-        kind = modifier_types(instruction)[-1]
+        target, a, count = operands_of(instruction, 3)
+        kind = last_type(instruction)
         if instruction.opcode == "shl":
             kind = integer_kept(target, kind, bind)
         if isinstance(count, Immediate) and 0 <= integer_literal(count.text) < kind.bits:
@@ -93,8 +93,8 @@ def _build_funnel_shift(instruction: Instruction, bind: Binder) -> Operation:
     return _build_u32(shift, instruction, bind)
 
 
-def _build_u32(function: Callable[..., Value], instruction: Instruction, bind: Binder) -> Operation:
-    target, *sources = instruction.operands
+def _build_u32(function: Callable[..., Value], instruction: Instruction, bind: Binder, count: int = 4) -> Operation:
+    target, *sources = operands_of(instruction, count)
     return bind.pure(function, bind.target(target, _U32), *(bind.source(source, _U32) for source in sources))
 
 
@@ -102,7 +102,7 @@ def _build_lop3(instruction: Instruction, bind: Binder) -> Operation:
     """``lop3.b32 d, a, b, c, table``, also ``lop3.or|and.b32 d|p, a, b, c, table, q``."""
     if instruction.modifiers != ("b32",):
         return _build_lop3_predicate(instruction, bind)
-    target, a, b, c, table = instruction.operands
+    target, a, b, c, table = operands_of(instruction, 5)
     if not isinstance(table, Immediate):
         bind.unsupported()
     function = lookup3(integer_literal(table.text))
@@ -111,7 +111,7 @@ def _build_lop3(instruction: Instruction, bind: Binder) -> Operation:
 
 
 def _build_lop3_predicate(instruction: Instruction, bind: Binder) -> Operation:
-    both, a, b, c, table, q = instruction.operands
+    both, a, b, c, table, q = operands_of(instruction, 6)
     if not isinstance(both, Pair) or not isinstance(table, Immediate):
         bind.unsupported()
     function = lookup3(integer_literal(table.text))
@@ -223,8 +223,8 @@ def insert_field(a: Value, b: Value, position: Value, length: Value) -> Value:
 
 
 def _build_field(instruction: Instruction, bind: Binder) -> Operation:
-    kind = modifier_types(instruction)[-1]
-    target, *operands = instruction.operands
+    kind = last_type(instruction)
+    target, *operands = operands_of(instruction, 4 if instruction.opcode == "bfe" else 5)
     sources = [bind.source(operand, kind) for operand in operands[:-2]]
     sources += [bind.source(operand, _U32) for operand in operands[-2:]]
     function = extract_field if instruction.opcode == "bfe" else insert_field
@@ -285,8 +285,8 @@ def _build_count(function: Callable[[Value], Value]) -> Callable[[Instruction, B
     """A builder for functions of one operand whose result is a 32-bit number."""
 
     def build(instruction: Instruction, bind: Binder) -> Operation:
-        target, source = instruction.operands
-        kind = modifier_types(instruction)[-1]
+        target, source = operands_of(instruction, 2)
+        kind = last_type(instruction)
         return bind.pure(function, bind.target(target, _U32), bind.source(source, kind))
 
     return build
@@ -316,7 +316,7 @@ def find_nth_set(mask: Value, base: Value, offset: Value) -> Value:
 
 
 def _build_find_nth(instruction: Instruction, bind: Binder) -> Operation:
-    target, mask, base, offset = instruction.operands
+    target, mask, base, offset = operands_of(instruction, 4)
     sources = (bind.source(mask, _U32), bind.source(base, _U32), bind.source(offset, TYPES["s32"]))
     return bind.pure(find_nth_set, bind.target(target, _U32), *sources)
 
@@ -330,13 +330,13 @@ def _build_mask(instruction: Instruction, bind: Binder) -> Operation:
             start, length = start & np.uint32(31), length & np.uint32(31)
         return _shift_left(_low_mask(length, U32), start)
 
-    return _build_u32(mask, instruction, bind)
+    return _build_u32(mask, instruction, bind, count=3)
 
 
 def _build_dot(instruction: Instruction, bind: Binder) -> Operation:
     """``dp4a.atype.btype d, a, b, c``, and ``dp2a.lo|hi``: dot products of bytes (and halfwords), plus c."""
-    a_kind, b_kind = modifier_types(instruction)
-    target, a, b, c = instruction.operands
+    a_kind, b_kind = types_of(instruction, 2)
+    target, a, b, c = operands_of(instruction, 4)
     result = TYPES["s32" if "s" in (a_kind.kind, b_kind.kind) else "u32"]
     by_two = instruction.opcode == "dp2a"
     a_part = TYPES[f"{a_kind.kind}{16 if by_two else 8}"].dtype
@@ -355,8 +355,8 @@ def _build_dot(instruction: Instruction, bind: Binder) -> Operation:
 
 
 def _build_cnot(instruction: Instruction, bind: Binder) -> Operation:
-    target, source = instruction.operands
-    kind = modifier_types(instruction)[-1]
+    target, source = operands_of(instruction, 2)
+    kind = last_type(instruction)
     return bind.pure(lambda a: (a == 0).astype(kind.dtype), bind.target(target, kind), bind.source(source, kind))
 
 
@@ -364,7 +364,7 @@ BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
     "and": _logical(np.bitwise_and),
     "or": _logical(np.bitwise_or),
     "xor": _logical(np.bitwise_xor),
-    "not": _logical(np.invert),
+    "not": _logical(np.invert, 2),
     "cnot": _build_cnot,
     "shl": _shift(_shift_left, np.left_shift),
     "shr": _shift(_shift_right, np.right_shift),
@@ -374,7 +374,7 @@ BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
     "bfe": _build_field,
     "bfi": _build_field,
     "bfind": _build_find,
-    "brev": lambda instruction, bind: _logical(reverse_bits)(instruction, bind),
+    "brev": _logical(reverse_bits, 2),
     "clz": _build_count(_leading_zeros),
     "popc": _build_count(count_ones),
     "fns": _build_find_nth,

@@ -8,7 +8,7 @@ import numpy as np
 
 from tui_probe.ptx.tree import Pair
 from tui_probe.simgpu.executor.floating import flushed
-from tui_probe.simgpu.executor.operands import modifier_types
+from tui_probe.simgpu.executor.forms import last_type, operands_of, types_of
 from tui_probe.simgpu.executor.rounding import from_bfloat16
 from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES, U32, UNSIGNED, ScalarType, Value, choose
 from tui_probe.simgpu.executor.words import pairs, unpaired
@@ -83,8 +83,8 @@ def _combination(instruction: Instruction) -> Callable[..., Any] | None:
 
 def _build_set_predicate(instruction: Instruction, bind: Binder) -> Operation:
     """``setp.comparison{.combination}.type p{|q}, a, b{, c}``; q is the opposite comparison, combined alike."""
-    kind = modifier_types(instruction)[-1]
-    written, a, b, *rest = instruction.operands
+    kind = last_type(instruction)
+    written, a, b, *rest = operands_of(instruction, 3, 4)
     if kind.kind == "x2":
         return _build_set_predicates_of_pairs(instruction, kind, bind)
     compare = _compared(instruction, kind)
@@ -109,7 +109,7 @@ def _build_set_predicate(instruction: Instruction, bind: Binder) -> Operation:
 
 def _build_set_predicates_of_pairs(instruction: Instruction, kind: ScalarType, bind: Binder) -> Operation:
     """``setp.comparison.f16x2 p|q, a, b``: p for the low halves, q for the high ones."""
-    written, a, b, *rest = instruction.operands
+    written, a, b, *rest = operands_of(instruction, 3, 4)
     if not isinstance(written, Pair):
         bind.unsupported()
     element = TYPES[kind.name.removesuffix("x2")]
@@ -134,8 +134,8 @@ def _build_set_predicates_of_pairs(instruction: Instruction, kind: ScalarType, b
 
 def _build_set(instruction: Instruction, bind: Binder) -> Operation:
     """``set.comparison{.combination}.dtype.stype d, a, b{, c}``: all ones (1.0 for floats) where it holds, else 0."""
-    written_kind, kind = modifier_types(instruction)
-    target, a, b, *rest = instruction.operands
+    written_kind, kind = types_of(instruction, 2)
+    target, a, b, *rest = operands_of(instruction, 3, 4)
     combine = _combination(instruction)
     sources = [bind.source(a, kind), bind.source(b, kind)]
     if combine is not None:

@@ -9,7 +9,8 @@ from tui_probe.ptx.tree import Instruction, Label, Register, Scope
 from tui_probe.simgpu.executor.binding import Mark, Part, Written, bind_function
 from tui_probe.simgpu.executor.blocks import assemble
 from tui_probe.simgpu.executor.control import called_function
-from tui_probe.simgpu.executor.operands import Binder, UnsupportedFormError
+from tui_probe.simgpu.executor.forms import UnsupportedFormError
+from tui_probe.simgpu.executor.operands import Binder
 from tui_probe.simgpu.executor.program import FunctionCode, Program, compute_liveness, shortest_path
 from tui_probe.simgpu.executor.scope import FunctionName, FunctionScope, LabelName, Layout, Names
 from tui_probe.simgpu.executor.special import SPECIAL_REGISTERS

@@ -12,6 +12,7 @@ from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Function, Instruction, Operand, Register, Symbol
 from tui_probe.ptx.tree import Group as Parenthesised
 from tui_probe.simgpu.executor.faults import TrapError
+from tui_probe.simgpu.executor.forms import operands_of
 from tui_probe.simgpu.executor.group import Frame
 from tui_probe.simgpu.executor.scalars import TYPES
 from tui_probe.simgpu.executor.scope import BytesName, FunctionName, LabelName
@@ -231,7 +232,7 @@ def build_branch(instruction: Instruction, bind: Binder) -> Branch:
 
 def build_indexed_branch(instruction: Instruction, bind: Binder) -> Control:
     """``brx.idx %r, TARGETS``."""
-    index, targets = instruction.operands
+    index, targets = operands_of(instruction, 2)
     names = re.findall(r"[\w$%]+", _label(targets, bind).declaration.replace(".branchtargets", ""))
     labels = tuple(_label(Symbol(name), bind).key for name in names)
     return IndexedBranch(labels, bind.source(index, TYPES["u32"]))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.simgpu.executor.floating import flushed, saturated
-from tui_probe.simgpu.executor.operands import modifier_types
+from tui_probe.simgpu.executor.forms import operands_of, types_of
 from tui_probe.simgpu.executor.rounding import from_bfloat16, odd_single, odd_sum, to_bfloat16, to_single
 from tui_probe.simgpu.executor.scalars import F16, F32, F64, S64, TYPES, U32, ScalarType, Value
 from tui_probe.simgpu.executor.words import join_words
@@ -152,19 +152,19 @@ def _to_tf32(value: Value) -> Value:
 def _build(instruction: Instruction, bind: Binder) -> Operation:
     if instruction.modifiers[0] == "pack":
         return _build_pack(instruction, bind)
-    written, read = modifier_types(instruction)
+    written, read = types_of(instruction, 2)
     if read.kind == "x2":
         bind.unsupported()
     if written.kind == "x2":
         return _build_to_pair(instruction, written, read, bind)
-    target, source = instruction.operands
+    target, source = operands_of(instruction, 2)
     function = conversion(written, read, instruction.modifiers)
     return bind.pure(function, bind.target(target, written), bind.source(source, read))
 
 
 def _build_to_pair(instruction: Instruction, written: ScalarType, read: ScalarType, bind: Binder) -> Operation:
     """``cvt.rn.f16x2.f32 d, a, b``: a becomes the upper half, b the lower one."""
-    target, upper, lower = instruction.operands
+    target, upper, lower = operands_of(instruction, 3)
     element = TYPES[written.name.removesuffix("x2")]
     function = conversion(element, read, instruction.modifiers)
 
@@ -177,7 +177,7 @@ def _build_to_pair(instruction: Instruction, written: ScalarType, read: ScalarTy
 def _build_pack(instruction: Instruction, bind: Binder) -> Operation:
     """``cvt.pack.sat.type.s32{.b32} d, a, b{, c}``: a and b saturated side by side, above them the low bits of c."""
     element = TYPES[instruction.modifiers[2]]
-    target, a, b, *rest = instruction.operands
+    target, a, b, *rest = operands_of(instruction, 3, 4)
     s32, u32 = TYPES["s32"], TYPES["u32"]
     saturate = _between_integers(element, saturates=True)
     bits = np.uint32(element.bits)

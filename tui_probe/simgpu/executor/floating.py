@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.simgpu.executor.operands import modifier_types
+from tui_probe.simgpu.executor.forms import last_type, operands_of
 from tui_probe.simgpu.executor.rounding import (
     fma32,
     fma64,
@@ -194,11 +194,17 @@ def _on_pairs(opcode: str, kind: ScalarType, modifiers: tuple[str, ...]) -> Call
     return compute
 
 
+# How many operands an instruction has, the target included, if not three.
+_OPERANDS: Final = dict.fromkeys(("neg", "abs", "sqrt", "rcp", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh"), 2) | {
+    "fma": 4
+}
+
+
 def build(instruction: Instruction, bind: Binder) -> Operation:
     """``add|sub|mul|fma|…{.rounding}{.ftz}{.sat}.type d, a, …``."""
-    kind = modifier_types(instruction)[-1]
+    kind = last_type(instruction)
     opcode = "fma" if instruction.opcode == "mad" else instruction.opcode
-    target, *sources = instruction.operands
+    target, *sources = operands_of(instruction, _OPERANDS.get(opcode, 3))
     function = arithmetic(opcode, kind, instruction.modifiers)
     return bind.pure(function, bind.target(target, kind), *(bind.source(source, kind) for source in sources))
 
@@ -215,8 +221,8 @@ _TESTS: Final[dict[str, Callable[[Value], Any]]] = {
 
 def _build_test(instruction: Instruction, bind: Binder) -> Operation:
     """``testp.property.type p, a``."""
-    kind = modifier_types(instruction)[-1]
-    target, source = instruction.operands
+    kind = last_type(instruction)
+    target, source = operands_of(instruction, 2)
     return bind.pure(_TESTS[instruction.modifiers[0]], bind.target(target, PREDICATE), bind.source(source, kind))
 
 

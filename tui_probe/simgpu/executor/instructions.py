@@ -19,7 +19,7 @@ from tui_probe.simgpu.executor import (
     warp,
     wmma,
 )
-from tui_probe.simgpu.executor.operands import modifier_types
+from tui_probe.simgpu.executor.forms import last_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ def _by_type(opcode: str) -> Build:
     """Integer or floating-point arithmetic, which share their opcodes."""
 
     def build(instruction: Instruction, bind: Binder) -> Operation:
-        kind = modifier_types(instruction)[-1]
+        kind = last_type(instruction)
         if not kind.is_integer and kind.name not in _INTEGER_PAIRS:
             return floating.BUILDERS[opcode](instruction, bind)
         name = f"{opcode}.cc" if "cc" in instruction.modifiers and f"{opcode}.cc" in integer.BUILDERS else opcode

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.simgpu.executor.operands import Source, Target, modifier_types
+from tui_probe.simgpu.executor.forms import last_type, operands_of
+from tui_probe.simgpu.executor.operands import Source, Target
 from tui_probe.simgpu.executor.scalars import BOOL, S64, SIGNED, TYPES, U32, U64, UNSIGNED, DType, ScalarType, Value
 
 if TYPE_CHECKING:
@@ -121,17 +122,17 @@ def _halfwords(function: Callable[..., Value], kind: ScalarType) -> Callable[...
     return both
 
 
-def simple(function: Callable[..., Any]) -> Callable[[Instruction, Binder], Operation]:
-    """A builder for ``function`` of all sources, in the instruction's type."""
+def simple(function: Callable[..., Any], count: int = 3) -> Callable[[Instruction, Binder], Operation]:
+    """A builder for ``function`` of all sources, in the instruction's type. ``count`` is that of its operands."""
 
     def build(instruction: Instruction, bind: Binder) -> Operation:
-        kind = modifier_types(instruction)[-1]
+        kind = last_type(instruction)
         applied: Callable[..., Value] = function
         if "sat" in instruction.modifiers:
             applied = _clamped(function)
         if kind.kind == "x2":
             applied = _halfwords(function, kind)
-        target, *sources = instruction.operands
+        target, *sources = operands_of(instruction, count)
         return bind.pure(applied, bind.target(target, kind), *(bind.source(source, kind) for source in sources))
 
     return build
@@ -139,18 +140,18 @@ def simple(function: Callable[..., Any]) -> Callable[[Instruction, Binder], Oper
 
 def build_multiply(instruction: Instruction, bind: Binder) -> Operation:
     """``mul.lo|hi|wide.type d, a, b``."""
-    part, kind = instruction.modifiers[0], modifier_types(instruction)[-1]
-    target, a, b = instruction.operands
+    part, kind = instruction.modifiers[0], last_type(instruction)
+    target, a, b = operands_of(instruction, 3)
     written = wide_type(kind) if part == "wide" else kind
     return bind.pure(product(part, kind), bind.target(target, written), bind.source(a, kind), bind.source(b, kind))
 
 
 def build_multiply_add(instruction: Instruction, bind: Binder) -> Operation:
     """``mad.lo|hi|wide.type d, a, b, c``."""
-    part, kind = instruction.modifiers[0], modifier_types(instruction)[-1]
+    part, kind = instruction.modifiers[0], last_type(instruction)
     if "cc" in instruction.modifiers:
         return _build_carry_product(instruction, bind, takes=False)
-    target, a, b, c = instruction.operands
+    target, a, b, c = operands_of(instruction, 4)
     written = wide_type(kind) if part == "wide" else kind
     multiply = product(part, kind)
 
@@ -165,9 +166,9 @@ def build_multiply_add(instruction: Instruction, bind: Binder) -> Operation:
 
 def _build_product24(instruction: Instruction, bind: Binder) -> Operation:
     """``mul24.lo|hi`` and ``mad24.lo|hi``: products of the low 24 bits."""
-    kind = modifier_types(instruction)[-1]
+    kind = last_type(instruction)
     multiply = _product24(instruction.modifiers[0])
-    target, *operands = instruction.operands
+    target, *operands = operands_of(instruction, 3 if instruction.opcode == "mul24" else 4)
     sources = [bind.source(operand, kind) for operand in operands]
     if instruction.opcode == "mul24":
         return bind.pure(multiply, bind.target(target, kind), *sources)
@@ -188,8 +189,8 @@ def build_carry_sum(subtracts: bool, takes: bool) -> Callable[[Instruction, Bind
     """``add.cc``, ``addc{.cc}``, ``sub.cc``, ``subc{.cc}``: ``takes`` adds the carry of an earlier one."""
 
     def build(instruction: Instruction, bind: Binder) -> Operation:
-        kind = TYPES[f"u{modifier_types(instruction)[-1].bits}"]
-        target, a, b = instruction.operands
+        kind = TYPES[f"u{last_type(instruction).bits}"]
+        target, a, b = operands_of(instruction, 3)
         sources = [bind.source(a, kind), bind.source(b, kind)]
         return _build_with_carry(bind, bind.target(target, kind), sources, _sum(subtracts), instruction, takes)
 
@@ -213,9 +214,9 @@ def _sum(subtracts: bool) -> Callable[[Value, Value, Value], tuple[Value, Value]
 
 def _build_carry_product(instruction: Instruction, bind: Binder, takes: bool) -> Operation:
     """``mad.lo|hi.cc``, ``madc.lo|hi{.cc}``."""
-    kind = modifier_types(instruction)[-1]
+    kind = last_type(instruction)
     unsigned = TYPES[f"u{kind.bits}"]
-    target, a, b, c = instruction.operands
+    target, a, b, c = operands_of(instruction, 4)
     multiply = product(instruction.modifiers[0], kind)
     add = _sum(subtracts=False)
 
@@ -261,13 +262,13 @@ def _build_carry_multiply(instruction: Instruction, bind: Binder) -> Operation:
 BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
     "div": simple(divide),
     "rem": simple(remainder),
-    "neg": simple(np.negative),
-    "abs": simple(np.abs),
+    "neg": simple(np.negative, 2),
+    "abs": simple(np.abs, 2),
     "min": simple(np.minimum),
     "max": simple(np.maximum),
     "add": simple(np.add),
     "sub": simple(np.subtract),
-    "sad": simple(_absolute_difference),
+    "sad": simple(_absolute_difference, 4),
     "mul": build_multiply,
     "mad": build_multiply_add,
     "mul24": _build_product24,

@@ -9,7 +9,7 @@ import numpy as np
 from tui_probe.errors import PtxError, SimulationError
 from tui_probe.ptx.tree import Memory, Operand, Symbol, Vector
 from tui_probe.simgpu.executor.access import Access
-from tui_probe.simgpu.executor.operands import modifier_types
+from tui_probe.simgpu.executor.forms import last_type, operands_of
 from tui_probe.simgpu.executor.scalars import B128, U8, UNSIGNED, DType, ScalarType, Value
 from tui_probe.simgpu.executor.scope import AddressName, BytesName, Launch
 from tui_probe.simgpu.executor.words import join_words
@@ -47,9 +47,9 @@ def _elements(operand: Operand) -> tuple[Operand, ...]:
 
 
 def _build_load(instruction: Instruction, bind: Binder) -> Operation:
-    kind = modifier_types(instruction)[-1]
+    kind = last_type(instruction)
     space = state_space(instruction)
-    written, address = instruction.operands[:2]
+    written, address = operands_of(instruction, 2, 4)[:2]
     elements = _elements(written)
     bind.effects.polls = not _POLLING.isdisjoint(instruction.modifiers)
     if space == "param" and isinstance(address, Memory) and isinstance(address.base, Symbol):
@@ -163,9 +163,9 @@ def _check_inside(entity: BytesName, offset: int, size: int, bind: Binder) -> No
 
 
 def _build_store(instruction: Instruction, bind: Binder) -> Operation:
-    kind = modifier_types(instruction)[-1]
+    kind = last_type(instruction)
     space = state_space(instruction)
-    address, stored = instruction.operands[:2]
+    address, stored = operands_of(instruction, 2, 4)[:2]
     elements = _elements(stored)
     if space == "param":
         return _build_bytes_store(address, elements, kind, bind)

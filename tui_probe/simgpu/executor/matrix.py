@@ -14,9 +14,9 @@ import numpy as np
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Immediate, Operand, Vector
 from tui_probe.simgpu.executor.access import Access
+from tui_probe.simgpu.executor.forms import operands_of, types_of
 from tui_probe.simgpu.executor.loads import state_space
 from tui_probe.simgpu.executor.model import WARP_SIZE
-from tui_probe.simgpu.executor.operands import modifier_types
 from tui_probe.simgpu.executor.rounding import fma64, from_bfloat16
 from tui_probe.simgpu.executor.scalars import B128, F32, F64, S64, TYPES, U16, U32, UNSIGNED, ScalarType, Value
 
@@ -154,11 +154,11 @@ _SHAPES: Final = frozenset(
 
 def _build_multiply(instruction: Instruction, bind: Binder) -> Operation:
     """``mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c``."""
-    shape = next(modifier for modifier in instruction.modifiers if modifier[0] == "m" and modifier[1:2].isdigit())
-    d_kind, a_kind, b_kind, c_kind = modifier_types(instruction)
-    if shape not in _SHAPES or (shape == "m8n8k4" and a_kind.bits != 64) or "sp" in instruction.modifiers:
+    shape = next((modifier for modifier in instruction.modifiers if modifier in _SHAPES), "")
+    d_kind, a_kind, b_kind, c_kind = types_of(instruction, 4)
+    if not shape or (shape == "m8n8k4" and a_kind.bits != 64) or "sp" in instruction.modifiers:
         bind.unsupported()
-    d, a, b, c = (_elements(operand) for operand in instruction.operands)
+    d, a, b, c = (_elements(operand) for operand in operands_of(instruction, 4))
     targets = [bind.target(operand, element_register(d_kind)) for operand in d]
     sources = [
         [bind.source(operand, element_register(kind)) for operand in operands]
@@ -191,7 +191,7 @@ def _build_load(instruction: Instruction, bind: Binder) -> Operation:
     """
     if "m8n8" not in instruction.modifiers or "b16" not in instruction.modifiers:
         bind.unsupported()
-    written, address = instruction.operands
+    written, address = operands_of(instruction, 2)
     targets = [bind.target(operand, _U32) for operand in _elements(written)]
     count = len(targets)
     access = Access(address, state_space(instruction), 16, bind)
@@ -224,7 +224,7 @@ def _distributed(matrices: Value, transposed: bool) -> Value:
 
 def _build_move(instruction: Instruction, bind: Binder) -> Operation:
     """``movmatrix.sync.aligned.m8n8.trans.b16 d, a``: the transpose of a matrix held by a warp."""
-    written, source = instruction.operands
+    written, source = operands_of(instruction, 2)
     target, value = bind.target(written, _U32), bind.source(source, _U32)
     bind.effects.members = bind.source(Immediate("0xffffffff"), _U32)
     line = bind.line

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.ptx.tree import Immediate, Symbol, Vector
+from tui_probe.simgpu.executor.forms import last_type, operands_of, types_of
 from tui_probe.simgpu.executor.memory import (
     GLOBAL_START,
     LOCAL_WINDOW,
@@ -12,7 +13,6 @@ from tui_probe.simgpu.executor.memory import (
     SHARED_WINDOW,
     WINDOW_BYTES,
 )
-from tui_probe.simgpu.executor.operands import modifier_types
 from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES, U64, UNSIGNED, ScalarType, Value, choose, scalar
 from tui_probe.simgpu.executor.words import join_words, split_words
 
@@ -35,8 +35,8 @@ def _chosen(x: Value, y: Value, holds: Value) -> Value:
 
 
 def _build_move(instruction: Instruction, bind: Binder) -> Operation:
-    kind = modifier_types(instruction)[-1]
-    target, source = instruction.operands
+    kind = last_type(instruction)
+    target, source = operands_of(instruction, 2)
     if isinstance(source, Vector):
         return _build_pack(instruction, kind, bind)
     if isinstance(target, Vector):
@@ -57,7 +57,7 @@ def _build_move(instruction: Instruction, bind: Binder) -> Operation:
 
 
 def _build_pack(instruction: Instruction, kind: ScalarType, bind: Binder) -> Operation:
-    target, vector = instruction.operands
+    target, vector = operands_of(instruction, 2)
     assert isinstance(vector, Vector)
     part = TYPES[f"b{kind.bits // len(vector.elements)}"]
     sources = [bind.source(element, part) for element in vector.elements]
@@ -67,7 +67,7 @@ def _build_pack(instruction: Instruction, kind: ScalarType, bind: Binder) -> Ope
 
 
 def _build_unpack(instruction: Instruction, kind: ScalarType, bind: Binder) -> Operation:
-    vector, source = instruction.operands
+    vector, source = operands_of(instruction, 2)
     assert isinstance(vector, Vector)
     part = TYPES[f"b{kind.bits // len(vector.elements)}"]
     whole = bind.source(source, TYPES[f"b{kind.bits}"])
@@ -84,16 +84,16 @@ def _build_unpack(instruction: Instruction, kind: ScalarType, bind: Binder) -> O
 
 def _build_select(instruction: Instruction, bind: Binder) -> Operation:
     """``selp.type d, a, b, c``: a where predicate c holds, else b."""
-    target, a, b, condition = instruction.operands
-    kind = bind.kept_as(target, modifier_types(instruction)[-1])
+    target, a, b, condition = operands_of(instruction, 4)
+    kind = bind.kept_as(target, last_type(instruction))
     sources = (bind.source(a, kind), bind.source(b, kind), bind.predicate(condition))
     return bind.pure(_chosen, bind.target(target, kind), *sources)
 
 
 def _build_slct(instruction: Instruction, bind: Binder) -> Operation:
     """``slct.type.s32|f32 d, a, b, c``: a where c >= 0, else b."""
-    target, a, b, condition = instruction.operands
-    kind, tested = modifier_types(instruction)
+    target, a, b, condition = operands_of(instruction, 4)
+    kind, tested = types_of(instruction, 2)
     sources = (bind.source(a, kind), bind.source(b, kind), bind.source(condition, tested))
     return bind.pure(lambda x, y, c: _chosen(x, y, c >= 0), bind.target(target, kind), *sources)
 
@@ -103,7 +103,7 @@ def _build_convert_address(instruction: Instruction, bind: Binder) -> Operation:
     *modifiers, size = instruction.modifiers
     kind = TYPES[size]
     window = _WINDOWS[modifiers[-1].partition("::")[0]]
-    target, source = instruction.operands
+    target, source = operands_of(instruction, 2)
     shift = scalar(window, kind.dtype)
     move: Callable[[Value], Value] = _same
     if window:
@@ -115,7 +115,7 @@ def _build_is_in_space(instruction: Instruction, bind: Binder) -> Operation:
     """``isspacep.space p, a``: whether a generic address lies in a space."""
     space = instruction.modifiers[0].partition("::")[0]
     window = _WINDOWS[space]
-    target, source = instruction.operands
+    target, source = operands_of(instruction, 2)
     first = scalar(window or GLOBAL_START, U64)
     size = scalar(WINDOW_BYTES, U64)
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 import numpy as np
 
 from tui_probe.errors import PtxError
-from tui_probe.ptx.tree import Immediate, Instruction, Memory, Negated, Operand, Register, Symbol
+from tui_probe.ptx.tree import Immediate, Memory, Negated, Operand, Register, Symbol
+from tui_probe.simgpu.executor.forms import UnsupportedFormError
 from tui_probe.simgpu.executor.scalars import (
     BOOL,
     PREDICATE,
@@ -40,7 +41,7 @@ from tui_probe.simgpu.executor.scope import (
     RegisterName,
     SharedName,
 )
-from tui_probe.simgpu.executor.special import SPECIAL_REGISTERS, Reader
+from tui_probe.simgpu.executor.special import SPECIAL_REGISTERS, UNKNOWN_SPECIAL_REGISTERS, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,10 +50,6 @@ if TYPE_CHECKING:
 
 Operation: TypeAlias = "Callable[[Group], None]"
 Adapt: TypeAlias = "Callable[[Value], Value]"
-
-
-class UnsupportedFormError(Exception):
-    """The instruction is one that the executor does not know; told to the user only if it executes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +199,7 @@ class Binder:
             return None
         special = SPECIAL_REGISTERS.get(str(operand))
         if special is None:
-            if self.names.find(operand.name) is None and operand.name not in ("%p", "%r"):
+            if UNKNOWN_SPECIAL_REGISTERS.fullmatch(operand.name):
                 self.unsupported()
             return None
         self.effects.starts_block |= special.is_clock
@@ -382,8 +379,3 @@ def _lift3(function: Callable[..., Value], d: int, a: int, b: int, c: int) -> Op
 
 
 _LIFTS: Final[dict[int, Callable[..., Operation]]] = {1: _lift1, 2: _lift2, 3: _lift3}
-
-
-def modifier_types(instruction: Instruction) -> list[ScalarType]:
-    """The types among the modifiers, in order: ``cvt.rzi.s32.f32`` has s32 and f32."""
-    return [TYPES[modifier] for modifier in instruction.modifiers if modifier in TYPES]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from tui_probe.simgpu.executor.scalars import U32, U64, Value, scalar
+from tui_probe.simgpu.executor.scalars import BOOL, U32, Value, scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,6 +159,10 @@ def _block(group: Group) -> tuple[int, int, int]:
     return group.batch.launch.block
 
 
+# Those that PTX has and this device does not.
+UNKNOWN_SPECIAL_REGISTERS: Final = re.compile(r"%pm\d(_64)?|%reserved_smem_.*|%current_graph_exec")
+
+
 def _vectors() -> dict[str, SpecialRegister]:
     found = {}
     for axis, name in enumerate("xyz"):
@@ -174,10 +179,11 @@ def _vectors() -> dict[str, SpecialRegister]:
 
 
 def _constants() -> dict[str, SpecialRegister]:
-    zeros = ["%gridid", "%cluster_ctarank", "%reserved_smem_offset_begin", "%reserved_smem_offset_end"]
+    zeros = ["%gridid", "%cluster_ctarank"]
     zeros += [f"%envreg{number}" for number in range(32)]
     return {name: SpecialRegister("u32", _constant(0)) for name in zeros} | {
         "%cluster_nctarank": SpecialRegister("u32", _constant(1)),
+        "%is_explicit_cluster": SpecialRegister("pred", lambda _: scalar(0, BOOL)),
     }
 
 
@@ -203,5 +209,4 @@ SPECIAL_REGISTERS: Final[dict[str, SpecialRegister]] = {
     "%dynamic_smem_size": SpecialRegister("u32", _dynamic_shared_size),
     "%total_smem_size": SpecialRegister("u32", _shared_size),
     "%aggr_smem_size": SpecialRegister("u32", _shared_size),
-    "%current_graph_exec": SpecialRegister("u64", lambda _: scalar(0, U64)),
 }

@@ -12,8 +12,8 @@ import numpy as np
 
 from tui_probe.ptx.tree import Pair
 from tui_probe.simgpu.executor.bits import bit_length
+from tui_probe.simgpu.executor.forms import last_type, operands_of
 from tui_probe.simgpu.executor.model import WARP_SIZE
-from tui_probe.simgpu.executor.operands import modifier_types
 from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES, U32, Value, scalar
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _members(operand: Operand, bind: Binder) -> Source:
 def _build_shuffle(instruction: Instruction, bind: Binder) -> Operation:
     """``shfl{.sync}.up|down|bfly|idx.b32 d{|p}, a, b, c{, members}``."""
     modifiers = [modifier for modifier in instruction.modifiers if modifier != "sync"]
-    written, a, b, c, *rest = instruction.operands
+    written, a, b, c, *rest = operands_of(instruction, 4, 5)
     kind = TYPES[modifiers[1]]
     first = written.first if isinstance(written, Pair) else written
     kind = bind.kept_as(first, kind)
@@ -93,7 +93,7 @@ def _source_lanes(lanes: Lanes, mode: str, b: Value, c: Value) -> tuple[Places, 
 def _build_vote(instruction: Instruction, bind: Binder) -> Operation:
     """``vote{.sync}.all|any|uni.pred p, {!}a{, members}`` and ``vote.ballot.b32 d, {!}a{, members}``."""
     modifiers = [modifier for modifier in instruction.modifiers if modifier != "sync"]
-    written, a, *rest = instruction.operands
+    written, a, *rest = operands_of(instruction, 2, 3)
     mode = modifiers[0]
     target = bind.target(written, _U32 if mode == "ballot" else PREDICATE)
     predicate = bind.predicate(a)
@@ -121,8 +121,8 @@ def _outcome(mode: str, votes: Value, here: Value) -> Value:
 
 def _build_match(instruction: Instruction, bind: Binder) -> Operation:
     """``match.any.sync.type d, a, members`` and ``match.all.sync.type d{|p}, a, members``."""
-    mode, kind = instruction.modifiers[0], modifier_types(instruction)[-1]
-    written, a, mask = instruction.operands
+    mode, kind = instruction.modifiers[0], last_type(instruction)
+    written, a, mask = operands_of(instruction, 3)
     first = written.first if isinstance(written, Pair) else written
     target = bind.target(first, _U32)
     flag = bind.target(written.second, PREDICATE) if isinstance(written, Pair) else None
@@ -175,12 +175,12 @@ _REDUCTIONS: Final[dict[str, tuple[Any, Callable[[np.dtype[Any]], int]]]] = {
 
 def _build_reduction(instruction: Instruction, bind: Binder) -> Operation:
     """``redux.sync.op.type d, a, members``, for 32-bit integers."""
-    operation, kind = instruction.modifiers[-2], modifier_types(instruction)[-1]
+    operation, kind = instruction.modifiers[-2], last_type(instruction)
     function, neutral_of = _REDUCTIONS[operation]
     if not kind.is_integer:
         bind.unsupported()
     neutral = scalar(neutral_of(kind.dtype), kind.dtype)
-    target, a, mask = instruction.operands
+    target, a, mask = operands_of(instruction, 3)
     written = bind.target(target, kind)
     value, members = bind.source(a, kind), _members(mask, bind)
     bit = np.arange(WARP_SIZE, dtype=np.uint32)
@@ -208,7 +208,7 @@ def _build_active_mask(instruction: Instruction, bind: Binder) -> Operation:
 
 def _build_elect(instruction: Instruction, bind: Binder) -> Operation:
     """``elect.sync d|p, members``: d names the lowest lane that is there, p holds for that lane alone."""
-    written, mask = instruction.operands
+    written, mask = operands_of(instruction, 2)
     if not isinstance(written, Pair):
         bind.unsupported()
     leader: Target = bind.target(written.first, _U32)

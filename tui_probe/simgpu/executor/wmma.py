@@ -14,6 +14,7 @@ import numpy as np
 
 from tui_probe.ptx.tree import Immediate, Vector
 from tui_probe.simgpu.executor.access import Access
+from tui_probe.simgpu.executor.forms import last_type, operands_of, types_of
 from tui_probe.simgpu.executor.loads import state_space
 from tui_probe.simgpu.executor.matrix import (
     check_whole_warps,
@@ -25,7 +26,6 @@ from tui_probe.simgpu.executor.matrix import (
     write_registers,
 )
 from tui_probe.simgpu.executor.model import WARP_SIZE
-from tui_probe.simgpu.executor.operands import modifier_types
 from tui_probe.simgpu.executor.scalars import TYPES, UNSIGNED, Value
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class _Placement:
     def __init__(
         self, instruction: Instruction, count: int, address: Operand, rest: list[Operand], bind: Binder
     ) -> None:
-        self.kind = modifier_types(instruction)[-1]
+        self.kind = last_type(instruction)
         rows, columns = _shape_of(instruction).of(instruction.modifiers[1])
         each = count * max(32 // self.kind.bits, 1)
         number = (np.arange(WARP_SIZE)[:, None] * each + np.arange(each)) % (rows * columns)
@@ -103,7 +103,7 @@ class _Placement:
 
 def _build_load(instruction: Instruction, bind: Binder) -> Operation:
     """``wmma.load.a|b|c.sync.aligned.layout.shape{.space}.type {…}, [address]{, stride}``."""
-    written, address, *rest = instruction.operands
+    written, address, *rest = operands_of(instruction, 2, 3)
     operands = _registers(written, bind)
     placement = _Placement(instruction, len(operands), address, rest, bind)
     kind = placement.kind
@@ -128,7 +128,7 @@ def _build_load(instruction: Instruction, bind: Binder) -> Operation:
 
 def _build_store(instruction: Instruction, bind: Binder) -> Operation:
     """``wmma.store.d.sync.aligned.layout.shape{.space}.type [address], {…}{, stride}``."""
-    address, stored, *rest = instruction.operands
+    address, stored, *rest = operands_of(instruction, 2, 3)
     operands = _registers(stored, bind)
     placement = _Placement(instruction, len(operands), address, rest, bind)
     kind = placement.kind
@@ -149,13 +149,13 @@ def _build_store(instruction: Instruction, bind: Binder) -> Operation:
 
 def _build_multiply(instruction: Instruction, bind: Binder) -> Operation:
     """``wmma.mma.sync.aligned.alayout.blayout.shape{.types}{.satfinite} d, a, b, c``."""
-    types = modifier_types(instruction)
+    types = types_of(instruction, 0)
     shape = _shape_of(instruction)
     if len(types) == 2:
         # Half precision names the types of d and c alone.
         types = [types[0], TYPES["f16"], TYPES["f16"], types[1]]
     d_kind, a_kind, b_kind, c_kind = types
-    d, a, b, c = (_registers(operand, bind) for operand in instruction.operands)
+    d, a, b, c = (_registers(operand, bind) for operand in operands_of(instruction, 4))
     targets = [bind.target(operand, element_register(d_kind)) for operand in d]
     inputs = [
         ([bind.source(operand, element_register(kind)) for operand in operands], kind, shape.of(name))
