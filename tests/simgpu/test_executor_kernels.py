@@ -42,7 +42,7 @@ def test_stores_of_whole_and_partial_blocks(count: int, block: int) -> None:
 
 def test_saxpy_is_exact() -> None:
     x, y = numbers(5000), numbers(5000, 2)
-    expected = (np.float32(2.5).astype(np.float64) * x + y).astype(np.float32)
+    expected = (x.astype(np.float64) * 2.5 + y).astype(np.float32)
     Device().launch(example("saxpy"), y, x, np.float32(2.5), np.int32(5000), grid=(40,), block=(128,))
     assert (y == expected).all()
 

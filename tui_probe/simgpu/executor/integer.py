@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.simgpu.executor.forms import last_type, operands_of
-from tui_probe.simgpu.executor.operands import Source, Target
 from tui_probe.simgpu.executor.scalars import BOOL, S64, SIGNED, TYPES, U32, U64, UNSIGNED, DType, ScalarType, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_probe.ptx.tree import Instruction
-    from tui_probe.simgpu.executor.operands import Binder, Operation
+    from tui_probe.simgpu.executor.operands import Binder, Operation, Source, Target
 
 _HALF: Final = np.uint64(32)
 _LOW: Final = np.uint64(0xFFFFFFFF)
