@@ -66,7 +66,9 @@ def test_a_target_that_is_asked_to_end_saves_its_results(tool: Tool) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == b"zero_fill ok\n"
         process.send_signal(signal.SIGTERM)
-        _, messages = process.communicate(timeout=60)
+        process.wait(60)
+        assert process.stderr is not None
+        messages = process.stderr.read()
     assert process.returncode == 128 + signal.SIGTERM
     trace = tool.folder / messages.decode().splitlines()[0].split()[-1]
     assert len(list((trace / "result").iterdir())) == 1
