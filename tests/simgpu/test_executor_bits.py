@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from tests.simgpu.device import evaluate
 from tests.simgpu.reference import DTYPES, Case, bits_of, check, check_uniform, rows, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def unsigned(value: int, kind: str) -> int:
@@ -208,6 +211,14 @@ def test_lop3_is_its_table(table: int, operands: list[tuple[int, int, int]]) -> 
         for bit in range(32):
             index = (a >> bit & 1) << 2 | (b >> bit & 1) << 1 | (c >> bit & 1)
             assert given_ >> bit & 1 == table >> index & 1
+
+
+@pytest.mark.parametrize(("name", "combine"), [("or", any), ("and", all)])
+def test_lop3_with_a_predicate(name: str, combine: Callable[[list[bool]], bool]) -> None:
+    a = np.array([1, 0, 1, 0], np.uint32)
+    flags = np.array([True, True, False, False])
+    found = evaluate(f"lop3.{name}.b32 %t0|%d, %a, %a, %a, 0x80, %b;", [a, flags], np.dtype(np.bool_))
+    assert found.tolist() == [combine([bool(x), bool(flag)]) for x, flag in zip(a, flags, strict=True)]
 
 
 @pytest.mark.parametrize("mode", ["f4e", "b4e", "rc8", "ecl", "ecr", "rc16"])

@@ -89,6 +89,75 @@ def test_a_thread_that_polls_does_not_keep_others_at_a_barrier() -> None:
     assert flag[0] == 1
 
 
+def test_reductions_over_threads_that_come_from_different_places() -> None:
+    """Odd threads come through another `bar.red` than even ones, and thread 5 has left."""
+    source = """.visible .entry counts(.param .u64 out) {
+        .reg .b32 %r<6>; .reg .b64 %rd<3>; .reg .pred %p<6>;
+        mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 5; @%p1 exit;
+        setp.lt.u32 %p2, %r1, 40; setp.lt.u32 %p4, %r1, 200; and.b32 %r2, %r1, 1; setp.eq.u32 %p3, %r2, 1;
+        @%p3 bra odd;
+        bar.red.popc.u32 %r3, 1, %p2; barrier.cta.red.and.pred %p5, 2, %p4;
+        bra done;
+    odd:
+        bar.red.popc.u32 %r3, 1, !%p2; bar.red.and.pred %p5, 2, %p4;
+    done:
+        selp.u32 %r4, 1000, 0, %p5; add.u32 %r3, %r3, %r4;
+        ld.param.u64 %rd1, [out]; mad.wide.u32 %rd2, %r1, 4, %rd1; st.global.u32 [%rd2], %r3; ret; }"""
+    output = np.zeros(96, np.uint32)
+    Device().launch(compiled(source), output, block=(96,))
+    # Even ones below 40 and odd ones from 40 on.
+    assert output.tolist() == [0 if i == 5 else 1000 + 20 + 28 for i in range(96)]
+
+
+def test_blocks_leave_a_barrier_one_by_one() -> None:
+    """Half of each even block waits for the odd block after it, which must get past the barrier first."""
+    source = """.visible .entry staggered(.param .u64 flags, .param .u64 out) {
+        .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .pred %p<6>;
+        mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; and.b32 %r3, %r2, 1;
+        ld.param.u64 %rd1, [flags]; shr.u32 %r4, %r2, 1; mad.wide.u32 %rd2, %r4, 4, %rd1;
+        setp.lt.u32 %p1, %r1, 32; setp.eq.u32 %p2, %r3, 1; or.pred %p3, %p1, %p2;
+        @%p3 bra meet;
+    again: ld.acquire.gpu.global.u32 %r5, [%rd2]; setp.eq.u32 %p4, %r5, 0; @%p4 bra again;
+    meet:  bar.sync 0;
+        @%p2 st.global.u32 [%rd2], 1;
+        ld.param.u64 %rd3, [out]; mad.lo.u32 %r6, %r2, 64, %r1; mad.wide.u32 %rd4, %r6, 4, %rd3;
+        st.global.u32 [%rd4], %r6; ret; }"""
+    flags, output = np.zeros(3, np.uint32), np.zeros(384, np.uint32)
+    Device().launch(compiled(source), flags, output, grid=(6,), block=(64,))
+    assert output.tolist() == list(range(384))
+
+
+def test_warps_leave_their_barriers_one_by_one() -> None:
+    """The upper half of warp 0 waits for warp 1, which must get past its own barrier first."""
+    source = """.visible .entry staggered(.param .u64 flag, .param .u64 out) {
+        .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .pred %p<6>;
+        mov.u32 %r1, %tid.x; mov.u32 %r2, %laneid; ld.param.u64 %rd1, [flag]; mov.b32 %r6, 0xffffffff;
+        setp.lt.u32 %p1, %r2, 16; setp.ge.u32 %p2, %r1, 32; or.pred %p3, %p1, %p2;
+        @%p1 bra meet;
+        @%p2 bra other;
+    again: ld.volatile.global.u32 %r5, [%rd1]; setp.eq.u32 %p4, %r5, 0; @%p4 bra again;
+    other: bar.warp.sync %r6; bra done;
+    meet:  bar.warp.sync %r6;
+    done:
+        @%p2 st.global.u32 [%rd1], 1;
+        ld.param.u64 %rd3, [out]; mad.wide.u32 %rd4, %r1, 4, %rd3; st.global.u32 [%rd4], %r1; ret; }"""
+    flag, output = np.zeros(1, np.uint32), np.zeros(64, np.uint32)
+    Device().launch(compiled(source), flag, output, block=(64,))
+    assert output.tolist() == list(range(64))
+
+
+def test_lanes_missing_from_a_barrier_of_a_warp_are_a_deadlock() -> None:
+    source = """.visible .entry waits() { .reg .b32 %r; .reg .pred %p; mov.u32 %r, %tid.x; setp.lt.u32 %p, %r, 8;
+        @%p bra first; bar.sync 0; ret;
+    first: bar.warp.sync 0xffff; ret; }"""
+    with pytest.raises(DeadlockError, match="deadlock at barrier 0"):
+        Device().launch(compiled(source))
+    with pytest.raises(
+        DeadlockError, match=r"deadlock at bar\.warp\.sync, line 6: block \(0, 0, 0\), thread \(0, 0, 0\)"
+    ):
+        Device().launch(compiled(source.replace("bar.sync 0; ret;", "shfl.sync.idx.b32 %r, %r, 0, 31, -1; ret;")))
+
+
 def test_blocks_that_wait_for_earlier_blocks() -> None:
     flags, output = np.zeros(50, np.int32), np.zeros(50, np.int32)
     Device().launch(kernel("blocks", "chained"), flags, output, grid=(50,), block=(32,))

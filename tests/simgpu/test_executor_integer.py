@@ -86,6 +86,13 @@ NARROW = [
     )
     for kind in ("u32", "s32")
     for part, shift in (("lo", 0), ("hi", 16))
+] + [
+    Case(
+        "mad24.lo.s32 %d, %a, %b, %c;",
+        "s32 s32 s32",
+        "s32",
+        lambda a, b, c: wrap(low24(a, "s32") * low24(b, "s32") + c, "s32"),
+    )
 ]
 
 
@@ -131,6 +138,17 @@ def test_the_carry_of_one_thread_is_not_that_of_another() -> None:
     a = np.array([0xFFFFFFFF, 1, 0xFFFFFFFF], np.uint32)
     found = evaluate("add.cc.u32 %t0, %a, 1; addc.u32 %d, 0, 0;", [a], np.dtype(np.uint32))
     assert found.tolist() == [1, 0, 1]
+
+
+@settings(max_examples=10, deadline=None)
+@given(rows("u32 u32"))
+def test_halfwords_side_by_side(operands: list[tuple[int, int]]) -> None:
+    """``.u16x2`` and ``.s16x2`` work on both halves of a register."""
+    columns = [np.array(column, np.uint32) for column in zip(*operands, strict=True)]
+    a, b = (column.view(np.uint16) for column in columns)
+    assert (evaluate("add.u16x2 %d, %a, %b;", columns, columns[0].dtype).view(np.uint16) == a + b).all()
+    largest = evaluate("max.s16x2 %d, %a, %b;", columns, columns[0].dtype)
+    assert (largest.view(np.int16) == np.maximum(a.view(np.int16), b.view(np.int16))).all()
 
 
 def test_division_by_zero_does_not_stop_the_kernel() -> None:

@@ -10,6 +10,8 @@ import pytest
 
 import tui_probe.simgpu.examples
 from tests.simgpu.device import Device, compiled, kernel
+from tui_probe.errors import PtxError, SimulationError
+from tui_probe.simgpu.executor import Machine, UnsupportedInstructionError, execute
 
 EXAMPLES = Path(tui_probe.simgpu.examples.__path__[0]) / "kernels"
 
@@ -151,6 +153,65 @@ def test_jump_table() -> None:
     output = np.zeros(96, np.int32)
     Device().launch(kernel("divergence", "jump_table"), output, choices, block=(96,))
     assert output.tolist() == [(100, 200, 302, -1)[choice] for choice in choices]
+
+
+def test_registers_that_tell_of_the_machine() -> None:
+    names = ["%nsmid", "%nwarpid", "%laneid", "%dynamic_smem_size", "%total_smem_size", "%gridid", "%clusterid.x"]
+    names += ["%nclusterid.x", "%cluster_nctaid.x", "%cluster_ctarank", "%clock_hi", "%globaltimer_hi", "WARP_SZ"]
+    moves = "\n".join(f"mov.u32 %v, {name}; st.global.u32 [%at+{4 * n}], %v;" for n, name in enumerate(names))
+    source = f""".visible .entry machine(.param .u64 out) {{
+        .reg .b32 %v; .reg .b64 %at; .shared .b32 word[3];
+        ld.param.u64 %at, [out]; mad.wide.u32 %at, %ctaid.x, {4 * len(names)}, %at; {moves} ret; }}"""
+    output = np.zeros((2, len(names)), np.uint32)
+    device = Device(machine=Machine(sm_count=5, warp_slots_per_sm=40))
+    device.launch(compiled(source), output, grid=(2,), block=(1,), shared=20, start_cycle=(7 << 32) + 5)
+    nanoseconds = ((7 << 32) + 5) >> 32
+    assert output[1].tolist() == [5, 40, 0, 20, 16 + 20, 0, 1, 2, 1, 0, 7, nanoseconds, 32]
+
+
+def test_registers_that_this_device_does_not_have() -> None:
+    with pytest.raises(UnsupportedInstructionError, match=r"unsupported instruction mov\.u32 at line 4"):
+        Device().launch(compiled(".visible .entry counters() { .reg .b32 %r; mov.u32 %r, %pm0; ret; }"))
+    with pytest.raises(PtxError, match=r"line 4: %rx is not declared"):
+        compiled(".visible .entry typo() { .reg .b32 %r<3>; mov.u32 %r1, %rx; ret; }")
+
+
+def test_registers_of_several_components() -> None:
+    source = """.visible .entry components(.param .u64 out) {
+        .reg .v2 .b32 %pair; .reg .b64 %rd;
+        mov.u32 %pair.x, 3; add.u32 %pair.y, %pair.x, 4;
+        ld.param.u64 %rd, [out]; st.global.v2.u32 [%rd], {%pair.y, %pair.x}; ret; }"""
+    output = np.zeros(2, np.uint32)
+    Device().launch(compiled(source), output)
+    assert output.tolist() == [7, 3]
+
+
+def test_launches_that_cannot_be() -> None:
+    function = example("zero_fill")
+    output = np.zeros(4, np.uint32)
+    with pytest.raises(
+        SimulationError, match=r"zero_fill: grid \(1, 1, 1\), block \(2048, 1, 1\): .* 1 to 1024 threads"
+    ):
+        Device().launch(function, output, np.uint32(4), block=(2048,))
+    with pytest.raises(SimulationError, match=r"grid \(0, 1, 1\)"):
+        Device().launch(function, output, np.uint32(4), grid=(0,))
+    limited = compiled(".visible .entry limited() .maxntid 64, 2 { ret; }")
+    assert limited.max_threads == 128
+    with pytest.raises(SimulationError, match="1 to 128 threads"):
+        Device().launch(limited, block=(129,))
+    device = Device()
+    with pytest.raises(SimulationError, match="zero_fill takes 12 bytes of parameters, 8 were given"):
+        execute(
+            function,
+            memory=device.memory,
+            grid=(1, 1, 1),
+            block=(1, 1, 1),
+            dynamic_shared_bytes=0,
+            parameters=bytes(8),
+            variables={},
+            machine=Machine(),
+            start_cycle=0,
+        )
 
 
 @pytest.mark.parametrize("grid", [(1,), (3, 2), (2, 2, 3)])

@@ -135,6 +135,44 @@ def test_static_and_dynamic_shared_memory() -> None:
     assert data.tolist() == expected.reshape(-1).tolist()
 
 
+def test_shared_variables_of_the_module_take_room_where_they_are_used() -> None:
+    source = """.version 7.8
+    .target sm_80
+    .address_size 64
+    .shared .align 8 .b8 unused[1000];
+    .shared .align 8 .b8 common[64];
+    .func put(.param .b32 value) { .reg .b32 %r<3>; ld.param.u32 %r1, [value]; mov.u32 %r2, %tid.x;
+        shl.b32 %r2, %r2, 2; st.shared.u32 [common+%r2], %r1; ret; }
+    .visible .entry shares(.param .u64 out) {
+        .reg .b32 %r<5>; .reg .b64 %rd<3>; .shared .b32 own;
+        mov.u32 %r1, %tid.x; add.u32 %r2, %r1, 50;
+        { .param .b32 p; st.param.b32 [p], %r2; call.uni put, (p); }
+        bar.sync 0; xor.b32 %r3, %r1, 3; shl.b32 %r3, %r3, 2; mov.u32 %r4, common; add.u32 %r3, %r3, %r4;
+        ld.shared.u32 %r2, [%r3]; ld.param.u64 %rd1, [out]; mad.wide.u32 %rd2, %r1, 4, %rd1; st.global.u32 [%rd2], %r2;
+        ret; }""".replace("[common+%r2]", "[%r2]").replace(
+        "shl.b32 %r2, %r2, 2; st", "mad.lo.u32 %r2, %r2, 4, common; st"
+    )
+    function = compiled(source)
+    assert function.static_shared_bytes == 72
+    output = np.zeros(16, np.uint32)
+    Device().launch(function, output, block=(16,))
+    assert output.tolist() == [50 + (i ^ 3) for i in range(16)]
+
+
+def test_vectors_at_generic_addresses() -> None:
+    source = """.visible .entry generic(.param .u64 data) {
+        .reg .b32 %r<5>; .reg .b64 %rd<5>; .reg .pred %p; .shared .align 8 .b8 tile[256];
+        mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [data]; mad.wide.u32 %rd1, %r1, 8, %rd1;
+        mov.u64 %rd2, tile; cvta.shared.u64 %rd2, %rd2; mad.wide.u32 %rd2, %r1, 8, %rd2;
+        ld.global.v2.u32 {%r2, %r3}, [%rd1]; st.v2.u32 [%rd2], {%r3, %r2};
+        setp.lt.u32 %p, %r1, 10; selp.b64 %rd3, %rd1, %rd2, %p;
+        ld.v2.u32 {%r2, %r3}, [%rd3]; st.global.v2.u32 [%rd1], {%r2, %r3}; ret; }"""
+    data = np.arange(64, dtype=np.uint32).reshape(32, 2)
+    Device().launch(compiled(source), data)
+    before = np.arange(64).reshape(32, 2)
+    assert data.tolist() == [*before[:10].tolist(), *before[10:, ::-1].tolist()]
+
+
 def test_parameters_by_value() -> None:
     function = kernel("memory", "by_value")
     assert [(p.offset, p.size, p.align) for p in function.parameters] == [
