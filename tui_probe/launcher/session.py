@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import tui_probe
+from tui_probe.dsl.toml_text import to_toml
 from tui_probe.engine.toolchain import find_tools
 
 from .driver import find_driver
@@ -75,10 +76,18 @@ class Session:
         """The same, named as the user named their root."""
         return [self.options.trace_root / trace.name for trace in self.traces]
 
+    def _probe_for_traces(self) -> Path:
+        """The probe as TOML, which a trace keeps whatever language the probe was written in."""
+        if self.probe.suffix != ".py":
+            return self.probe
+        translated = self.spool.folder / f"{self.probe.stem}.toml"
+        translated.write_text(to_toml(self.probe.read_text(encoding="utf-8"), str(self.probe)), encoding="utf-8")
+        return translated
+
     def start(self, streams: Standard, group: Group, unblocked: Collection[int]) -> Target:
         """Start the target. ``unblocked`` is its signal mask."""
         stamp = stamp_of(self.started)
-        places = Places(self._hook, self._root, self._engine.socket, self.probe, self.spool.cupy_cache)
+        places = Places(self._hook, self._root, self._engine.socket, self._probe_for_traces(), self.spool.cupy_cache)
         environment = target_environment(os.environ, self.options, self.driver, places, stamp)
         root = self.options.trace_root
         self.target = start_target(

@@ -1,0 +1,22 @@
+"""A probe written in the Python language, from the file to the analysis."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from tui_probe.trace.model import Trace
+
+from .conftest import EXAMPLE, Tool
+
+PROBE = Path(__file__).parent / "probes" / "lifetime.py"
+
+
+def test_a_python_probe_runs_and_is_kept_as_toml(tool: Tool) -> None:
+    result, trace = tool.run([*EXAMPLE, "--kernel", "saxpy"], "-p", str(PROBE))
+    assert (result.returncode, result.stdout) == (0, "saxpy ok\n")
+    (kernel,) = Trace.open(trace).kernels
+    assert (kernel.status, len(kernel.results)) == ("probed", 1)
+    kept = tomllib.loads((trace / "probe.toml").read_text())
+    assert kept["map"]["block_sched"]["regs"] == {"start": "u64", "elapsed": "u32", "smid": "u32"}
+    assert "No.block:64 Running:" in tool("report", str(trace), "--page", "blocks").stdout
