@@ -91,10 +91,15 @@ class Terminal:
             self._lock.notify_all()
 
     @property
+    def shown(self) -> str:
+        """What the terminal shows, for conditions given to ``wait``."""
+        return "\n".join(line.rstrip() for line in self.screen.display)
+
+    @property
     def text(self) -> str:
         """What the terminal shows."""
         with self._lock:
-            return "\n".join(line.rstrip() for line in self.screen.display)
+            return self.shown
 
     @property
     def count(self) -> int:
@@ -102,23 +107,28 @@ class Terminal:
         with self._lock:
             return len(self.received)
 
-    def wait(self, what: str | Callable[[], bool], timeout: float = 15) -> None:
+    def wait(self, what: str | Callable[[], bool], timeout: float = 20) -> None:
         """Wait until a text is on the screen, or a condition holds after some output."""
-        holds = what if callable(what) else lambda: what in "\n".join(self.screen.display)
+        holds = what if callable(what) else lambda: what in self.shown
         with self._lock:
             if not self._lock.wait_for(holds, timeout):
-                shown = "\n".join(line.rstrip() for line in self.screen.display)
-                raise AssertionError(f"{what!r} did not come in {timeout} s; status {self.status}; shown:\n{shown}")
+                raise AssertionError(
+                    f"{what!r} did not come in {timeout} s; status {self.status}; shown:\n{self.shown}"
+                )
 
-    def quiet(self, seconds: float = 0.7, timeout: float = 15) -> int:
-        """Wait until nothing came for ``seconds``; returns the bytes received so far."""
+    def quiet(self, seconds: float = 0.7, timeout: float = 20, *, steady: bool = False) -> int:
+        """Wait until nothing came for ``seconds``; returns the bytes received so far.
+
+        With ``steady``, what a clock in seconds needs counts as nothing: a screen that shows the time never stops.
+        """
         end = time.monotonic() + timeout
         before = self.count
         while time.monotonic() < end:
             time.sleep(seconds)
-            if self.count == before:
-                return before
-            before = self.count
+            count = self.count
+            if count - before <= (80 * (1 + seconds) if steady else 0):
+                return count
+            before = count
         raise AssertionError("the terminal never became quiet")
 
     def wait_for_end(self, timeout: float = 15) -> int:

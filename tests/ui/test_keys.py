@@ -122,6 +122,13 @@ async def _(stage: Stage, key: str) -> None:
     assert seen == ["light", "ansi", "dark"]
 
 
+@checks("redraw")
+async def _(stage: Stage, key: str) -> None:
+    before = stage.text
+    await stage.press(key)
+    assert stage.text == before
+
+
 @checks("back")
 async def _(stage: Stage, key: str) -> None:
     await stage.press("3", "z")

@@ -78,7 +78,7 @@ def test_ascii_takes_as_many_cells(text: str) -> None:
 
 def test_left_part_gives_way_to_the_right_one() -> None:
     assert plain(spread((("left side", ""),), (("right", "dim"),), 20)) == "left side      right"
-    assert plain(spread((("left side", ""),), (("right", "dim"),), 9)) == "leftright"
+    assert plain(spread((("left side", ""),), (("right", "dim"),), 9)) == "lef…right"
     assert plain(spread((("left side", ""),), (("right", "dim"),), 3)) == "rig"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.style import Style
 
-from tui_probe.ui import Appearance
+from tui_probe.ui import Appearance, speaks_utf8
 from tui_probe.ui.theme import ALIASES, DARK, LIGHT, PALETTES, PLAIN, Palette
 
 Triplet = tuple[float, float, float]
@@ -102,3 +102,19 @@ def test_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "linux")
     assert Appearance.from_environment().palette == "ansi"
+
+
+@pytest.mark.parametrize(
+    ("environment", "utf8"),
+    [
+        ({}, True),
+        ({"LC_CTYPE": "C.UTF-8"}, True),
+        ({"LANG": "C", "LC_CTYPE": "C.UTF-8"}, False),
+        ({"LANG": "en_US.UTF-8"}, True),
+        ({"LANG": "en_US.UTF-8", "LC_ALL": "POSIX"}, False),
+        ({"LANG": "de_DE.ISO-8859-1"}, False),
+        ({"LANG": "C", "LC_CTYPE": "en_US.utf8"}, True),
+    ],
+)
+def test_the_locale_says_whether_the_terminal_takes_more_than_ascii(environment: dict[str, str], utf8: bool) -> None:
+    assert speaks_utf8(environment) == utf8

@@ -135,11 +135,14 @@ def printable(raw: bytes, *, limit: int = 4096) -> str:
 
 
 def spread(left: Iterable[Span], right: Iterable[Span], cells: int) -> Line:
-    """A line with ``left`` at its start and ``right`` at its end; ``left`` is cut where they would meet."""
+    """A line with ``left`` at its start and ``right`` at its end; ``left`` is cut, and marked so, if too long."""
     right = tuple(right)
     room = cells - sum(width(text) for text, _ in right)
     if room < 1:
         return clip_line(right, cells)
-    head = clip_line(tuple(left), room)
+    left = tuple(left)
+    head = clip_line(left, room)
+    if sum(width(text) for text, _ in left) > room:
+        head = (*clip_line(left, room - 1), ("…", head[-1][1]))
     used = sum(width(text) for text, _ in head)
     return (*head, (" " * (room - used), ""), *right)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from tui_probe.errors import LaunchError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tui_probe.ui.feed import Session
 
 
@@ -33,8 +35,7 @@ class Appearance:
             asked["palette"] = "ansi"  # less than 256 colours
         if os.environ.get("NO_COLOR"):
             asked["palette"] = "plain"
-        encoding = getattr(sys.__stdout__, "encoding", None) or "ascii"
-        if "utf" not in encoding.lower():
+        if not speaks_utf8(os.environ):
             asked["ascii_only"] = True
         asked.update({name: value for name, value in given.items() if value is not None})
         return cls(**asked)  # type: ignore[arg-type]
@@ -43,6 +44,16 @@ class Appearance:
     def wants_mouse(self) -> bool:
         """Every move of a mouse is traffic, and a terminal's own selection stops where we take it."""
         return not (self.low_bandwidth or os.environ.get("SSH_CONNECTION")) if self.mouse is None else self.mouse
+
+
+def speaks_utf8(environment: Mapping[str, str]) -> bool:
+    """Does the locale say that the terminal takes UTF-8? A locale that is not set at all counts as modern.
+
+    Python itself sets LC_CTYPE to C.UTF-8 where it finds no locale, so that value says nothing.
+    """
+    kind = environment.get("LC_CTYPE", "")
+    locale = environment.get("LC_ALL") or (kind if kind != "C.UTF-8" else "") or environment.get("LANG") or "utf"
+    return "utf" in locale.lower()
 
 
 def check_terminal(instead: str) -> None:

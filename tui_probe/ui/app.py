@@ -178,6 +178,12 @@ class ProbeApp(App[None]):
             for widget in screen.query(Lines):
                 widget.forget()
 
+    def action_redraw(self) -> None:
+        """Send every cell again."""
+        if isinstance(self._driver, FrugalDriver):
+            self._driver.forget()
+        self.screen.refresh()
+
     # -- crashes
 
     def _handle_exception(self, error: Exception) -> None:

@@ -2,33 +2,85 @@
 
 from __future__ import annotations
 
-from textual.drivers.linux_driver import LinuxDriver
+import os
+import re
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
-SMALLEST_FRAME = 1000
-_SYNC = ("\x1b[?2026h", "\x1b[?2026l")
+from textual.drivers.linux_driver import LinuxDriver
+from textual.messages import InBandWindowResize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from textual.app import App
+    from textual.message import Message
+
 _WINDOW_FOCUS = "\x1b[?1004h"
+_HARMLESS = ("\x1b[?", "\x1b[>", "\x1b[<", "\x1b]")
+"""How sequences begin that leave what is shown as it is: modes, keyboard protocol, clipboard, pointer."""
+_MOVE = re.compile(r"\x1b\[(\d+);\d+H")
 
 
 class FrugalDriver(LinuxDriver):
-    """Drops a frame that equals the one before.
+    """Leaves out the rows of a frame that were sent before and are still shown.
 
-    Textual draws a new or resized screen up to four times with the same content. A large frame sets every cell that it
-    covers, so sending it a second time, with nothing sent in between, changes nothing. The terminal is not asked to
-    report when its window gains or loses focus: nothing here depends on it.
+    Textual draws a new or resized screen up to four times, with the same or nearly the same content. A frame is a
+    sequence of pieces, each of which begins with a move to its row and column; the pieces of a row that equal those
+    sent for that row last change nothing. The terminal is not asked to report when its window gains or loses focus:
+    nothing here depends on it.
     """
 
-    _last_frame = ""
+    def __init__(self, app: App[Any], **options: Any) -> None:
+        super().__init__(app, **options)
+        self._shown: dict[int, list[str]] = {}
 
     def write(self, data: str) -> None:
-        """Send ``data``, unless it is the last frame once more."""
+        """Send ``data``, without the rows that the terminal shows already."""
         if data == _WINDOW_FOCUS:
             return
-        if data not in _SYNC:
-            frame = data if len(data) >= SMALLEST_FRAME else ""
-            if frame and frame == self._last_frame:
-                return
-            self._last_frame = frame
-        super().write(data)
+        if _MOVE.match(data):
+            data = self._new_rows(data)
+        elif not data.startswith(_HARMLESS):
+            self.forget()
+        if data:
+            super().write(data)
+
+    def forget(self) -> None:
+        """What the terminal shows is not known any more."""
+        self._shown = {}
+
+    def _new_rows(self, frame: str) -> str:
+        """The pieces of the rows that differ from what was sent last; "" if there are none."""
+        sent = []
+        pieces = list(_pieces(frame))
+        for row, group in groupby(pieces, key=lambda piece: piece[0]):
+            texts = [text for _, text in group if not _is_move(text)]
+            if texts and self._shown.get(row) != texts:
+                self._shown[row] = texts
+                sent += texts
+        if sent and _is_move(pieces[-1][1]):
+            sent.append(pieces[-1][1])
+        return "".join(sent)
+
+    def process_message(self, message: Message) -> None:
+        """A terminal of another size shows what it likes."""
+        if isinstance(message, InBandWindowResize):
+            self.forget()
+        super().process_message(message)
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """Columns and rows of the terminal itself: COLUMNS and LINES of the environment say what they were once."""
+        self.forget()
+        try:
+            return os.get_terminal_size(self.fileno)
+        except OSError:
+            return super()._get_terminal_size()
+
+    def stop_application_mode(self) -> None:
+        """Leave an empty screen: tmux brings lines of it back if it was resized meanwhile."""
+        self.write("\x1b[H\x1b[2J")
+        super().stop_application_mode()
 
     @property
     def backed_up(self) -> bool:
@@ -38,3 +90,16 @@ class FrugalDriver(LinuxDriver):
         """
         writer = self._writer_thread
         return writer is not None and writer._queue.qsize() > 0
+
+
+def _pieces(frame: str) -> Iterator[tuple[int, str]]:
+    """The rows and texts of the pieces of a frame, each text with its move."""
+    moves = list(_MOVE.finditer(frame))
+    ends = [move.start() for move in moves[1:]] + [len(frame)]
+    for move, end in zip(moves, ends, strict=True):
+        yield int(move[1]), frame[move.start() : end]
+
+
+def _is_move(text: str) -> bool:
+    """Is a piece nothing but its move?"""
+    return _MOVE.fullmatch(text) is not None

@@ -38,6 +38,7 @@ TABLE = (
     Key("quit", ("ctrl+q",), "quit", "app", "quit; asks first while the target runs", "quit", priority=True),
     Key("help", ("question_mark", "f1"), "help", "app", "this page", "keys"),
     Key("theme", ("ctrl+t",), "theme", "app", "next theme: dark, light, ansi (the terminal's own 16 colours)"),
+    Key("redraw", ("ctrl+l",), "redraw", "app", "draw the screen anew, after something else wrote on the terminal"),
     Key("back", ("q", "escape"), "back", "live", "back: end search and filter, full size; to the table"),
     Key("next_pane", ("tab", "shift+tab"), "next_pane", "live", "to the other pane: table or page", "pane"),
     Key("page_1", ("1",), "page('kernel')", "live", "the selected kernel: why probed or not, registers, launches"),

@@ -17,7 +17,7 @@ from tui_probe.ui.views.kernels import KernelTable
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.pages import GpuPage, KernelPage
 from tui_probe.ui.views.results import ResultsView
-from tui_probe.ui.widgets.bars import Bar, Rule, Tab, TabBar
+from tui_probe.ui.widgets.bars import Bar, Rule, Tab, TabBar, fitting
 from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
@@ -40,8 +40,12 @@ TABS = (
 INTERVAL, LOW_BANDWIDTH_INTERVAL = 0.5, 1.0
 
 
-# For the application's style sheet: that of a screen cannot name the screen itself.
+# For the application's style sheet: that of a screen cannot name the screen itself. Textual sends a changed line from
+# the left edge of its widget on, so what changes often (the place in the table) is a widget of its own.
 LAYOUT = """
+#top { layout: horizontal; height: 1; }
+#place { width: 2fr; }
+#top #title { width: 3fr; }
 #body { layout: vertical; height: 1fr; }
 #body.beside { layout: horizontal; }
 #rule { display: none; }
@@ -89,7 +93,9 @@ class LiveScreen(ViewScreen):
 
     def compose(self) -> ComposeResult:
         """A table and a page, with a line of each kind around them."""
-        yield Bar("bar", id="title")
+        with Container(id="top"):
+            yield Bar("bar", id="title")
+            yield Bar("bar", id="place")
         with Container(id="body"):
             yield Pane(self.table, id="table")
             yield Rule(id="rule")
@@ -167,7 +173,9 @@ class LiveScreen(ViewScreen):
     def show_bars(self) -> None:
         """Title, tabs, state and hints."""
         snapshot = self.probe_app.feed.latest
-        self.query_one("#title", Bar).show(self._title(), ((" · ".join(self.table.status()), "dim"),))
+        place = self.query_one("#place", Bar)
+        self.query_one("#title", Bar).show(self._title())
+        place.show((), ((fitting(self.table.status(), place.size.width - 1), "dim"),))
         self.query_one(TabBar).show(self.current, self.page.status(), focused=not self.in_table)
         line = (*elapsed_line(snapshot, time.time()), *state_line(snapshot, self.process, paused=self.paused))
         self.query_one("#state", Bar).show(line)

@@ -1,0 +1,90 @@
+"""The driver sends less, and the terminal shows the same."""
+
+from __future__ import annotations
+
+import pyte
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.drivers.linux_driver import LinuxDriver
+
+from tui_probe.ui.app import ProbeApp
+from tui_probe.ui.driver import FrugalDriver
+from tui_probe.ui.feed import Session
+
+COLUMNS, ROWS = 12, 5
+
+
+class Recorder:
+    """What a driver writes, in the place of a terminal."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sent: list[str] = []
+        monkeypatch.setattr(LinuxDriver, "__init__", lambda *_, **__: None)
+        monkeypatch.setattr(LinuxDriver, "write", lambda _, data: self.sent.append(data))
+        self.driver = FrugalDriver(ProbeApp(Session()))
+
+
+pieces = st.builds(
+    lambda row, column, text, colour: f"\x1b[{row};{column}H\x1b[{colour}m{text[: COLUMNS - column]}\x1b[0m",
+    st.integers(1, ROWS),
+    st.integers(1, COLUMNS - 1),
+    st.text("abc ", min_size=1, max_size=COLUMNS),
+    st.sampled_from(["31", "32"]),
+)
+frames = st.lists(pieces, min_size=1, max_size=8).map(lambda some: "".join(some) + "\x1b[1;1H")
+writes = st.one_of(frames, st.sampled_from(["\x1b[?2026h", "\x1b[H\x1b[2J", "\x1b]52;c;YQ==\x07"]))
+
+
+@given(st.lists(writes, max_size=12))
+def test_the_terminal_shows_the_same(data: list[str]) -> None:
+    screens = []
+    with pytest.MonkeyPatch.context() as patch:
+        recorder = Recorder(patch)
+        for each in [*data, *data[-2:]]:
+            recorder.driver.write(each)
+    for sent in ([*data, *data[-2:]], recorder.sent):
+        screen = pyte.Screen(COLUMNS, ROWS)
+        pyte.Stream(screen).feed("".join(sent).replace("\x1b]52;c;YQ==\x07", ""))
+        screens.append([[screen.buffer[y][x] for x in range(COLUMNS)] for y in range(ROWS)])
+    assert screens[0] == screens[1]
+    assert sum(map(len, recorder.sent)) <= sum(map(len, data)) + sum(map(len, data[-2:]))
+
+
+ROW = "\x1b[{};1H\x1b[31m{}\x1b[0m\n"
+
+
+def test_only_rows_that_differ_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(monkeypatch)
+    recorder.driver.write(ROW.format(1, "one") + ROW.format(2, "two") + "\x1b[1;1H")
+    recorder.driver.write(ROW.format(1, "one") + ROW.format(2, "other") + "\x1b[1;1H")
+    recorder.driver.write(ROW.format(1, "one") + ROW.format(2, "other") + "\x1b[1;1H")
+    assert recorder.sent[1:] == [ROW.format(2, "other") + "\x1b[1;1H"]
+
+
+def test_a_row_that_was_changed_in_part_is_sent_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(monkeypatch)
+    for frame in (ROW.format(1, "whole"), "\x1b[1;3Hpart", ROW.format(1, "whole")):
+        recorder.driver.write(frame)
+    assert len(recorder.sent) == 3
+
+
+@pytest.mark.parametrize("event", ["cleared", "resized", "asked"])
+def test_what_is_not_known_is_sent_again(monkeypatch: pytest.MonkeyPatch, event: str) -> None:
+    recorder = Recorder(monkeypatch)
+    recorder.driver.write(ROW.format(1, "one"))
+    if event == "cleared":
+        recorder.driver.write("\x1b[H\x1b[2J")
+    elif event == "resized":
+        recorder.driver.fileno = -1
+        recorder.driver._get_terminal_size()
+    else:
+        recorder.driver.forget()
+    recorder.driver.write(ROW.format(1, "one"))
+    assert recorder.sent[-1] == ROW.format(1, "one")
+
+
+def test_window_focus_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(monkeypatch)
+    recorder.driver.write("\x1b[?1004h")
+    assert recorder.sent == []

@@ -1,0 +1,232 @@
+"""The screen on a real terminal: what is sent, how much of it, and how the terminal is left."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import time
+from statistics import median
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ui.synthetic import TraceWriter, example
+from tests.ui.terminal import ROOT, Terminal, on_screen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SLEEPER = "import time\ntime.sleep(600)\n"
+STUBBORN = """
+import signal, sys, time
+def stop(*_):
+    print("interrupted", flush=True)
+    sys.exit(3)
+signal.signal(signal.SIGINT, stop)
+print("ready", flush=True)
+time.sleep(600)
+"""
+# What must be undone at the end: alternate screen, hidden cursor, mouse, bracketed paste, line wrap, keyboard protocol.
+RESTORED = (b"\x1b[?1049l", b"\x1b[?25h", b"\x1b[?1000l", b"\x1b[?1003l", b"\x1b[?2004l", b"\x1b[?7h", b"\x1b[<u")
+CTRL_C, CTRL_Q = "\x03", "\x11"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder with an example trace and a target that sleeps."""
+    (tmp_path / "target.py").write_text(SLEEPER)
+    example(tmp_path / "trace")
+    return tmp_path
+
+
+def assert_restored(terminal: Terminal) -> None:
+    end = bytes(terminal.received[-2000:])
+    missing = [sequence for sequence in RESTORED if sequence not in end]
+    assert missing == []
+    assert end.rindex(b"\x1b[?1049l") > end.rfind(b"\x1b[?1049h")
+
+
+def test_it_starts_resizes_and_leaves_the_terminal_as_it_was(root: Path) -> None:
+    with Terminal(on_screen(root), (80, 24), {"COLUMNS": "70", "LINES": "20"}) as terminal:
+        terminal.wait("6 kernels (3 probed)")
+        terminal.wait("zero_fill(float*, int)")
+        assert "● running" in terminal.text
+        terminal.resize(120, 40)
+        terminal.wait("process.log")
+        terminal.resize(40, 10)
+        terminal.wait("40×10 is too small")
+        terminal.resize(80, 24)
+        terminal.wait("Events")
+        terminal.type(CTRL_Q)
+        terminal.wait("The target still runs:")
+        terminal.type("l")
+        assert terminal.wait_for_end() == 0
+        assert_restored(terminal)
+    assert (root / "left").read_text() == "None"
+
+
+def test_ctrl_c_reaches_the_target_and_not_the_screen(root: Path) -> None:
+    (root / "target.py").write_text(STUBBORN)
+    with Terminal(on_screen(root), (100, 30)) as terminal:
+        terminal.wait("6 kernels")
+        terminal.type("4")
+        terminal.wait("ready")
+        terminal.type(CTRL_C)
+        terminal.wait("✘ exit 3")
+        terminal.wait("interrupted")
+        terminal.type(CTRL_Q)
+        assert terminal.wait_for_end() == 0
+        assert_restored(terminal)
+
+
+def test_a_signal_ends_the_screen_and_is_told(root: Path) -> None:
+    import os
+
+    with Terminal(on_screen(root), (100, 30)) as terminal:
+        terminal.wait("6 kernels")
+        os.kill(terminal.pid, signal.SIGTERM)
+        assert terminal.wait_for_end() == 128 + signal.SIGTERM
+        assert_restored(terminal)
+    assert (root / "left").read_text() == "None"
+
+
+def test_a_crash_restores_the_terminal_and_names_its_report(root: Path) -> None:
+    with Terminal(on_screen(root, "crash"), (100, 30), {"TMPDIR": str(root)}) as terminal:
+        assert terminal.wait_for_end() == 1
+        assert_restored(terminal)
+        told = bytes(terminal.received).rpartition(b"\x1b[?1049l")[2].decode()
+    (report,) = root.glob("tui-probe-crash-*.txt")
+    assert "a planted failure" in report.read_text()
+    assert report.name in told
+
+
+def test_no_color_sends_no_colour(root: Path) -> None:
+    with Terminal(on_screen(root), (80, 24), {"NO_COLOR": "1"}) as terminal:
+        terminal.wait("6 kernels")
+        terminal.type("3j")
+        terminal.quiet()
+        colours = re.findall(rb"\x1b\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;[0-9;]*)?m", terminal.received)
+        assert colours == []
+        assert b"\x1b[7;" in terminal.received
+
+
+def test_ascii_sends_only_ascii(root: Path) -> None:
+    with Terminal(on_screen(root), (80, 24), {"LC_ALL": "C"}) as terminal:
+        terminal.wait("6 kernels")
+        terminal.type("3t")
+        terminal.wait("Tags to show")
+        assert terminal.received.isascii()
+
+
+def test_over_ssh_the_mouse_is_left_to_the_terminal(root: Path) -> None:
+    with Terminal(on_screen(root), (80, 24), {"SSH_CONNECTION": "1.2.3.4 5 6.7.8.9 22"}) as terminal:
+        terminal.wait("6 kernels")
+        assert b"\x1b[?1003h" not in terminal.received
+
+
+def test_byte_budgets(root: Path) -> None:
+    """DESIGN section 8, at 200×50."""
+    trace = TraceWriter(root / "other")
+    shutil.rmtree(root / "trace")
+    trace.directory = (root / "other").rename(root / "trace")
+    for number in range(60):
+        trace.kernel(f"triton_poi_fused_kernel_number_{number}", registers=(20, 24))
+    with Terminal(on_screen(root), (200, 50)) as terminal:
+        terminal.wait("60 kernels")
+        terminal.quiet(0.4)
+        assert terminal.count <= 60_000, "first paint"
+
+        terminal.type("7q")
+        before = terminal.quiet(1.2, steady=True)
+        time.sleep(5)
+        assert terminal.count - before <= 500, "5 s idle"
+
+        before = terminal.count
+        for kernel in range(3):
+            trace.launch(kernel)
+        terminal.wait("3 launches")
+        assert terminal.quiet(0.6, steady=True) - before <= 2000, "3 rows changed"
+
+        for key in "jjk":
+            before = terminal.quiet(0.2, steady=True)
+            terminal.type(key)
+            assert terminal.quiet(0.3, steady=True) - before <= 1000, "cursor move"
+
+        terminal.type("1")
+        terminal.wait("registers/thread")
+        for _ in range(2):
+            before = terminal.quiet(0.2, steady=True)
+            terminal.type("]")
+            assert terminal.quiet(0.4, steady=True) - before <= 25_000, "kernel step"
+
+        terminal.type("3")
+        terminal.wait("following")
+        for _ in range(2):
+            before = terminal.quiet(0.2, steady=True)
+            for kernel in range(10):
+                trace.launch(kernel)
+            terminal.wait(f"{trace.launches} launches")
+            assert terminal.quiet(0.6, steady=True) - before <= 12_000, "log tail"
+
+
+def test_on_a_slow_line_the_screen_is_current_and_keys_act(root: Path) -> None:
+    """50 kB/s, while the log grows faster than could be sent."""
+    log = root / "stdout.log"
+    written: dict[int, float] = {}
+
+    def write(number: int) -> None:
+        with log.open("a") as file:
+            file.writelines(f"seq {number} {'.' * 180}\n" for _ in range(100))
+        written[number] = time.monotonic()
+
+    with Terminal(on_screen(root), (200, 50), rate=50_000) as terminal:
+        terminal.wait("6 kernels")
+        terminal.type("4")
+        terminal.wait(lambda: "stdout" in terminal.shown)
+        ages, delays = [], []
+        for number in range(40):
+            write(number)
+            time.sleep(0.1)
+            if number >= 15:
+                seen = [int(found) for found in re.findall(r"seq (\d+)", terminal.text)]
+                ages.append(time.monotonic() - written[max(seen)])
+            if number % 10 == 9:
+                zoomed = number % 20 == 9
+                start = time.monotonic()
+                terminal.type("z")
+                terminal.wait(lambda zoomed=zoomed: ("  launches" in terminal.shown) is not zoomed)  # type: ignore[misc]
+                delays.append(time.monotonic() - start)
+        assert max(ages) < 2
+        assert median(delays) < 1
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_in_tmux(root: Path) -> None:
+    server = ["tmux", "-L", f"tui-probe-test-{root.name}", "-f", "/dev/null"]
+
+    def tmux(*words: str) -> str:
+        return subprocess.run([*server, *words], capture_output=True, text=True, check=True, timeout=20).stdout
+
+    def until(words: str) -> str:
+        end = time.monotonic() + 20
+        while words not in (shown := tmux("capture-pane", "-p")):
+            assert time.monotonic() < end, shown
+            time.sleep(0.05)
+        return shown
+
+    command = " ".join(on_screen(root))
+    tmux("new-session", "-d", "-x", "80", "-y", "24", f"cd {ROOT}; LC_ALL=C.UTF-8 {command}; echo status $?; cat")
+    try:
+        until("6 kernels (3 probed)")
+        tmux("resize-window", "-x", "200", "-y", "50")
+        until("process.log")
+        tmux("send-keys", "3")
+        assert "[exec]" in until("following")
+        tmux("send-keys", "C-q")
+        until("The target still runs:")
+        tmux("send-keys", "i")
+        assert "tui-probe  target.py" not in until("status 0")
+    finally:
+        tmux("kill-server")
