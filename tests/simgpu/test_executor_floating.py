@@ -190,6 +190,34 @@ def test_halves_in_pairs() -> None:
     ]
 
 
+def brain(bits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 0xFFFF), st.integers(0, 0xFFFF)), min_size=1, max_size=20))
+def test_arithmetic_of_bfloat16(given_: list[tuple[int, int]]) -> None:
+    inputs = [np.array(column, np.uint16) for column in zip(*given_, strict=True)]
+    a, b = (brain(column).astype(np.float64) for column in inputs)
+    number = np.isfinite(a) & np.isfinite(b)
+    exact = {"add": a + b, "sub": a - b, "mul": a * b, "min": np.fmin(a, b), "max": np.fmax(a, b)}
+    for name, results in exact.items():
+        found = brain(evaluate(f"{name}.bf16 %d, %a, %b;", inputs, inputs[0].dtype))
+        expected = [rounded(rational(value), "bf16") for value in results[number]]
+        assert found[number].tolist() == expected, name
+    less = evaluate("setp.lt.bf16 %d, %a, %b;", inputs, np.dtype(np.bool_))
+    assert less.tolist() == (a < b).tolist()
+    assert (brain(evaluate("neg.bf16 %d, %a;", inputs[:1], inputs[0].dtype))[number] == -a[number]).all()
+    whole = evaluate("cvt.rzi.s32.bf16 %d, %a;", inputs[:1], np.dtype(np.int32))
+    assert (whole[number] == np.clip(np.trunc(a[number]), -(2.0**31), 2.0**31 - 1)).all()
+
+
+def test_integers_to_bfloat16_are_rounded_once() -> None:
+    values_ = np.array([1, 257, 258, 259, -16777217, 2**31 - 1, 33685505], np.int32)
+    found = brain(evaluate("cvt.rn.bf16.s32 %d, %a;", [values_], np.dtype(np.uint16)))
+    assert found.tolist() == [rounded(rational(value), "bf16") for value in values_]
+
+
 def test_signs_and_classes() -> None:
     a, b = np.array([-1.0, 2.0], np.float32), np.array([5.0, -6.0], np.float32)
     assert evaluate("copysign.f32 %d, %a, %b;", [a, b], a.dtype).tolist() == [-5.0, 6.0]

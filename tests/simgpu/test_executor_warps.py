@@ -162,3 +162,32 @@ def test_exited_lanes_are_not_waited_for() -> None:
     output = np.zeros(32, np.uint32)
     Device().launch(compiled(source), output)
     assert output.tolist() == [0xFFFFFFFF, 0] * 16
+
+
+def test_lanes_that_come_late_complete_their_warp() -> None:
+    """The first half of warp 0 takes a detour that lies behind the shuffle; warp 1 goes on meanwhile."""
+    source = """.visible .entry detours(.param .u64 out) {
+        .reg .b32 %r<4>; .reg .b64 %rd<3>; .reg .pred %p;
+        mov.u32 %r1, %tid.x; setp.lt.u32 %p, %r1, 16;
+        @%p bra detour;
+    meet:
+        shfl.sync.bfly.b32 %r2, %r1, 16, 31, 0xffffffff;
+        ld.param.u64 %rd1, [out]; mov.u32 %r3, %tid.x; mad.wide.u32 %rd2, %r3, 4, %rd1; st.global.u32 [%rd2], %r2; ret;
+    detour:
+        add.u32 %r1, %r1, 100; bra meet; }"""
+    output = np.zeros(64, np.uint32)
+    Device().launch(compiled(source), output, block=(64,))
+    assert output.tolist() == [*range(16, 32), *range(100, 116), *range(48, 64), *range(32, 48)]
+
+
+def test_halves_of_a_warp_at_different_shuffles_are_a_deadlock() -> None:
+    source = """.visible .entry parted() {
+        .reg .b32 %r<3>; .reg .pred %p;
+        mov.u32 %r1, %tid.x; setp.lt.u32 %p, %r1, 16;
+        @%p bra other;
+        shfl.sync.idx.b32 %r2, %r1, 0, 31, 0xffffffff; ret;
+    other:
+        shfl.sync.idx.b32 %r2, %r1, 1, 31, 0xffffffff; ret; }"""
+    message = r"deadlock at line 8: block \(0, 0, 0\), thread \(16, 0, 0\) waits for threads of its warp"
+    with pytest.raises(DeadlockError, match=message):
+        Device().launch(compiled(source))

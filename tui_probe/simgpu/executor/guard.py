@@ -32,17 +32,9 @@ def _guarded_pure(operation: Operation, predicate: Source, writes: tuple[int, ..
         before = [registers[index] for index in writes]
         operation(group)
         for index, old in zip(writes, before, strict=True):
-            registers[index] = _kept(holds, registers[index], old)
+            registers[index] = np.where(holds, registers[index], old)
 
     return run
-
-
-def _kept(holds: Value, new: Value, old: Value | None) -> Value:
-    if old is None:
-        return new
-    if old.ndim > 1 or new.ndim > 1:
-        holds = holds.reshape(-1, 1)
-    return np.where(holds, new, old)
 
 
 def _guarded_subset(
