@@ -54,6 +54,39 @@ def test_bytes_of_copies() -> None:
 
 
 @pytest.mark.parametrize(
+    ("operands", "expected"),
+    [
+        ("16, %r2", ["add.u64 %tp_n, %tp_n, %r2;"]),
+        ("16, 6", ["add.u64 %tp_n, %tp_n, 6;"]),
+        ("16, %rd2", ["add.u64 %tp_n, %tp_n, 16;"]),
+        ("16, %r2, %rd2", ["add.u64 %tp_n, %tp_n, %r2;"]),
+        ("16, %p1", ["selp.b32 %tp__bytes, 0, 16, %p1;", "add.u64 %tp_n, %tp_n, %tp__bytes;"]),
+    ],
+    ids=["size", "number", "policy", "size and policy", "ignore"],
+)
+def test_bytes_of_a_copy_are_those_that_it_reads(operands: str, expected: list[str]) -> None:
+    copy = f"cp.async.cg.shared.global [%r1], [%rd1], {operands};"
+    lines = lines_for(copy, "add.u64 %n, %n, BYTES;", "cp.async")
+    start = lines.index(expected[0])
+    assert lines[start : start + len(expected)] == expected
+
+
+@pytest.mark.parametrize(
+    ("instruction", "share"),
+    [
+        ("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1}, [%rd1], %r2;", 16),
+        ("wmma.load.b.sync.aligned.row.m8n32k16.global.bf16 {%r1}, [%rd1], %r2;", 32),
+        ("wmma.load.a.sync.aligned.row.m16n16k8.global.tf32 {%r1}, [%rd1], %r2;", 16),
+        ("wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {%f1}, [%rd1], %r2;", 32),
+        ("wmma.store.d.sync.aligned.row.m8n8k32.global.s32 [%rd1], {%r1}, %r2;", 8),
+        ("wmma.load.a.sync.aligned.row.m8n8k32.global.s4 {%r1}, [%rd1], %r2;", 4),
+    ],
+)
+def test_bytes_of_a_matrix_are_a_lanes_share(instruction: str, share: int) -> None:
+    assert f"add.u64 %tp_n, %tp_n, {share};" in lines_for(instruction, "add.u64 %n, %n, BYTES;", "wmma.global")
+
+
+@pytest.mark.parametrize(
     ("instruction", "position", "expected"),
     [
         ("ld.global.u32 %r1, [%rd1];", "ld.global", ["mov.u64 %tp_n, %rd1;"]),
@@ -106,6 +139,7 @@ def test_an_operand_that_is_overwritten_is_kept_for_the_snippet_behind() -> None
         ("mov.u32 %r1, %r2;", "mov", "ADDR", "does not access memory"),
         ("mov.u32 %r1, %r2;", "mov", "IN2", "2 operands"),
         ("bar.sync 0;", "bar", "BYTES", "BYTES"),
+        ("mov.u32 %r1, %r2;", "mov", "MULTIPLY_ADDS", "no matrix product"),
         ("cp.async.wait_all;", "cp.async", "BYTES", "not among its operands"),
     ],
 )

@@ -25,9 +25,12 @@ def test_positions_are_joined_by_a_colon() -> None:
         Position("cp", ("async", "bulk", "shared::cluster", "global")),
         Position("mma", ()),
     )
+    assert parse_positions("ld.!param.global.!nc") == (Position("ld", ("global",), ("param", "nc")),)
 
 
-@pytest.mark.parametrize("text", ["", "ld.global:", ":", "ld global", "ld..global", "ld.global;", "1ld"])
+@pytest.mark.parametrize(
+    "text", ["", "ld.global:", ":", "ld global", "ld..global", "ld.global;", "1ld", "!ld", "ld.!", "ld!global"]
+)
 def test_no_position(text: str) -> None:
     with pytest.raises(ValueError, match="is no position"):
         parse_positions(text)
@@ -48,6 +51,11 @@ def test_no_position(text: str) -> None:
         ("st.shared::cta", "st.shared::cluster.u32 [%r1], %r2;", False),
         ("cp.async.ca", "cp.async.ca.shared.global [%r1], [%rd1], 16;", True),
         ("cp.async.ca", "cp.async.commit_group;", False),
+        ("ld.!global.!shared.!param", "ld.relaxed.gpu.u32 %r1, [%rd1];", True),
+        ("ld.!global.!shared.!param", "ld.relaxed.gpu.global.u32 %r1, [%rd1];", False),
+        ("ld.!global.!shared.!param", "ld.shared::cluster.u32 %r1, [%r2];", False),
+        ("cp.async.shared.global.!bulk", "cp.async.ca.shared.global [%r1], [%rd1], 16;", True),
+        ("cp.async.shared.global.!bulk", "cp.async.bulk.shared::cluster.global [%r1], [%rd1], 16, [%r2];", False),
         ("mma.f16", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1}, {%r1}, {%r2}, {%f1};", True),
     ],
 )

@@ -43,6 +43,7 @@ def description(probe: CatalogueEntry) -> str:
         ("measures", probe.measures),
         ("unit", probe.unit),
         ("cost", probe.cost),
+        ("checked", probe.checked),
         ("records", probe.records),
         ("file", str(probe.path)),
     )

@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """What a person chooses a probe by. ``records`` tells what is kept, ``source`` is the probe file's text."""
+    """What a person chooses a probe by.
+
+    ``checked`` tells against what its numbers are tested, ``records`` what is kept; ``source`` is the file's text.
+    """
 
     name: str
     title: str
     measures: str
     unit: str
     cost: str
+    checked: str
     records: str
     path: Path
     source: str
@@ -36,9 +40,8 @@ def describe(probe: Probe) -> CatalogueEntry:
     """A probe, built-in or one's own, as the catalogue shows it."""
     about = probe.about
     records = "; ".join(_records(own_map) for own_map in probe.maps)
-    return CatalogueEntry(
-        probe.name, about.title, about.measures, about.unit, about.cost, records, probe.path, probe.source
-    )
+    told = (about.title, about.measures, about.unit, about.cost, about.checked)
+    return CatalogueEntry(probe.name, *told, records, probe.path, probe.source)
 
 
 def _records(own_map: Map) -> str:

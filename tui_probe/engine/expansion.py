@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.helpers import TYPE_BITS, HelperValue
 from tui_probe.engine.model import FIELD_BYTES, Code, Field, Level, Locate, Map, Probe, Save, Snippet
+from tui_probe.engine.summation import Summation
 from tui_probe.ptx.lexer import NAME
 
 if TYPE_CHECKING:
@@ -28,11 +29,14 @@ class Expander:
     a slot have a second one, ``names.parameter("count", name)``, for the number of attempts to save.
     """
 
-    def __init__(self, probe: Probe, names: Names, addressing: Addressing) -> None:
+    def __init__(self, probe: Probe, names: Names, addressing: Addressing, *, reduces: bool) -> None:
         self._probe = probe
         self._names = names
         self._addressing = addressing
         self._own = {name: names.register(name, kind) for name, kind in probe.registers.items()}
+        self._summation = Summation(probe, names, self._own, reduces=reduces)
+        self.zero: frozenset[str] = frozenset()
+        """Registers of the probe that are 0 wherever a snippet is written out from now on."""
 
     def lines(self, snippet: Snippet, helpers: Mapping[str, HelperValue]) -> list[str]:
         """A snippet as PTX. ``helpers`` holds the value of each helper that it uses."""
@@ -48,6 +52,8 @@ class Expander:
                 case Locate(map=name):
                     skip = self._names.new_label()
                     lines += self._locate(self._probe.map_named(name), skip)
+                case Save(map=name, values=values, adds=True):
+                    lines += self._add(self._probe.map_named(name), values)
                 case Save(map=name, values=values):
                     own_map = self._probe.map_named(name)
                     if not skip:
@@ -69,6 +75,14 @@ class Expander:
             address = self._addressing.address
             lines.append(f"mad.wide.u32 {address}, {self._index()}, {own_map.record_bytes}, {address};")
         return lines
+
+    def _add(self, own_map: Map, values: tuple[str, ...]) -> list[str]:
+        return [
+            *self._summation.before(own_map),
+            *self._addressing.slot(own_map.level),
+            *self._addressing.pointer(self._names.parameter("map", own_map.name), own_map.slot_bytes),
+            *self._summation.lines(own_map, values, self._addressing.address, self.zero),
+        ]
 
     def _lowest_lane(self, skip: str) -> list[str]:
         """Only the lowest active lane goes on. Lane 0 may have left, or not take part."""

@@ -1,8 +1,9 @@
-"""The operand helpers of snippets: OUT, IN1, IN2, IN3, ADDR and BYTES of the probed instruction.
+"""The operand helpers of snippets: OUT, IN1, IN2, IN3, ADDR, BYTES and MULTIPLY_ADDS of the probed instruction.
 
 OUT, IN1, IN2, IN3 are its operands in order. An operand in memory stands for its address. ADDR is the
 address in global memory, if the instruction has one, or else in the first memory operand, always as
-64 bits. BYTES is what one thread moves.
+64 bits. BYTES is what one thread moves: of a matrix that a warp moves its share, and of a ``cp.async`` that
+reads less than it writes what it reads. MULTIPLY_ADDS is a thread's share of those of a matrix instruction.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.matrices import fragment_bytes, multiply_adds
 from tui_probe.engine.walk import type_of
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.printer import print_operand
@@ -55,6 +57,8 @@ class Helpers:
         """The value of a helper. Raises UnsupportedKernelError where the instruction has no such thing."""
         if helper == "BYTES":
             return self._bytes()
+        if helper == "MULTIPLY_ADDS":
+            return self._multiply_adds()
         if helper == "ADDR":
             return self._address(self._global_operand(), helper)
         index = _OPERANDS[helper]
@@ -107,20 +111,42 @@ class Helpers:
         opcode, modifiers = self._instruction.opcode, self._instruction.modifiers
         if opcode == "cp" and "async" in modifiers:
             return self._copied_bytes()
+        if opcode == "wmma" and (share := fragment_bytes(self._instruction)) is not None:
+            return HelperValue(str(share), "b32")
         sizes = [_TYPE_BYTES[modifier] for modifier in modifiers if modifier in _TYPE_BYTES]
         if not sizes:
             raise self._error("has no BYTES that are known")
         vector = next((_VECTORS[modifier] for modifier in modifiers if modifier in _VECTORS), 1)
         return HelperValue(str(sizes[-1] * vector), "b32")
 
+    def _multiply_adds(self) -> HelperValue:
+        share = multiply_adds(self._instruction)
+        if share is None:
+            raise self._error("has no MULTIPLY_ADDS: it is no matrix product whose modifiers name a shape")
+        return HelperValue(str(share), "b32")
+
     def _copied_bytes(self) -> HelperValue:
-        """The size operand of ``cp.async`` (a number) and ``cp.async.bulk`` (a number or a register)."""
+        """What ``cp.async`` reads: its size, or less where a fourth operand says so; the size of ``cp.async.bulk``."""
         match self._instruction.operands:
+            case (Memory(), Memory(), Immediate(), Immediate() as read, *_):
+                return HelperValue(read.text, "b32")
+            case (Memory(), Memory(), Immediate() as size, Register(name=name), *_):
+                return self._partial_copy(size.text, name)
             case (Memory(), Memory(), Immediate(text=text), *_):
                 return HelperValue(text, "b32")
             case (Memory(), Memory(), Register(name=name), *_):
                 return HelperValue(name, "b32", [], frozenset({name}))
         raise self._error("has no BYTES that are known: its size is not among its operands")
+
+    def _partial_copy(self, size: str, fourth: str) -> HelperValue:
+        """``cp.async`` reads nothing under a predicate, or as much as a 32-bit register says; 64 bits are a policy."""
+        kind = type_of(fourth, self._types)
+        if kind == "pred":
+            target = self._names.temporary("bytes", "b32")
+            return HelperValue(target, "b32", [f"selp.b32 {target}, 0, {size}, {fourth};"], frozenset({fourth}))
+        if "bulk" in self._instruction.modifiers or TYPE_BITS.get(kind) != 32:
+            return HelperValue(size, "b32")
+        return HelperValue(fourth, "b32", [], frozenset({fourth}))
 
 
 def _registers(operand: Operand) -> Iterator[str]:

@@ -13,6 +13,7 @@ from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
 from tui_probe.engine.model import Code, Level, Probe, ProbePoint, Snippet
 from tui_probe.engine.module_variables import SharedVariables
 from tui_probe.engine.positions import matches
+from tui_probe.engine.summation import can_reduce, never_counted
 from tui_probe.engine.walk import instructions, is_way_out, register_types, statements
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.lexer import lex
@@ -92,7 +93,9 @@ class _Inserter:
         self._names = names
         self._edits = edits
         self._shared = shared
-        self._expander = Expander(probe, names, Addressing(names, BlockShape.of(kernel.entry)))
+        addressing = Addressing(names, BlockShape.of(kernel.entry))
+        self._expander = Expander(probe, names, addressing, reduces=can_reduce(kernel.module))
+        self._inserted: list[Snippet] = []
         self._types: dict[str, str] = {}
         self._by_opcode: dict[str, list[ProbePoint]] = defaultdict(list)
         for point in probe.points:
@@ -101,6 +104,8 @@ class _Inserter:
 
     def run(self) -> None:
         self._around_instructions()
+        everywhere = [snippet for point in self._by_opcode[""] for snippet in (point.before, point.after) if snippet]
+        self._expander.zero = never_counted([*self._inserted, *everywhere])
         if kernel_points := self._by_opcode[""]:
             self._at_exits([point.after for point in kernel_points if point.after])
         self._at_entry([point.before for point in self._by_opcode[""] if point.before])
@@ -163,6 +168,7 @@ class _Inserter:
 
     def _around(self, instruction: Instruction, point: ProbePoint) -> None:
         helpers = Helpers(instruction, self._types, self._names)
+        self._inserted += [snippet for snippet in (point.before, point.after) if snippet]
         if point.before:
             values = {name: helpers.value(name) for name in sorted(point.before.helpers)}
             lines = [line for value in values.values() for line in value.lines]

@@ -83,11 +83,15 @@ class Locate:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """``SAVE [ map ] {values};``: one record. A value is a register, a number or a helper such as ``ADDR``."""
+    """``SAVE [ map ] {values};``: one record. A value is a register, a number or a helper such as ``ADDR``.
+
+    With ``adds`` it is ``ADD [ map ] {values};``: each lane adds its values to the record of its thread or warp.
+    """
 
     map: str
     values: tuple[str, ...]
     place: Place
+    adds: bool = False
 
 
 SnippetStatement: TypeAlias = Code | Locate | Save
@@ -104,10 +108,14 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """``kernel`` (no opcode), or an opcode with modifiers that an instruction must have, in any place."""
+    """``kernel`` (no opcode), or an opcode with modifiers that an instruction must have, in any place.
+
+    An instruction with one of the ``unwanted`` modifiers is left out.
+    """
 
     opcode: str
     modifiers: tuple[str, ...] = ()
+    unwanted: tuple[str, ...] = ()
 
     @property
     def is_kernel(self) -> bool:
@@ -137,6 +145,7 @@ class About:
     measures: str = ""
     unit: str = ""
     cost: str = ""
+    checked: str = ""
 
 
 @dataclass(frozen=True, slots=True)

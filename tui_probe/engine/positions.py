@@ -1,4 +1,7 @@
-"""Positions of a probe: ``kernel``, or opcodes with modifiers such as ``ld.global:st.global``."""
+"""Positions of a probe: ``kernel``, or opcodes with modifiers such as ``ld.global:st.global``.
+
+``!`` before a modifier leaves out the instructions that have it: ``ld.!param``.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Instruction
 
 _SEPARATOR: Final = re.compile(r"(?<!:):(?!:)")
-_POSITION: Final = re.compile(r"[A-Za-z_]\w*(?:\.\w+(?:::\w+)*)*")
+_POSITION: Final = re.compile(r"[A-Za-z_]\w*(?:\.!?\w+(?:::\w+)*)*")
 
 
 def parse_positions(text: str) -> tuple[Position, ...]:
@@ -23,18 +26,25 @@ def parse_positions(text: str) -> tuple[Position, ...]:
         name = part.strip()
         if not _POSITION.fullmatch(name):
             raise ValueError(f"{name!r} is no position")
-        opcode, *modifiers = name.split(".")
-        found.append(Position("") if name == "kernel" else Position(opcode, tuple(modifiers)))
+        found.append(Position("") if name == "kernel" else _position(*name.split(".")))
     return tuple(found)
 
 
+def _position(opcode: str, *modifiers: str) -> Position:
+    wanted = tuple(modifier for modifier in modifiers if not modifier.startswith("!"))
+    unwanted = tuple(modifier[1:] for modifier in modifiers if modifier.startswith("!"))
+    return Position(opcode, wanted, unwanted)
+
+
 def matches(position: Position, instruction: Instruction) -> bool:
-    """Tell whether an instruction has the position's opcode and all its modifiers, in any place.
+    """Tell whether an instruction has the position's opcode, all its modifiers in any place, and no unwanted one.
 
     A modifier such as ``shared`` also stands for ``shared::cta`` and ``shared::cluster``.
     """
-    return position.opcode == instruction.opcode and all(
-        _has(instruction.modifiers, modifier) for modifier in position.modifiers
+    return (
+        position.opcode == instruction.opcode
+        and all(_has(instruction.modifiers, modifier) for modifier in position.modifiers)
+        and not any(_has(instruction.modifiers, modifier) for modifier in position.unwanted)
     )
 
 

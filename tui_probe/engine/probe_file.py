@@ -114,4 +114,4 @@ def _about(top: Table) -> About:
     """The ``[about]`` table, or the ``description`` of older files."""
     table = top.table("about")
     title = table.text("title", top.text("description", ""))
-    return About(title, table.text("measures", ""), table.text("unit", ""), table.text("cost", ""))
+    return About(title, *(table.text(key, "") for key in ("measures", "unit", "cost", "checked")))

@@ -12,13 +12,14 @@ from tui_probe.ptx.lexer import COMMENT, NAME
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Instruction, Label, Statement, Variable
 
-HELPERS: Final = frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES"})
+HELPERS: Final = frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES", "MULTIPLY_ADDS"})
 
 _AROUND: Final = (".version 8.0\n.target sm_80\n.address_size 64\n.entry snippet()\n{\n", "\n}\n")
 _LINES_BEFORE: Final = _AROUND[0].count("\n")
 _COMMENT: Final = re.compile(COMMENT)
 _NAME: Final = re.compile(NAME)
 _SAVE: Final = re.compile(r"SAVE(?:\s*\.\s*(u32|u64))?\s*(?:\[\s*([A-Za-z_]\w*)\s*\])?\s*,?\s*\{([^{}]*)\}\s*;")
+_ADD: Final = re.compile(r"ADD\s*\[\s*([A-Za-z_]\w*)\s*\]\s*,?\s*\{([^{}]*)\}\s*;")
 _LOCATE: Final = re.compile(r"LOCATE\s*\[\s*([A-Za-z_]\w*)\s*\]\s*;")
 
 
@@ -75,6 +76,8 @@ class _SnippetParser:
                 self._declare(statement, place)
             case Instruction(opcode="SAVE"):
                 self._save(text, place)
+            case Instruction(opcode="ADD"):
+                self._add_to(text, place)
             case Instruction(opcode="LOCATE"):
                 if (match := _LOCATE.fullmatch(text)) is None:
                     raise ProbeFileError(f"{place}: write LOCATE as 'LOCATE [ map ];', not {text!r}")
@@ -85,7 +88,7 @@ class _SnippetParser:
                 self._statements.append(Code(text, place))
             case _:
                 raise ProbeFileError(
-                    f"{place}: a snippet holds instructions, labels, .reg declarations, LOCATE and SAVE; not {text!r}"
+                    f"{place}: a snippet holds instructions, labels, .reg declarations, LOCATE, SAVE, ADD; not {text!r}"
                 )
 
     def _text(self, statement: Statement) -> str:
@@ -109,13 +112,23 @@ class _SnippetParser:
                 f"not {text!r}"
             )
         field_type, name, values = match.groups()
-        listed = tuple(value.strip() for value in values.split(","))
-        if "" in listed:
-            raise ProbeFileError(f"{place}: SAVE lists an empty value")
+        listed = self._listed("SAVE", values, place)
         if not name and not self._own_map:
             raise ProbeFileError(f"{place}: SAVE needs the name of its map: 'SAVE [ map ] {{…}};'")
         self._statements.append(Save(name or self._own_map, listed, place))
         self._parsed.save_types += [field_type or ""] * len(listed)
+
+    def _add_to(self, text: str, place: Place) -> None:
+        match = _ADD.fullmatch(text)
+        if match is None:
+            raise ProbeFileError(f"{place}: write ADD as 'ADD [ map ] {{%a, %b}};' (a branch may go around it)")
+        self._statements.append(Save(match[1], self._listed("ADD", match[2], place), place, adds=True))
+
+    def _listed(self, word: str, values: str, place: Place) -> tuple[str, ...]:
+        listed = tuple(value.strip() for value in values.split(","))
+        if "" in listed:
+            raise ProbeFileError(f"{place}: {word} lists an empty value")
+        return listed
 
 
 def parse_snippet(text: str, place: Place, own_map: str = "") -> ParsedSnippet:
@@ -128,10 +141,10 @@ def parse_snippet(text: str, place: Place, own_map: str = "") -> ParsedSnippet:
 
 def merge_saves(snippet: Snippet) -> Snippet:
     """One SAVE of all values in the place of the last of several, as files with ``SAVE.u64`` and ``SAVE.u32`` have."""
-    saves = [statement for statement in snippet.statements if isinstance(statement, Save)]
+    saves = [statement for statement in snippet.statements if isinstance(statement, Save) and not statement.adds]
     if len(saves) < 2:
         return snippet
     values = tuple(value for save in saves for value in save.values)
     merged = Save(saves[-1].map, values, saves[-1].place)
-    kept = [merged if s is saves[-1] else s for s in snippet.statements if not isinstance(s, Save) or s is saves[-1]]
+    kept = [merged if s is saves[-1] else s for s in snippet.statements if not any(s is one for one in saves[:-1])]
     return Snippet(tuple(kept), snippet.labels, snippet.helpers)

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.helpers import TYPE_BITS
-from tui_probe.engine.model import Code, Locate, Map, Place, Probe, ProbePoint, Save, Snippet
+from tui_probe.engine.model import FIELD_BYTES, Code, Locate, Map, Place, Probe, ProbePoint, Save, Snippet
 from tui_probe.engine.snippet import HELPERS
 from tui_probe.errors import ProbeFileError
 from tui_probe.ptx.operands import parse_integer
@@ -31,6 +31,7 @@ SPECIAL_REGISTERS: Final = frozenset(
     )
 )
 
+_MOST_ADDED: Final = (1 << 16) - 1
 _MAP_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # Opcodes that write memory, leave the snippet, wait for other threads, or read what a probe must not.
@@ -124,6 +125,8 @@ class _SnippetCheck:
 
     def _save(self, save: Save) -> None:
         own_map = self._map(save.map, save.place)
+        if save.adds:
+            self._addition(save, own_map)
         if self._located is not None and self._located.map != save.map:
             raise self._error(
                 save.place, f"SAVE [ {save.map} ] after LOCATE [ {self._located.map} ]: name the same map"
@@ -131,12 +134,29 @@ class _SnippetCheck:
         self._located = None
         if len(save.values) != len(own_map.fields):
             names = ", ".join(field.name for field in own_map.fields)
+            word = "ADD" if save.adds else "SAVE"
             raise self._error(
                 save.place,
-                f"SAVE has {len(save.values)} values; map {own_map.name} has {len(own_map.fields)} ({names})",
+                f"{word} has {len(save.values)} values; map {own_map.name} has {len(own_map.fields)} ({names})",
             )
-        for value in save.values:
+        for value in () if save.adds else save.values:
             self._saved_value(value, save.place)
+
+    def _addition(self, save: Save, own_map: Map) -> None:
+        """What ADD adds: whole numbers of the probe, no wider than the fields of the one record that it adds to."""
+        if own_map.cap != 1:
+            raise self._error(save.place, f"ADD [ {save.map} ] needs a map with cap = 1: it adds to one record")
+        if self._located is not None:
+            raise self._error(save.place, f"ADD finds its record itself: leave out LOCATE [ {self._located.map} ]")
+        for value, field in zip(save.values, own_map.fields, strict=False):
+            bits = TYPE_BITS.get(self._probe.registers.get(value, ""), 0)
+            number = parse_integer(value)
+            if number is not None and not 0 <= number <= _MOST_ADDED:
+                raise self._error(save.place, f"ADD of {value}: a number must be from 0 to {_MOST_ADDED}")
+            if number is None and (bits not in (32, 64) or self._probe.registers[value].startswith("f")):
+                raise self._error(save.place, f"ADD of {value}: add a .b32 or .b64 register of this probe, or a number")
+            if bits > FIELD_BYTES[field.type] * 8:
+                raise self._error(save.place, f"ADD of {value}: it has 64 bits, so make the field {field.name} a u64")
 
     def _saved_value(self, value: str, place: Place) -> None:
         register = value.partition(".")[0]

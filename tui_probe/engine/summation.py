@@ -1,0 +1,155 @@
+"""``ADD``: what lanes counted, added up in the record of their thread or warp.
+
+The lanes of a warp that arrive together add up their values first (``redux``), so that one of them adds to memory.
+They may arrive in several groups, by several exits: each adds its part, which is why nothing is replaced. Where
+``redux`` does not exist (before sm_80) each lane adds for itself, which gives the same sums.
+
+``redux`` has 32 bits. A value that goes into 64 is summed in parts of 16 bits, whose sums over 32 lanes fit::
+
+    sum = sum of (value & 0xffff) + 2**16 * sum of (value >> 16)          + 2**32 * sum of the upper half
+
+which is exact for every 32-bit value, and for 64-bit ones below 2**59.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_probe.engine.helpers import TYPE_BITS
+from tui_probe.engine.model import FIELD_BYTES, Code, Field, Level, Map, Probe, Snippet
+from tui_probe.ptx.operands import parse_integer
+from tui_probe.ptx.tree import Immediate, Register, Symbol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tui_probe.engine.names import Names
+    from tui_probe.ptx.tree import Module
+
+_REDUX_VERSION = (7, 0)
+_REDUX_ARCH = 80
+
+
+def can_reduce(module: Module) -> bool:
+    """Tell whether the PTX may use ``redux.sync``."""
+    arch = "".join(filter(str.isdigit, module.target.partition(",")[0]))
+    return module.version >= _REDUX_VERSION and arch.isdigit() and int(arch) >= _REDUX_ARCH
+
+
+def never_counted(snippets: Iterable[Snippet]) -> frozenset[str]:
+    """The registers that these snippets only ever set to 0, and which therefore add nothing."""
+    zero: dict[str, bool] = {}
+    for snippet in snippets:
+        for statement in snippet.statements:
+            if not isinstance(statement, Code) or statement.instruction is None or not statement.instruction.operands:
+                continue
+            match statement.instruction.operands:
+                case (Register(name=name) | Symbol(name=name), Immediate(text=text)):
+                    is_zero = statement.instruction.opcode == "mov" and parse_integer(text) == 0
+                    zero[name] = is_zero and zero.get(name, True)
+                case (written, *_):
+                    zero.update(dict.fromkeys(_names(written), False))
+    return frozenset(name for name, is_zero in zero.items() if is_zero)
+
+
+def _names(operand: object) -> Iterable[str]:
+    """The registers in an operand that is written: one, or several in a vector or a pair."""
+    if isinstance(operand, Register | Symbol):
+        return (operand.name,)
+    inner = getattr(operand, "elements", None) or (getattr(operand, "first", None), getattr(operand, "second", None))
+    return (name for part in inner if part is not None for name in _names(part))
+
+
+class Summation:
+    """PTX text of ``ADD`` for one kernel. ``own`` maps the probe's registers to their names in the kernel."""
+
+    def __init__(self, probe: Probe, names: Names, own: dict[str, str], *, reduces: bool) -> None:
+        self._probe = probe
+        self._names = names
+        self._own = own
+        self._reduces = reduces
+
+    def before(self, own_map: Map) -> list[str]:
+        """Lines in front of those that compute the address: which lanes have come together."""
+        return [f"activemask.b32 {self._lanes()};"] if self._by_warp(own_map) else []
+
+    def lines(self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str]) -> list[str]:
+        """Lines that add to the record at ``address``. Values of registers in ``zero`` are left out."""
+        by_warp = self._by_warp(own_map)
+        lines = self._lowest_lane() if by_warp else []
+        for field, value in zip(own_map.fields, values, strict=True):
+            if value in zero or parse_integer(value) == 0:
+                continue
+            before, operand = self._sum(field, value) if by_warp else self._widened(field, value)
+            bits = FIELD_BYTES[field.type] * 8
+            place = address + (f"+{field.offset}" if field.offset else "")
+            guard = f"@{self._names.temporary('lowest', 'pred')} " if by_warp else ""
+            lines += [*before, f"{guard}red.global.add.u{bits} [{place}], {operand};"]
+        return lines
+
+    def _by_warp(self, own_map: Map) -> bool:
+        return self._reduces and own_map.level is Level.WARP
+
+    def _lanes(self) -> str:
+        return self._names.temporary("lanes", "b32")
+
+    def _lowest_lane(self) -> list[str]:
+        lower, lowest = self._names.temporary("lower", "b32"), self._names.temporary("lowest", "pred")
+        return [
+            f"mov.u32 {lower}, %lanemask_lt;",
+            f"and.b32 {lower}, {lower}, {self._lanes()};",
+            f"setp.eq.u32 {lowest}, {lower}, 0;",
+        ]
+
+    def _widened(self, field: Field, value: str) -> tuple[list[str], str]:
+        """One lane's value as wide as the field."""
+        operand = self._own.get(value, value)
+        bits = FIELD_BYTES[field.type] * 8
+        if value not in self._own or TYPE_BITS[self._probe.registers[value]] == bits:
+            return [], operand
+        wide = self._names.temporary("sum", "b64")
+        return [f"cvt.u64.u32 {wide}, {operand};"], wide
+
+    def _sum(self, field: Field, value: str) -> tuple[list[str], str]:
+        """The sum over the lanes, as wide as the field."""
+        part = self._names.temporary("part", "b32")
+        if value not in self._own:
+            lines = [f"popc.b32 {part}, {self._lanes()};", f"mul.lo.u32 {part}, {part}, {value};"]
+            return self._fitted(field, lines[: 1 if parse_integer(value) == 1 else 2], part)
+        operand = self._own[value]
+        if field.type == "u32":
+            return [self._redux(part, operand)], part
+        if TYPE_BITS[self._probe.registers[value]] == 32:
+            return self._in_halves(operand)
+        half, upper = self._names.temporary("half", "b32"), self._names.temporary("upper", "b32")
+        total, shifted = self._names.temporary("sum", "b64"), self._names.temporary("wide", "b64")
+        lines, _ = self._in_halves(half)
+        return [
+            f"mov.b64 {{{half}, {upper}}}, {operand};",
+            *lines,
+            self._redux(upper, upper),
+            f"cvt.u64.u32 {shifted}, {upper};",
+            f"shl.b64 {shifted}, {shifted}, 32;",
+            f"add.u64 {total}, {total}, {shifted};",
+        ], total
+
+    def _fitted(self, field: Field, lines: list[str], part: str) -> tuple[list[str], str]:
+        if field.type == "u32":
+            return lines, part
+        total = self._names.temporary("sum", "b64")
+        return [*lines, f"cvt.u64.u32 {total}, {part};"], total
+
+    def _in_halves(self, operand: str) -> tuple[list[str], str]:
+        """The 64-bit sum of a 32-bit value."""
+        part, total = self._names.temporary("part", "b32"), self._names.temporary("sum", "b64")
+        return [
+            f"and.b32 {part}, {operand}, 65535;",
+            self._redux(part, part),
+            f"cvt.u64.u32 {total}, {part};",
+            f"shr.u32 {part}, {operand}, 16;",
+            self._redux(part, part),
+            f"mad.wide.u32 {total}, {part}, 65536, {total};",
+        ], total
+
+    def _redux(self, target: str, source: str) -> str:
+        return f"redux.sync.add.u32 {target}, {source}, {self._lanes()};"
