@@ -1,0 +1,5 @@
+"""Fixtures of the probes' tests."""
+
+from tests.engine.conftest import ptxas
+
+__all__ = ["ptxas"]

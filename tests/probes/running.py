@@ -1,0 +1,75 @@
+"""Probed kernels on the simulated GPU, their results in a result file, and what the analysis makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import tui_probe.simgpu.examples
+from tests.engine.kernels import probed_and_shared
+from tests.simgpu.device import Device
+from tests.trace.make import result_bytes
+from tui_probe.engine.insertion import map_slots
+from tui_probe.engine.model import Level
+from tui_probe.engine.probe_file import load_probe
+from tui_probe.ptx.parser import parse
+from tui_probe.simgpu.executor import compile_kernel
+from tui_probe.trace.results import Result, read_result
+
+if TYPE_CHECKING:
+    from tui_probe.engine.model import Probe
+
+Extent = tuple[int, ...]
+
+EXAMPLES = Path(tui_probe.simgpu.examples.__path__[0]) / "kernels"
+KERNELS = Path(__file__).parent.parent / "simgpu" / "kernels"
+
+
+def example(name: str) -> str:
+    """The PTX of a bundled kernel."""
+    return (EXAMPLES / f"{name}.ptx").read_text()
+
+
+def simulated(name: str) -> str:
+    """The PTX of a kernel that the simulated GPU is tested with."""
+    return (KERNELS / f"{name}.ptx").read_text()
+
+
+def result_of(
+    folder: Path,
+    probe: Probe | str,
+    text: str,
+    *arguments: Any,
+    grid: Extent = (1,),
+    block: Extent = (32,),
+    shared: int = 0,
+    name: str = "",
+) -> Result:
+    """Run a kernel and the probed one on copies of the arguments; the results must agree. What the probe saved."""
+    tree = parse(text)
+    name = name or tree.entries()[0].name
+    own = load_probe(probe) if isinstance(probe, str) else probe
+    originals = [argument.copy() for argument in arguments]
+    Device().launch(compile_kernel(tree, name), *originals, grid=grid, block=block, shared=shared)
+    probed, variables = probed_and_shared(text, name, own)
+    assert variables.variables == ()
+    blocks, threads = int(np.prod(grid)), int(np.prod(block))
+    maps = []
+    for slot in map_slots(own):
+        divisor = 32 if slot.level is Level.WARP else 1
+        maps.append((divisor, np.zeros((blocks, -(-threads // divisor), slot.slot_bytes), np.uint8)))
+    copies = [argument.copy() for argument in arguments]
+    function = compile_kernel(parse(probed), name)
+    Device().launch(function, *copies, *(data for _, data in maps), grid=grid, block=block, shared=shared)
+    for original, copy in zip(originals, copies, strict=True):
+        np.testing.assert_array_equal(copy, original)
+    path = folder / "1.000000.bin"
+    path.write_bytes(result_bytes(_extent(grid), _extent(block), maps, shared=shared))
+    return read_result(path)
+
+
+def _extent(sides: Extent) -> tuple[int, int, int]:
+    x, y, z = (*sides, 1, 1)[:3]
+    return x, y, z

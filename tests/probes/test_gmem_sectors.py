@@ -1,0 +1,121 @@
+"""Requests and sectors are those that the addresses give on paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.engine.kernels import entry
+from tests.probes.running import example, result_of, simulated
+from tui_probe.analysis.gmem_sectors import MemorySectors, analyse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.fixture
+def counted(tmp_path: Path) -> Callable[..., MemorySectors]:
+    def run(*arguments: Any, **options: Any) -> MemorySectors:
+        return analyse(result_of(tmp_path, "gmem_sectors", *arguments, **options))
+
+    return run
+
+
+@pytest.mark.parametrize(("name", "sectors"), [("coalesced_store", 1024), ("strided_store", 2048)])
+def test_8192_threads_store_side_by_side_and_two_apart(
+    counted: Callable[..., MemorySectors], name: str, sectors: int
+) -> None:
+    counts = counted(example(name), np.zeros(16384, np.uint32), np.uint32(8192), grid=(32,), block=(256,))
+    assert counts == MemorySectors(0, 0, 256, sectors, 0, 0)
+    assert counts.sectors_per_store == sectors / 256
+    assert counts.sectors_per_load is None
+
+
+def test_a_warp_without_an_active_lane_makes_no_request(counted: Callable[..., MemorySectors]) -> None:
+    """5000 of 8192 threads: 156 whole warps and one of 8 lanes."""
+    counts = counted(example("saxpy"), *[np.zeros(8192, np.float32)] * 2, np.float32(1), np.int32(5000),
+                     grid=(32,), block=(256,))  # fmt: skip
+    assert counts == MemorySectors(2 * 157, 2 * (156 * 4 + 1), 157, 156 * 4 + 1, 0, 0)
+
+
+def test_tiled_matrix_product(counted: Callable[..., MemorySectors]) -> None:
+    """A warp is two rows of a 16×16 tile, so each request takes two sectors from each of two rows."""
+    size, tiles = 64, 4
+    a = np.ones((size, size), np.float32)
+    arguments = np.zeros_like(a), a, a, np.int32(size)
+    counts = counted(example("matmul"), *arguments, grid=(tiles, tiles), block=(16, 16))
+    loads, stores = tiles**2 * 8 * tiles * 2, tiles**2 * 8
+    assert counts == MemorySectors(loads, 4 * loads, stores, 4 * stores, 0, 0)
+
+
+def test_matrix_accesses_are_told(counted: Callable[..., MemorySectors]) -> None:
+    size = 48
+    a, c = np.ones((size, size), np.float16), np.ones((size, size), np.float32)
+    arguments = np.zeros_like(c), a, a, c, np.int32(size), np.float32(1)
+    counts = counted(simulated("matrices"), *arguments, grid=(3, 3), name="fragments")
+    assert counts.matrix_accesses == 9 * (2 * 3 + 1)
+
+
+def gather(kind: str, size: int, *, predicate: bool) -> str:
+    """Each thread loads the element that its index names, if it is below 1000, and stores it at another index."""
+    registers = ", ".join(f"%v{i}" for i in range(max(size // 4, 1)))
+    data = f"{{{registers}}}" if size > 4 else registers
+    around = ("@!%p1 ", "") if predicate else ("", "@%p1 bra $end;")
+    return entry(
+        f"""
+.reg .pred %p<3>;
+.reg .b32 %r<9>;
+.reg .b32 {registers};
+.reg .b64 %rd<9>;
+mov.u32 %r1, %tid.x;
+mov.u32 %r2, %ctaid.x;
+mov.u32 %r3, %ntid.x;
+mad.lo.u32 %r1, %r2, %r3, %r1;
+ld.param.u64 %rd1, [table];
+ld.param.u64 %rd2, [indices];
+mul.wide.u32 %rd3, %r1, 4;
+add.s64 %rd3, %rd2, %rd3;
+ld.volatile.global.u32 %r4, [%rd3];
+setp.ge.u32 %p1, %r4, 1000;
+{around[1]}
+mul.wide.u32 %rd4, %r4, {size};
+add.s64 %rd4, %rd1, %rd4;
+{around[0]}ld.global.{kind} {data}, [%rd4];
+{around[0]}st.global.{kind} [%rd4+{64 * size}], {data};
+$end:
+ret;
+""",
+        ".param .u64 table, .param .u64 indices",
+    )
+
+
+def touched(indices: np.ndarray[Any, Any], size: int, offset: int) -> tuple[int, int]:
+    """Requests and sectors of an access at ``index * size + offset`` (the table begins at a sector)."""
+    warps = indices.reshape(-1, 32)
+    active = [warp[warp < 1000].astype(np.int64) for warp in warps]
+    sectors = [len(np.unique((warp * size + offset) // 32)) for warp in active]
+    return sum(len(warp) > 0 for warp in active), sum(sectors)
+
+
+lanes = st.lists(st.one_of(st.integers(0, 900), st.integers(0, 12), st.just(4000)), min_size=64, max_size=64)
+
+
+@pytest.mark.parametrize("predicate", [False, True], ids=["branch", "predicate"])
+@pytest.mark.parametrize(("kind", "size"), [("u8", 1), ("u32", 4), ("v2.b32", 8), ("v4.b32", 16)])
+@given(picked=lanes)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12)
+def test_gather_and_scatter(
+    counted: Callable[..., MemorySectors], kind: str, size: int, predicate: bool, picked: list[int]
+) -> None:
+    indices = np.array(picked, np.uint32)
+    table = np.zeros(1100 * size, np.uint8)
+    counts = counted(gather(kind, size, predicate=predicate), table, indices, block=(64,))
+    requests, load_sectors = touched(indices, size, 0)
+    store_requests, store_sectors = touched(indices, size, 64 * size)
+    own = 2, 8  # the indices themselves
+    assert counts == MemorySectors(own[0] + requests, own[1] + load_sectors, store_requests, store_sectors, 0, 0)

@@ -1,0 +1,85 @@
+"""What the counting probes have in common: a record a warp, to which every thread of the warp adds when it leaves.
+
+The last field of a record, ``threads``, is how many threads have done so. So a warp that counted nothing is told from
+one whose threads never left, and the sums are known to be whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from tui_probe.errors import TraceError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tui_probe.trace.results import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number of a result.
+
+    ``key`` names it in data, ``label`` in text. ``value`` is None where nothing was measured. A figure that is not
+    ``always`` shown stands in text only where it is not 0.
+    """
+
+    key: str
+    label: str
+    value: float | None
+    unit: str
+    always: bool = True
+
+
+class Counts(Protocol):
+    """The analysis of one result of a counting probe."""
+
+    @property
+    def threads_missing(self) -> int:
+        """Threads of the launch that did not add what they counted."""
+
+    def figures(self) -> tuple[Figure, ...]:
+        """The numbers of the whole launch, in the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The fields of all records, added up: ``totals`` by name, without ``threads``."""
+
+    totals: dict[str, int]
+    threads_missing: int
+
+
+def warp_records(result: Result, record: np.dtype[Any], probe: str) -> NDArray[Any]:
+    """The records of map 0, shape (blocks, warps a block). TraceError if they are not of that probe."""
+    if not result.maps:
+        raise TraceError(f"{result.path}: it has no map, so no records of {probe}")
+    records = result.records(0, record)
+    if records.shape[2] != 1 or result.sections[0].level != "warp":
+        raise TraceError(f"{result.path}: its records are not of {probe}, which keeps one a warp")
+    return records[:, :, 0]
+
+
+def summed(result: Result, record: np.dtype[Any], probe: str) -> Sums:
+    """Add up the records of a launch.
+
+    Raises TraceError if more threads left than were launched, for then the records are of two runs or of another probe,
+    and if none did.
+    """
+    records = warp_records(result, record, probe)
+    names = record.names or ()
+    totals = {name: int(records[name].sum(dtype=np.uint64)) for name in names}
+    threads, launched = totals.pop("threads"), result.header.blocks * result.header.threads
+    if threads > launched:
+        raise TraceError(f"{result.path}: {threads} threads left, of {launched}: the records are not of one launch")
+    if not threads:
+        raise TraceError(f"{result.path}: no thread left a count; the kernel was cut off, or the probe did not run")
+    return Sums(totals, launched - threads)
+
+
+def ratio(part: int, whole: int) -> float | None:
+    """``part / whole``, or None where there is nothing to divide by."""
+    return part / whole if whole else None

@@ -1,0 +1,82 @@
+"""Global memory bytes: what the threads of a launch loaded and stored, by the way it went.
+
+Unit: bytes that executed instructions asked for, a predicate that was false asking for nothing. Each figure is the
+plain sum over all warps of the launch::
+
+    loaded       ld, ldu, wmma.load                     bytes of the access × threads that executed it
+    stored       st, wmma.store
+    copied       cp.async from global to shared memory  bytes read: fewer than written where the rest is zeros
+    bulk loaded  cp.async.bulk from global memory       the size operand
+    bulk stored  cp.async.bulk and cp.reduce.async.bulk to global memory
+    read         loaded + copied + bulk loaded
+    written      stored + bulk stored
+
+Copies by tensor map (``cp.async.bulk.tensor``) name no size. They are counted as instructions, and where there are
+any, ``read`` or ``written`` is not known: None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.analysis.counts import Figure, summed
+
+if TYPE_CHECKING:
+    from tui_probe.trace.results import Result
+
+_SIZES: Final = ("loaded", "stored", "copied", "bulk_loaded", "bulk_stored")
+RECORD: Final = np.dtype(
+    {
+        "names": [*_SIZES, "tensor_loads", "tensor_stores", "threads"],
+        "formats": ["<u8"] * 5 + ["<u4"] * 3,
+        "offsets": [0, 8, 16, 24, 32, 40, 44, 48],
+        "itemsize": 56,
+    }
+)
+"""What ``gmem_bytes`` saves for each warp."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBytes:
+    """Bytes of one launch, except ``tensor_loads`` and ``tensor_stores``, which are executed instructions."""
+
+    loaded: int
+    stored: int
+    copied: int
+    bulk_loaded: int
+    bulk_stored: int
+    tensor_loads: int
+    tensor_stores: int
+    threads_missing: int
+
+    @property
+    def read(self) -> int | None:
+        """All bytes read from global memory, if they are known."""
+        return None if self.tensor_loads else self.loaded + self.copied + self.bulk_loaded
+
+    @property
+    def written(self) -> int | None:
+        """All bytes written to global memory, if they are known."""
+        return None if self.tensor_stores else self.stored + self.bulk_stored
+
+    def figures(self) -> tuple[Figure, ...]:
+        return (
+            Figure("read", "read", self.read, "B"),
+            Figure("written", "written", self.written, "B"),
+            Figure("loaded", "by loads", self.loaded, "B", always=False),
+            Figure("stored", "by stores", self.stored, "B", always=False),
+            Figure("copied", "by cp.async", self.copied, "B", always=False),
+            Figure("bulk_loaded", "by bulk loads", self.bulk_loaded, "B", always=False),
+            Figure("bulk_stored", "by bulk stores", self.bulk_stored, "B", always=False),
+            Figure("tensor_loads", "tensor-map loads of unknown size", self.tensor_loads, "", always=False),
+            Figure("tensor_stores", "tensor-map stores of unknown size", self.tensor_stores, "", always=False),
+        )
+
+
+def analyse(result: Result) -> MemoryBytes:
+    """The bytes of one launch; TraceError if map 0 holds no records of ``gmem_bytes``."""
+    sums = summed(result, RECORD, "gmem_bytes")
+    return MemoryBytes(**sums.totals, threads_missing=sums.threads_missing)

@@ -1,0 +1,72 @@
+"""Global memory requests and sectors, as hardware counters define them.
+
+    requests  a load or store that a warp executed with at least one lane
+              l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum (st)
+    sectors   the distinct 32-byte sectors that the lanes of a request touch, added up over requests
+              l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum (st)
+    sectors a request = sectors / requests
+
+32 lanes with 4 bytes each, side by side, touch 4 sectors; 8 bytes 8, 16 bytes 16; a lane in a sector of its own gives
+32. ``matrix_accesses`` are ``wmma.load`` and ``wmma.store`` in global memory, which these figures leave out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.analysis.counts import Figure, ratio, summed
+
+if TYPE_CHECKING:
+    from tui_probe.trace.results import Result
+
+RECORD: Final = np.dtype(
+    [
+        (name, "<u4")
+        for name in ("load_requests", "load_sectors", "store_requests", "store_sectors", "matrix_accesses", "threads")
+    ]
+)
+"""What ``gmem_sectors`` saves for each warp: sums over its lanes."""
+_WARP: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySectors:
+    """Requests and sectors of one launch."""
+
+    load_requests: int
+    load_sectors: int
+    store_requests: int
+    store_sectors: int
+    matrix_accesses: int
+    threads_missing: int
+
+    @property
+    def sectors_per_load(self) -> float | None:
+        """Sectors a load request."""
+        return ratio(self.load_sectors, self.load_requests)
+
+    @property
+    def sectors_per_store(self) -> float | None:
+        """Sectors a store request."""
+        return ratio(self.store_sectors, self.store_requests)
+
+    def figures(self) -> tuple[Figure, ...]:
+        return (
+            Figure("load_requests", "load requests", self.load_requests, ""),
+            Figure("load_sectors", "load sectors", self.load_sectors, ""),
+            Figure("sectors_per_load", "sectors a load", self.sectors_per_load, ""),
+            Figure("store_requests", "store requests", self.store_requests, ""),
+            Figure("store_sectors", "store sectors", self.store_sectors, ""),
+            Figure("sectors_per_store", "sectors a store", self.sectors_per_store, ""),
+            Figure("matrix_accesses", "wmma loads and stores left out", self.matrix_accesses, "", always=False),
+        )
+
+
+def analyse(result: Result) -> MemorySectors:
+    """The requests and sectors of one launch; TraceError if map 0 holds no records of ``gmem_sectors``."""
+    sums = summed(result, RECORD, "gmem_sectors")
+    totals = sums.totals | {"matrix_accesses": sums.totals["matrix_accesses"] // _WARP}
+    return MemorySectors(**totals, threads_missing=sums.threads_missing)
