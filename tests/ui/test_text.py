@@ -11,7 +11,8 @@ from tui_probe.render import units
 from tui_probe.render.shorten import cut_middle, shorten
 from tui_probe.render.spans import Line, clip, clip_line, pad, plain, printable, spread, to_ascii, width
 from tui_probe.render.sparkline import column_chart
-from tui_probe.ui.arrange import GAP, Column, arrange, fit_columns
+from tui_probe.render.table import Column
+from tui_probe.ui.arrange import GAP, Shown, arrange, fit_columns
 from tui_probe.ui.widgets.lines import changed_columns, merged
 
 ELEMENTWISE = (
@@ -175,18 +176,18 @@ def test_counts_and_extents() -> None:
 # -- tables
 
 Row = tuple[int, str, float | None]
-COLUMNS: tuple[Column[Row], ...] = (
-    Column("number", "#", lambda r: str(r[0]), lambda r: r[0], 0, 1, 5),
-    Column("name", "name", lambda r: r[1], lambda r: r[1], 0, 10, 30, right=False, elastic=True),
-    Column("value", "value", lambda r: str(r[2]), lambda r: r[2], 1, 5, 9),
-    Column("reason", "reason", lambda r: r[1], lambda r: r[1], 2, 8, 20, right=False, elastic=True),
+COLUMNS: tuple[Shown[Row], ...] = (
+    Shown(Column("number", None, "#", lambda r: str(r[0])), lambda r: r[0], 1, 5),
+    Shown(Column("name", None, "name", lambda r: r[1], right=False, narrow=1), lambda r: r[1], 10, 30),
+    Shown(Column("value", None, "value", lambda r: str(r[2]), rank=1), lambda r: r[2], 5, 9),
+    Shown(Column("reason", None, "reason", lambda r: r[1], right=False, rank=2, narrow=1), lambda r: r[1], 8, 20),
 )
 
 
 @given(st.dictionaries(st.sampled_from(["number", "name", "value", "reason"]), st.integers(0, 60)), st.integers(1, 120))
 def test_columns_fit_and_the_ones_that_matter_stay(natural: dict[str, int], cells: int) -> None:
     layout = fit_columns(COLUMNS, natural, cells)
-    names = [column.id for column, _ in layout]
+    names = [shown.key for shown, _ in layout]
     assert names[:2] == ["number", "name"]
     assert "reason" not in names or "value" in names
     if cells >= 20:

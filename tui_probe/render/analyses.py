@@ -36,14 +36,18 @@ def has_block_schedule(kernel: Kernel) -> bool:
 
 def block_schedules(trace: Trace, kernel: Kernel, *, most: int | None = None) -> Iterator[AnalysedResult]:
     """The results of a kernel, analysed, the oldest first, at most ``most`` of them."""
-    for row in kernel.result_rows[:most]:
-        launch = trace.results.launch(row)
-        known = None if launch is None else trace.launches[launch]
-        try:
-            schedule, problem = _analyse(trace, kernel, row), None
-        except TraceError as error:
-            schedule, problem = None, str(error)
-        yield AnalysedResult(kernel, trace.results.name(row), known, schedule, problem)
+    return (block_schedule(trace, kernel, row) for row in kernel.result_rows[:most])
+
+
+def block_schedule(trace: Trace, kernel: Kernel, row: int) -> AnalysedResult:
+    """The result in a row of the result table, which is one of this kernel's, analysed."""
+    launch = trace.results.launch(row)
+    known = None if launch is None else trace.launches[launch]
+    try:
+        schedule, problem = _analyse(trace, kernel, row), None
+    except TraceError as error:
+        schedule, problem = None, str(error)
+    return AnalysedResult(kernel, trace.results.name(row), known, schedule, problem)
 
 
 def _analyse(trace: Trace, kernel: Kernel, row: int) -> BlockSchedule:

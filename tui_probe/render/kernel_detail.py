@@ -42,15 +42,13 @@ def _field(label: str, text: str, cells: int, role: str = "") -> Iterator[Line]:
 
 def _costs(row: KernelRow) -> list[Line]:
     """Resources of the kernel before and after probing, as a small table."""
-    original, probed = row.driver_original, row.driver_probed
-    static = (original.shared_bytes if original else None, probed.shared_bytes if probed else None)
     capability = row.device.capability if row.device else None
     filled = [occupancy(blocks, row.block, capability) for blocks in (row.blocks_per_sm, row.blocks_per_sm_probed)]
     table: list[tuple[str, float | None, float | None, Callable[[float], str]]] = [
         ("registers/thread", row.registers_pruned, row.registers_probed, str),
         ("spilled bytes", row.spills_pruned, row.spills_probed, str),
         ("local bytes", row.local_original, row.local_probed, str),
-        ("static shared", *static, units.size),
+        ("static shared", row.static_shared, row.static_shared_probed, units.size),
         ("blocks an SM", row.blocks_per_sm, row.blocks_per_sm_probed, str),
         ("occupancy", filled[0], filled[1], lambda share: f"{share:.0%}"),
     ]

@@ -38,8 +38,9 @@ class KernelRow:
     local_original: int | None
     local_probed: int | None
     shared_dynamic: int | None
-    driver_original: Resources | None
-    driver_probed: Resources | None
+    static_shared: int | None
+    """Bytes a block of the original, as the driver says, else ptxas; the same for ``static_shared_probed``."""
+    static_shared_probed: int | None
     slowdown: float | None
     time_ms: float | None
     time_probed_ms: float | None
@@ -50,10 +51,22 @@ class KernelRow:
     device: Device | None
 
 
-_COPIED = [name for name in KernelRow.__slots__ if name not in ("results", "device")]
+_MADE = ("results", "device", "static_shared", "static_shared_probed")
+_COPIED = [name for name in KernelRow.__slots__ if name not in _MADE]
 
 
 def row_of(kernel: Kernel, device: Device | None) -> KernelRow:
     """A copy of ``kernel`` as it is now. Reads its ``process.log`` the first time."""
-    values = {name: getattr(kernel, name) for name in _COPIED}
-    return KernelRow(**values, results=len(kernel.result_rows), device=device)
+    log = kernel.process_log
+    return KernelRow(
+        **{name: getattr(kernel, name) for name in _COPIED},
+        results=len(kernel.result_rows),
+        device=device,
+        static_shared=_static(kernel.driver_original, log.pruned),
+        static_shared_probed=_static(kernel.driver_probed, log.probed),
+    )
+
+
+def _static(driver: Resources | None, assembler: Resources | None) -> int | None:
+    resources = driver or assembler
+    return None if resources is None else resources.shared_bytes

@@ -1,60 +1,49 @@
-"""What the probe measured, in one line a result."""
+"""What the probe measured, in one line a result, in the order in which results were saved."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tui_probe.analysis import block_sched
-from tui_probe.errors import TraceError
-from tui_probe.render import units
-from tui_probe.trace.results import read_result
+from tui_probe.render.analyses import BLOCK_SCHED, block_schedule
+from tui_probe.render.block_report import launch_label, said
+from tui_probe.render.count_report import said as counts_said
+from tui_probe.render.counts import counted_result, counting_probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tui_probe.trace.model import Trace
 
 
 @dataclass(frozen=True, slots=True)
 class ResultLine:
-    """One result: the kernel and the launch it belongs to (None if the log does not say), and what it says."""
+    """One result: its launch, its kernel (None if the log does not say), and what it says."""
 
+    launch: str
     kernel: int | None
-    launch: int | None
-    file: str
     words: str
     failed: bool = False
 
 
 def result_lines(trace: Trace, first: int, last: int) -> Iterator[ResultLine]:
-    """The results ``first`` to before ``last``, in the order in which they were saved. Reads each file."""
+    """The results ``first`` to before ``last``. Reads each file."""
     for row in range(first, last):
-        launch_row = trace.results.launch(row)
-        launch = None if launch_row is None else trace.launches[launch_row]
-        kernel = None if launch is None else launch.kernel
-        name = trace.results.name(row)
-        path = trace.results.path(row)
-        try:
-            words, failed = _analysis(trace, kernel, path, name), False
-        except TraceError as error:
-            words, failed = str(error).replace(f"{trace.directory}/", ""), True
-        yield ResultLine(kernel, None if launch is None else launch.number, name, words, failed)
-
-
-def _analysis(trace: Trace, kernel: int | None, path: Path | None, name: str) -> str:
-    if path is None:
-        raise TraceError(f"result/{name}: the log names it, and it is not in the trace")
-    known = trace.kernels.get(kernel) if kernel is not None else None
-    result = read_result(path) if known is None else known.read(path)
-    info = None if known is None else known.info
-    if info is not None and info.callback is not None and not info.callback.startswith("block_sched"):
-        return f"{units.counted(len(result.maps), 'map')}, {units.size(path.stat().st_size)}; no analysis in one line"
-    schedule = block_sched.analyse(result)
-    lost = schedule.warps_missing or schedule.blocks_missing or schedule.blocks_astray
-    if not lost:
-        return schedule.line()
-    missing = f"{units.counted(schedule.warps_missing, 'warp')}, {units.counted(schedule.blocks_missing, 'block')}"
-    astray = units.counted(schedule.blocks_astray, "block")
-    return f"{schedule.line()}  (left out: {missing} without a record, {astray} that changed SM)"
+        launch = trace.results.launch(row)
+        kernel = None if launch is None else trace.kernels.get(trace.launches[launch].kernel)
+        name = f"result/{trace.results.name(row)}"
+        if kernel is None:
+            yield ResultLine(name, None, "the log does not say of which launch", failed=True)
+            continue
+        callback = kernel.info.callback if kernel.info else BLOCK_SCHED[0]
+        if (probe := counting_probe(callback)) is not None:
+            counted = counted_result(trace, kernel, row, probe)
+            words = counts_said(counted).replace(f"{trace.directory}/", "")
+            yield ResultLine(launch_label(counted), kernel.index, words, failed=counted.counts is None)
+            continue
+        if callback not in BLOCK_SCHED:
+            yield ResultLine(name, kernel.index, f"no analysis in one line for {callback}")
+            continue
+        result = block_schedule(trace, kernel, row)
+        words = said(result, simulated=trace.state.simulated).replace(f"{trace.directory}/", "")
+        yield ResultLine(launch_label(result), kernel.index, words, failed=result.schedule is None)

@@ -5,61 +5,73 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from tui_probe.render.spans import width
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from tui_probe.render.table import Column
 
 Row = TypeVar("Row")
 GAP = 2
 
 
 @dataclass(frozen=True)
-class Column(Generic[Row]):
+class Shown(Generic[Row]):
     """A column of a table on screen.
 
-    ``cell`` gives a row's text; ``value`` what the column sorts by, None if not measured (always last). ``narrow`` is
-    the width below which the column is left out, ``wide`` the width beyond which it does not grow. Columns of a high
-    ``rank`` are left out first; rank 0 never is.
+    ``value`` is what the column sorts by, None if not measured (always last). It is at least ``narrow`` cells wide, so
+    that columns stand still while rows change, and does not grow beyond ``wide``. A column that may be cut takes what
+    the others leave.
     """
 
-    id: str
-    title: str
-    cell: Callable[[Row], str]
+    column: Column[Row]
     value: Callable[[Row], object]
-    rank: int
     narrow: int
     wide: int
-    right: bool = True
-    elastic: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name of the column."""
+        return self.column.key
+
+    @property
+    def title(self) -> str:
+        """Its heading."""
+        return self.column.title
+
+    def cell(self, row: Row) -> str:
+        """The text of a row."""
+        return self.column.text(row) if self.column.text is not None else ""
+
+    def least(self, natural: int) -> int:
+        """The cells that it needs, if its contents want ``natural`` cells."""
+        title = width(self.title)
+        want = max(title, min(natural, self.wide))
+        return max(title, min(self.narrow, want)) if self.column.narrow is not None else max(self.narrow, want)
 
 
-def fit_columns(
-    columns: Sequence[Column[Row]], natural: Mapping[str, int], cells: int
-) -> list[tuple[Column[Row], int]]:
+def fit_columns(columns: Sequence[Shown[Row]], natural: Mapping[str, int], cells: int) -> list[tuple[Shown[Row], int]]:
     """Columns that fit in ``cells`` with their widths, in order.
 
-    ``natural`` is the width that the contents of each column want. Columns leave by rank until the rest fits with its
-    elastic columns at their narrow width; then the elastic ones share what is left, in order of rank.
+    ``natural`` is the width that the contents of each column want. Columns of the highest rank leave first, until the
+    rest fits; those of rank 0 stay, and are cut if need be.
     """
     kept = list(columns)
-
-    def least(column: Column[Row]) -> int:
-        want = max(len(column.title), min(natural.get(column.id, 0), column.wide))
-        return min(column.narrow, max(want, len(column.title))) if column.elastic else max(want, column.narrow)
-
-    while sum(least(c) + GAP for c in kept) - GAP > cells:
-        last = max(kept, key=lambda column: column.rank)
-        if last.rank == 0:
+    sizes = {shown.key: shown.least(natural.get(shown.key, 0)) for shown in kept}
+    while sum(sizes[shown.key] + GAP for shown in kept) - GAP > cells:
+        last = max(enumerate(kept), key=lambda item: (item[1].column.rank, item[0]))[1]
+        if last.column.rank == 0:
             break
         kept.remove(last)
-    widths = {column.id: least(column) for column in kept}
-    left = cells - sum(widths.values()) - GAP * (len(kept) - 1)
-    for column in sorted((c for c in kept if c.elastic), key=lambda c: c.rank):
-        grow = min(left, max(0, min(natural.get(column.id, 0), column.wide) - widths[column.id]))
-        if left < 0 and column.rank == 0:
-            grow = max(left, 1 - widths[column.id])
-        widths[column.id] += grow
-        left -= grow
-    return [(column, widths[column.id]) for column in kept]
+    left = cells - sum(sizes[shown.key] for shown in kept) - GAP * (len(kept) - 1)
+    for shown in sorted(kept, key=lambda shown: shown.column.rank):
+        if shown.column.narrow is not None:
+            wish = min(natural.get(shown.key, 0), shown.wide) - sizes[shown.key]
+            grow = max(left, 1 - sizes[shown.key]) if left < 0 else min(left, max(0, wish))
+            sizes[shown.key] += grow
+            left -= grow
+    return [(shown, sizes[shown.key]) for shown in kept]
 
 
 def arrange(

@@ -7,9 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_probe.render.kernel_row import KernelRow
-from tui_probe.render.shorten import shorten
 from tui_probe.render.spans import Line, Span, pad, width, wrap
-from tui_probe.ui.arrange import GAP, Column, arrange, fit_columns
+from tui_probe.ui.arrange import GAP, Shown, arrange, fit_columns
 from tui_probe.ui.columns import COLUMNS, STATUSES, TIMED, status_text
 from tui_probe.ui.views.text import contains, mark
 from tui_probe.ui.views.view import Desk, View
@@ -57,7 +56,7 @@ def table_text(rows: Rows) -> Iterator[str]:
     cells = [[column.title for column in COLUMNS], *([column.cell(row) for column in COLUMNS] for row in rows)]
     widths = [max(map(width, texts)) for texts in zip(*cells, strict=True)]
     for texts in cells:
-        parts = (pad(t, w, right=c.right) for t, w, c in zip(texts, widths, COLUMNS, strict=True))
+        parts = (pad(t, w, right=c.column.right) for t, w, c in zip(texts, widths, COLUMNS, strict=True))
         yield (" " * GAP).join(parts).rstrip()
 
 
@@ -154,8 +153,8 @@ class KernelTable(View):
             lines += [((f" {part}", "dim"),) for part in wrap(self._nothing(), width - 2)]
         return lines
 
-    def _layout(self, width: int) -> list[tuple[Column[KernelRow], int]]:
-        columns = COLUMNS if self.timed else [column for column in COLUMNS if column.id not in TIMED]
+    def _layout(self, width: int) -> list[tuple[Shown[KernelRow], int]]:
+        columns = COLUMNS if self.timed else [column for column in COLUMNS if column.key not in TIMED]
         return fit_columns(columns, self._natural, width - 2)
 
     def _nothing(self) -> str:
@@ -167,18 +166,20 @@ class KernelTable(View):
         """Columns grow with what they showed, and never shrink: they stand still while rows change."""
         for column in COLUMNS:
             widest = max((width(column.cell(row)) for row in window), default=0)
-            self._natural[column.id] = max(self._natural.get(column.id, 0), widest)
+            self._natural[column.key] = max(self._natural.get(column.key, 0), widest)
 
-    def _titles(self, layout: list[tuple[Column[KernelRow], int]]) -> Line:
+    def _titles(self, layout: list[tuple[Shown[KernelRow], int]]) -> Line:
         spans: list[Span] = [(" ", "head")]
         for column, cells in layout:
             sorts = column is COLUMNS[self.order.column] and self.order != Order()
             arrow = ("↓" if self.order.reverse else "↑") if sorts else ""
-            spans.append((pad(column.title, cells, right=column.right) + arrow, "head+accent" if sorts else "head"))
+            spans.append(
+                (pad(column.title, cells, right=column.column.right) + arrow, "head+accent" if sorts else "head")
+            )
             spans.append((" " * (GAP - len(arrow)), "head"))
         return tuple(spans)
 
-    def _row(self, row: KernelRow, layout: list[tuple[Column[KernelRow], int]], cells: int) -> Line:
+    def _row(self, row: KernelRow, layout: list[tuple[Shown[KernelRow], int]], cells: int) -> Line:
         selected = row.index == self.selected
         spans: list[Span] = [("▌" if selected else " ", "accent" if selected else "")]
         for column, size in layout:
@@ -196,23 +197,23 @@ class KernelTable(View):
             (" " * (cells - used), ground),
         )
 
-    def _cell(self, row: KernelRow, column: Column[KernelRow], size: int) -> str:
+    def _cell(self, row: KernelRow, column: Shown[KernelRow], size: int) -> str:
         text = column.cell(row)
-        if column.id == "name":
-            text = shorten(text, size)
-        return pad(text, size, right=column.right)
+        if column.column.narrow is not None:
+            text = column.column.shorten(text, size)
+        return pad(text, size, right=column.column.right)
 
     @staticmethod
-    def _role(row: KernelRow, column: Column[KernelRow]) -> str:
-        if column.id == "status":
+    def _role(row: KernelRow, column: Shown[KernelRow]) -> str:
+        if column.key == "status":
             return row.status
-        if column.id == "name":
+        if column.key == "demangled":
             return "" if row.status == "probed" else "soft"
-        if column.id == "reason":
+        if column.key == "reason":
             return "bad" if row.status == "failed" else "dim"
-        if column.id == "spills" and row.spills_probed and row.spills_probed > (row.spills_pruned or 0):
+        if column.key == "spills" and row.spills_probed and row.spills_probed > (row.spills_pruned or 0):
             return "warn"
-        return "dim" if column.cell(row) == "–" or column.id == "index" else ""
+        return "dim" if column.cell(row) == "–" or column.key == "index" else ""
 
     def status(self) -> list[str]:
         """How it is sorted and filtered, for the title bar."""

@@ -71,10 +71,9 @@ class ResultsView(TextView):
     @staticmethod
     def _line(line: ResultLine, names: dict[int, str]) -> Line:
         name = names.get(line.kernel, "") if line.kernel is not None else ""
-        launch = "" if line.launch is None else f"#{line.launch}"
         return (
-            (f" {pad(launch, 8, right=True)}  ", "dim"),
-            (pad(shorten(name or line.file, 32), 32), "soft"),
+            (" " + pad(line.launch, 14) + " ", "dim"),
+            (pad(shorten(name, 32), 32), "soft"),
             ("  ", ""),
             (line.words, "bad" if line.failed else ""),
         )

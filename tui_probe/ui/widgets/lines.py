@@ -11,6 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui_probe.render.spans import Line, clip_line, to_ascii, width
+from tui_probe.render.table import safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,11 +86,14 @@ class Lines(Widget):
         return drawn
 
     def _finish(self, line: Line, cells: int) -> Line:
-        """``line`` in exactly ``cells`` cells, spans of one role joined, in ASCII if the application asks for it."""
+        """``line`` in exactly ``cells`` cells, spans of one role joined, in ASCII if the application asks for it.
+
+        Text comes from traces, so it may hold anything: what a terminal would obey is taken out here, for all widgets.
+        """
         ascii_only = self.probe_app.ascii_only
         spans: list[tuple[str, str]] = []
         used = 0
-        for text, role in clip_line(line, cells):
+        for text, role in clip_line(tuple((safe(text), role) for text, role in line), cells):
             shown = to_ascii(text) if ascii_only else text
             used += width(shown)
             if spans and spans[-1][1] == role:
