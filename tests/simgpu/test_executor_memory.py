@@ -214,6 +214,10 @@ ACCESS = """.visible .entry access(.param .u64 address) {{
         ("st.global.u32 [%rd1], 1;", BASE + 4096 - 8, MemoryFaultError, f"{BASE + 4096:#x}"),
         ("ld.global.u32 %r3, [%rd1];", BASE - 8, MemoryFaultError, f"{BASE - 8:#x}"),
         ("ld.u32 %r3, [%rd1];", 16, MemoryFaultError, "illegal address 0x10 (4 bytes, global"),
+        # The second of two accesses by one register, for the last thread alone.
+        ("ld.global.u32 %r3, [%rd1]; ld.global.u32 %r3, [%rd1+4];", BASE + 4064, MemoryFaultError, f"{BASE + 4096:#x}"),
+        ("ld.global.u32 %r3, [%rd1]; ld.global.u32 %r3, [%rd1+2];", BASE, MisalignedAddressError, f"{BASE + 2:#x}"),
+        ("ld.global.u32 %r3, [%rd1]; ld.global.u32 %r3, [%rd1+-4];", BASE, MemoryFaultError, f"{BASE - 4:#x}"),
         ("atom.global.add.u32 %r3, [%rd1], 1;", 8, MemoryFaultError, "illegal address 0x8"),
         ("ld.shared.u32 %r3, [%r2];", 48, MemoryFaultError, "illegal address 0x40 (4 bytes, shared memory)"),
         ("st.shared.u8 [%r2+64], %h;", 0, MemoryFaultError, "illegal address 0x40 (1 bytes, shared"),

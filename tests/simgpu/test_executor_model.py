@@ -175,6 +175,28 @@ def test_divergent_paths_are_paid_for_one_after_the_other() -> None:
     assert cycles(8, 64) == [cheap + costly - shared] * 32 + [costly] * 32
 
 
+@pytest.mark.parametrize("leaves", [0, 1])
+def test_warps_leave_a_barrier_at_the_time_of_the_latest(leaves: int) -> None:
+    """Warp 1 works longer before the barrier. With ``leaves``, the last warp exits and does not come."""
+    source = """.visible .entry meets(.param .u64 out, .param .u32 leaves) {
+        .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .pred %p<4>;
+        mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; setp.eq.u32 %p1, %r2, 1;
+        ld.param.u32 %r3, [leaves]; add.u32 %r3, %r3, %r2; setp.eq.u32 %p2, %r3, 3;
+        @!%p1 bra short;
+        ex2.approx.f32 %r3, %r1; ex2.approx.f32 %r3, %r3;
+    short:
+        @%p2 exit;
+        bar.sync 0;
+        mov.u64 %rd2, %clock64;
+        ld.param.u64 %rd1, [out]; mad.wide.u32 %rd1, %r1, 8, %rd1; st.global.u64 [%rd1], %rd2; ret; }"""
+    output = np.zeros(96, np.int64)
+    Device(machine=Machine(block_launch_cycles=0)).launch(compiled(source), output, np.uint32(leaves), block=(96,))
+    # The longer way, the guarded exit, which costs those too who stay, and the barrier.
+    before = 6 * COSTS["integer"] + COSTS["parameter"] + 2 * COSTS["special"]
+    expected = before + COSTS["integer"] + COSTS["barrier"]
+    assert output.tolist() == [expected] * (64 if leaves else 96) + [0] * (32 if leaves else 0)
+
+
 def test_every_opcode_class_has_its_cost() -> None:
     expected = {
         "ld.global.v4.f32": "global",

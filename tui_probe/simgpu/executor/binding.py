@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tui_probe.ptx.tree import Instruction, Symbol
@@ -97,10 +97,13 @@ def _guarded_branch(instruction: Instruction, guard: Source, binder: Binder) -> 
 
 
 def _skipped_around(step: Step, guard: Source, instruction: Instruction, binder: Binder) -> list[Part]:
-    """A guarded instruction that lanes wait at or end with: the others branch around it, at no cost."""
+    """A guarded instruction that lanes wait at or end with: the others branch around it.
+
+    The branch has its cost, so that a warp pays for it, whether its guard holds or not, and once.
+    """
     after = binder.layout.label(instruction)
-    skip = Branch(after, guard.inverted())
-    return [Step(None, skip, Effects(reads={guard.index}), step.line, 0, 0), step, Mark(after)]
+    skip = Step(None, Branch(after, guard.inverted()), Effects(reads={guard.index}), step.line, step.cycles)
+    return [skip, replace(step, cycles=0, length=0), Mark(after)]
 
 
 def _step(instruction: Instruction, code: FunctionCode, binder: Binder) -> Step:

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.memory import DeviceMemory
 
 MAX_THREADS: Final = 1024
-# Where blocks need not know their place, more of them than fit into the machine run together, for speed.
-_BATCH_LANES: Final = 1 << 16
-_BATCH_BYTES: Final = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +97,7 @@ class _Run:
             while placements := schedule.certain(count):
                 self._finish(schedule, placements, self._run(placements))
         else:
-            durations = self._all_durations(count, threads, slots)
+            durations = self._all_durations(count, slots * self._machine.sm_count)
             while placements := schedule.certain(count):
                 self._finish(schedule, placements, [durations[placement.block] for placement in placements])
         return Execution(schedule.end, self._instructions)
@@ -110,12 +107,11 @@ class _Run:
         for placement, cycles in zip(placements, durations, strict=True):
             schedule.finished(placement, cycles)
 
-    def _all_durations(self, count: int, threads: int, slots: int) -> list[int]:
-        """How long each block takes; nothing in them depends on when or where they run."""
-        bytes_per_block = self._launch.shared_bytes + self._kernel.local_bytes * threads
-        size = min(_BATCH_LANES // threads, _BATCH_BYTES // max(bytes_per_block, 1))
-        # At least what the machine holds at a time: such blocks may wait for each other.
-        size = max(size, slots * self._machine.sm_count)
+    def _all_durations(self, count: int, size: int) -> list[int]:
+        """How long each block takes, where nothing depends on when or where it runs.
+
+        As many blocks run together as the machine holds at a time, ``size``: such blocks may wait for each other.
+        """
         durations: list[int] = []
         for first in range(0, count, size):
             blocks = range(first, min(first + size, count))
