@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 class Figure:
     """One number of a result.
 
-    ``key`` names it in data, ``label`` in text. ``value`` is None where nothing was measured. A figure that is not
-    ``always`` shown stands in text only where it is not 0.
+    ``key`` names it in data, ``label`` in text. ``value`` is None where nothing was measured; ``unit`` is "" for counts.
+    Text leaves out a figure that is not ``shown``, since it says nothing that others do not.
     """
 
     key: str
     label: str
     value: float | None
     unit: str
-    always: bool = True
+    shown: bool = True
 
 
 class Counts(Protocol):

@@ -63,16 +63,18 @@ class MemoryBytes:
         return None if self.tensor_stores else self.stored + self.bulk_stored
 
     def figures(self) -> tuple[Figure, ...]:
+        loads = self.read != self.loaded and self.loaded > 0
+        stores = self.written != self.stored and self.stored > 0
         return (
             Figure("read", "read", self.read, "B"),
             Figure("written", "written", self.written, "B"),
-            Figure("loaded", "by loads", self.loaded, "B", always=False),
-            Figure("stored", "by stores", self.stored, "B", always=False),
-            Figure("copied", "by cp.async", self.copied, "B", always=False),
-            Figure("bulk_loaded", "by bulk loads", self.bulk_loaded, "B", always=False),
-            Figure("bulk_stored", "by bulk stores", self.bulk_stored, "B", always=False),
-            Figure("tensor_loads", "tensor-map loads of unknown size", self.tensor_loads, "", always=False),
-            Figure("tensor_stores", "tensor-map stores of unknown size", self.tensor_stores, "", always=False),
+            Figure("loaded", "by loads", self.loaded, "B", shown=loads),
+            Figure("stored", "by stores", self.stored, "B", shown=stores),
+            Figure("copied", "by cp.async", self.copied, "B", shown=self.copied > 0),
+            Figure("bulk_loaded", "by bulk loads", self.bulk_loaded, "B", shown=self.bulk_loaded > 0),
+            Figure("bulk_stored", "by bulk stores", self.bulk_stored, "B", shown=self.bulk_stored > 0),
+            Figure("tensor_loads", "tensor-map loads", self.tensor_loads, "", shown=self.tensor_loads > 0),
+            Figure("tensor_stores", "tensor-map stores", self.tensor_stores, "", shown=self.tensor_stores > 0),
         )
 
 

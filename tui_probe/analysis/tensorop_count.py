@@ -54,9 +54,9 @@ class TensorOperations:
         return (
             Figure("operations", "operations", self.operations, ""),
             Figure("multiply_adds", "multiply-adds", self.multiply_adds, ""),
-            Figure("mma", "mma", self.mma, "", always=False),
-            Figure("wmma", "wmma", self.wmma, "", always=False),
-            Figure("wgmma", "wgmma", self.wgmma, "", always=False),
+            Figure("mma", "mma", self.mma, "", shown=self.mma > 0),
+            Figure("wmma", "wmma", self.wmma, "", shown=self.wmma > 0),
+            Figure("wgmma", "wgmma", self.wgmma, "", shown=self.wgmma > 0),
         )
 
 

@@ -14,6 +14,7 @@ from tui_probe.render.units import NOT_MEASURED
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tui_probe.render.counts import CountedResult
     from tui_probe.trace.model import Trace
 
 _FIGURES: Final = ("running", "scheduling", "ramp", "tail", "span")
@@ -38,7 +39,7 @@ def block_lines(trace: Trace, cells: int) -> Iterator[str]:
         yield ""
 
 
-def launch_label(result: AnalysedResult) -> str:
+def launch_label(result: AnalysedResult | CountedResult) -> str:
     """``launch 7``, or the file where the log does not say the launch."""
     number = None if result.launch is None else result.launch.number
     return f"result/{result.file}" if number is None else f"launch {number}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.render.analyses import AnalysedResult, block_schedules, has_block_schedule
 from tui_probe.render.block_report import BLOCK_COLUMNS, block_lines
+from tui_probe.render.count_report import COUNT_COLUMNS, count_rows, page_lines
 from tui_probe.render.formats import as_csv, as_json, as_markdown, as_record
 from tui_probe.render.head import head_lines, head_record
 from tui_probe.render.kernel_report import KERNEL_COLUMNS
@@ -53,6 +54,7 @@ _CONTENTS: Final[dict[Page, _Content]] = {
     "kernels": _Content(KERNEL_COLUMNS, lambda trace: iter(trace.kernels)),
     "launches": _Content(LAUNCH_COLUMNS, launch_rows),
     "blocks": _Content(BLOCK_COLUMNS, _block_rows, block_lines),
+    "counts": _Content(COUNT_COLUMNS, count_rows, page_lines),
     "log": _Content(LOG_COLUMNS, log_rows, lambda trace, _: (row.text for row in log_rows(trace)), headed=False),
 }
 

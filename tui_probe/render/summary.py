@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.render.analyses import block_schedules, has_block_schedule
 from tui_probe.render.block_report import launch_label, said
+from tui_probe.render.count_report import count_lines
 from tui_probe.render.hanging import hanging
 from tui_probe.render.head import head_lines
 from tui_probe.render.kernel_report import KERNEL_COLUMNS
@@ -26,6 +27,7 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False) -> s
     lines += table(KERNEL_COLUMNS, trace.kernels, width) if len(trace.kernels) else ["No kernel was launched."]
     for title, section in (
         ("Block scheduling, in cycles a slot, mean over SMs", _schedules(trace, width)),
+        ("Counts of each launch", list(count_lines(trace, width - 2, most=_MOST_RESULTS))),
         ("Not probed", not_probed_lines(trace, width)),
         ("What the hook could not do", [safe(text) for text in trace.state.troubles]),
     ):

@@ -1,0 +1,84 @@
+"""What counting probes found: the analysis of each by its callback, and its figures in one line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.analysis import gmem_bytes, gmem_sectors, tensorop_count
+from tui_probe.errors import TraceError
+from tui_probe.render import units
+from tui_probe.render.units import NOT_MEASURED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tui_probe.analysis.counts import Counts, Figure
+    from tui_probe.trace.launches import Launch
+    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.results import Result
+
+ANALYSES: Final[dict[str, Callable[[Result], Counts]]] = {
+    "gmem_bytes": gmem_bytes.analyse,
+    "gmem_sectors": gmem_sectors.analyse,
+    "tensorop_count": tensorop_count.analyse,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CountedResult:
+    """One result file and what its probe counted, or why there is nothing. ``launch`` is None if the log is silent."""
+
+    kernel: Kernel
+    probe: str
+    file: str
+    launch: Launch | None
+    counts: Counts | None
+    problem: str | None
+
+
+def counting_probe(callback: str | None) -> str | None:
+    """The counting probe whose analysis a callback names, if it is one."""
+    name = (callback or "").removesuffix(".py")
+    return name if name in ANALYSES else None
+
+
+def probe_of(kernel: Kernel) -> str | None:
+    """The counting probe of a kernel that has results."""
+    info = kernel.info
+    return counting_probe(info.callback) if info is not None and kernel.result_rows else None
+
+
+def counted_results(trace: Trace, kernel: Kernel, *, most: int | None = None) -> Iterator[CountedResult]:
+    """The results of a kernel, analysed, the oldest first, at most ``most`` of them."""
+    probe = probe_of(kernel)
+    if probe is not None:
+        yield from (counted_result(trace, kernel, row, probe) for row in kernel.result_rows[:most])
+
+
+def counted_result(trace: Trace, kernel: Kernel, row: int, probe: str) -> CountedResult:
+    """The result in a row of the result table, which is one of this kernel's, analysed."""
+    number, file, path = trace.results.launch(row), trace.results.name(row), trace.results.path(row)
+    launch = None if number is None else trace.launches[number]
+    try:
+        if path is None:
+            raise TraceError(f"result/{file}: the log names it, and it leads out of the trace")
+        counts, problem = ANALYSES[probe](kernel.read(path)), None
+    except TraceError as error:
+        counts, problem = None, str(error)
+    return CountedResult(kernel, probe, file, launch, counts, problem)
+
+
+def counts_line(counts: Counts) -> str:
+    """The figures in one line, and what is missing in them."""
+    words = [f"{figure.label} {figure_text(figure)}" for figure in counts.figures() if figure.shown]
+    missing = counts.threads_missing
+    return ", ".join(words) + (f"  (without {units.counted(missing, 'thread')} that never left)" if missing else "")
+
+
+def figure_text(figure: Figure) -> str:
+    """``40 000 B``, ``3.25``, or ``–``."""
+    if figure.value is None:
+        return NOT_MEASURED
+    whole = isinstance(figure.value, int)
+    return f"{units.count(int(figure.value)) if whole else f'{figure.value:.2f}'} {figure.unit}".rstrip()
