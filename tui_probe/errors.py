@@ -1,16 +1,16 @@
 """Every error that tui-probe raises on purpose.
 
-    ProbeError                 anything below; its text is meant for a person
-    ├── PtxError               PTX that cannot be read, or lacks what was asked for
-    ├── ImageError             a kernel image (cubin, fatbin, PTX) that cannot be read or holds no PTX
-    ├── ProbeFileError         a probe file that cannot be used
-    ├── UnsupportedKernelError a kernel that cannot be probed without changing what it does
-    ├── ToolchainError         an assembler that is missing or failed
-    ├── TraceError             a trace directory, log or result file that cannot be read
-    ├── LaunchError            a target, driver or hook that cannot be started
-    │   ├── NoDriverError      no CUDA driver on this machine
-    │   └── TargetError        a command that is not there (127) or cannot be executed (126)
-    └── SimulationError        PTX that the simulated GPU cannot execute
+ProbeError                 anything below; its text is meant for a person
+├── PtxError               PTX that cannot be read, or lacks what was asked for
+├── ImageError             a kernel image (cubin, fatbin, PTX) that cannot be read or holds no PTX
+├── ProbeFileError         a probe file that cannot be used
+├── UnsupportedKernelError a kernel that cannot be probed without changing what it does
+├── ToolchainError         an assembler that is missing or failed
+├── TraceError             a trace directory, log or result file that cannot be read
+├── LaunchError            a target, driver or hook that cannot be started
+│   ├── NoDriverError      no CUDA driver on this machine
+│   └── TargetError        a command that is not there (127) or cannot be executed (126)
+└── SimulationError        PTX that the simulated GPU cannot execute
 """
 
 from __future__ import annotations
