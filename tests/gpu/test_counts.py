@@ -1,0 +1,112 @@
+"""What the counting probes find on a GPU equals the hardware's counters, and the numbers on paper."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tui_probe.analysis import gmem_bytes, gmem_sectors, tensorop_count
+from tui_probe.trace.model import Trace
+from tui_probe.trace.results import read_result
+
+from .conftest import PROGRAMS, Runner
+
+Counted = dict[str, int]
+
+METRICS = {
+    f"l1tex__t_{what}_pipe_lsu_mem_global_op_{short}.sum": f"{operation}_{what}"
+    for what in ("requests", "sectors")
+    for short, operation in (("ld", "load"), ("st", "store"))
+}
+
+
+def tool(name: str) -> str:
+    path = shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
+    if path is None:
+        pytest.skip(f"no {name} on this machine")
+    return path
+
+
+@pytest.fixture(scope="session")
+def patterns(tmp_path_factory: pytest.TempPathFactory) -> str:
+    program = tmp_path_factory.mktemp("patterns") / "memory_patterns"
+    both = "-gencode=arch=compute_90,code=[sm_90,compute_90]"
+    source = str(PROGRAMS / "memory_patterns.cu")
+    command = [tool("nvcc"), both, "-cudart=static", "-o", str(program), source]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return str(program)
+
+
+@pytest.fixture(scope="session")
+def counters(patterns: str) -> dict[str, Counted]:
+    """The hardware's counters of each kernel, by ncu."""
+    ncu = [tool("ncu"), "--csv", "--clock-control", "none", "--metrics", ",".join(METRICS)]
+    done = subprocess.run([*ncu, patterns], capture_output=True, text=True, check=False, timeout=300)
+    if "ERR_NVGPUCTRPERM" in done.stdout + done.stderr:
+        pytest.skip("no permission to read the GPU's counters (ERR_NVGPUCTRPERM)")
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    header = next(i for i, line in enumerate(lines) if line.startswith('"ID"'))
+    found: dict[str, Counted] = {}
+    for row in csv.DictReader(lines[header:]):
+        kernel = row["Kernel Name"].partition("(")[0]
+        found.setdefault(kernel, {})[METRICS[row["Metric Name"]]] = int(float(row["Metric Value"].replace(",", "")))
+    return found
+
+
+def test_requests_and_sectors_equal_the_counters(patterns: str, counters: dict[str, Counted], runner: Runner) -> None:
+    alone = runner.alone([patterns])
+    profiled = runner.profiled([patterns], "-p", "gmem_sectors")
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout)
+    probed: dict[str, Counted] = {}
+    for kernel in Trace.open(profiled.trace).kernels:
+        assert kernel.status == "probed", f"{kernel.name}: {kernel.reason}"
+        (path,) = kernel.results
+        counts = gmem_sectors.analyse(read_result(path))
+        assert counts.threads_missing == 0
+        probed[kernel.name] = {name: getattr(counts, name) for name in METRICS.values()}
+    assert len(probed) >= 20
+    assert probed.keys() == counters.keys()
+    for name, measured in counters.items():
+        equal = "equal" if probed[name] == measured else "DIFFERENT"
+        print(f"GPU-SECTORS\t{name}\t{equal}\tncu {measured}\tprobe {probed[name]}")
+    assert probed["coalesced_store"] == dict.fromkeys(METRICS.values(), 0) | {
+        "store_requests": 256, "store_sectors": 1024,
+    }  # fmt: skip
+    assert {name: counts for name, counts in probed.items() if counts != counters[name]} == {}
+
+
+def test_bytes_are_those_on_paper(patterns: str, runner: Runner) -> None:
+    profiled = runner.profiled([patterns], "-p", "gmem_bytes")
+    threads = 32 * 256
+    paper = {
+        "coalesced_store": (0, 4), "strided_store": (0, 4), "byte_copy": (1, 1), "half_copy": (2, 2),
+        "pair_copy": (8, 8), "quad_copy": (16, 16), "gather": (4, 4), "quad_gather": (16, 16), "columns": (4, 4),
+        "structures": (12, 4), "atomics": (0, 4),
+    }  # fmt: skip
+    found = {}
+    for kernel in Trace.open(profiled.trace).kernels:
+        if kernel.name in paper:
+            (path,) = kernel.results
+            counts = gmem_bytes.analyse(read_result(path))
+            found[kernel.name] = (counts.loaded // threads, counts.stored // threads)
+    assert found == paper
+
+
+def test_triton_matrix_product_is_2_m_n_k(runner: Runner) -> None:
+    """On Hopper Triton multiplies with wgmma, on older GPUs with mma."""
+    if importlib.util.find_spec("triton") is None:
+        pytest.skip("triton is not installed")
+    profiled = runner.profiled([sys.executable, str(PROGRAMS / "triton_product.py")], "-p", "tensorop_count")
+    assert profiled.outcome.status == 0, profiled.outcome.stderr
+    sizes = [tuple(map(int, line.split())) for line in profiled.outcome.stdout.splitlines()]
+    (kernel,) = (k for k in Trace.open(profiled.trace).kernels if k.name == "product")
+    counts = [tensorop_count.analyse(read_result(path)) for path in kernel.results]
+    print(f"GPU-TENSOR\t{sizes}\t{counts}")
+    assert [count.operations for count in counts] == [2 * m * n * k for m, n, k in sizes]
