@@ -231,6 +231,18 @@ def test_an_answer_for_an_older_filter_is_dropped(view: LogView, desk: TestDesk)
     assert shown(view)[0] == " [exec] line 70"
 
 
+def test_a_file_that_goes_away_is_no_failure(view: LogView, desk: TestDesk, log: Path) -> None:
+    log.unlink()
+    view.search("line")
+    assert desk.notices == ["“line” is not in this log"]
+    counted: list[dict[str, int]] = []
+    view.count_tags(counted.append)
+    assert counted == [{}]
+    assert list(view.exported()()) == []
+    view.look()
+    assert shown(view) == [" nothing yet"]
+
+
 def test_memory_is_that_of_the_window(desk: TestDesk, tmp_path: Path) -> None:
     path = tmp_path / "large.log"
     path.write_bytes(b"[exec] 1234567890\n" * 1_000_000)

@@ -82,7 +82,7 @@ class ProcessView:
     directory: Path
     kernels: tuple[KernelRow, ...] = ()
     trace: Trace | None = None
-    pid: int | None = None
+    probed: int = 0
     probe: str = ""
     launches: int = 0
     results: int = 0
@@ -125,7 +125,7 @@ class _Trace:
         trace_before = follower.trace
         try:
             changed = follower.poll()
-        except TraceError as error:
+        except (TraceError, OSError) as error:
             problem = str(error)
             changed = problem != self.view.problem
             self.view = replace(self.view, problem=problem)
@@ -142,7 +142,7 @@ class _Trace:
                 directory=follower.directory,
                 kernels=tuple(self.rows.values()),
                 trace=trace,
-                pid=state.pid,
+                probed=sum(row.status == "probed" for row in self.rows.values()),
                 probe=(trace.run_info.probe if trace.run_info else None) or "",
                 launches=state.launches,
                 results=state.results,

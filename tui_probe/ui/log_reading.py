@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -77,10 +78,16 @@ class LogReader:
     def find(self, text: str, place: int, step: Literal[1, -1], wanted: Wanted) -> tuple[int, int] | None:
         """The next (1) or previous (-1) line with ``text`` from ``place`` on, around the end.
 
-        Returns its place among the wanted lines and its number in the file; None if there is none.
+        Returns its place among the wanted lines and its number in the file; None if there is none, or no file.
         """
-        needle = needle_of(text)
-        chosen = self._choose(wanted)
+        try:
+            return self._find(needle_of(text), place, step, self._choose(wanted))
+        except OSError:
+            return None
+
+    def _find(
+        self, needle: Needle, place: int, step: Literal[1, -1], chosen: NDArray[np.int64] | None
+    ) -> tuple[int, int] | None:
         total = len(self.index) if chosen is None else len(chosen)
         for start in (place, 0 if step > 0 else total - 1):
             if 0 <= start < total and (found := self._find_from(needle, start, step, chosen)) is not None:
@@ -88,12 +95,13 @@ class LogReader:
         return None
 
     def count_tags(self) -> dict[str, int]:
-        """How many lines begin with each ``[tag]``."""
+        """How many lines begin with each ``[tag]``; as far as the file can be read."""
         counts: dict[str, int] = {}
-        for _, data, _ in self.index.slices(0, self.index.complete):
-            for match in _TAG.finditer(data):
-                tag = match[0].decode()
-                counts[tag] = counts.get(tag, 0) + 1
+        with contextlib.suppress(OSError):
+            for _, data, _ in self.index.slices(0, self.index.complete):
+                for match in _TAG.finditer(data):
+                    tag = match[0].decode()
+                    counts[tag] = counts.get(tag, 0) + 1
         return counts
 
     def all_lines(self, wanted: Wanted) -> Iterator[str]:

@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_probe.errors import ProbeError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -46,6 +48,8 @@ def export(what: str, lines: Callable[[], Iterable[str]], folder: Path | None = 
             file.writelines(f"{line}\n" for line in lines())
     except OSError as error:
         return f"cannot write to {folder}: {error.strerror or error}"
+    except ProbeError as error:
+        return str(error)
     return f"written: {path.name} in {folder}"
 
 

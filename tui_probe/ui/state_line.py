@@ -31,8 +31,8 @@ def state_line(snapshot: Snapshot, process: ProcessView | None, *, paused: bool 
     if paused:
         parts.append(("display paused: Space goes on", "warn"))
     if process is not None:
-        probed = sum(row.status == "probed" for row in process.kernels)
-        parts.append((f"{units.counted(len(process.kernels), 'kernel')} ({units.count(probed)} probed)", ""))
+        kernels = units.counted(len(process.kernels), "kernel")
+        parts.append((f"{kernels} ({units.count(process.probed)} probed)", ""))
         parts.append((units.counted(process.launches, "launch"), ""))
         parts.append((f"{units.size(process.bytes_written)} written", ""))
         if process.dropped:
