@@ -59,7 +59,7 @@ struct kernel {
     uint32_t index;          /* in order of first launch; KERNEL_NO_INDEX before */
     _Atomic(enum kernel_status) status;
     _Atomic(const char *) reason; /* why it is passed through; constant, or never freed */
-    atomic_uint_fast64_t launches;
+    atomic_uint_fast64_t launches; /* counted if some are to be selected */
 
     /* Set while it is prepared, constant once it is KERNEL_PROBED. */
     bool parameters_known;

@@ -100,7 +100,8 @@ static CUresult follow(struct launch *launch)
         return launch_enqueue(launch, launch->function, NULL);
     launch->time = clock_now();
     launch->number = atomic_fetch_add_explicit(&launches, 1, memory_order_relaxed);
-    launch->nth = atomic_fetch_add_explicit(&kernel->launches, 1, memory_order_relaxed);
+    if (settings.n_launches)
+        launch->nth = atomic_fetch_add_explicit(&kernel->launches, 1, memory_order_relaxed);
     enum kernel_status status = atomic_load_explicit(&kernel->status, memory_order_acquire);
     if (status == KERNEL_NEW) {
         registry_number_kernel(kernel);
