@@ -84,8 +84,8 @@ CUresult launch_probed(const struct launch *launch, struct kernel *kernel)
         return launch_pass(launch, kernel, reason);
     }
     CUresult result = launch_enqueue(launch, variant->function, arguments.pointers);
-    buffers_launched(chunk, &claim, launch, result);
     probed_log_launch(launch, kernel, &arguments, result);
+    buffers_launched(chunk, &claim, launch, result); /* its result may be saved from here on, and logged after it */
     if (result == CUDA_SUCCESS || error_is_sticky(result))
         return result;
     return launch_original(launch, kernel, result);

@@ -3,7 +3,7 @@
  * copies of (block << 32 | slot + 1). Sizes of a kernel's parameters are in its name: "add__8_4".
  *
  * Environment: STUB_LOG file that receives a line a call; STUB_FAIL_PROBED / STUB_FAIL_ORIGINAL /
- * STUB_FAIL_LOAD_PROBED / STUB_FAIL_WAIT result codes; STUB_SLOW milliseconds that an event takes;
+ * STUB_FAIL_LOAD_PROBED / STUB_FAIL_WAIT / STUB_FAIL_EVENT result codes; STUB_SLOW milliseconds that an event takes;
  * STUB_MEMORY bytes of device memory; STUB_NO_PARAM_INFO the two functions fail as if unsupported. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -44,10 +44,12 @@ struct function {
 };
 
 struct stream {
+    void *context;
     int capturing, strict;
 };
 
 struct event {
+    void *context;
     uint64_t recorded;
 };
 
@@ -57,7 +59,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct stream null_stream, thread_stream;
 static atomic_int context_one, context_two;
 static atomic_size_t allocated;
-static atomic_int captures;
+static atomic_int captures, strict_captures;
 
 static long number(const char *name)
 {
@@ -95,7 +97,7 @@ static struct stream *stream_of(void *handle)
 /* What a capture in the strictest mode forbids. */
 static int forbidden(const char *what)
 {
-    if (atomic_load(&captures) == 0 || capture_mode == 2)
+    if (atomic_load(&strict_captures) == 0 || capture_mode == 2)
         return 0;
     record("FORBIDDEN %s during capture", what);
     return 1;
@@ -135,7 +137,11 @@ API int cuCtxDestroy_v2(void *context) { record("cuCtxDestroy %d", context == &c
 API int cuCtxGetCurrent(void **context) { *context = current; return 0; }
 API int cuCtxSetCurrent(void *context) { current = context; return 0; }
 API int cuCtxGetDevice(int *device) { *device = 0; return current ? 0 : 201; }
-API int cuCtxSynchronize(void) { record("cuCtxSynchronize"); return 0; }
+API int cuCtxSynchronize(void)
+{
+    record("cuCtxSynchronize%s", atomic_load(&captures) ? " FORBIDDEN during capture" : "");
+    return atomic_load(&captures) ? CAPTURE_UNSUPPORTED : 0;
+}
 API int cuDevicePrimaryCtxRetain(void **context, int device) { (void)device; *context = &context_one; return 0; }
 API int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) { (void)device; *flags = 0; *active = 0; return 0; }
 API int cuDevicePrimaryCtxRelease_v2(int device) { (void)device; record("cuDevicePrimaryCtxRelease"); return 0; }
@@ -356,6 +362,8 @@ static int launch(const char *form, struct function *f, uint64_t blocks, uint64_
     if (!blocks || !threads)
         return INVALID_VALUE;
     record("launch %s%s %s", f->probed ? "probed " : "", f->name, form);
+    if (number("STUB_SLOW_LAUNCH"))
+        usleep((useconds_t)number("STUB_SLOW_LAUNCH") * 1000);
     if (number(f->probed ? "STUB_FAIL_PROBED" : "STUB_FAIL_ORIGINAL"))
         return (int)number(f->probed ? "STUB_FAIL_PROBED" : "STUB_FAIL_ORIGINAL");
     if (stream_of(stream)->capturing) {
@@ -429,6 +437,8 @@ API int cuMemAllocManaged(u64 *memory, size_t size, unsigned flags) { (void)flag
 API int cuMemAllocAsync(u64 *memory, size_t size, void *stream) { (void)stream; return cuMemAlloc_v2(memory, size); }
 API int cuMemFree_v2(u64 memory)
 {
+    if (forbidden("cuMemFree"))
+        return CAPTURE_UNSUPPORTED;
     if (!memory)
         return 0;
     size_t *block = (size_t *)(uintptr_t)(memory - 256);
@@ -450,7 +460,7 @@ API int cuMemsetD8Async(u64 memory, unsigned char value, size_t size, void *stre
 API int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t size, void *stream) { (void)stream; memcpy(to, (void *)(uintptr_t)from, size); return 0; }
 API int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t size, void *stream) { (void)stream; memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, size); return 0; }
 
-API int cuStreamCreate(struct stream **stream, unsigned flags) { (void)flags; *stream = calloc(1, sizeof **stream); return 0; }
+API int cuStreamCreate(struct stream **stream, unsigned flags) { (void)flags; *stream = calloc(1, sizeof **stream); (*stream)->context = current; return 0; }
 API int cuStreamDestroy_v2(struct stream *stream) { record("cuStreamDestroy"); stream->capturing = -1; free(stream); return 0; }
 API int cuStreamSynchronize(void *stream) { (void)stream; return 0; }
 API int cuStreamIsCapturing(void *stream, int *status) { *status = stream_of(stream)->capturing; return 0; }
@@ -458,7 +468,8 @@ API int cuStreamBeginCapture_v2(void *stream, int mode)
 {
     stream_of(stream)->capturing = 1;
     stream_of(stream)->strict = mode == 0;
-    atomic_fetch_add(&captures, mode == 0);
+    atomic_fetch_add(&captures, 1);
+    atomic_fetch_add(&strict_captures, mode == 0);
     return 0;
 }
 API int cuStreamEndCapture(void *stream, void **graph)
@@ -467,16 +478,28 @@ API int cuStreamEndCapture(void *stream, void **graph)
     if (!stream_of(stream)->capturing)
         return 903;
     stream_of(stream)->capturing = 0;
-    atomic_fetch_sub(&captures, stream_of(stream)->strict);
+    atomic_fetch_sub(&captures, 1);
+    atomic_fetch_sub(&strict_captures, stream_of(stream)->strict);
     return 0;
 }
 API int cuThreadExchangeStreamCaptureMode(int *mode) { int before = capture_mode; capture_mode = *mode; *mode = before; return 0; }
 
-API int cuEventCreate(struct event **event, unsigned flags) { (void)flags; *event = calloc(1, sizeof **event); return 0; }
+API int cuEventCreate(struct event **event, unsigned flags)
+{
+    (void)flags;
+    if (!current || number("STUB_FAIL_EVENT"))
+        return current ? (int)number("STUB_FAIL_EVENT") : 201;
+    *event = calloc(1, sizeof **event);
+    (*event)->context = current;
+    return 0;
+}
 API int cuEventDestroy_v2(struct event *event) { free(event); return 0; }
 API int cuEventRecord(struct event *event, void *stream)
 {
     struct timespec now;
+    void *context = stream_of(stream)->context;
+    if (event->context != (context ? context : current))
+        return INVALID_HANDLE;
     if (stream_of(stream)->capturing)
         record("EVENT IN CAPTURE");
     record("cuEventRecord %s", stream == (void *)2 ? "thread" : stream ? "stream" : "null");

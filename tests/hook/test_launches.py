@@ -218,6 +218,24 @@ print(logged("[exec] save"), logged("[exit]"))
     assert run.stdout == "1 0\n", run.stderr
 
 
+def test_result_is_logged_after_its_launch(host: Host) -> None:
+    """A launch that takes long leaves records that are wanted at once; on one core, the saving thread may go first."""
+    run = host.python(
+        """
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+context()
+f = function(module(), "plain")
+for _ in range(5):
+    launch(f)
+""",
+        STUB_SLOW_LAUNCH="150",
+    )
+    order = [re.findall(r"\[exec\] (grid|save).* launch (\d+)", line) for line in run.log]
+    events = [found[0] for found in order if found]
+    assert sorted(events) == sorted((what, str(n)) for n in range(5) for what in ("grid", "save"))
+    assert all(events.index(("grid", str(n))) < events.index(("save", str(n))) for n in range(5))
+
+
 def test_library_kernel_launched_as_a_function(host: Host) -> None:
     run = host.python(
         """
@@ -350,6 +368,31 @@ print(read(w))
     assert run.calls.count("load probed") == 2
     assert len(run.results) == 3
     assert run.lines(r"\[exit\] launches 3 probed 3 dropped 0")
+
+
+def test_idle_records_are_awaited_by_events_of_their_own_context(host: Host) -> None:
+    run = host.python(
+        """
+first = context()
+k = kernel(library(), "add")
+launch(k, stream=stream())
+wait_for(lambda: logged("[exec] save") == 1)
+second = context()
+s = stream()
+launch(k, stream=s)
+launch(k)
+call("cuCtxSetCurrent", first)
+launch(k)
+call("cuStreamDestroy_v2", s)
+current = c_void_p()
+call("cuCtxGetCurrent", byref(current))
+print(current.value == first.value)
+"""
+    )
+    assert run.stdout == "True\n", run.stderr
+    assert len([line for line in run.calls if line.startswith("cuEventRecord")]) == 4
+    assert "cuCtxSynchronize" not in run.calls
+    assert len(run.results) == 4
 
 
 def test_destroying_a_context_saves_its_records_first(host: Host) -> None:
