@@ -68,6 +68,10 @@ struct pool *buffers_pool(CUcontext context, CUdevice device)
 static void hand_over(struct chunk *chunk)
 {
     struct chunk **end = &sealed;
+    if (!chunk->pool->context) { /* destroyed while that launch was under way */
+        chunk_drop(&chunk);
+        return;
+    }
     chunk_record_events(chunk);
     while (*end)
         end = &(*end)->next;

@@ -7,7 +7,7 @@
 #include "real.h"
 #include "streams.h"
 
-bool chunk_reserve_piece(struct chunk *chunk)
+static bool reserve_piece(struct chunk *chunk)
 {
     if (chunk->n_pieces < chunk->pieces_capacity)
         return true;
@@ -20,6 +20,27 @@ bool chunk_reserve_piece(struct chunk *chunk)
     return true;
 }
 
+/* Every launch under way may add a stream. Entries beyond n_uses keep their events for later. */
+static bool reserve_use(struct chunk *chunk)
+{
+    if (chunk->n_uses + chunk->in_flight < chunk->uses_capacity)
+        return true;
+    size_t capacity = chunk->uses_capacity ? chunk->uses_capacity * 2 : 8;
+    struct stream_use *grown = realloc(chunk->uses, capacity * sizeof *grown);
+    if (!grown)
+        return false;
+    for (size_t i = chunk->uses_capacity; i < capacity; i++)
+        grown[i].event = NULL;
+    chunk->uses = grown;
+    chunk->uses_capacity = capacity;
+    return true;
+}
+
+bool chunk_reserve_piece(struct chunk *chunk)
+{
+    return reserve_piece(chunk) && reserve_use(chunk);
+}
+
 static struct stream_use *find_use(struct chunk *chunk, CUstream stream, uintptr_t thread)
 {
     for (size_t i = chunk->n_uses; i-- > 0;)
@@ -28,32 +49,32 @@ static struct stream_use *find_use(struct chunk *chunk, CUstream stream, uintptr
     return NULL;
 }
 
-/* Entries beyond n_uses keep their events for later. */
 static struct stream_use *add_use(struct chunk *chunk, CUstream stream, uintptr_t thread)
 {
-    if (chunk->n_uses == chunk->uses_capacity) {
-        size_t capacity = chunk->uses_capacity ? chunk->uses_capacity * 2 : 8;
-        struct stream_use *grown = realloc(chunk->uses, capacity * sizeof *grown);
-        if (!grown)
-            return NULL;
-        for (size_t i = chunk->uses_capacity; i < capacity; i++)
-            grown[i].event = NULL;
-        chunk->uses = grown;
-        chunk->uses_capacity = capacity;
-    }
     struct stream_use *use = &chunk->uses[chunk->n_uses++];
     use->stream = stream;
     use->thread = thread;
-    use->recorded = false;
     return use;
 }
 
-static bool record(struct stream_use *use)
+static bool record_event(struct stream_use *use)
 {
     if (!use->event && REAL_OR_NOT_FOUND(cuEventCreate, &use->event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC))
         use->event = NULL;
-    use->recorded = use->event && REAL_OR_NOT_FOUND(cuEventRecord, use->event, use->stream) == CUDA_SUCCESS;
-    return use->recorded;
+    return use->event && REAL_OR_NOT_FOUND(cuEventRecord, use->event, use->stream) == CUDA_SUCCESS;
+}
+
+/* Events and default streams are those of the current context, which here may be another one or none: that of
+ * the draining thread, or of a thread that destroys a stream. */
+static void record(const struct chunk *chunk, struct stream_use *use)
+{
+    CUcontext context = chunk->pool->context, before = NULL;
+    REAL_OR_NOT_FOUND(cuCtxGetCurrent, &before);
+    if (before != context && REAL_OR_NOT_FOUND(cuCtxSetCurrent, context) != CUDA_SUCCESS)
+        return;
+    use->recorded = record_event(use);
+    if (before != context)
+        REAL_OR_NOT_FOUND(cuCtxSetCurrent, before);
 }
 
 void chunk_note_stream(struct chunk *chunk, CUstream stream)
@@ -63,24 +84,20 @@ void chunk_note_stream(struct chunk *chunk, CUstream stream)
     struct stream_use *use = find_use(chunk, stream, thread);
     if (!use)
         use = add_use(chunk, stream, thread);
-    if (!use)
-        return;
     use->recorded = false;
     if (thread)
-        record(use);
+        record(chunk, use);
 }
 
+/* A launch without an event is waited for with all of its context, which would end a capture there. */
 bool chunk_record_events(struct chunk *chunk)
 {
     bool all = true;
     for (size_t i = 0; i < chunk->n_uses; i++) {
         struct stream_use *use = &chunk->uses[i];
-        if (use->recorded || use->thread)
-            continue;
-        if (stream_is_capturing(use->stream))
-            all = false;
-        else
-            record(use);
+        if (!use->recorded && !use->thread && !stream_is_capturing(use->stream))
+            record(chunk, use);
+        all = all && (use->recorded || !streams_any_capture());
     }
     return all;
 }
@@ -89,7 +106,7 @@ void chunk_mark_stream(struct chunk *chunk, CUstream stream)
 {
     struct stream_use *use = find_use(chunk, stream, 0);
     if (use && !use->recorded && !stream_is_capturing(stream))
-        record(use);
+        record(chunk, use);
 }
 
 void chunk_leave_stream(struct chunk *chunk, CUstream stream)

@@ -4,13 +4,13 @@
 
 #include "buffers.h"
 
-/* Room for one more piece; false without memory. */
+/* Room for one more piece and its stream; false without memory. */
 bool chunk_reserve_piece(struct chunk *chunk);
 
 /* The calling thread has just launched on STREAM. */
 void chunk_note_stream(struct chunk *chunk, CUstream stream);
 
-/* Records the events that are still missing; false if a stream cannot take one now (it is in capture). */
+/* Records the events that are still missing; false if that must wait for the end of a capture. */
 bool chunk_record_events(struct chunk *chunk);
 
 /* The stream is about to be captured, and takes no event then. */

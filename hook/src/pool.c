@@ -91,8 +91,10 @@ static struct chunk *detach_ready(struct pool *pool)
     return all;
 }
 
+/* Freeing is forbidden where a capture is going on, and would end it. */
 static void release(struct chunk *chunk)
 {
+    int mode = chunk ? capture_mode_relax() : -1;
     while (chunk) {
         struct chunk *next = chunk->next;
         REAL_OR_NOT_FOUND(cuMemFree_v2, chunk->memory);
@@ -101,6 +103,7 @@ static void release(struct chunk *chunk)
         free(chunk);
         chunk = next;
     }
+    capture_mode_restore(mode);
 }
 
 struct chunk *pool_grow(struct pool *pool, size_t size, pthread_mutex_t *lock)
