@@ -15,7 +15,7 @@ SCOPES = {
     "view": "In any table, log or page",
     "table": "In the kernel table",
     "log": "In a log",
-    "help": "On this page",
+    "help": "On the page of keys",
 }
 
 
@@ -36,7 +36,7 @@ TABLE = (
     Key("interrupt", ("ctrl+c",), "interrupt", "app", "interrupt the target; twice within 2 s: ask to terminate it",
         "interrupt", priority=True),
     Key("quit", ("ctrl+q",), "quit", "app", "quit; asks first while the target runs", "quit", priority=True),
-    Key("help", ("question_mark", "f1"), "help", "app", "this page", "keys"),
+    Key("help", ("question_mark", "f1"), "help", "app", "the page of keys", "keys"),
     Key("theme", ("ctrl+t",), "theme", "app", "next theme: dark, light, ansi (the terminal's own 16 colours)"),
     Key("redraw", ("ctrl+l",), "redraw", "app", "draw the screen anew, after something else wrote on the terminal"),
     Key("back", ("q", "escape"), "back", "live", "back: end search and filter, full size; to the table"),

@@ -111,11 +111,8 @@ LIGHT = Palette(
 _WITHOUT_GROUND = {
     "title": "bold",
     "head": "bold",
-    "bar": "reverse",
-    "tab": "bold reverse",
     "tab_idle": "bold underline",
-    "select": "reverse",
-    "idle": "underline",
+    "idle": "bold",
     "cursor": "reverse",
 }
 
@@ -125,6 +122,8 @@ ANSI = Palette(
     base="",
     styles={
         **_WITHOUT_GROUND,
+        "tab": "bold black on cyan",
+        "select": "black on cyan",
         "dim": "bright_black",
         "accent": "cyan",
         "good": "green",
@@ -143,7 +142,16 @@ PLAIN = Palette(
     name="plain",
     dark=True,
     base="",
-    styles={**_WITHOUT_GROUND, "bad": "bold", "key": "bold", "match": "bold reverse", "match_other": "underline"},
+    styles={
+        **_WITHOUT_GROUND,
+        "bar": "reverse",
+        "tab": "bold reverse",
+        "select": "reverse",
+        "bad": "bold",
+        "key": "bold",
+        "match": "bold reverse",
+        "match_other": "underline",
+    },
 )
 
 PALETTES = {palette.name: palette for palette in (DARK, LIGHT, ANSI, PLAIN)}
