@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from textual import events
 
 
+NOTES = 22
+"""Cells that long titles of pages must leave for notes."""
+
+
 class Bar(Lines):
     """One line that is set from outside: what stands left, and what stands right."""
 
@@ -80,11 +84,11 @@ class TabBar(Lines):
     def draw(self, width: int, height: int) -> list[Line]:
         """The tabs, with titles as long as the width allows."""
         del height
-        notes = " · ".join(self.notes)
-        long, short, number = (self._titles(length) for length in range(3))
-        titles = next((t for t in (long, short) if sum(map(len, t)) + len(notes) + 2 <= width), short)
-        if sum(map(len, short)) > width:
-            titles = number
+        long, short, numbers = (self._titles(shortness) for shortness in range(3))
+        # Not by what the notes need now: titles that change while a log grows are hard to read.
+        titles = long if sum(map(len, long)) + NOTES <= width else short
+        if sum(map(len, titles)) > width:
+            titles = numbers
         self._ends = list(accumulate(map(len, titles)))
         spans = [(title, self._role(tab)) for tab, title in zip(self.tabs, titles, strict=True)]
         note = fitting(self.notes, width - self._ends[-1] - 2)
