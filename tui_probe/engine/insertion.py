@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.addressing import Addressing, BlockShape
+from tui_probe.engine.basic_blocks import basic_blocks
 from tui_probe.engine.edits import marked
 from tui_probe.engine.expansion import COUNT_BYTES, Expander
 from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
-from tui_probe.engine.model import Code, Level, Probe, ProbePoint, Snippet
+from tui_probe.engine.instruction_classes import class_of
+from tui_probe.engine.model import BLOCK, Code, Level, Probe, ProbePoint, Snippet
 from tui_probe.engine.module_variables import SharedVariables
 from tui_probe.engine.positions import matches
+from tui_probe.engine.snippet import BLOCK_HELPER
 from tui_probe.engine.summation import can_reduce, never_counted
 from tui_probe.engine.walk import instructions, is_way_out, register_types, statements
 from tui_probe.errors import UnsupportedKernelError
@@ -75,6 +78,8 @@ def _refuse_unsupported(kernel: Kernel, probe: Probe) -> None:
         raise UnsupportedKernelError(f"PTX version {version} has no activemask, which one record a warp needs (6.2)")
     positions = [position for point in probe.points for position in point.positions]
     for function in kernel.functions:
+        if function.body and any(position.is_block for position in positions):
+            raise UnsupportedKernelError(f"function {function.name}, which is called, has blocks of its own")
         for instruction in instructions(function):
             if instruction.opcode == "exit" and any(position.is_kernel for position in positions):
                 raise UnsupportedKernelError(f"function {function.name} ends the kernel with exit")
@@ -104,6 +109,7 @@ class _Inserter:
 
     def run(self) -> None:
         self._around_instructions()
+        self._at_blocks()
         everywhere = [snippet for point in self._by_opcode[""] for snippet in (point.before, point.after) if snippet]
         self._expander.zero = never_counted([*self._inserted, *everywhere])
         if kernel_points := self._by_opcode[""]:
@@ -158,13 +164,27 @@ class _Inserter:
         return self._branched(instruction, lines)
 
     def _around_instructions(self) -> None:
-        if not self._by_opcode.keys() - {""}:
+        if not self._by_opcode.keys() - {"", BLOCK}:
             return
         self._types = register_types(self._entry)
         for instruction in instructions(self._entry):
             for point in self._by_opcode.get(instruction.opcode, ()):
                 if any(matches(position, instruction) for position in point.positions):
                     self._around(self._shared.rewritten.get(id(instruction), instruction), point)
+
+    def _at_blocks(self) -> None:
+        """The start of each basic block that holds instructions of a point's class."""
+        if not self._by_opcode[BLOCK]:
+            return
+        for block in basic_blocks(self._entry):
+            classes = Counter(class_of(instruction) for instruction in block)
+            for point in self._by_opcode[BLOCK]:
+                positions = [position for position in point.positions if position.is_block]
+                number = sum(sum(classes[name] for name in position.modifiers or classes) for position in positions)
+                if number and point.before:
+                    lines = self._expander.lines(point.before, {BLOCK_HELPER: HelperValue(str(number), "b32")})
+                    self._edits.before(block[0].span, self._mark(lines))
+                    self._inserted.append(point.before)
 
     def _around(self, instruction: Instruction, point: ProbePoint) -> None:
         helpers = Helpers(instruction, self._types, self._names)

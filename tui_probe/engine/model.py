@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from tui_probe.ptx.tree import Instruction
 
+BLOCK: Final = "block"
+"""Stands for an opcode in the position of basic blocks."""
+
 FieldType: TypeAlias = Literal["u64", "u32"]
 
 FIELD_BYTES: Final[dict[FieldType, int]] = {"u64": 8, "u32": 4}
@@ -108,7 +111,7 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """``kernel`` (no opcode), or an opcode with modifiers that an instruction must have, in any place.
+    """``kernel`` (no opcode), ``block``, or an opcode with modifiers that an instruction must have, in any place.
 
     An instruction with one of the ``unwanted`` modifiers is left out.
     """
@@ -121,6 +124,11 @@ class Position:
     def is_kernel(self) -> bool:
         """Tell whether this is the entry and every way out of a kernel."""
         return not self.opcode
+
+    @property
+    def is_block(self) -> bool:
+        """Tell whether this is the start of basic blocks."""
+        return self.opcode == BLOCK
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Positions of a probe: ``kernel``, or opcodes with modifiers such as ``ld.global:st.global``.
 
-``!`` before a modifier leaves out the instructions that have it: ``ld.!param``.
+``!`` before a modifier leaves out the instructions that have it: ``ld.!param``. ``block`` is the start of each basic
+block, ``block.fp32`` of each that holds instructions of that class.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.model import Position
+from tui_probe.engine.instruction_classes import CLASSES
+from tui_probe.engine.model import BLOCK, Position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +35,8 @@ def parse_positions(text: str) -> tuple[Position, ...]:
 def _position(opcode: str, *modifiers: str) -> Position:
     wanted = tuple(modifier for modifier in modifiers if not modifier.startswith("!"))
     unwanted = tuple(modifier[1:] for modifier in modifiers if modifier.startswith("!"))
+    if opcode == BLOCK and (unwanted or len(wanted) > 1 or not set(wanted) <= set(CLASSES)):
+        raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is no position: a block has one of {', '.join(CLASSES)}")
     return Position(opcode, wanted, unwanted)
 
 

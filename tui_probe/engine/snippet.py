@@ -12,7 +12,9 @@ from tui_probe.ptx.lexer import COMMENT, NAME
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Instruction, Label, Statement, Variable
 
-HELPERS: Final = frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES", "MULTIPLY_ADDS"})
+BLOCK_HELPER: Final = "INSTRUCTIONS"
+"""The number of instructions of the position's class in a basic block."""
+HELPERS: Final = frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES", "MULTIPLY_ADDS", BLOCK_HELPER})
 
 _AROUND: Final = (".version 8.0\n.target sm_80\n.address_size 64\n.entry snippet()\n{\n", "\n}\n")
 _LINES_BEFORE: Final = _AROUND[0].count("\n")
