@@ -25,6 +25,7 @@ REFUSED = (
     "is used in function",
     "ends the kernel with exit",
     "which is called, holds",
+    "which is called, has blocks of its own",
 )
 
 
@@ -49,7 +50,7 @@ def test_probed_kernels_assemble(name: str, ptxas: Tool, tmp_path: Path) -> None
             assert done.returncode == 0, f"{path.name} {entry.name}: {done.stderr}"
             assembled += 1
     assert assembled > 60
-    assert refused < 12
+    assert refused < 15
 
 
 @pytest.mark.parametrize("name", PROBES)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Figure:
     """One number of a result.
 
-    ``key`` names it in data, ``label`` in text. ``value`` is None where nothing was measured; ``unit`` is "" for counts.
+    ``key`` names it in data, ``label`` in text. ``value`` is None where nothing was measured. A count has no unit: "".
     Text leaves out a figure that is not ``shown``, since it says nothing that others do not.
     """
 

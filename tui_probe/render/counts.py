@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.analysis import gmem_bytes, gmem_sectors, tensorop_count
+from tui_probe.analysis import barrier_wait, divergence, gmem_bytes, gmem_sectors, inst_mix, tensorop_count
 from tui_probe.errors import TraceError
 from tui_probe.render import units
 from tui_probe.render.units import NOT_MEASURED
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from tui_probe.trace.results import Result
 
 ANALYSES: Final[dict[str, Callable[[Result], Counts]]] = {
+    "barrier_wait": barrier_wait.analyse,
+    "divergence": divergence.analyse,
     "gmem_bytes": gmem_bytes.analyse,
     "gmem_sectors": gmem_sectors.analyse,
+    "inst_mix": inst_mix.analyse,
     "tensorop_count": tensorop_count.analyse,
 }
 

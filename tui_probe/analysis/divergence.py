@@ -1,0 +1,67 @@
+"""Divergence: how many lanes of a warp are active at its branches and at its accesses to memory.
+
+    branches, accesses    executed by a warp, once for each group of lanes that comes to it apart
+    lanes a branch        sum of the active lanes / branches       32 where every warp is whole and stays together
+    lanes an access       sum of the active lanes / accesses
+
+Unit: lanes. The last warp of a block whose size is no multiple of 32 has fewer from the start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.analysis.counts import Figure, ratio, summed
+
+if TYPE_CHECKING:
+    from tui_probe.trace.results import Result
+
+RECORD: Final = np.dtype(
+    {
+        "names": ["branch_lanes", "access_lanes", "branches", "accesses", "threads"],
+        "formats": ["<u8"] * 2 + ["<u4"] * 3,
+        "offsets": [0, 8, 16, 20, 24],
+        "itemsize": 32,
+    }
+)
+"""What ``divergence`` saves for each warp: sums over its lanes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Executions and active lanes of one launch."""
+
+    branch_lanes: int
+    access_lanes: int
+    branches: int
+    accesses: int
+    threads_missing: int
+
+    @property
+    def lanes_per_branch(self) -> float | None:
+        """Mean number of active lanes at a branch."""
+        return ratio(self.branch_lanes, self.branches)
+
+    @property
+    def lanes_per_access(self) -> float | None:
+        """Mean number of active lanes at an access."""
+        return ratio(self.access_lanes, self.accesses)
+
+    def figures(self) -> tuple[Figure, ...]:
+        return (
+            Figure("branches", "branches", self.branches, ""),
+            Figure("lanes_per_branch", "lanes a branch", self.lanes_per_branch, ""),
+            Figure("accesses", "accesses", self.accesses, ""),
+            Figure("lanes_per_access", "lanes an access", self.lanes_per_access, ""),
+            Figure("branch_lanes", "lanes at branches", self.branch_lanes, "", shown=False),
+            Figure("access_lanes", "lanes at accesses", self.access_lanes, "", shown=False),
+        )
+
+
+def analyse(result: Result) -> Divergence:
+    """The lanes of one launch; TraceError if map 0 holds no records of ``divergence``."""
+    sums = summed(result, RECORD, "divergence")
+    return Divergence(**sums.totals, threads_missing=sums.threads_missing)
