@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.analysis import barrier_wait, divergence, gmem_bytes, gmem_sectors, inst_mix, tensorop_count
+from tui_probe.analysis import (
+    barrier_wait,
+    divergence,
+    gmem_bytes,
+    gmem_sectors,
+    inst_mix,
+    smem_conflicts,
+    tensorop_count,
+)
 from tui_probe.errors import TraceError
 from tui_probe.render import units
 from tui_probe.render.units import NOT_MEASURED
@@ -24,6 +32,7 @@ ANALYSES: Final[dict[str, Callable[[Result], Counts]]] = {
     "gmem_bytes": gmem_bytes.analyse,
     "gmem_sectors": gmem_sectors.analyse,
     "inst_mix": inst_mix.analyse,
+    "smem_conflicts": smem_conflicts.analyse,
     "tensorop_count": tensorop_count.analyse,
 }
 

@@ -1,0 +1,60 @@
+"""Shared memory bank conflicts: the passes that loads and stores need, by the rule of 32 banks of 4-byte words.
+
+    passes of an access     max over banks of the distinct 4-byte words that its active lanes touch in the bank
+    fewest passes           distinct words / 32, rounded up
+    conflicts               passes - fewest passes
+    passes an access        sum of passes / accesses: 1 at best for 4 bytes a lane, 2 for 8, 4 for 16
+    conflict degree         passes / (passes - conflicts): how many times slower than without conflicts
+
+Unit: passes, which hardware counters call wavefronts. The same word in several lanes is no conflict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.analysis.counts import Figure, ratio, summed
+
+if TYPE_CHECKING:
+    from tui_probe.trace.results import Result
+
+RECORD: Final = np.dtype([(name, "<u4") for name in ("accesses", "passes", "conflicts", "threads")])
+"""What ``smem_conflicts`` saves for each warp."""
+
+
+@dataclass(frozen=True, slots=True)
+class BankConflicts:
+    """Accesses, passes and conflicts of one launch."""
+
+    accesses: int
+    passes: int
+    conflicts: int
+    threads_missing: int
+
+    @property
+    def passes_per_access(self) -> float | None:
+        """Mean passes of an access."""
+        return ratio(self.passes, self.accesses)
+
+    @property
+    def degree(self) -> float | None:
+        """Passes over the fewest possible."""
+        return ratio(self.passes, self.passes - self.conflicts)
+
+    def figures(self) -> tuple[Figure, ...]:
+        return (
+            Figure("accesses", "accesses", self.accesses, ""),
+            Figure("passes_per_access", "passes an access", self.passes_per_access, ""),
+            Figure("conflicts", "conflicts", self.conflicts, "passes"),
+            Figure("degree", "conflict degree", self.degree, ""),
+            Figure("passes", "passes", self.passes, "", shown=False),
+        )
+
+
+def analyse(result: Result) -> BankConflicts:
+    """The conflicts of one launch; TraceError if map 0 holds no records of ``smem_conflicts``."""
+    sums = summed(result, RECORD, "smem_conflicts")
+    return BankConflicts(**sums.totals, threads_missing=sums.threads_missing)
