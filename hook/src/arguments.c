@@ -31,6 +31,8 @@ static const char *originals(struct arguments *arguments, const struct launch *l
 {
     if (kernel->n_parameters == 0)
         return NULL;
+    if (launch->parameters && launch->extra)
+        return "launched with parameters in both forms";
     if (launch->parameters) {
         memcpy(arguments->pointers, launch->parameters, kernel->n_parameters * sizeof(void *));
         return NULL;

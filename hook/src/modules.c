@@ -82,26 +82,29 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *option
     return result;
 }
 
-CUresult cuModuleUnload(CUmodule module)
+static CUresult unloaded(const char *function, const char *what, CUresult result, void *handle, struct code *code)
 {
-    CUresult result = REAL_OR_NOT_FOUND(cuModuleUnload, module);
     if (!hook_active())
         return result;
-    event_log("[mod] cuModuleUnload %d module %p\n", result, (void *)module);
-    if (result == CUDA_SUCCESS)
-        variants_unload(registry_forget_code(module));
+    event_log("[mod] %s %d %s %p\n", function, result, what, handle);
+    if (result == CUDA_SUCCESS) {
+        registry_forget_code(code);
+        variants_unload(code);
+    }
     return result;
+}
+
+/* Which load it is must be known before the driver gives the handle to another. */
+CUresult cuModuleUnload(CUmodule module)
+{
+    struct code *code = registry_find_code(module);
+    return unloaded("cuModuleUnload", "module", REAL_OR_NOT_FOUND(cuModuleUnload, module), module, code);
 }
 
 CUresult cuLibraryUnload(CUlibrary library)
 {
-    CUresult result = REAL_OR_NOT_FOUND(cuLibraryUnload, library);
-    if (!hook_active())
-        return result;
-    event_log("[mod] cuLibraryUnload %d lib %p\n", result, (void *)library);
-    if (result == CUDA_SUCCESS)
-        variants_unload(registry_forget_code(library));
-    return result;
+    struct code *code = registry_find_code(library);
+    return unloaded("cuLibraryUnload", "lib", REAL_OR_NOT_FOUND(cuLibraryUnload, library), library, code);
 }
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)

@@ -66,14 +66,13 @@ struct code *registry_find_code(void *handle)
     return handle_table_get(&codes_by_handle, handle);
 }
 
-struct code *registry_forget_code(void *handle)
+void registry_forget_code(struct code *code)
 {
+    if (!code)
+        return;
     pthread_mutex_lock(&mutex);
-    struct code *code = handle_table_get(&codes_by_handle, handle);
-    if (code)
-        forget(code);
+    forget(code);
     pthread_mutex_unlock(&mutex);
-    return code;
 }
 
 static struct kernel *kernel_named(struct code *code, const char *name)

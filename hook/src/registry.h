@@ -12,8 +12,9 @@ void registry_alias_code(struct code *code, void *handle);
 
 struct code *registry_find_code(void *handle);
 
-/* Forgets a load and all handles of its kernels. Returns the record, which stays valid. */
-struct code *registry_forget_code(void *handle);
+/* Forgets a load and all handles of its kernels, but not what another thread has since loaded under the same
+ * handles. The record stays valid. Accepts NULL. */
+void registry_forget_code(struct code *code);
 
 /* The kernel NAME of CODE, made on first sight; HANDLE then leads to it. */
 struct kernel *registry_add_kernel(struct code *code, const char *name, void *handle, bool is_library_kernel);

@@ -127,6 +127,18 @@ def logged(start: str) -> int:
     return sum(line.startswith(start) for line in (directory / "event.log").read_text().splitlines())
 
 
+def called(line: str) -> int:
+    """How many times the stub driver has recorded this line."""
+    return Path(os.environ["STUB_LOG"]).read_text().splitlines().count(line)
+
+
+def unused() -> int:
+    """Bytes of device memory that are free."""
+    free, total = c_size_t(), c_size_t()
+    call("cuMemGetInfo_v2", byref(free), byref(total))
+    return free.value
+
+
 def stream() -> c_void_p:
     """A new stream."""
     made = c_void_p()

@@ -3,8 +3,10 @@
  * copies of (block << 32 | slot + 1). Sizes of a kernel's parameters are in its name: "add__8_4".
  *
  * Environment: STUB_LOG file that receives a line a call; STUB_FAIL_PROBED / STUB_FAIL_ORIGINAL /
- * STUB_FAIL_LOAD_PROBED / STUB_FAIL_WAIT / STUB_FAIL_EVENT result codes; STUB_SLOW milliseconds that an event takes;
- * STUB_MEMORY bytes of device memory; STUB_NO_PARAM_INFO the two functions fail as if unsupported. */
+ * STUB_FAIL_LOAD_PROBED / STUB_FAIL_WAIT / STUB_FAIL_EVENT result codes; STUB_SLOW milliseconds that an event
+ * takes; STUB_SLOW_UNLOAD milliseconds that unloading the program's module takes once its handle is free again;
+ * STUB_MEMORY bytes of device memory; STUB_PRIMARY_HELD the primary context outlives its release;
+ * STUB_NO_PARAM_INFO the two functions fail as if unsupported. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -143,7 +145,10 @@ API int cuCtxSynchronize(void)
     return atomic_load(&captures) ? CAPTURE_UNSUPPORTED : 0;
 }
 API int cuDevicePrimaryCtxRetain(void **context, int device) { (void)device; *context = &context_one; return 0; }
-API int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) { (void)device; *flags = 0; *active = 0; return 0; }
+API int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) { (void)device; *flags = 0; *active = (int)number("STUB_PRIMARY_HELD"); return 0; }
+API int cuDevicePrimaryCtxReset_v2(int device) { (void)device; record("cuDevicePrimaryCtxReset"); return 0; }
+API int cuCtxFromGreenCtx(void **context, void *green) { *context = green; return 0; }
+API int cuGreenCtxDestroy(void *green) { (void)green; record("cuGreenCtxDestroy"); return 0; }
 API int cuDevicePrimaryCtxRelease_v2(int device) { (void)device; record("cuDevicePrimaryCtxRelease"); return 0; }
 
 static void parse_name(struct function *f)
@@ -195,6 +200,8 @@ static struct function *function_in(struct module *module, const char *name)
     return f;
 }
 
+static _Atomic(struct module *) free_handle;
+
 static int load(struct module **module, const void *code, int is_library)
 {
     uint32_t magic;
@@ -207,7 +214,8 @@ static int load(struct module **module, const void *code, int is_library)
         return CAPTURE_UNSUPPORTED;
     if (probed && number("STUB_FAIL_LOAD_PROBED"))
         return (int)number("STUB_FAIL_LOAD_PROBED");
-    *module = calloc(1, sizeof **module);
+    struct module *again = probed ? NULL : atomic_exchange(&free_handle, NULL);
+    *module = again ? again : calloc(1, sizeof **module);
     (*module)->magic = is_library ? 0xB : 0xA;
     (*module)->is_library = is_library;
     (*module)->text = probed ? strdup(text) : NULL;
@@ -228,7 +236,7 @@ static int load_file(struct module **module, const char *path, int is_library)
 
 static int unload(struct module *module)
 {
-    record("unload%s", module->text ? " probed" : "");
+    int probed = module->text != NULL;
     while (module->functions) {
         struct function *next = module->functions->next;
         free(module->functions->of_kernel);
@@ -236,7 +244,13 @@ static int unload(struct module *module)
         module->functions = next;
     }
     free(module->text);
+    memset(module, 0, sizeof *module);
+    if (!probed)
+        module = atomic_exchange(&free_handle, module);
     free(module);
+    record("unload%s", probed ? " probed" : "");
+    if (!probed)
+        usleep((useconds_t)number("STUB_SLOW_UNLOAD") * 1000);
     return 0;
 }
 
@@ -359,6 +373,8 @@ static int launch(const char *form, struct function *f, uint64_t blocks, uint64_
 {
     if (f->magic != 0xF)
         return INVALID_HANDLE;
+    if (parameters && extra)
+        return INVALID_VALUE;
     if (!blocks || !threads)
         return INVALID_VALUE;
     record("launch %s%s %s", f->probed ? "probed " : "", f->name, form);
@@ -435,8 +451,10 @@ API int cuMemAllocPitch_v2(u64 *memory, size_t *pitch, size_t width, size_t heig
 }
 API int cuMemAllocManaged(u64 *memory, size_t size, unsigned flags) { (void)flags; return cuMemAlloc_v2(memory, size); }
 API int cuMemAllocAsync(u64 *memory, size_t size, void *stream) { (void)stream; return cuMemAlloc_v2(memory, size); }
+API int cuMemCreate(u64 *handle, size_t size, const void *properties, u64 flags) { (void)properties, (void)flags; return cuMemAlloc_v2(handle, size); }
 API int cuMemFree_v2(u64 memory)
 {
+    record("cuMemFree");
     if (forbidden("cuMemFree"))
         return CAPTURE_UNSUPPORTED;
     if (!memory)

@@ -304,6 +304,48 @@ call("cuLibraryUnload", lib)
     assert len(run.results) == 51
 
 
+def test_handle_that_another_thread_gets_while_it_is_unloaded(host: Host) -> None:
+    run = host.python(
+        """
+import threading
+c = context()
+first = module()
+launch(function(first, "first"))
+unloading = threading.Thread(target=lambda: call("cuModuleUnload", first))
+unloading.start()
+wait_for(lambda: called("unload"))
+second = module(PTX + b" ")
+f = function(second, "second")
+launch(f)
+unloading.join()
+launch(f)
+print(second.value == first.value, called("unload probed"))
+""",
+        STUB_SLOW_UNLOAD="300",
+    )
+    assert run.stdout == "True 1\n", run.stderr
+    assert run.fates() == [("probed", "first", "-"), ("probed", "second", "-")]
+    assert len(run.results) == 3
+
+
+@pytest.mark.parametrize(
+    "destroy",
+    [
+        "call('cuGreenCtxDestroy', c)",
+        "call('cuDevicePrimaryCtxReset_v2', 0)",
+        "call('cuDevicePrimaryCtxRelease_v2', 0)",
+    ],
+)
+@pytest.mark.parametrize("held", ["", "1"])
+def test_nothing_of_a_context_that_is_gone_is_used_again(host: Host, destroy: str, held: str) -> None:
+    run = host.python(
+        f"c = context()\nk = kernel(library(), 'add')\nlaunch(k)\n{destroy}\ncall('cuCtxSetCurrent', c)\nlaunch(k)",
+        STUB_PRIMARY_HELD=held,
+    )
+    assert run.calls.count("load probed") == (1 if held and "Release" in destroy else 2), run.stderr
+    assert len(run.results) == 2
+
+
 def test_attributes_set_before_and_after_preparation_reach_the_probed_function(host: Host) -> None:
     run = host.python(
         """
