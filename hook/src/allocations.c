@@ -20,25 +20,51 @@ void allocations_add(enum allocation_kind kind, CUdeviceptr memory, size_t size)
     allocation->memory = memory;
     allocation->size = size;
     REAL_OR_NOT_FOUND(cuCtxGetCurrent, &allocation->context);
+    if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &allocation->device) != CUDA_SUCCESS)
+        allocation->device = -1;
     pthread_mutex_lock(&mutex);
     allocation->next = allocations;
     allocations = allocation;
     pthread_mutex_unlock(&mutex);
 }
 
-void allocations_remove(CUdeviceptr memory)
+static bool is_at(const struct allocation *allocation, const void *memory)
+{
+    return allocation->memory == *(const CUdeviceptr *)memory;
+}
+
+static bool is_gone(const struct allocation *allocation, const void *gone)
+{
+    const struct allocation *example = gone;
+    return example->context ? allocation->context == example->context : allocation->device == example->device;
+}
+
+static void remove_all(bool (*matches)(const struct allocation *allocation, const void *wanted), const void *wanted)
 {
     if (!settings.benchmark)
         return;
     pthread_mutex_lock(&mutex);
-    for (struct allocation **at = &allocations; *at; at = &(*at)->next)
-        if ((*at)->memory == memory) {
-            struct allocation *gone = *at;
-            *at = gone->next;
-            free(gone);
-            break;
+    for (struct allocation **at = &allocations; *at;) {
+        struct allocation *allocation = *at;
+        if (!matches(allocation, wanted)) {
+            at = &allocation->next;
+            continue;
         }
+        *at = allocation->next;
+        free(allocation);
+    }
     pthread_mutex_unlock(&mutex);
+}
+
+void allocations_remove(CUdeviceptr memory)
+{
+    remove_all(is_at, &memory);
+}
+
+void allocations_forget(CUcontext context, CUdevice device)
+{
+    struct allocation gone = {.context = context, .device = device};
+    remove_all(is_gone, &gone);
 }
 
 void allocations_note_mapping(void)

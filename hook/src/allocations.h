@@ -13,6 +13,7 @@ struct allocation {
     struct allocation *next;
     enum allocation_kind kind;
     CUcontext context;
+    CUdevice device;
     CUdeviceptr memory;
     size_t size;
 };
@@ -20,6 +21,9 @@ struct allocation {
 /* Do nothing outside benchmark mode. */
 void allocations_add(enum allocation_kind kind, CUdeviceptr memory, size_t size);
 void allocations_remove(CUdeviceptr memory);
+
+/* CONTEXT, or with NULL every context on DEVICE, no longer exists. */
+void allocations_forget(CUcontext context, CUdevice device);
 
 /* The program maps memory itself: what a kernel can reach is no longer known. */
 void allocations_note_mapping(void);

@@ -308,6 +308,16 @@ bool buffers_give_back(void)
     return any;
 }
 
+bool buffers_in_use(void)
+{
+    buffers_lock();
+    bool any = buffers_pending();
+    for (struct pool *pool = pools; pool && !any; pool = pool->next)
+        any = pool->busy && !pool->fault;
+    buffers_unlock();
+    return any;
+}
+
 uint64_t buffers_seal_all(void)
 {
     for (struct pool *pool = pools; pool; pool = pool->next)

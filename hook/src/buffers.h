@@ -98,6 +98,9 @@ void buffers_forget(CUcontext context, CUdevice device);
 /* The program got no memory: frees what the pool of the current context does not use. False if that is nothing. */
 bool buffers_give_back(void);
 
+/* Whether there are records still to be saved, whose memory is then free. */
+bool buffers_in_use(void);
+
 /* For the draining thread; the lock is held. Chunks are numbered in the order they are sealed. */
 void buffers_seal_idle(uint64_t untouched_since);
 uint64_t buffers_seal_all(void);

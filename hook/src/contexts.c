@@ -1,28 +1,34 @@
 /* Wrappers of the functions that destroy contexts: records that lie there are fetched first, and nothing
  * of ours outlives the context. */
+#include "allocations.h"
 #include "buffers.h"
 #include "lifetime.h"
 #include "real.h"
 #include "variants.h"
 
-static void leave_context(CUcontext context)
+static void leave_context(void)
 {
-    if (hook_active() && context)
+    if (hook_active())
         hook_flush();
+}
+
+static void forget(CUcontext context, CUdevice device)
+{
+    variants_forget(context, device);
+    buffers_forget(context, device);
+    allocations_forget(context, device);
 }
 
 static CUresult left_context(CUcontext context, CUresult result)
 {
-    if (hook_active() && context && result == CUDA_SUCCESS) {
-        variants_forget(context, -1);
-        buffers_forget(context, -1);
-    }
+    if (hook_active() && context && result == CUDA_SUCCESS)
+        forget(context, -1);
     return result;
 }
 
 #define DESTROY_CONTEXT(function, context)                                         \
     do {                                                                           \
-        leave_context(context);                                                    \
+        leave_context();                                                           \
         return left_context(context, REAL_OR_NOT_FOUND(function, context));        \
     } while (0)
 
@@ -43,49 +49,56 @@ CUresult cuCtxDetach(CUcontext context)
     DESTROY_CONTEXT(cuCtxDetach, context);
 }
 
-CUresult cuGreenCtxDestroy(CUgreenCtx context)
+CUresult cuGreenCtxDestroy(CUgreenCtx green)
 {
-    if (hook_active())
-        hook_flush();
-    return REAL_OR_NOT_FOUND(cuGreenCtxDestroy, context);
+    CUcontext context = NULL;
+    leave_context();
+    if (hook_active() && REAL_OR_NOT_FOUND(cuCtxFromGreenCtx, &context, green) != CUDA_SUCCESS)
+        context = NULL;
+    return left_context(context, REAL_OR_NOT_FOUND(cuGreenCtxDestroy, green));
 }
 
-static CUresult left_primary(CUdevice device, CUresult result)
+static CUresult released(CUdevice device, CUresult result)
 {
     unsigned int flags;
     int alive = 0;
     if (!hook_active() || result != CUDA_SUCCESS)
         return result;
-    if (REAL_OR_NOT_FOUND(cuDevicePrimaryCtxGetState, device, &flags, &alive) == CUDA_SUCCESS && alive)
-        return result; /* others still hold it */
-    variants_forget(NULL, device);
-    buffers_forget(NULL, device);
+    if (REAL_OR_NOT_FOUND(cuDevicePrimaryCtxGetState, device, &flags, &alive) != CUDA_SUCCESS || !alive)
+        forget(NULL, device); /* nobody else holds it */
     return result;
 }
 
-#define LEAVE_PRIMARY(function, device)                                     \
-    do {                                                                    \
-        if (hook_active())                                                  \
-            hook_flush();                                 \
-        return left_primary(device, REAL_OR_NOT_FOUND(function, device));   \
+/* Whoever holds it: what was in it is gone. */
+static CUresult reset(CUdevice device, CUresult result)
+{
+    if (hook_active() && result == CUDA_SUCCESS)
+        forget(NULL, device);
+    return result;
+}
+
+#define LEAVE_PRIMARY(left, function, device)                       \
+    do {                                                            \
+        leave_context();                                            \
+        return left(device, REAL_OR_NOT_FOUND(function, device));   \
     } while (0)
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 {
-    LEAVE_PRIMARY(cuDevicePrimaryCtxRelease, device);
+    LEAVE_PRIMARY(released, cuDevicePrimaryCtxRelease, device);
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-    LEAVE_PRIMARY(cuDevicePrimaryCtxRelease_v2, device);
+    LEAVE_PRIMARY(released, cuDevicePrimaryCtxRelease_v2, device);
 }
 
 CUresult cuDevicePrimaryCtxReset(CUdevice device)
 {
-    LEAVE_PRIMARY(cuDevicePrimaryCtxReset, device);
+    LEAVE_PRIMARY(reset, cuDevicePrimaryCtxReset, device);
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
-    LEAVE_PRIMARY(cuDevicePrimaryCtxReset_v2, device);
+    LEAVE_PRIMARY(reset, cuDevicePrimaryCtxReset_v2, device);
 }

@@ -5,6 +5,7 @@
 #include "event_log.h"
 #include "lifetime.h"
 #include "real.h"
+#include "streams.h"
 
 typedef unsigned long long ull;
 
@@ -17,12 +18,25 @@ static CUresult allocated(enum allocation_kind kind, const char *function, CUres
     return result;
 }
 
+/* The program got no memory: gives back what records do not need, else what they need no more once saved. */
+static bool give_back(void)
+{
+    if (!hook_active())
+        return false;
+    if (buffers_give_back())
+        return true;
+    if (!buffers_in_use() || streams_any_capture())
+        return false;
+    hook_flush();
+    return buffers_give_back();
+}
+
 /* Calls the driver's function, whose first argument receives the address. What the program cannot get for
  * our sake it gets after all. */
 #define ALLOCATE(kind, function, memory, size, ...)                                               \
     do {                                                                                          \
         CUresult result = REAL_OR_NOT_FOUND(function, memory, __VA_ARGS__);                       \
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && hook_active() && buffers_give_back())           \
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && give_back())                                    \
             result = REAL_OR_NOT_FOUND(function, memory, __VA_ARGS__);                            \
         return allocated(kind, #function, result, result == CUDA_SUCCESS ? (ull)(uintptr_t)*memory : 0, size); \
     } while (0)
@@ -100,6 +114,15 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr memory, CUstream stream)
 CUresult cuMemFreeHost(void *memory)
 {
     FREE(cuMemFreeHost, memory, memory);
+}
+
+/* Memory without an address, which cuMemMap gives it. */
+CUresult cuMemCreate(unsigned long long *handle, size_t size, const void *properties, unsigned long long flags)
+{
+    CUresult result = REAL_OR_NOT_FOUND(cuMemCreate, handle, size, properties, flags);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && give_back())
+        result = REAL_OR_NOT_FOUND(cuMemCreate, handle, size, properties, flags);
+    return result;
 }
 
 CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, unsigned long long handle, unsigned long long flags)

@@ -179,6 +179,21 @@ print(read(w))
     assert len(run.results) == 1
 
 
+def test_parameters_in_both_forms_stay_an_error(host: Host) -> None:
+    script = """
+context()
+f = function(module(), "add__8")
+w, size = word(), c_size_t(8)
+extra = (c_void_p * 5)(1, ctypes.addressof(w), 2, ctypes.addressof(size), None)
+print(cuda.cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, None, pointers(w), extra))
+launch(f, w)
+print(read(w))
+"""
+    run = host.python(script)
+    assert run.stdout == "1\n1\n", run.stderr
+    assert run.fates() == [("probed", "add__8", "-")]
+
+
 def test_error_of_the_context_reaches_the_program(host: Host) -> None:
     script = """
 context()
@@ -318,6 +333,23 @@ print(read(w))
     run = host.python(script, STUB_MEMORY=str(16 << 20), TUI_PROBE_MAX_PROBE_MEMORY=str(12 << 20))
     assert (run.status, run.stdout) == (0, "2\n"), run.stderr
     assert [line.split(" reason ")[1] for line in run.lines(r"\[exec\] backup")] == ["probe memory full"]
+
+
+@pytest.mark.parametrize(
+    "allocate", ["'cuMemAlloc_v2', byref(wanted), size", "'cuMemCreate', byref(wanted), size, None, 0"]
+)
+def test_memory_in_use_for_records_is_given_back_once_they_are_saved(host: Host, allocate: str) -> None:
+    script = f"""
+context()
+f = function(module(), "add__8")
+w = word()
+launch(f, w)
+wanted, size = c_uint64(), c_size_t((16 << 20) - 1024)
+call({allocate})
+print(read(w), logged("[exec] save"))
+"""
+    run = host.python(script, STUB_MEMORY=str(16 << 20), TUI_PROBE_MAX_PROBE_MEMORY=str(12 << 20))
+    assert (run.status, run.stdout) == (0, "1 1\n"), run.stderr
 
 
 def test_trace_is_limited(host: Host) -> None:
