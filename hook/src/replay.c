@@ -6,6 +6,7 @@
 #include "allocations.h"
 #include "real.h"
 #include "reasons.h"
+#include "streams.h"
 
 /* A region of the program and our copy of it. */
 struct region {
@@ -57,6 +58,8 @@ const char *replay_obstacle(const struct launch *launch, const struct kernel *ke
 {
     if (kernel->no_replay)
         return kernel->no_replay;
+    if (streams_any_capture()) /* which waiting for the whole context would end */
+        return "a stream is being captured";
     if (launch_is_cooperative(launch))
         return "the launch is cooperative";
     if (allocations_any_mapping())
@@ -80,14 +83,14 @@ static bool add_region(struct snapshot *snapshot, CUdeviceptr memory, size_t siz
     return true;
 }
 
-static bool list_regions(struct snapshot *snapshot, const struct kernel *kernel, const struct variant *variant)
+static bool list_regions(struct snapshot *snapshot, const struct allocation *allocations, const struct kernel *kernel,
+                         const struct variant *variant)
 {
     CUcontext context = NULL;
     bool listed = REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) == CUDA_SUCCESS;
-    for (const struct allocation *a = allocations_lock(); a && listed; a = a->next)
+    for (const struct allocation *a = allocations; a && listed; a = a->next)
         if (a->kind == ALLOCATION_DEVICE && a->context == context)
             listed = add_region(snapshot, a->memory, a->size);
-    allocations_unlock();
     for (size_t i = 0; i < kernel->n_globals && listed; i++)
         listed = add_region(snapshot, variant->globals[i], variant->global_sizes[i]);
     return listed;
@@ -120,8 +123,9 @@ struct snapshot *snapshot_take(const struct kernel *kernel, const struct variant
     struct snapshot *snapshot = calloc(1, sizeof *snapshot);
     if (!snapshot)
         return NULL;
-    if (REAL_OR_NOT_FOUND(cuCtxSynchronize) == CUDA_SUCCESS && list_regions(snapshot, kernel, variant) &&
-        fits(snapshot) && copy_regions(snapshot, stream))
+    const struct allocation *allocations = allocations_lock();
+    if (REAL_OR_NOT_FOUND(cuCtxSynchronize) == CUDA_SUCCESS &&
+        list_regions(snapshot, allocations, kernel, variant) && fits(snapshot) && copy_regions(snapshot, stream))
         return snapshot;
     snapshot_free(snapshot);
     return NULL;
@@ -142,6 +146,7 @@ void snapshot_free(struct snapshot *snapshot)
     for (size_t i = 0; i < snapshot->n; i++)
         if (snapshot->regions[i].copy)
             REAL_OR_NOT_FOUND(cuMemFree_v2, snapshot->regions[i].copy);
+    allocations_unlock();
     free(snapshot->regions);
     free(snapshot);
 }

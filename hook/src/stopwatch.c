@@ -4,10 +4,6 @@
 
 enum { WINDOW_BYTES = 4 << 20 };
 
-/* Twice the cache, in the context that was measured last; guarded by the benchmark's lock. */
-static CUdeviceptr scratch;
-static CUcontext scratch_context;
-
 struct span {
     CUevent start, end;
 };
@@ -49,32 +45,30 @@ size_t stopwatch_flush_size(void)
     return cache > 0 ? 2 * (size_t)cache : 0;
 }
 
-static void flush_cache(CUstream stream)
+/* Writes over the cache. Returns what was written, to be freed: it is not kept, for a context may be
+ * destroyed with it and its address be the program's next. */
+static CUdeviceptr flush_cache(CUstream stream)
 {
-    CUcontext context = NULL;
+    CUdeviceptr scratch = 0;
     size_t size = stopwatch_flush_size();
-    REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context);
-    if (!size)
-        return;
-    if (context != scratch_context) {
-        scratch_context = NULL;
-        if (REAL_OR_NOT_FOUND(cuMemAlloc_v2, &scratch, size) != CUDA_SUCCESS)
-            return;
-        scratch_context = context;
-    }
+    if (!size || REAL_OR_NOT_FOUND(cuMemAlloc_v2, &scratch, size) != CUDA_SUCCESS)
+        return 0;
     REAL_OR_NOT_FOUND(cuMemsetD8Async, scratch, 0, size, stream);
+    return scratch;
 }
 
 CUresult stopwatch_launch(const struct launch *launch, CUfunction function, void **parameters, float *milliseconds)
 {
     struct span span;
     CUstream stream = launch_stream(launch);
-    flush_cache(stream);
+    CUdeviceptr scratch = flush_cache(stream);
     bool begun = span_begin(&span, stream);
     CUresult result = launch_enqueue(launch, function, parameters);
     *milliseconds = span_end(&span, begun, stream, &result);
     if (result != CUDA_SUCCESS)
         *milliseconds = -1;
+    if (scratch)
+        REAL_OR_NOT_FOUND(cuMemFree_v2, scratch);
     return result;
 }
 

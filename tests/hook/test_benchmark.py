@@ -174,3 +174,84 @@ call("cuStreamEndCapture", s, byref(graph))
     )
     assert run.lines(r"\[exec\] backup .* reason stream is capturing")
     assert not [line for line in run.calls if "CAPTURE" in line or "FORBIDDEN" in line]
+
+
+def test_replay_waits_for_no_context_in_capture(host: Host) -> None:
+    run = bench(
+        host,
+        """
+context()
+f = function(module(), "add__8")
+w = word()
+s, graph = stream(), c_void_p()
+call("cuStreamBeginCapture_v2", s, 0)
+launch(f, w)
+launch(f, w)
+call("cuStreamEndCapture", s, byref(graph))
+print(read(w))
+""",
+    )
+    assert run.stdout == "2\n"
+    assert run.lines(r"\[benchmark\] alternate kernel 0 reason a stream is being captured$")
+    assert not [line for line in run.calls if "FORBIDDEN" in line]
+
+
+def test_memory_for_measuring_is_freed_in_every_context(host: Host) -> None:
+    run = bench(
+        host,
+        """
+contexts = [context(), context()]
+k = kernel(library(), "add__8")
+free = []
+for grid in range(1, 9):
+    call("cuCtxSetCurrent", contexts[grid % 2])
+    launch(k, c_uint64(0), grid=grid)
+    free.append(unused())
+print(free[1] - free[-1])
+""",
+    )
+    assert run.stdout == "0\n"
+    assert len(samples(run)) == 8 * 5
+
+
+def test_memory_of_a_context_that_is_gone_is_not_put_back(host: Host) -> None:
+    run = bench(
+        host,
+        """
+c = context()
+for _ in range(2):
+    k, w = kernel(library(), "add__8"), word(5)
+    launch(k, w)
+    print(read(w), called("cuMemFree"))
+    call("cuCtxDestroy_v2", c)
+    call("cuCtxSetCurrent", c)
+""",
+    )
+    assert run.stdout.splitlines()[0].startswith("6 ")
+    freed = [int(line.split()[1]) for line in run.stdout.splitlines()]
+    assert freed[1] == 2 * freed[0]
+
+
+def test_other_threads_free_nothing_that_is_being_put_back(host: Host) -> None:
+    run = bench(
+        host,
+        """
+import threading
+c = context()
+f = function(module(), "add__8")
+w, other = word(5), word(7)
+def free():
+    wait_for(lambda: called("launch probed add__8 kernel"))
+    call("cuMemFree_v2", other)
+freeing = threading.Thread(target=free)
+freeing.start()
+launch(f, w)
+print(read(w))
+freeing.join()
+""",
+        STUB_SLOW="20",
+    )
+    assert run.stdout == "6\n"
+    assert len(run.lines(r"\[mem\] cuMemFree_v2 0")) == 1
+    last = max(i for i, line in enumerate(run.calls) if line.startswith("launch"))
+    assert run.calls[last:].count("cuMemFree") == 4  # two copies and the buffer, and only then the word
