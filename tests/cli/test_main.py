@@ -116,6 +116,15 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     assert result.stderr == "0\n"
 
 
+def test_a_full_disk_is_told_in_a_line() -> None:
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "tui_probe", "probes"],
+            stdout=full, stderr=subprocess.PIPE, cwd=ROOT, text=True, timeout=60,
+        )  # fmt: skip
+    assert (result.returncode, result.stderr) == (1, "tui-probe: error: stdout: No space left on device\n")
+
+
 def open_pipe_without_reader() -> int:
     reading, writing = os.pipe()
     os.close(reading)

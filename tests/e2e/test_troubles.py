@@ -81,6 +81,7 @@ def test_each_process_that_launches_kernels_has_a_trace(tool: Tool) -> None:
     assert (result.returncode, result.stdout) == (0, "zero_fill ok\nsaxpy ok\n")
     *announced, last = result.stderr.splitlines()
     assert "launched no kernel" in last
+    assert last.split()[-1] == announced[-1].split()[-1]  # scripts take the last word for the trace
     traces = [tool.folder / line.split()[-1] for line in announced[1:]]
     assert [[kernel.name for kernel in Trace.open(trace).kernels] for trace in traces] == [["zero_fill"], ["saxpy"]]
     for trace in traces:

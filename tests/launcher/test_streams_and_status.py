@@ -108,6 +108,15 @@ def test_a_child_that_keeps_the_stream_open_does_not_hold_up_the_run(launching: 
         assert process.stdout.read() == b"parent\ngo\nchild\n"
 
 
+def test_a_trace_that_cannot_be_written_is_told_and_changes_nothing(launching: Runner, script: Script) -> None:
+    in_the_way = "import os, pathlib; [(t / '.run.json.tmp').mkdir() for t in pathlib.Path('trace').glob('*_*_*')]"
+    result = launching.run(script(f"{in_the_way}; os._exit(7)"))
+    assert result.returncode == 7
+    warning = lines_after_the_first(result.stderr).decode()
+    assert warning.startswith("tui-probe: not all could be written (Is a directory)")
+    assert warning.split()[-1] == result.stderr.decode().splitlines()[0].split()[-1]
+
+
 def test_descriptors_that_the_caller_hands_on_stay_open(launching: Runner, script: Script) -> None:
     reading, writing = os.pipe()
     command = script(f"import os; os.write({writing}, b'through')")

@@ -145,6 +145,23 @@ def test_a_trace_without_kernels(tmp_path: Path) -> None:
     assert len(page_text(trace, "launches").splitlines()) == len(page_text(trace, "kernels").splitlines())
 
 
+@pytest.mark.parametrize("log", [b"", b"[init] pi", bytes(range(256))])
+def test_a_log_without_its_beginning_is_not_taken_for_a_run_without_kernels(tmp_path: Path, log: bytes) -> None:
+    (tmp_path / "event.log").write_bytes(log)
+    assert "event.log is empty, cut off or damaged" in run_report(Trace.open(tmp_path))
+
+
+def test_a_run_without_an_assembler_says_what_is_missing(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "trace")
+    writer.kernel(0, "fill", ptxas=False)
+    writer.launch(0)
+    writer.run_json(toolchain={"ptxas": None, "version": None})
+    report = run_report(Trace.open(writer.directory), width=200)
+    assert "no ptxas: spills are not known, and registers only as the driver tells" in report
+    writer.run_json()
+    assert "no ptxas" not in run_report(Trace.open(writer.directory), width=200)
+
+
 def test_nothing_in_a_trace_reaches_the_terminal_as_a_control_character(tmp_path: Path) -> None:
     evil = "evil\x1b[2J\x1b]0;title\x07\u202ename"
     writer = TraceWriter(tmp_path / "t")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import io
 import os
@@ -32,6 +33,9 @@ class Entry:
     help: str
 
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What writing fails with on a full disk."""
+
 COMMANDS = {
     "run": Entry("run", "start a command under the hook, and show what its kernels do"),
     "open": Entry("open", "explore a finished or still running trace"),
@@ -55,6 +59,12 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         discard_output()
         return ExitStatus.OK
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        discard_output()
+        sys.stderr.write(f"tui-probe: error: {error.filename or 'stdout'}: {error.strerror}\n")
+        return ExitStatus.FAILED
     except ProbeError as error:
         sys.stderr.write(f"tui-probe: error: {error}\n")
         return status_of(error)

@@ -128,6 +128,13 @@ def tell_what_failed(session: Session) -> None:
     """Lines on stderr for what a person must know; none after an ordinary run."""
     if failure := session.engine_failure():
         warn(failure)
-    names = [trace.name for trace in session.traces]
-    if session.first_trace and session.first_trace.name not in names:
-        warn(f"the command itself launched no kernel: there is no {session.first_trace}")
+    for trace, problem in session.incomplete.items():
+        warn(f"not all could be written ({problem}), look with care at {trace}")
+    traces = session.trace_paths()
+    if session.first_trace is None or session.first_trace in traces:
+        return
+    if traces:  # last, since scripts take the last word for the trace
+        others = " ".join(map(str, traces))
+        warn(f"there is no {session.first_trace}: the command itself launched no kernel; its children did: {others}")
+    else:
+        warn(f"the command launched no kernel: there is no {session.first_trace}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def add_screen_options(parser: argparse.ArgumentParser) -> None:
     """How a run or a trace is shown, for every command that shows one."""
     shown = parser.add_argument_group("what is shown")
-    shown.add_argument("--no-ui", action="store_true", help="no screen, and the target has the terminal")
+    shown.add_argument("--no-ui", action="store_true", help="no screen, even on a terminal")
     shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
     shown.add_argument("--low-bandwidth", action="store_true", help="redraw less often, and take no mouse")
 

@@ -42,3 +42,6 @@ def report_after_run(traces: Sequence[Path], ascii_only: bool) -> None:
         warn(f"no report: {error}")
     except BrokenPipeError:
         discard_output()
+    except OSError as error:
+        warn(f"no report: writing to stdout: {error.strerror}")
+        discard_output()

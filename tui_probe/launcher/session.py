@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from datetime import datetime
@@ -43,6 +42,8 @@ class Session:
         self.started = time.time()
         self.target: Target | None = None
         self.first_trace: Path | None = None
+        self.incomplete: dict[Path, str] = {}
+        """Traces, named as the user named their root, that could not be written whole, and why."""
         self._announce = announce
         self._hook = native_library("hook")
         self._folder = str(Path.cwd())
@@ -117,12 +118,16 @@ class Session:
 
     def _write(self, trace: Path, returncode: int | None) -> None:
         """Bring a trace up to date; one that cannot be written (moved away, disk full) must not stop the target."""
-        with contextlib.suppress(OSError):
+        try:
             if returncode is None:
                 self.spool.link_into(trace)
             else:
                 self.spool.copy_into(trace)
             write_record(trace, self.record(returncode))
+        except OSError as error:
+            self.incomplete[self.options.trace_root / trace.name] = error.strerror or str(error)
+        else:
+            self.incomplete.pop(self.options.trace_root / trace.name, None)
 
     def engine_failure(self) -> str | None:
         """Why the engine is gone; None while it is there."""

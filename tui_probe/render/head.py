@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import State, Trace
 
 SIMULATED: Final = "simulated GPU: clocks and cycles are those of a model, and nothing here is a time"
+NO_PTXAS: Final = (
+    "no ptxas: spills are not known, and registers only as the driver tells; install the wheel nvidia-cuda-nvcc,"
+    " or set CUDA_HOME to a CUDA toolkit"
+)
 _LABEL: Final = 10
 _LEAST: Final = 20
 
@@ -39,6 +43,8 @@ def _head(trace: Trace) -> Iterator[tuple[str, str]]:
     launches = f"{units.counted(state.launches, 'launch')} ({units.count(state.launches_probed)} probed)"
     results = f"{units.counted(state.results, 'result')}, {units.size(state.bytes_written)}"
     yield "seen", f"{units.counted(state.kernels, 'kernel')}, {launches}, {results}"
+    if trace.run_info is not None and trace.run_info.ptxas is None and state.kernels:
+        yield "", NO_PTXAS
     if state.launches_dropped:
         why = f": {safe(state.dropped_reason)}" if state.dropped_reason else ""
         yield "", f"{units.counted(state.launches_dropped, 'result')} not kept{why}"

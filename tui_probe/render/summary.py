@@ -24,7 +24,7 @@ _MOST_RESULTS: Final = 5
 def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False) -> str:
     """The whole report as lines of at most ``width`` cells, with a newline after the last."""
     lines = [*head_lines(trace, width), ""]
-    lines += table(KERNEL_COLUMNS, trace.kernels, width) if len(trace.kernels) else ["No kernel was launched."]
+    lines += table(KERNEL_COLUMNS, trace.kernels, width) if len(trace.kernels) else [_no_kernel(trace)]
     for title, section in (
         ("Block scheduling, in cycles a slot, mean over SMs", _schedules(trace, width)),
         ("Counts of each launch", list(count_lines(trace, width - 2, most=_MOST_RESULTS))),
@@ -35,6 +35,13 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False) -> s
             lines += ["", title, *(f"  {line}" for line in section)]
     lines = [part for line in lines for part in hanging(line, width)]
     return "\n".join(map(to_ascii, lines) if ascii_only else lines) + "\n"
+
+
+def _no_kernel(trace: Trace) -> str:
+    """Only a log that has its beginning can tell that there was nothing."""
+    return (
+        "No kernel was launched." if trace.state.initialised else "event.log is empty, cut off or damaged: no kernel."
+    )
 
 
 def _schedules(trace: Trace, cells: int) -> list[str]:

@@ -16,9 +16,17 @@ SMALL = (80, 24)
 
 def terminal_items() -> list[Item]:
     if not on_terminal():
-        found = f"no terminal at stdin, stdout and stderr, or TERM={os.environ.get('TERM', '')!r}"
-        return [Item("terminal", "warn", found, "run and open print text reports then")]
+        return [Item("terminal", "warn", _obstacle(), "run and open print text reports then")]
     return [screen_item(), character_item(), *link_items()]
+
+
+def _obstacle() -> str:
+    """Why there can be no screen."""
+    names = ("stdin", "stdout", "stderr")
+    elsewhere = [name for descriptor, name in enumerate(names) if not os.isatty(descriptor)]
+    if elsewhere:
+        return f"{' and '.join(elsewhere)} {'is' if len(elsewhere) == 1 else 'are'} not a terminal"
+    return f"TERM={os.environ.get('TERM', '')!r} cannot place text"
 
 
 def screen_item() -> Item:
