@@ -64,28 +64,54 @@ static const char *find_variant(const struct launch *launch, struct kernel *kern
     return reason;
 }
 
+/* What a probed launch holds: memory for its records, and room in the trace for their file. */
+struct holding {
+    struct chunk *chunk;
+    struct claim claim;
+    size_t size;
+};
+
+static const char *take(struct holding *holding, const struct launch *launch, const struct kernel *kernel,
+                        const struct variant *variant)
+{
+    if (!result_device_size(kernel, launch->grid, launch->block, &holding->size))
+        return "its records would not fit any memory";
+    const char *reason = result_reserve(kernel, holding->size);
+    if (reason)
+        return reason;
+    holding->chunk = buffers_take(variant->pool, launch, kernel, holding->size, &holding->claim, &reason);
+    if (!holding->chunk)
+        result_unreserve(kernel, holding->size);
+    return holding->chunk ? NULL : reason;
+}
+
+/* From here on the result may be saved, and logged. */
+static void launched(const struct holding *holding, const struct launch *launch, const struct kernel *kernel,
+                     CUresult result)
+{
+    if (result != CUDA_SUCCESS)
+        result_unreserve(kernel, holding->size);
+    buffers_launched(holding->chunk, &holding->claim, launch, result);
+}
+
 CUresult launch_probed(const struct launch *launch, struct kernel *kernel)
 {
     struct variant *variant;
     struct arguments arguments;
-    struct chunk *chunk;
-    struct claim claim;
-    size_t size;
+    struct holding holding;
     const char *reason = find_variant(launch, kernel, &variant);
-    if (!reason && !result_device_size(kernel, launch->grid, launch->block, &size))
-        reason = "its records would not fit any memory";
     if (!reason)
-        reason = result_reserve(kernel, size);
-    if (reason || !(chunk = buffers_take(variant->pool, launch, kernel, size, &claim, &reason)))
+        reason = take(&holding, launch, kernel, variant);
+    if (reason)
         return launch_pass(launch, kernel, reason);
-    reason = arguments_fill(&arguments, launch, kernel, variant, claim.memory);
+    reason = arguments_fill(&arguments, launch, kernel, variant, holding.claim.memory);
     if (reason) {
-        buffers_launched(chunk, &claim, launch, CUDA_ERROR_INVALID_VALUE);
+        launched(&holding, launch, kernel, CUDA_ERROR_INVALID_VALUE);
         return launch_pass(launch, kernel, reason);
     }
     CUresult result = launch_enqueue(launch, variant->function, arguments.pointers);
     probed_log_launch(launch, kernel, &arguments, result);
-    buffers_launched(chunk, &claim, launch, result); /* its result may be saved from here on, and logged after it */
+    launched(&holding, launch, kernel, result);
     if (result == CUDA_SUCCESS || error_is_sticky(result))
         return result;
     return launch_original(launch, kernel, result);

@@ -17,7 +17,7 @@
 
 static atomic_uint_fast64_t last_stamp;
 static atomic_uint_fast64_t bytes_booked;
-static _Atomic(const char *) full;    /* the limit is reached; booked results are still written */
+static _Atomic(const char *) full;    /* what is said of launches beyond the limit */
 static _Atomic(const char *) stopped; /* the disk refused */
 
 enum { HEADER_BYTES = 8 * sizeof(uint32_t), MAP_BYTES = 2 * sizeof(uint32_t) + sizeof(uint64_t) };
@@ -69,19 +69,37 @@ uint64_t result_stamp(uint64_t time)
     return stamp;
 }
 
+static uint64_t booking(const struct kernel *kernel, size_t device_size)
+{
+    return HEADER_BYTES + MAP_BYTES * kernel->n_maps + device_size;
+}
+
+static const char *no_room(void)
+{
+    const char *reason = atomic_load_explicit(&full, memory_order_relaxed);
+    if (!reason) {
+        reason = reason_print("trace is full (%llu bytes)", (unsigned long long)settings.max_trace_bytes);
+        atomic_store(&full, reason);
+    }
+    return reason;
+}
+
 const char *result_reserve(const struct kernel *kernel, size_t device_size)
 {
     const char *reason = atomic_load_explicit(&stopped, memory_order_relaxed);
-    if (!reason)
-        reason = atomic_load_explicit(&full, memory_order_relaxed);
     if (reason || !settings.max_trace_bytes)
         return reason;
-    size_t size = HEADER_BYTES + MAP_BYTES * kernel->n_maps + device_size;
+    uint64_t size = booking(kernel, device_size);
     if (atomic_fetch_add(&bytes_booked, size) + size <= settings.max_trace_bytes)
         return NULL;
-    reason = reason_print("trace is full (%llu bytes)", (unsigned long long)settings.max_trace_bytes);
-    atomic_store(&full, reason);
-    return reason;
+    result_unreserve(kernel, device_size); /* a smaller one may still fit */
+    return no_room();
+}
+
+void result_unreserve(const struct kernel *kernel, size_t device_size)
+{
+    if (settings.max_trace_bytes)
+        atomic_fetch_sub(&bytes_booked, booking(kernel, device_size));
 }
 
 const char *result_stopped(void)

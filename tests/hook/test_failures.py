@@ -361,6 +361,24 @@ def test_trace_is_limited(host: Host) -> None:
     assert {line.split(" reason ")[1] for line in run.lines(r"\[exec\] backup")} == {"trace is full (1000 bytes)"}
 
 
+@pytest.mark.parametrize("memory", [1 << 20, 64 << 20])
+def test_launch_that_is_too_large_takes_no_room_from_others(host: Host, memory: int) -> None:
+    host.engine.maps = "0,64"  # type: ignore[union-attr]
+    script = """
+context()
+f = function(module(), "add__8")
+w = word()
+for _ in range(3): launch(f, w, grid=96, block=1024)
+for _ in range(9): launch(f, w)
+print(read(w))
+"""
+    limit = 7 << 20 if memory == 1 << 20 else 1 << 20
+    run = host.python(script, TUI_PROBE_MAX_TRACE_BYTES=str(limit), TUI_PROBE_MAX_PROBE_MEMORY=str(memory))
+    assert (run.status, run.stdout) == (0, "12\n"), run.stderr
+    assert len(run.lines(r"\[exec\] backup")) == 3
+    assert len(run.results) == 9
+
+
 def test_results_that_cannot_be_written(host: Host) -> None:
     script = """
 import resource, signal
