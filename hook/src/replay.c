@@ -1,7 +1,10 @@
+#define _GNU_SOURCE
 #include "replay.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "allocations.h"
 #include "real.h"
@@ -21,15 +24,38 @@ struct snapshot {
 
 enum { MARGIN_BYTES = 64 << 20 };
 
+/* Whether kernels reach all memory of the process, of which the driver then knows nothing. */
+static bool kernels_reach_host(void)
+{
+    CUdevice device;
+    int reach = 0;
+    return REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) == CUDA_SUCCESS &&
+           REAL_OR_NOT_FOUND(cuDeviceGetAttribute, &reach, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, device) ==
+               CUDA_SUCCESS &&
+           reach;
+}
+
+static bool is_mapped(CUdeviceptr value)
+{
+    unsigned char resident;
+    uintptr_t page = (uintptr_t)value & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+    return mincore((void *)page, 1, &resident) == 0;
+}
+
+static const char *unsafe_stranger(CUdeviceptr value)
+{
+    int type;
+    if (REAL_OR_NOT_FOUND(cuPointerGetAttribute, &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, value) == CUDA_SUCCESS)
+        return "a parameter points to memory of unknown origin";
+    return kernels_reach_host() && is_mapped(value) ? "a parameter points to host memory" : NULL;
+}
+
 /* Memory that a parameter points at must be memory that will be saved. */
 static const char *unsafe_pointer(CUdeviceptr value, CUcontext context)
 {
     const struct allocation *allocation = allocations_find(value);
-    int type;
     if (!allocation)
-        return REAL_OR_NOT_FOUND(cuPointerGetAttribute, &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, value) == CUDA_SUCCESS
-                   ? "a parameter points to memory of unknown origin"
-                   : NULL;
+        return unsafe_stranger(value);
     if (allocation->kind == ALLOCATION_MANAGED)
         return "a parameter points to managed memory";
     if (allocation->kind == ALLOCATION_HOST)

@@ -6,7 +6,7 @@
  * STUB_FAIL_LOAD_PROBED / STUB_FAIL_WAIT / STUB_FAIL_EVENT result codes; STUB_SLOW milliseconds that an event
  * takes; STUB_SLOW_UNLOAD milliseconds that unloading the program's module takes once its handle is free again;
  * STUB_MEMORY bytes of device memory; STUB_PRIMARY_HELD the primary context outlives its release;
- * STUB_NO_PARAM_INFO the two functions fail as if unsupported. */
+ * STUB_PAGEABLE kernels reach all host memory; STUB_NO_PARAM_INFO the two functions fail as if unsupported. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -119,7 +119,8 @@ API int cuDeviceTotalMem_v2(size_t *bytes, int device)
 API int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
     (void)device;
-    *value = attribute == 13 ? 1980000 : attribute == 16 ? 132 : attribute == 38 ? 1 << 20 : attribute == 75 ? 9 : 0;
+    *value = attribute == 13 ? 1980000 : attribute == 16 ? 132 : attribute == 38 ? 1 << 20 : attribute == 75 ? 9
+             : attribute == 88 ? (int)number("STUB_PAGEABLE") : 0;
     return 0;
 }
 API int cuGetErrorName(int code, const char **name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from .conftest import Host, Run
 
 SAMPLE = re.compile(
@@ -255,3 +257,23 @@ freeing.join()
     assert len(run.lines(r"\[mem\] cuMemFree_v2 0")) == 1
     last = max(i for i, line in enumerate(run.calls) if line.startswith("launch"))
     assert run.calls[last:].count("cuMemFree") == 4  # two copies and the buffer, and only then the word
+
+
+@pytest.mark.parametrize("pageable", ["0", "1"])
+def test_host_memory_that_kernels_may_reach_is_not_put_back(host: Host, pageable: str) -> None:
+    run = bench(
+        host,
+        """
+context()
+f = function(module(), "add__8_8")
+w, value = word(5), c_uint64(7)
+launch(f, w, c_uint64(ctypes.addressof(value)))
+launch(f, w, c_uint64(12345), grid=3)
+print(read(w))
+""",
+        STUB_PAGEABLE=pageable,
+    )
+    assert run.stdout == "7\n"
+    obstacles = run.lines(r"\[benchmark\] alternate kernel 0 reason a parameter points to host memory$")
+    assert len(obstacles) == int(pageable)
+    assert len(samples(run)) == (10 if pageable == "0" else 6)
