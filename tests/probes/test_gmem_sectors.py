@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.engine.kernels import entry
+from tests.probes.kernels import GENERIC
 from tests.probes.running import example, result_of, simulated
 from tui_probe.analysis.gmem_sectors import MemorySectors, analyse
 
@@ -31,7 +32,7 @@ def test_8192_threads_store_side_by_side_and_two_apart(
     counted: Callable[..., MemorySectors], name: str, sectors: int
 ) -> None:
     counts = counted(example(name), np.zeros(16384, np.uint32), np.uint32(8192), grid=(32,), block=(256,))
-    assert counts == MemorySectors(0, 0, 256, sectors, 0, 0)
+    assert counts == MemorySectors(0, 0, 256, sectors, 0, 0, 0)
     assert counts.sectors_per_store == sectors / 256
     assert counts.sectors_per_load is None
 
@@ -40,7 +41,7 @@ def test_a_warp_without_an_active_lane_makes_no_request(counted: Callable[..., M
     """5000 of 8192 threads: 156 whole warps and one of 8 lanes."""
     counts = counted(example("saxpy"), *[np.zeros(8192, np.float32)] * 2, np.float32(1), np.int32(5000),
                      grid=(32,), block=(256,))  # fmt: skip
-    assert counts == MemorySectors(2 * 157, 2 * (156 * 4 + 1), 157, 156 * 4 + 1, 0, 0)
+    assert counts == MemorySectors(2 * 157, 2 * (156 * 4 + 1), 157, 156 * 4 + 1, 0, 0, 0)
 
 
 def test_tiled_matrix_product(counted: Callable[..., MemorySectors]) -> None:
@@ -50,7 +51,7 @@ def test_tiled_matrix_product(counted: Callable[..., MemorySectors]) -> None:
     arguments = np.zeros_like(a), a, a, np.int32(size)
     counts = counted(example("matmul"), *arguments, grid=(tiles, tiles), block=(16, 16))
     loads, stores = tiles**2 * 8 * tiles * 2, tiles**2 * 8
-    assert counts == MemorySectors(loads, 4 * loads, stores, 4 * stores, 0, 0)
+    assert counts == MemorySectors(loads, 4 * loads, stores, 4 * stores, 0, 0, 0)
 
 
 def test_matrix_accesses_are_told(counted: Callable[..., MemorySectors]) -> None:
@@ -59,6 +60,12 @@ def test_matrix_accesses_are_told(counted: Callable[..., MemorySectors]) -> None
     arguments = np.zeros_like(c), a, a, c, np.int32(size), np.float32(1)
     counts = counted(simulated("matrices"), *arguments, grid=(3, 3), name="fragments")
     assert counts.matrix_accesses == 9 * (2 * 3 + 1)
+
+
+def test_generic_accesses_are_told(counted: Callable[..., MemorySectors]) -> None:
+    """Threads 0 to 4 store to global memory, the others to shared memory; thread 2 stores again instead of loading."""
+    counts = counted(entry(GENERIC, ".param .u64 out"), np.zeros(64, np.uint64), block=(45,), grid=(2,))
+    assert counts == MemorySectors(0, 0, 0, 0, 0, 2 * (5 + 1 + 4 + 4), 0)
 
 
 def gather(kind: str, size: int, *, predicate: bool) -> str:
@@ -118,4 +125,4 @@ def test_gather_and_scatter(
     requests, load_sectors = touched(indices, size, 0)
     store_requests, store_sectors = touched(indices, size, 64 * size)
     own = 2, 8  # the indices themselves
-    assert counts == MemorySectors(own[0] + requests, own[1] + load_sectors, store_requests, store_sectors, 0, 0)
+    assert counts == MemorySectors(own[0] + requests, own[1] + load_sectors, store_requests, store_sectors, 0, 0, 0)

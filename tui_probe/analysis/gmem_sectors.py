@@ -22,12 +22,8 @@ from tui_probe.analysis.counts import Figure, ratio, summed
 if TYPE_CHECKING:
     from tui_probe.trace.results import Result
 
-RECORD: Final = np.dtype(
-    [
-        (name, "<u4")
-        for name in ("load_requests", "load_sectors", "store_requests", "store_sectors", "matrix_accesses", "threads")
-    ]
-)
+_COUNTS: Final = ("load_requests", "load_sectors", "store_requests", "store_sectors")
+RECORD: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, "matrix_accesses", "generic_accesses", "threads")])
 """What ``gmem_sectors`` saves for each warp: sums over its lanes."""
 _WARP: Final = 32
 
@@ -41,6 +37,7 @@ class MemorySectors:
     store_requests: int
     store_sectors: int
     matrix_accesses: int
+    generic_accesses: int
     threads_missing: int
 
     @property
@@ -54,7 +51,7 @@ class MemorySectors:
         return ratio(self.store_sectors, self.store_requests)
 
     def figures(self) -> tuple[Figure, ...]:
-        left_out = self.matrix_accesses
+        matrices, generic = self.matrix_accesses, self.generic_accesses
         return (
             Figure("load_requests", "load requests", self.load_requests, ""),
             Figure("load_sectors", "load sectors", self.load_sectors, ""),
@@ -62,7 +59,8 @@ class MemorySectors:
             Figure("store_requests", "store requests", self.store_requests, ""),
             Figure("store_sectors", "store sectors", self.store_sectors, ""),
             Figure("sectors_per_store", "sectors a store", self.sectors_per_store, ""),
-            Figure("matrix_accesses", "wmma loads and stores left out", left_out, "", shown=left_out > 0),
+            Figure("matrix_accesses", "wmma loads and stores left out", matrices, "", shown=matrices > 0),
+            Figure("generic_accesses", "generic accesses of threads left out", generic, "", shown=generic > 0),
         )
 
 

@@ -74,6 +74,9 @@ KERNEL(structures) {
     Three value = threes[index_of_thread()];
     FLOATS[COUNT * 4 + index_of_thread()] = value.x + value.y + value.z;
 }
+KERNEL(generic_copy) {
+    asm volatile("{ .reg .b32 r;\n ld.b32 r, [%0];\n st.b32 [%0], r; }" ::"l"(FLOATS + index_of_thread()) : "memory");
+}
 KERNEL(atomics) {
     atomicAdd(FLOATS + threadIdx.x, 1.0f);
     FLOATS[COUNT + index_of_thread()] = 1;
@@ -87,7 +90,7 @@ int main() {
     RUN(coalesced_store), RUN(strided_store), RUN(byte_copy), RUN(half_copy), RUN(pair_copy), RUN(quad_copy);
     RUN(quad_strided_copy), RUN(quads_shared_by_eight_apart), RUN(pairs_shared_by_sixteen_apart), RUN(offset_by_one);
     RUN(reversed), RUN(broadcast), RUN(gather), RUN(scatter), RUN(quad_gather), RUN(columns), RUN(tail), RUN(odd_lanes);
-    RUN(predicated), RUN(loop_of_lanes), RUN(structures), RUN(atomics);
+    RUN(predicated), RUN(loop_of_lanes), RUN(structures), RUN(generic_copy), RUN(atomics);
     cudaError_t error = cudaDeviceSynchronize();
     std::printf("%s\n", cudaGetErrorString(error));
     return error != cudaSuccess;

@@ -1,0 +1,39 @@
+"""What each probe inserts into a small kernel, against texts that were looked at."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.engine.kernels import entry, inserted, probed, without_insertions, words
+from tests.probes.running import example, simulated
+from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.probe_file import load_probe
+from tui_probe.ptx.parser import parse
+
+GOLDENS = Path(__file__).parent / "goldens"
+BARRIER = entry(".reg .b32 %r<2>;\nbar.sync 0;\nret;")
+TILE = entry(".shared .b32 tile[32];\n.reg .b32 %r<2>;\nst.shared.u32 [tile+4], %r1;\nret;")
+CASES = {
+    "gmem_bytes": (example("saxpy"), "saxpy"),
+    "gmem_sectors": (example("strided_store"), "strided_store"),
+    "tensorop_count": (simulated("matrices"), "fragments_double"),
+    "inst_mix": (example("zero_fill"), "zero_fill"),
+    "divergence": (example("zero_fill"), "zero_fill"),
+    "barrier_wait": (BARRIER, "kernel"),
+    "smem_conflicts": (TILE, "kernel"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_inserted_lines(name: str) -> None:
+    text, kernel = CASES[name]
+    result = probed(text, kernel, load_probe(name))
+    assert words(without_insertions(result)) == words(Kernel.of(parse(text), kernel).pruned)
+    lines = "".join(f"{line}\n" for line in inserted(result))
+    path = GOLDENS / f"{name}.{kernel}.ptx"
+    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
+        path.write_text(lines)
+    assert lines == path.read_text()

@@ -1,0 +1,28 @@
+"""A counting probe from the command line to the report, through hook and engine, on the simulated GPU."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tests.e2e.conftest import EXAMPLE, Tool
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_sectors_of_the_example(tmp_path: Path, natives: Path) -> None:
+    """16 384 threads store side by side and two apart; saxpy loads twice."""
+    tool = Tool(tmp_path, natives)
+    alone = tool.alone(*EXAMPLE)
+    run, trace = tool.run(EXAMPLE, "-p", "gmem_sectors")
+    assert (run.returncode, run.stdout) == (alone.returncode, alone.stdout)
+    page = json.loads(tool("report", str(trace), "--page", "counts", "--format", "json").stdout)
+    found = {(row["name"], row["figure"]): row["value"] for row in page["counts"]}
+    assert found["coalesced_store", "store_requests"] == 512
+    assert found["coalesced_store", "store_sectors"] == 2048
+    assert found["strided_store", "store_sectors"] == 4096
+    assert found["saxpy", "load_requests"] == 1024
+    assert found["saxpy", "sectors_per_load"] == 4
+    assert found["zero_fill", "sectors_per_load"] is None
+    assert {row["threads_missing"] for row in page["counts"]} == {0}
