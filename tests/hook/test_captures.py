@@ -1,0 +1,73 @@
+"""Streams in capture are left alone, and no call of the hook ends a capture elsewhere."""
+
+from __future__ import annotations
+
+from .conftest import Host
+
+CAPTURE = """
+context()
+m = module()
+f, late = function(m, "add__8"), function(m, "late")
+w = word()
+s, graph = stream(), c_void_p()
+launch(f, w, stream=s)
+call("cuStreamBeginCapture_v2", s, 0)
+launch(f, w, stream=s)
+launch(late, stream=s)
+for _ in range(70): launch(f, w, grid=32, block=1024)
+call("cuStreamEndCapture", s, byref(graph))
+launch(f, w, stream=s)
+launch(f, w)
+print(read(w))
+"""
+
+
+def test_stream_in_capture(host: Host) -> None:
+    host.engine.maps = "0,8"  # type: ignore[union-attr]
+    run = host.python(CAPTURE)
+    assert (run.status, run.stdout) == (0, "73\n"), run.stderr
+    backups = [line.split(" reason ")[1] for line in run.lines(r"\[exec\] backup")]
+    assert backups == ["stream is capturing"] * 2
+    assert run.fates() == [("probed", "add__8", "-"), ("skipped", "late", "stream is capturing")]
+    assert [line for line in run.calls if line.startswith("captured")] == ["captured add__8", "captured late"]
+    assert not [line for line in run.calls if "CAPTURE" in line or "FORBIDDEN" in line or "DIRTY" in line]
+    assert len(run.results) == 73
+
+
+def test_records_without_an_event_wait_for_the_end_of_a_capture(host: Host) -> None:
+    script = """
+context()
+f = function(module(), "add__8")
+w = word()
+s, other, graph = stream(), stream(), c_void_p()
+launch(f, w, stream=s)
+call("cuStreamBeginCapture_v2", other, 2)
+time.sleep(0.2)
+print(logged("[exec] save"))
+call("cuStreamEndCapture", other, byref(graph))
+wait_for(lambda: logged("[exec] save"))
+"""
+    run = host.python(script, STUB_FAIL_EVENT="2")
+    assert (run.status, run.stdout) == (0, "0\n"), run.stderr
+    assert "cuCtxSynchronize" in run.calls
+    assert not [line for line in run.calls if "FORBIDDEN" in line]
+
+
+def test_small_chunks_make_way_during_a_capture(host: Host) -> None:
+    host.engine.maps = "0,64"  # type: ignore[union-attr]
+    script = """
+context()
+f = function(module(), "add__8")
+w = word()
+launch(f, w)
+other, graph = stream(), c_void_p()
+wait_for(lambda: logged("[exec] save"))
+call("cuStreamBeginCapture_v2", other, 0)
+launch(f, w, grid=100, block=1024)
+call("cuStreamEndCapture", other, byref(graph))
+print(read(w))
+"""
+    run = host.python(script, TUI_PROBE_MAX_PROBE_MEMORY=str(9 << 20))
+    assert (run.status, run.stdout) == (0, "2\n"), run.stderr
+    assert not [line for line in run.calls if "FORBIDDEN" in line]
+    assert len(run.results) == 2
