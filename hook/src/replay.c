@@ -146,12 +146,12 @@ static bool copy_regions(struct snapshot *snapshot, CUstream stream)
 
 struct snapshot *snapshot_take(const struct kernel *kernel, const struct variant *variant, CUstream stream)
 {
-    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
+    /* First of all, for what is under way may need the other threads before it ends. */
+    struct snapshot *snapshot =
+        REAL_OR_NOT_FOUND(cuCtxSynchronize) == CUDA_SUCCESS ? calloc(1, sizeof *snapshot) : NULL;
     if (!snapshot)
         return NULL;
-    const struct allocation *allocations = allocations_lock();
-    if (REAL_OR_NOT_FOUND(cuCtxSynchronize) == CUDA_SUCCESS &&
-        list_regions(snapshot, allocations, kernel, variant) && fits(snapshot) && copy_regions(snapshot, stream))
+    if (list_regions(snapshot, allocations_lock(), kernel, variant) && fits(snapshot) && copy_regions(snapshot, stream))
         return snapshot;
     snapshot_free(snapshot);
     return NULL;
