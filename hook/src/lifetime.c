@@ -81,6 +81,8 @@ static void end_and_tell(unsigned milliseconds)
 
 static void end_at_exit(void)
 {
+    if (signals_pending())
+        signals_wait_for_end(); /* the status is the signal's, and the records are being saved */
     end_and_tell(patience());
 }
 
@@ -156,8 +158,11 @@ __attribute__((destructor)) static void unloaded(void)
  * child that shares memory with its parent (vfork), only the child's own id tells. */
 static void end_now(void)
 {
-    if (getpid() == owner)
-        end(patience());
+    if (getpid() != owner)
+        return;
+    if (signals_pending())
+        signals_wait_for_end();
+    end(patience());
 }
 
 __attribute__((visibility("default"), noreturn)) void _exit(int status)

@@ -5,9 +5,12 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "threads.h"
+
+enum { STOP_MS = 2000, STOP_STEP_MS = 10 };
 
 _Thread_local struct signal_state signal_state;
 
@@ -29,7 +32,21 @@ static void die_of(int signal_number)
     kill(getpid(), signal_number);
 }
 
+bool signals_pending(void)
+{
+    return atomic_load(&pending) != 0 && getpid() == owner;
+}
+
+/* A signal may have come in the middle of a driver's function that holds what saving the records needs:
+ * such a thread must go on in the end. */
 void signals_stop_here(void)
+{
+    struct timespec rest = {0, STOP_STEP_MS * 1000000L};
+    for (int waited = 0; waited < STOP_MS; waited += STOP_STEP_MS)
+        nanosleep(&rest, NULL);
+}
+
+void signals_wait_for_end(void)
 {
     for (;;)
         pause();
@@ -45,7 +62,8 @@ static void note(int signal_number)
         sem_post(&arrived);
         if (signal_state.held == 0)
             signals_stop_here();
-        signal_state.deferred = true;
+        else
+            signal_state.deferred = true;
     }
     errno = before;
 }

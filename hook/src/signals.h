@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 /* SIGTERM, SIGINT and SIGHUP, where the program leaves them to the system, first call END on a thread of
- * ours and then end the process as they would have. The thread that was interrupted does not go on. */
+ * ours and then end the process as they would have. The interrupted thread stops meanwhile, 2 s at most. */
 void signals_watch(void (*end)(void));
 
 /* Between these two a signal does not stop the calling thread, for it may hold what END needs; the second
@@ -19,7 +19,11 @@ struct signal_state {
 };
 
 extern _Thread_local struct signal_state signal_state __attribute__((tls_model("initial-exec")));
-void signals_stop_here(void) __attribute__((noreturn));
+void signals_stop_here(void);
+
+/* True once such a signal has come; the process is being ended by it. */
+bool signals_pending(void);
+void signals_wait_for_end(void) __attribute__((noreturn));
 
 static inline void signals_hold(void)
 {
@@ -29,8 +33,10 @@ static inline void signals_hold(void)
 static inline void signals_release(void)
 {
     *(volatile int *)&signal_state.held -= 1;
-    if (*(volatile bool *)&signal_state.deferred && signal_state.held == 0)
+    if (*(volatile bool *)&signal_state.deferred && signal_state.held == 0) {
+        signal_state.deferred = false;
         signals_stop_here();
+    }
 }
 
 #endif

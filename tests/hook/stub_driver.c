@@ -4,7 +4,7 @@
  *
  * Environment: STUB_LOG file that receives a line a call; STUB_FAIL_PROBED / STUB_FAIL_ORIGINAL /
  * STUB_FAIL_LOAD_PROBED / STUB_FAIL_WAIT / STUB_FAIL_EVENT result codes; STUB_SLOW milliseconds that an event
- * takes; STUB_SLOW_UNLOAD milliseconds that unloading the program's module takes once its handle is free again;
+ * takes; STUB_HOLD milliseconds that cuCtxSynchronize holds the driver's lock; STUB_SLOW_UNLOAD milliseconds that unloading the program's module takes once its handle is free again;
  * STUB_MEMORY bytes of device memory; STUB_PRIMARY_HELD the primary context outlives its release;
  * STUB_PAGEABLE kernels reach all host memory; STUB_NO_PARAM_INFO the two functions fail as if unsupported. */
 #define _GNU_SOURCE
@@ -143,6 +143,11 @@ API int cuCtxGetDevice(int *device) { *device = 0; return current ? 0 : 201; }
 API int cuCtxSynchronize(void)
 {
     record("cuCtxSynchronize%s", atomic_load(&captures) ? " FORBIDDEN during capture" : "");
+    if (number("STUB_HOLD")) { /* in the middle of a function that holds a lock of the driver */
+        pthread_mutex_lock(&mutex);
+        usleep((useconds_t)number("STUB_HOLD") * 1000);
+        pthread_mutex_unlock(&mutex);
+    }
     return atomic_load(&captures) ? CAPTURE_UNSUPPORTED : 0;
 }
 API int cuDevicePrimaryCtxRetain(void **context, int device) { (void)device; *context = &context_one; return 0; }

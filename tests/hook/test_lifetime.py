@@ -174,6 +174,23 @@ def test_interrupted_program_does_not_go_on(host: Host, tmp_path: Path) -> None:
     assert len(run.results) == 1
 
 
+def test_signal_while_the_driver_holds_a_lock(host: Host, tmp_path: Path) -> None:
+    """Saving the records needs the lock, so the interrupted thread goes on in the end."""
+    program = tmp_path / "sleeping"
+    compile_c(HERE / "sleeping_program.c", program, str(host.built.hook))
+    log = str(tmp_path / "calls")
+    process = host.start(
+        [str(program), "hold"], LD_LIBRARY_PATH=str(host.built.hook.parent), STUB_HOLD="60000", STUB_LOG=log
+    )
+    assert process.stdout
+    assert process.stdout.readline() == "up\n"
+    process.send_signal(signal.SIGTERM)
+    run = host.finish(process)
+    assert run.status == -signal.SIGTERM
+    assert len(run.results) == 1
+    assert run.lines(r"\[exit\] launches 1 probed 1 dropped 0 reason -")
+
+
 def test_signal_while_launching(host: Host, tmp_path: Path) -> None:
     program = tmp_path / "launching"
     compile_c(HERE / "launching_program.c", program, str(host.built.hook))
