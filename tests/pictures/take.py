@@ -92,7 +92,9 @@ def save(screen: str, columns: int, title: str, out: Path) -> None:
     for line in screen.rstrip("\n").split("\n"):
         console.print(Text.from_ansi(line), no_wrap=True, crop=True, end="\n")
     out.parent.mkdir(parents=True, exist_ok=True)
-    console.save_svg(str(out), title=title, theme=THEME)
+    picture = console.export_svg(title=title, theme=THEME)
+    # Some viewers drop the spaces at the start of a text otherwise.
+    out.write_text(picture.replace("<text ", '<text xml:space="preserve" '), encoding="utf-8")
 
 
 if __name__ == "__main__":
