@@ -176,10 +176,6 @@ class Feed:
         self._stopped = True
         self._wake.set()
 
-    def poll_soon(self) -> None:
-        """Look again now."""
-        self._wake.set()
-
     def _run(self) -> None:
         try:
             while not self._stopped:

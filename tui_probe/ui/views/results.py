@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 PORTION = 0.1
 """Seconds of work after which lines are shown."""
 MOST_LINES = 20_000
+NAME_CELLS = 18
+"""Of a kernel's name; more would push a block schedule off a screen of 80 columns."""
 
 
 def next_lines(trace: Trace, first: int, last: int) -> tuple[int, list[ResultLine]]:
@@ -72,8 +74,8 @@ class ResultsView(TextView):
     def _line(line: ResultLine, names: dict[int, str]) -> Line:
         name = names.get(line.kernel, "") if line.kernel is not None else ""
         return (
-            (" " + pad(line.launch, 14) + " ", "dim"),
-            (pad(shorten(name, 32), 32), "soft"),
+            (" " + pad(line.launch, 12) + " ", "dim"),
+            (pad(shorten(name, NAME_CELLS), NAME_CELLS), "soft"),
             ("  ", ""),
             (line.words, "bad" if line.failed else ""),
         )
