@@ -1,0 +1,157 @@
+"""What a view is, for every front end.
+
+A view shows one launch of one kernel, or a whole trace. It is opened in the background (``ViewKind.open``, which may
+read files) and is pure state from then on. There are two kinds: a :class:`Document` is lines to scroll through, a
+:class:`Drawing` fills the window that it gets and answers commands (pan, zoom, mark).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from tui_probe.render.spans import Line
+    from tui_probe.trace.launches import Launch
+    from tui_probe.trace.model import Kernel, Trace
+
+Progress: TypeAlias = "Callable[[float], None]"
+"""Called with the share done, 0 to 1, now and then. It raises ``Cancelled`` where nobody waits any more."""
+
+
+class Cancelled(Exception):  # noqa: N818 - no error: someone went on to another view
+    """Raised by ``Progress`` when the view is no longer wanted; passes through ``ViewKind.open``."""
+
+
+def no_progress(share: float) -> None:
+    """Tell nobody."""
+    del share
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a view is about: a launch of a kernel (None: the newest that has what the view needs)."""
+
+    trace: Trace
+    kernel: Kernel
+    launch: Launch | None = None
+
+
+class Data(ABC):
+    """What every view can be turned into besides lines."""
+
+    title: str
+
+    @abstractmethod
+    def record(self) -> Mapping[str, Any]:
+        """What is shown, as JSON; what was not measured is None."""
+
+    @abstractmethod
+    def cells(self) -> Iterator[Sequence[object]]:
+        """What is shown, as rows for CSV, the headings first; None is an empty cell."""
+
+
+class Document(Data):
+    """Lines to scroll through."""
+
+    @abstractmethod
+    def lines(self, width: int) -> Sequence[Line]:
+        """All lines for a width; may be made on demand, so that only those in sight cost anything."""
+
+    def anchors(self, width: int) -> Sequence[int]:
+        """Lines that are worth jumping to (hunks), ascending."""
+        del width
+        return ()
+
+    def fold(self, *, folded: bool) -> bool:
+        """Fold or unfold unchanged runs. False if there is nothing to fold."""
+        del folded
+        return False
+
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "left": "cursor left", "right": "cursor right", "up": "cursor up", "down": "cursor down",
+    "page_left": "window left", "page_right": "window right", "page_up": "window up", "page_down": "window down",
+    "zoom_in": "zoom in about the cursor, along time", "zoom_out": "zoom out along time",
+    "zoom_in_rows": "zoom in across rows", "zoom_out_rows": "zoom out across rows", "fit": "show everything",
+    "start": "cursor to the start", "end": "cursor to the end",
+    "next": "to the next event", "previous": "to the previous event",
+    "mark": "mark; a second mark measures", "colour": "next colouring", "level": "next level of detail",
+    "unit": "next unit of the axis", "select": "next selection (SM, block)", "order": "next order of rows",
+}  # fmt: skip
+"""Every command that a drawing may answer to; the key table binds each to keys."""
+
+
+class Drawing(Data):
+    """Something with axes that fills its window."""
+
+    @abstractmethod
+    def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
+        """Exactly ``height`` lines of at most ``width`` cells. Fast: draws what ``prepare`` computed last."""
+
+    def prepare(self, width: int, height: int) -> Callable[[], None] | None:
+        """Work to be done off the event loop before ``draw`` shows this state in this size; None if there is none.
+
+        The work must not disturb a ``draw`` that runs meanwhile: it computes aside, then assigns once.
+        """
+        del width, height
+        return None
+
+    def commands(self) -> Mapping[str, str]:
+        """The commands that mean something now, and what they do, in a few words."""
+        return {}
+
+    def press(self, command: str) -> str | None:
+        """Do one of the commands; returns something to say, if there is anything."""
+        del command
+        return None
+
+    def click(self, column: int, row: int) -> None:
+        """Cursor to a cell of the window."""
+
+    def status(self) -> list[str]:
+        """What is seen, in parts of a few words, the last ones matter most."""
+        return []
+
+    @abstractmethod
+    def plot(self, axes: Any) -> None:
+        """Draw on matplotlib axes, for a PNG."""
+
+
+View: TypeAlias = "Document | Drawing"
+
+
+class ViewKind(Protocol):
+    """What the module of a view offers, as its ``KIND``."""
+
+    @property
+    def name(self) -> str:
+        """The word for ``tui-probe show``."""
+
+    @property
+    def title(self) -> str:
+        """The name of its page."""
+
+    @property
+    def about(self) -> str:
+        """One line: what it shows."""
+
+    def missing(self, source: Source) -> str | None:
+        """Why there is nothing to show and what to do (“run with -p dmat”), None if there is. Reads little."""
+
+    def open(self, source: Source, progress: Progress) -> View:
+        """Read what is needed. Raises TraceError naming the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A ``ViewKind`` made of functions."""
+
+    name: str
+    title: str
+    about: str
+    missing: Callable[[Source], str | None]
+    open: Callable[[Source, Progress], View]
