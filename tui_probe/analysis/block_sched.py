@@ -156,7 +156,11 @@ def block_times(result: Result, map_index: int = 0) -> BlockTimes:
     if records.shape[2] != 1:
         raise TraceError(f"{result.path}: {records.shape[2]} records a slot, block_sched saves one")
     records = records[:, :, 0]
-    start, elapsed, sm = records["start"], records["elapsed"], records["sm"]
+    return times_of(records["start"], records["elapsed"], records["sm"])
+
+
+def times_of(start: NDArray[np.uint64], elapsed: NDArray[np.uint32], sm: NDArray[np.uint32]) -> BlockTimes:
+    """Start, end and SM of each block from those of its warps, arrays of shape (blocks, warps a block)."""
     saved = (start != 0) | (elapsed != 0) | (sm != 0)
     any_saved = saved.any(axis=1)
     block_sm = sm[np.arange(len(sm)), saved.argmax(axis=1)]
@@ -179,17 +183,11 @@ def _no_maps(result: Result) -> NDArray[Any]:
 def _schedule_of_sm(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple[float, ...]:
     """Slots and mean cycles a slot of one SM: (slots, running, scheduling, ramp, tail).
 
-    ``start`` and ``end`` are cycles since the first start, sorted by start and then end. Let e(i) be how many of the
-    blocks before block i have ended when it starts, and r(i) how many of them took over a slot. Block i takes one over
-    if r(i) < e(i), so r(i+1) = min(r(i) + 1, e(i)), which unrolls to i + 1 + min(0, min over j <= i of e(j) - j - 1).
+    ``start`` and ``end`` are cycles since the first start, sorted by start and then end.
     """
-    count = len(start)
-    ends = np.sort(end)
-    before = np.arange(count)
-    ended = np.searchsorted(ends, start, side="right") - _empty_from_here(start, end)
-    taken = before + 1 + np.minimum.accumulate(np.minimum(ended - before - 1, 0))
-    takes_over = np.diff(taken, prepend=0) == 1
-    reuses = int(taken[-1])
+    count, ends = len(start), np.sort(end)
+    takes_over = slot_reuse(start, end, ends)
+    reuses = int(takes_over.sum())
     slots = count - reuses
     cycles = np.array(
         [
@@ -200,6 +198,21 @@ def _schedule_of_sm(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple
         ]
     )
     return (slots, *(cycles / slots))
+
+
+def slot_reuse(start: NDArray[np.uint64], end: NDArray[np.uint64], ends: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which blocks of one SM take over a slot; the others are the first in theirs.
+
+    ``start`` and ``end`` (integers, cycles) are sorted by start and then end, ``ends`` is ``end`` sorted. Let e(i) be
+    how many of the blocks before block i have ended when it starts, and r(i) how many of them took over a slot. Block i
+    takes one over if r(i) < e(i), so r(i+1) = min(r(i) + 1, e(i)), which unrolls to
+    i + 1 + min(0, min over j <= i of e(j) - j - 1).
+    """
+    before = np.arange(len(start))
+    ended = np.searchsorted(ends, start, side="right") - _empty_from_here(start, end)
+    taken = before + 1 + np.minimum.accumulate(np.minimum(ended - before - 1, 0))
+    takes_over: NDArray[np.bool_] = np.diff(taken, prepend=0) == 1
+    return takes_over
 
 
 def _empty_from_here(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -1,0 +1,31 @@
+"""Percentiles of values that are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tui_probe.analysis.distribution import distribution
+
+
+def test_percentiles_of_a_hundred_and_one_values() -> None:
+    found = distribution(np.arange(101))
+    assert found is not None
+    assert found.percentiles == (0, 1, 5, 25, 50, 75, 95, 99, 100)
+    assert (found.least, found.median, found.most, found.mean, found.count) == (0, 50, 100, 50, 101)
+    assert found.spread == pytest.approx(98 / 50)
+    assert found.fence == 75 + 3 * 50
+    assert found.record()["p99"] == 99
+
+
+def test_what_stands_out_lies_above_the_fence() -> None:
+    found = distribution(np.array([100] * 50 + [102] * 50 + [500]))
+    assert found is not None
+    assert 102 < found.fence < 500
+
+
+def test_nothing_has_no_distribution() -> None:
+    assert distribution(np.array([])) is None
+    zeros = distribution(np.zeros(3))
+    assert zeros is not None
+    assert zeros.spread is None

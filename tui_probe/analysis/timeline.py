@@ -1,0 +1,253 @@
+"""When each block and warp of a launch ran, and where: intervals on SMs, in the slots of an SM, on one time axis.
+
+**Time** is cycles from the first start of the launch. SMs count with different clocks, so that their times must be put
+beside each other (see :mod:`tui_probe.analysis.timeline_clocks`); how well that is known is ``Timeline.clocks``.
+
+**Slots.** Blocks that are on an SM together are in different slots. As in :mod:`tui_probe.analysis.block_sched`, a
+block takes the slot that was free for longest, and a new one only where none is free. So what stands empty in a slot
+between two blocks is the cost of scheduling the later one. Hardware does not tell its own slots: these are equal to
+them in number and in the sum of their gaps.
+
+**Tail.** From the moment when the first SM has ended its last block to the end of the launch::
+
+    idle share of the tail = sum over SMs of (end - last end on the SM) / (SMs that ran × length of the tail)
+    lost                   = the same sum / (SMs that ran × length of the launch)
+
+``lost`` is what the launch would gain if all SMs ended together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from tui_probe.analysis.block_sched import RECORD, slot_reuse, times_of
+from tui_probe.analysis.timeline_clocks import Clocks, clock_domains, shared_clock
+from tui_probe.errors import TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from tui_probe.trace.results import Result
+
+ClockReader: TypeAlias = "Callable[[NDArray[np.int32], NDArray[np.uint64]], Clocks]"
+WHOLE_BLOCK: Final = -1
+"""``Intervals.warp`` of an interval that is a block's."""
+_MOST_SMS: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Blocks, or warps, of a launch. Arrays have one element each.
+
+    ``start`` and ``end`` (i8) are cycles on the axis of the timeline, ``sm``, ``slot`` and ``warp`` (i4) say where,
+    ``block`` (i8) is the number of the block in the grid, x fastest. They are sorted by SM, slot, warp and start, and
+    those of one SM, slot and warp do not overlap.
+    """
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    sm: NDArray[np.int32]
+    slot: NDArray[np.int32]
+    warp: NDArray[np.int32]
+    block: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def duration(self) -> NDArray[np.int64]:
+        """Cycles (i8)."""
+        return self.end - self.start
+
+    def take(self, chosen: NDArray[Any]) -> Intervals:
+        """Those that a mask or an array of indices chooses."""
+        names = ("start", "end", "sm", "slot", "warp", "block")
+        return Intervals(*(getattr(self, name)[chosen] for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of a launch, when some SMs have nothing left to run. Cycles, and shares from 0 to 1."""
+
+    start: int
+    end: int
+    idle: float
+    """Share of the SMs' cycles in the tail in which they had run out of blocks; 0 where the tail has no length."""
+    lost: float
+    """The same cycles as a share of those of the whole launch."""
+    last_sm: int
+    """The SM that ended last."""
+
+    @property
+    def cycles(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """One launch. ``sms`` (i4) are all SMs that have a row, those that ran nothing among them; ``slots`` (i4) of each.
+
+    ``warps_missing``, ``blocks_missing`` and ``blocks_astray`` are as in ``BlockTimes``: left out, and counted.
+    """
+
+    blocks: Intervals
+    warps: Intervals
+    sms: NDArray[np.int32]
+    slots: NDArray[np.int32]
+    span: int
+    """Cycles from the first start to the last end."""
+    clocks: Clocks
+    grid_blocks: int
+    warps_a_block: int
+    warps_missing: int
+    blocks_missing: int
+    blocks_astray: int
+
+    @property
+    def idle_sms(self) -> list[int]:
+        """SMs of the device that ran no block."""
+        return [int(sm) for sm in self.sms[self.slots == 0]]
+
+    def tail(self) -> Tail:
+        """The tail, as the module defines it."""
+        last = np.full(len(self.sms), -1, dtype=np.int64)
+        np.maximum.at(last, np.searchsorted(self.sms, self.blocks.sm), self.blocks.end)
+        ran = np.flatnonzero(last >= 0)
+        ends = last[ran]
+        start, end = int(ends.min()), int(ends.max())
+        idle = float((end - ends).sum())
+        length = end - start
+        return Tail(
+            start=start,
+            end=end,
+            idle=idle / (len(ran) * length) if length else 0.0,
+            lost=idle / (len(ran) * self.span) if self.span else 0.0,
+            last_sm=int(self.sms[ran[int(ends.argmax())]]),
+        )
+
+
+def from_block_sched(result: Result, *, device_sms: int | None = None, one_clock: bool = False) -> Timeline:
+    """The timeline of a ``block_sched`` result. Raises TraceError if the result holds nothing of that probe.
+
+    ``device_sms`` is how many SMs the device has, None if the trace does not tell; ``one_clock`` says that all SMs
+    count with one clock, as those of the simulated GPU do.
+    """
+    if not result.maps:
+        raise TraceError(f"{result.path}: it has no map, so no records of block_sched")
+    records = result.records(0, RECORD)
+    if records.shape[2] != 1:
+        raise TraceError(f"{result.path}: {records.shape[2]} records a slot, block_sched saves one")
+    found = records[:, :, 0]
+    clocks = shared_clock if one_clock else clock_domains
+    try:
+        return timeline(found["start"], found["elapsed"], found["sm"], clocks, device_sms=device_sms)
+    except TraceError as error:
+        raise TraceError(f"{result.path}: {error}") from error
+
+
+def timeline(
+    start: NDArray[np.uint64],
+    elapsed: NDArray[np.uint32],
+    sm: NDArray[np.uint32],
+    clocks: ClockReader,
+    *,
+    device_sms: int | None = None,
+) -> Timeline:
+    """The timeline of warps: arrays of shape (blocks, warps a block), cycles of each SM's own clock.
+
+    A warp whose three values are zero saved no record. ``clocks`` is given the SMs that ran (ascending) and the first
+    clock of each (u8), and says how to put them beside each other. Raises TraceError if no warp saved a record.
+    """
+    times = times_of(start, elapsed, sm)
+    block = np.flatnonzero(times.valid)
+    if not len(block):
+        raise TraceError("no warp saved a record; the kernel wrote nothing, or the probe did not run")
+    numbers, which = np.unique(times.sm[block], return_inverse=True)
+    if len(numbers) > _MOST_SMS:
+        raise TraceError(f"its records name {len(numbers)} SMs: they are not of this probe")
+    first = np.full(len(numbers), np.iinfo(np.uint64).max, dtype=np.uint64)
+    np.minimum.at(first, which, times.start[block])
+    found = clocks(numbers.astype(np.int32), first)
+    zero = first - found.shift.view(np.uint64)
+    blocks = _in_slots(
+        (times.start[block] - zero[which]).view(np.int64),
+        (times.end[block] - zero[which]).view(np.int64),
+        times.sm[block].astype(np.int32),
+        block,
+    )
+    rows = device_sms or 0
+    sms = np.union1d(np.arange(rows, dtype=np.int32), numbers.astype(np.int32))
+    slots = np.zeros(len(sms), dtype=np.int32)
+    np.maximum.at(slots, np.searchsorted(sms, blocks.sm), blocks.slot + 1)
+    return Timeline(
+        blocks=blocks,
+        warps=_warps(start, elapsed, sm, blocks, zero[np.searchsorted(numbers, blocks.sm)]),
+        sms=sms,
+        slots=slots,
+        span=int(blocks.end.max()),
+        clocks=found,
+        grid_blocks=len(times.valid),
+        warps_a_block=start.shape[1],
+        warps_missing=times.warps_missing,
+        blocks_missing=times.blocks_missing,
+        blocks_astray=times.blocks_astray,
+    )
+
+
+def _in_slots(
+    start: NDArray[np.int64], end: NDArray[np.int64], sm: NDArray[np.int32], block: NDArray[np.int64]
+) -> Intervals:
+    """Blocks with the slots that they take, an SM at a time."""
+    order = np.lexsort((end, start, sm))
+    start, end, sm, block = start[order], end[order], sm[order], block[order]
+    bounds = np.append(np.flatnonzero(np.diff(sm, prepend=-1)), len(sm))
+    slot = np.concatenate([_slots(start[a:b], end[a:b]) for a, b in pairwise(bounds)])
+    found = Intervals(start, end, sm, slot, np.full(len(sm), WHOLE_BLOCK, dtype=np.int32), block)
+    return found.take(np.lexsort((slot, sm)))
+
+
+def _slots(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The slot of each block of one SM, sorted by start and then end.
+
+    The k-th block that takes over a slot follows the block with the k-th end, so a block's slot is that of the first
+    in a chain of blocks. Chains are followed for all blocks at once, twice as far each time.
+    """
+    by_end = np.argsort(end, kind="stable")
+    takes_over = slot_reuse(start.view(np.uint64), end.view(np.uint64), end[by_end].view(np.uint64))
+    before = np.arange(len(start))
+    before[takes_over] = by_end[: int(takes_over.sum())]
+    while True:
+        further = before[before]
+        if np.array_equal(further, before):
+            break
+        before = further
+    slots: NDArray[np.int32] = (np.cumsum(~takes_over) - 1)[before].astype(np.int32)
+    return slots
+
+
+def _warps(
+    start: NDArray[np.uint64],
+    elapsed: NDArray[np.uint32],
+    sm: NDArray[np.uint32],
+    blocks: Intervals,
+    zero: NDArray[np.uint64],
+) -> Intervals:
+    """The warps of blocks, in the blocks' slots; ``zero`` (u8) is the clock of each block's SM at time 0."""
+    start, elapsed, sm = start[blocks.block], elapsed[blocks.block], sm[blocks.block]
+    which, warp = np.nonzero((start != 0) | (elapsed != 0) | (sm != 0))
+    begin = (start[which, warp] - zero[which]).view(np.int64)
+    found = Intervals(
+        start=begin,
+        end=begin + elapsed[which, warp],
+        sm=blocks.sm[which],
+        slot=blocks.slot[which],
+        warp=warp.astype(np.int32),
+        block=blocks.block[which],
+    )
+    return found.take(np.lexsort((found.start, found.warp, found.slot, found.sm)))
