@@ -1,0 +1,86 @@
+"""Which memory a launch could reach, and which tensors lie in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.trace.make import TraceWriter
+from tui_probe.trace.allocations import Allocation, LaunchMemory, read_launch_memory
+from tui_probe.trace.model import Trace
+from tui_probe.trace.tensors import read_tensors
+
+
+def trace_of(directory: Path) -> tuple[Trace, list[int]]:
+    """Two launches; an allocation goes and another comes between them."""
+    writer = TraceWriter(directory)
+    writer.start()
+    writer.kernel(0, "_Z4fillPf")
+    writer.lines(
+        "[mem] cuMemAlloc_v2 0 dptr 7f0000000000 bytesize 4096",
+        "[mem] cuMemAllocAsync 0 dptr 7f0000100000 bytesize 512",
+        "[mem] cuMemAlloc_v2 2 dptr 7f0000300000 bytesize 999",
+    )
+    first = writer.launch(0)
+    writer.lines(
+        "[mem] cuMemFree_v2 0 dptr 7f0000000000",
+        "[mem] cuMemFreeAsync 1 dptr 7f0000100000",
+        "[mem] cuMemAllocPitch_v2 0 dptr 7f0000200000 bytesize 64",
+    )
+    return Trace.open(directory), [first, writer.launch(0)]
+
+
+def test_memory_at_a_launch(tmp_path: Path) -> None:
+    trace, launches = trace_of(tmp_path / "trace")
+    trace = Trace.open(tmp_path / "trace")
+    before, after = (read_launch_memory(trace, trace.launches[trace.launches.row_of(each)]) for each in launches)
+    assert before.allocations == (Allocation(0x7F0000000000, 4096), Allocation(0x7F0000100000, 512))
+    assert before.parameters == (0x7F0000000000, 0x10)
+    assert after.allocations == (Allocation(0x7F0000100000, 512), Allocation(0x7F0000200000, 64))
+    assert read_launch_memory(trace, None) == LaunchMemory(after.allocations)
+
+
+def test_a_parameter_longer_than_a_pointer_has_no_value(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "trace")
+    writer.start()
+    writer.kernel(0, "k")
+    writer.lines(
+        f"[exec] 77 param ff {'ab' * 24} 1",
+        "[exec] grid 1 1 1 block 32 1 1 shared 0 kernel 0 launch 0 stream 0x0",
+    )
+    trace = Trace.open(tmp_path / "trace")
+    assert read_launch_memory(trace, trace.launches[0]).parameters == (255, None, 1)
+
+
+def test_the_allocation_of_an_address() -> None:
+    memory = LaunchMemory((Allocation(100, 10), Allocation(200, 5)))
+    found = {address: memory.allocation_at(address) for address in (99, 100, 109, 110, 204, 205)}
+    assert [address for address, each in found.items() if each is not None] == [100, 109, 204]
+
+
+@given(st.binary(max_size=400))
+def test_any_log_can_be_read(tmp_path_factory: object, text: bytes) -> None:
+    directory = tmp_path_factory.mktemp("trace")  # type: ignore[attr-defined]
+    (directory / "event.log").write_bytes(b"[mem] cuMemAlloc_v2 0 dptr 10 bytesize 4\n" + text)
+    (directory / "tensor.trace").write_bytes(text)
+    trace = Trace(directory)
+    assert read_launch_memory(trace, None).allocations[:1] == (Allocation(0x10, 4),) or b"[mem]" in text
+    assert isinstance(read_tensors(trace), list)
+
+
+def test_tensors(tmp_path: Path) -> None:
+    (tmp_path / "tensor.trace").write_text(
+        "[call]  torch.float16  torch.Size([4, 32, 8])  2048  139637976727552  aten::normal_\n"
+        "[ret]  torch.float16  torch.Size([7])  10  64  odd\n"
+        "[ret]  torch.float32  torch.Size([2, 2])  16  64  later\n"
+        "not a tensor\n[call]  cut\n"
+    )
+    first, second = read_tensors(Trace(tmp_path))
+    assert (first.name, first.start, first.size, first.shape) == ("later", 64, 16, (2, 2))
+    assert (second.name, second.shape, second.element) == ("aten::normal_", (4, 32, 8), 2)
+    assert second.index(0) == (0, 0, 0)
+    assert second.index(2 * (3 * 256 + 31 * 8 + 7)) == (3, 31, 7)
+    assert second.index(2048) is None
+    assert read_tensors(Trace(tmp_path / "nowhere")) == []
