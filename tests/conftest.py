@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import itertools
 import os
 import shutil
 import subprocess
@@ -19,6 +20,15 @@ settings.load_profile("tui-probe")
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = ("hook/libcuda.so.1", "sim/libcuda.so.1")
+
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test finds kernels that another one prepared, nor leaves any in the user's cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / f"cache_{next(_NUMBERS)}"))
 
 
 @pytest.fixture(scope="session")

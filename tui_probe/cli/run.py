@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_argument_group("limits")
     limits.add_argument("--max-trace-bytes", type=size, metavar="SIZE", help="save no more results than this, as 4G")
     limits.add_argument("--max-probe-memory", type=size, metavar="SIZE", help="most GPU memory for probes, as 512M")
+    limits.add_argument("--no-cache", action="store_true", help="prepare every kernel anew; keep none for later runs")
     machine = parser.add_argument_group("driver").add_mutually_exclusive_group()
     machine.add_argument("--driver", type=Path, metavar="PATH", help="the libcuda.so.1 to use")
     machine.add_argument("--sim", action="store_true", help="use the simulated GPU")
@@ -78,6 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         simulated=arguments.sim,
         max_trace_bytes=arguments.max_trace_bytes,
         max_probe_memory=arguments.max_probe_memory,
+        cache=not arguments.no_cache,
     )
     return profile(options, arguments)
 
@@ -104,6 +106,7 @@ def run_plainly(options: RunOptions, probe: Path) -> tuple[int, list[Path]]:
     stderr = os.dup(2)
     with Session(options, probe, announce=lambda trace: inform(f"trace in {trace}", stderr)) as session:
         returncode = run_passing_on(session)
+        tell_cache_hits(session)
         tell_what_failed(session)
         traces = session.trace_paths()
     return exit_status(returncode), traces
@@ -119,9 +122,17 @@ def run_on_screen(options: RunOptions, probe: Path, arguments: argparse.Namespac
         returncode = target.wait(received=shown - 128 if shown > 128 else 0)
         for trace in session.trace_paths():
             inform(f"trace in {trace}")
+        tell_cache_hits(session)
         tell_what_failed(session)
         traces = session.trace_paths()
     return exit_status(returncode), traces
+
+
+def tell_cache_hits(session: Session) -> None:
+    """A line on stderr if kernels did not have to be prepared."""
+    counts = session.cache_counts
+    if counts and counts["hits"]:
+        inform(f"cache: {counts['hits']} of {sum(counts.values())} kernels were ready from before")
 
 
 def tell_what_failed(session: Session) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 import traceback
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.engine.assemble import Assembler, AssemblyReport
 from tui_probe.engine.edits import Edits
 from tui_probe.engine.insertion import insert_probe, map_slots
+from tui_probe.engine.kept_kernels import KeptKernels
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_info import kernel_info
 from tui_probe.engine.module_variables import replay_hazard, share_variables
@@ -25,6 +27,7 @@ from tui_probe.ptx.parser import parse
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tui_probe.engine.cache import Cache
     from tui_probe.engine.model import Probe
 
 Load: TypeAlias = Literal["bin", "ptx"]
@@ -32,6 +35,7 @@ Load: TypeAlias = Literal["bin", "ptx"]
 _ARCH: Final = re.compile(r"sm_(\d+)[af]?")
 _ASSEMBLERS: Final = 4
 _SHORT: Final = 500
+_NO_ASSEMBLER: Final = f"[assemble] no ptxas on this machine: the driver compiles probed.ptx; {INSTALL_HINT}"
 _SAMPLE: Final = """.version 8.0
 .target sm_80
 .address_size 64
@@ -79,25 +83,61 @@ def probed_kernel(kernel: Kernel, probe: Probe) -> tuple[str, str]:
     return kernel.edited(edits), info
 
 
+@dataclass(slots=True)
+class CacheCounts:
+    """Kernels that were ready in the cache, and those that were looked for in vain."""
+
+    hits: int = 0
+    misses: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, *, hit: bool) -> None:
+        """Count one more kernel."""
+        with self._lock:
+            self.hits += hit
+            self.misses += not hit
+
+
 class Preparer:
     """Prepares kernels with one probe. Safe to use from several threads; ``close`` waits for what still runs."""
 
-    def __init__(self, probe: Probe, options: Options | None = None, assembler: Assembler | None = None) -> None:
+    def __init__(
+        self,
+        probe: Probe,
+        options: Options | None = None,
+        assembler: Assembler | None = None,
+        cache: Cache | None = None,
+    ) -> None:
         self._probe = probe
         self._options = options or Options()
         self._assembler = assembler or Assembler()
         self._originals = Originals()
         self._pool = ThreadPoolExecutor(_ASSEMBLERS, thread_name_prefix="assemble")
+        self._cache = cache
+        self._kept: KeptKernels | None = None
+        self._lock = threading.Lock()
+        self.counts = CacheCounts()
 
     def warm_up(self) -> None:
         """Do now what the first kernel would have to wait for: find assemblers, run once through all the code."""
-        self._assembler.tools()
+        self._kept_kernels()
         with contextlib.suppress(UnsupportedKernelError):
             probed_kernel(Kernel.of(parse(_SAMPLE), "sample"), self._probe)
 
     def close(self) -> None:
-        """Wait for assemblies that nobody waits for, then let the threads go."""
+        """Wait for assemblies that nobody waits for, let the threads go, and keep the cache within its limit."""
         self._pool.shutdown(wait=True)
+        if self._cache is not None:
+            with contextlib.suppress(OSError):  # the next run trims again
+                self._cache.trim()
+
+    def _kept_kernels(self) -> KeptKernels | None:
+        """The cache, once the assemblers are known; None without one."""
+        with self._lock:
+            tools = self._assembler.tools()
+            if self._kept is None and self._cache is not None:
+                self._kept = KeptKernels(self._cache, self._probe, self._options.load, tools)
+            return self._kept
 
     def prepare(self, directory: Path, arch: str, name: str) -> Answer:
         """Prepare the kernel ``name`` of ``directory/original.bin`` for a device of ``arch`` (``sm_90``).
@@ -109,9 +149,9 @@ class Preparer:
         except (OSError, ValueError) as error:
             return Answer("failed", f"the engine cannot write to {str(directory)!r}: {error}")
         try:
-            return _Preparation(self._probe, self._options, self._assembler, self._pool, directory, log).run(
-                self._originals, arch, name
-            )
+            work = _Preparation(self._probe, self._options, self._assembler, self._pool, directory, log)
+            work.kept, work.counts = self._kept_kernels(), self.counts
+            return work.run(self._originals, arch, name)
         except (ImageError, UnsupportedKernelError) as error:
             return _ended(log, "skipped", str(error), str(error))
         except ProbeError as error:
@@ -141,6 +181,8 @@ class _Preparation:
     pool: ThreadPoolExecutor
     directory: Path
     log: ProcessLog
+    kept: KeptKernels | None = None
+    counts: CacheCounts = field(default_factory=CacheCounts)
 
     def run(self, originals: Originals, arch: str, name: str) -> Answer:
         match = _ARCH.fullmatch(arch)
@@ -148,35 +190,67 @@ class _Preparation:
             raise ProbeError(f"{arch} is no architecture such as sm_90")
         self.log.write(f"{self.options.kernels.split(':')} {self.options.filtered.split(':')}")
         image = (self.directory / "original.bin").read_bytes()
+        key = self.kept.key(image, arch, name) if self.kept else ""
+        if (ready := self._from_cache(key, name)) is not None:
+            return ready
         original, found = originals.find(image, name, int(match[1]))
-        self.log.write(f"[objdump] original.bin is {found}\n{name}\n[probe] {self.probe.name} from {self.probe.path}")
+        self.log.write(self._subject(found, name))
         with original.lock:
             original.write(self.directory / "original.ptx")
             kernel = Kernel.of(original.module, name)
         self._write("pruned.ptx", kernel.pruned)
         tools = self.assembler.tools()
-        pruned_assembly = self._start("pruned", arch, name) if tools else None
+        assemblies = [self._start("pruned", arch, name)] if tools else []
         probed, info = probed_kernel(kernel, self.probe)
         self._write("probed.ptx", probed)
         self._write("kernel.info", info)
-        if not tools:
-            self.log.write(f"[assemble] no ptxas on this machine: the driver compiles probed.ptx; {INSTALL_HINT}")
-            return self._ok("probed.ptx")
-        probed_assembly = self._start("probed", arch, name)
-        if self.options.load == "ptx":
-            return self._ok("probed.ptx")
-        failure = probed_assembly.result()
-        if isinstance(failure, ToolchainError):
-            self._wait(pruned_assembly)
+        if tools:
+            assemblies.append(self._start("probed", arch, name))
+        else:
+            self.log.write(_NO_ASSEMBLER)
+        load = "probed.bin" if tools and self.options.load == "bin" else "probed.ptx"
+        if load == "probed.bin" and isinstance(failure := assemblies[-1].result(), ToolchainError):
+            assemblies[0].result()
             return Answer("failed", str(failure).partition("\n")[0][:_SHORT])
-        return self._ok("probed.bin")
+        if self.kept is not None:
+            self.pool.submit(self._keep, self.kept, key, load, found, assemblies)
+        return Answer("ok", load)
 
-    def _ok(self, file: str) -> Answer:
-        return Answer("ok", file)
+    def _subject(self, found: str, name: str) -> str:
+        """What is prepared, with what: the next lines of the log."""
+        return f"[objdump] original.bin is {found}\n{name}\n[probe] {self.probe.name} from {self.probe.path}"
 
-    def _wait(self, assembly: Future[AssemblyReport | ToolchainError] | None) -> None:
-        if assembly is not None:
-            assembly.result()
+    def _from_cache(self, key: str, name: str) -> Answer | None:
+        """The kernel as it was prepared before, by this run or an earlier one."""
+        if self.kept is None:
+            return None
+        entry = self.kept.restore(key, self.directory)
+        self.counts.add(hit=entry is not None)
+        if entry is None:
+            return None
+        load, found, said = entry
+        cached = f"[cache] prepared before: all files are from {self.kept.place(key)}"
+        self.log.write("\n".join([self._subject(found, name), cached, said or _NO_ASSEMBLER]))
+        return Answer("ok", load)
+
+    def _keep(
+        self,
+        kept: KeptKernels,
+        key: str,
+        load: str,
+        found: str,
+        assemblies: list[Future[AssemblyReport | ToolchainError]],
+    ) -> None:
+        """Put the kernel into the cache once its assemblies, which were submitted before this, have ended well."""
+        reports = [assembly.result() for assembly in assemblies]
+        said = [f"{report.command}\n{report.output}" for report in reports if isinstance(report, AssemblyReport)]
+        if len(said) < len(reports):
+            return
+        try:
+            kept.keep(key, self.directory, load, found, said)
+        except OSError as error:
+            with contextlib.suppress(OSError):  # the trace is gone or the disk full, and this is only a remark
+                self.log.write(f"[cache] not kept for other runs: {error.filename}: {error.strerror}")
 
     def _write(self, file: str, text: str) -> None:
         (self.directory / file).write_text(text, encoding="utf-8")

@@ -3,6 +3,7 @@
     hook → engine   hello TAB 1 TAB pid                                    engine → hook   hello TAB 1
     hook → engine   prepare TAB id TAB kernel directory TAB sm_XY TAB kernel name
     engine → hook   ok TAB id TAB file  |  skipped TAB id TAB reason  |  failed TAB id TAB reason
+    launcher → engine  cache TAB id         engine → launcher  ok TAB id TAB hits SPACE misses
 
 One connection a process; requests of a connection are answered in order, connections at once.
 ``python -m tui_probe.engine.server --socket PATH --probe FILE`` runs it until SIGTERM or SIGINT.
@@ -18,6 +19,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.cache import Cache, default_folder
 from tui_probe.engine.prepare import Answer, Options, Preparer
 from tui_probe.engine.probe_file import load_probe
 from tui_probe.errors import LaunchError, ProbeError
@@ -38,10 +40,15 @@ class EngineServer:
     """Serves one probe on a socket, in threads of this process. Also a context manager."""
 
     def __init__(
-        self, path: Path, probe: Probe, options: Options | None = None, assembler: Assembler | None = None
+        self,
+        path: Path,
+        probe: Probe,
+        options: Options | None = None,
+        assembler: Assembler | None = None,
+        cache: Cache | None = None,
     ) -> None:
         self._path = path
-        self._preparer = Preparer(probe, options, assembler)
+        self._preparer = Preparer(probe, options, assembler, cache)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._lock = threading.Lock()
         self._connections: dict[socket.socket, threading.Thread] = {}
@@ -123,6 +130,9 @@ class EngineServer:
             case ["prepare", request, directory, arch, name]:
                 answer = self._preparer.prepare(Path(directory), arch, name)
                 return _line(answer, request)
+            case ["cache", request]:
+                counts = self._preparer.counts
+                return f"ok\t{request}\t{counts.hits} {counts.misses}\n"
             case [_, request, *_]:
                 return _line(Answer("failed", "the request was not understood"), request)
         return _line(Answer("failed", "the request was not understood"), "-")
@@ -150,12 +160,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--load", choices=("bin", "ptx"), default="bin", help="what the driver is given")
     parser.add_argument("--kernels", default="", help="the run's kernel filter, for process.log")
     parser.add_argument("--filter", default="", help="the run's negative kernel filter, for process.log")
+    parser.add_argument("--no-cache", action="store_true", help="prepare every kernel anew, and keep none")
     options = parser.parse_args(arguments)
+    folder = None if options.no_cache else default_folder()
     signals = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         server = EngineServer(
-            options.socket, load_probe(options.probe), Options(options.load, options.kernels, options.filter)
+            options.socket,
+            load_probe(options.probe),
+            Options(options.load, options.kernels, options.filter),
+            cache=None if folder is None else Cache(folder),
         )
         server.start()
     except ProbeError as error:

@@ -6,6 +6,7 @@ import ctypes
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 STARTUP_LIMIT = 30.0  # seconds; importing NumPy from a cold network disk takes many
 STOP_LIMIT = 10.0
+ANSWER_LIMIT = 2.0
 SOCKET_PATH_LIMIT = 107  # bytes in sockaddr_un, without the final NUL
 
 
@@ -36,6 +38,7 @@ class Engine:
         command = [sys.executable, "-P", "-m", "tui_probe.engine.server"]
         command += ["--socket", str(self.socket), "--probe", str(probe), "--load", "ptx" if load_ptx else "bin"]
         command += ["--kernels", options.kernels or "", "--filter", options.filtered or ""]
+        command += [] if options.cache else ["--no-cache"]
         libc = ctypes.CDLL(None, use_errno=True)
         with log.open("wb") as output:
             self._process = subprocess.Popen(
@@ -70,6 +73,18 @@ class Engine:
         how = f"signal {-status}" if status < 0 else f"status {status}"
         last = self.messages().splitlines()[-1:] or ["no message"]
         return f"the probe engine ended with {how} ({last[0]}); kernels that came later ran unprobed"
+
+    def cache_counts(self) -> dict[str, int] | None:
+        """Kernels that were ready in the cache (``hits``) and that were not (``misses``); None if it cannot say."""
+        try:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(ANSWER_LIMIT)
+                connection.connect(str(self.socket))
+                connection.sendall(b"cache\t0\n")
+                hits, misses = connection.recv(100).split(b"\t")[2].split()
+        except (OSError, IndexError, ValueError):  # gone, stopped, or cut off
+            return None
+        return {"hits": int(hits), "misses": int(misses)}
 
     def stop(self) -> None:
         """End the engine when it has finished the kernels under way, and remove its socket."""

@@ -22,6 +22,7 @@ class RunOptions:
     simulated: bool = False
     max_trace_bytes: int | None = None
     max_probe_memory: int | None = None
+    cache: bool = True
 
     def record(self) -> dict[str, Any]:
         """What run.json keeps of the options: those that change what is measured."""

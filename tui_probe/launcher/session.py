@@ -42,6 +42,8 @@ class Session:
         self.started = time.time()
         self.target: Target | None = None
         self.first_trace: Path | None = None
+        self.cache_counts: dict[str, int] | None = None
+        """``hits`` and ``misses`` of the cache of prepared kernels, after the run; None without a cache."""
         self.incomplete: dict[Path, str] = {}
         """Traces, named as the user named their root, that could not be written whole, and why."""
         self._announce = announce
@@ -112,6 +114,8 @@ class Session:
 
     def finish(self, returncode: int) -> None:
         """Complete every trace after the target's end."""
+        if self.options.cache:
+            self.cache_counts = self._engine.cache_counts()
         self.poll()
         for trace in self.traces:
             self._write(trace, returncode)
@@ -148,6 +152,7 @@ class Session:
             "options": self.options.record(),
             "driver": {"path": str(self.driver.path), "simulated": self.driver.simulated},
             "environment": [vars(setting) for setting in settings],
+            "cache": self.cache_counts,
             "engine_failure": self.engine_failure(),
             "tool": {"version": tui_probe.__version__},
             "toolchain": toolchain(),

@@ -1,0 +1,184 @@
+"""Kernels from the cache: the same folder as when they were prepared, and never somebody else's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.engine.kernels import BLOCK_SCHED, DATA, HEADER, STORE, toml_probe
+from tests.engine.test_server import connected, kernel_directory
+from tui_probe.engine import kept_kernels
+from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.cache import Cache
+from tui_probe.engine.model import Probe
+from tui_probe.engine.prepare import Answer, Options, Preparer
+from tui_probe.engine.server import EngineServer
+from tui_probe.engine.toolchain import Tool
+from tui_probe.trace.kernels import read_process_log
+
+IMAGE = (HEADER + STORE).encode()
+PREPARED = ("original.ptx", "pruned.ptx", "probed.ptx", "pruned.bin", "probed.bin", "kernel.info")
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+class Runs:
+    """Prepares kernels, each in a run of its own."""
+
+    def __init__(self, folder: Path, cache: Cache, tools: list[Tool]) -> None:
+        self.folder = folder
+        self.cache = cache
+        self.tools = tools
+        self.directory = folder
+
+    def __call__(
+        self,
+        image: bytes = IMAGE,
+        name: str = "store",
+        arch: str = "sm_80",
+        probe: Probe = BLOCK_SCHED,
+        load: str = "bin",
+    ) -> tuple[Answer, int]:
+        """The answer, and the number of hits."""
+        self.directory = kernel_directory(self.folder, image, f"run {len(list(self.folder.iterdir()))}")
+        options = Options("ptx" if load == "ptx" else "bin")
+        preparer = Preparer(probe, options, Assembler(self.tools), self.cache)
+        answer = preparer.prepare(self.directory, arch, name)
+        preparer.close()
+        return answer, preparer.counts.hits
+
+
+@pytest.fixture
+def runs(tmp_path: Path, cache: Cache, ptxas: Tool) -> Runs:
+    return Runs(tmp_path, cache, [ptxas])
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {name: (directory / name).read_bytes() for name in PREPARED}
+
+
+@pytest.mark.parametrize("load", ["bin", "ptx"])
+def test_the_second_run_finds_what_the_first_prepared(runs: Runs, load: str) -> None:
+    assert runs(load=load) == (Answer("ok", f"probed.{load}"), 0)
+    first = runs.directory
+    assert runs(load=load) == (Answer("ok", f"probed.{load}"), 1)
+    assert contents(runs.directory) == contents(first)
+    log = (runs.directory / "process.log").read_text()
+    assert "[cache] prepared before: all files are from " in log
+    assert f"'{runs.directory}/pruned.ptx'" in log
+    assert str(first) not in log
+    assert read_process_log(runs.directory / "process.log") == read_process_log(first / "process.log")
+    assert read_process_log(first / "process.log").complete
+
+
+def test_nothing_is_parsed_for_a_hit(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs()
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("parsed")
+
+    monkeypatch.setattr("tui_probe.engine.originals.parse", refuse)
+    monkeypatch.setattr("tui_probe.engine.originals.ptx_texts", refuse)
+    assert runs() == (Answer("ok", "probed.bin"), 1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"image": IMAGE + b"\n"},
+        {"arch": "sm_90"},
+        {"load": "ptx"},
+        {"probe": replace(BLOCK_SCHED, name="renamed")},
+        {"probe": replace(BLOCK_SCHED, source=BLOCK_SCHED.source + "\n")},
+    ],
+)
+def test_whatever_decides_the_outcome_is_in_the_key(runs: Runs, change: dict[str, object]) -> None:
+    runs()
+    assert runs(**change)[1] == 0  # type: ignore[arg-type]
+    assert runs()[1] == 1
+
+
+def test_another_assembler_prepares_anew(runs: Runs) -> None:
+    runs()
+    runs.tools = [replace(runs.tools[0], version="99.9")]
+    assert runs()[1] == 0
+    runs.tools = []
+    assert runs() == (Answer("ok", "probed.ptx"), 0)
+    assert runs() == (Answer("ok", "probed.ptx"), 1)
+    assert "no ptxas on this machine" in (runs.directory / "process.log").read_text()
+
+
+def test_another_version_of_our_code_prepares_anew(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs()
+    monkeypatch.setattr(kept_kernels, "code_digest", lambda: "another")
+    assert runs()[1] == 0
+
+
+def test_damaged_entries_are_prepared_anew(runs: Runs) -> None:
+    runs()
+    for path in runs.cache.folder.iterdir():
+        path.write_bytes(path.read_bytes()[:-1])
+    assert runs() == (Answer("ok", "probed.bin"), 0)
+    assert runs() == (Answer("ok", "probed.bin"), 1)
+
+
+def test_the_entry_of_an_image_may_go_alone(runs: Runs) -> None:
+    runs()
+    (original,) = (path for path in runs.cache.folder.iterdir() if b"original.ptx" in path.read_bytes()[:100])
+    original.unlink()
+    assert runs() == (Answer("ok", "probed.bin"), 0)
+    assert runs() == (Answer("ok", "probed.bin"), 1)
+
+
+def test_failures_are_not_kept(runs: Runs) -> None:
+    image = f"{HEADER}.entry store() {{ frobnicate %r1; ret; }}".encode()
+    for _ in range(2):
+        answer, hits = runs(image)
+        assert (answer.outcome, hits) == ("failed", 0)
+    assert runs.cache.usage().entries == 0
+    answer, hits = runs(image, load="ptx")  # the driver may take what this ptxas refuses
+    assert (answer.outcome, hits, runs.cache.usage().entries) == ("ok", 0, 0)
+
+
+def test_a_cache_that_cannot_be_written_is_told_in_the_log(runs: Runs) -> None:
+    runs.cache.folder.touch()
+    for _ in range(2):
+        assert runs() == (Answer("ok", "probed.bin"), 0)
+        assert f"[cache] not kept for other runs: {runs.cache.folder}: " in (runs.directory / "process.log").read_text()
+
+
+def test_many_kernels_of_an_image_keep_its_ptx_once(tmp_path: Path, cache: Cache) -> None:
+    image = (DATA / "bounds.sm_80.ptx").read_bytes()
+    for run in range(2):
+        with (
+            EngineServer(tmp_path / "engine", BLOCK_SCHED, assembler=Assembler([]), cache=cache),
+            connected(tmp_path / "engine") as hook,
+        ):
+            first, second = (kernel_directory(tmp_path, image, f"{run}{number}") for number in range(2))
+            assert hook.prepare(first, "bounded_threads")[0] == "ok"
+            assert hook.prepare(second, "bounded_blocks")[0] == "ok"
+            assert hook.send(b"cache\t5\n") == f"ok\t5\t{2 * run} {2 - 2 * run}"
+        assert (first / "original.ptx").samefile(second / "original.ptx")
+        assert (first / "original.ptx").read_bytes() == image
+    assert cache.usage().entries == 3
+
+
+def test_a_trace_may_be_changed_by_hand(runs: Runs) -> None:
+    runs()
+    for name in PREPARED:
+        (runs.directory / name).write_text("spoilt")
+    assert runs() == (Answer("ok", "probed.bin"), 1)
+    assert (runs.directory / "original.ptx").read_bytes() == IMAGE
+    assert (runs.directory / "probed.bin").read_bytes().startswith(b"\x7fELF")
+
+
+def test_two_probes_of_one_name(runs: Runs) -> None:
+    text = '[map.m]\nlevel = "warp"\nregs = { x = "u64" }\n[probe.p]\nposition = "kernel"\nafter = "SAVE [ m ] {%s};"'
+    for register in ("%clock64", "%globaltimer"):
+        assert runs(probe=toml_probe(text % register)) == (Answer("ok", "probed.bin"), 0)
+        assert register in (runs.directory / "probed.ptx").read_text()

@@ -1,0 +1,97 @@
+"""Prepared kernels in the cache: what is kept of one, under which key, and how its folder is made from it.
+
+The key is the digest of all that decides what comes out: the image's bytes, the kernel's name, the device, the
+probe's name and text, our own code, the assemblers, and what the driver is given. So nothing is parsed to look one up.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.cache import Cache, digest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.engine.model import Probe
+    from tui_probe.engine.toolchain import Tool
+
+_CODE: Final = ("engine", "ptx", "dsl")
+_FILES: Final = ("pruned.ptx", "probed.ptx", "kernel.info", "pruned.bin", "probed.bin")
+_ORIGINAL: Final = "original.ptx"
+_DIRECTORY: Final = "\0directory\0"
+"""Stands in kept words of ptxas for the folder in which it worked."""
+
+
+class KeptKernels:
+    """The prepared kernels of one probe, one choice of what is loaded and one set of assemblers."""
+
+    def __init__(self, cache: Cache, probe: Probe, load: str, tools: Sequence[Tool]) -> None:
+        self._cache = cache
+        assemblers = repr([(str(tool.path), tool.version) for tool in tools])
+        self._surroundings = digest(
+            *(part.encode() for part in (code_digest(), assemblers, load, probe.name, probe.source))
+        )
+        self._written: dict[str, Path] = {}
+
+    def key(self, image: bytes, arch: str, name: str) -> str:
+        """The key of one kernel of an image on a device of ``arch``."""
+        return digest(self._surroundings.encode(), arch.encode(), name.encode("utf-8", "surrogateescape"), image)
+
+    def place(self, key: str) -> Path:
+        """Where the entry of a key lies."""
+        return self._cache.path(key)
+
+    def restore(self, key: str, directory: Path) -> tuple[str, str, str] | None:
+        """Fill a kernel's folder from the cache; None if that kernel is not in it, or not all of it.
+
+        Returns the file to load, where the PTX was found, and what the assemblers said. Raises OSError.
+        """
+        entry = self._cache.get(key)
+        if entry is None or not self._write_original(entry["original"].decode(), directory / _ORIGINAL):
+            return None
+        for file in _FILES:
+            if file in entry:
+                (directory / file).write_bytes(entry[file])
+        said = entry["said"].decode().replace(_DIRECTORY, str(directory))
+        return entry["load"].decode(), entry["found"].decode(), said
+
+    def keep(self, key: str, directory: Path, load: str, found: str, said: Sequence[str]) -> None:
+        """Put the kernel of a finished folder into the cache. Raises OSError."""
+        original = (directory / _ORIGINAL).read_bytes()
+        name = digest(original)
+        if name not in self._written:  # many kernels of an image have it in common
+            self._cache.put(name, {_ORIGINAL: original})
+            self._written[name] = directory / _ORIGINAL
+        words = "\n".join(said).replace(str(directory), _DIRECTORY)
+        files = {file: (directory / file).read_bytes() for file in _FILES if (directory / file).exists()}
+        told = {"original": name, "load": load, "found": found, "said": words}
+        self._cache.put(key, files | {about: text.encode() for about, text in told.items()})
+
+    def _write_original(self, name: str, path: Path) -> bool:
+        """Put the image's PTX there: as a link to a copy that this process wrote, else from its own entry."""
+        path.unlink(missing_ok=True)
+        if (written := self._written.get(name)) is not None:
+            try:
+                os.link(written, path)
+            except OSError:
+                del self._written[name]
+            else:
+                return True
+        entry = self._cache.get(name)
+        if entry is None:
+            return False
+        path.write_bytes(entry[_ORIGINAL])
+        self._written[name] = path
+        return True
+
+
+@lru_cache(maxsize=1)
+def code_digest() -> str:
+    """The digest of our own code that prepares kernels: a new version of it must not get what an older one made."""
+    package = Path(__file__).parents[1]
+    sources = (path for folder in _CODE for path in sorted((package / folder).rglob("*.py")))
+    return digest(*(part for path in sources for part in (str(path.relative_to(package)).encode(), path.read_bytes())))
