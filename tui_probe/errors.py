@@ -7,6 +7,9 @@ ProbeError                 anything below; its text is meant for a person
 ├── UnsupportedKernelError a kernel that cannot be probed without changing what it does
 ├── ToolchainError         an assembler that is missing or failed
 ├── TraceError             a trace directory, log or result file that cannot be read
+├── ImportFileError        a file of another profiler that cannot be read, or holds nothing to show
+├── ChoiceError            a kernel, launch or view that was asked for and is not in the trace
+├── BandwidthError         a memory or disk whose bandwidth cannot be measured
 ├── LaunchError            a target, driver or hook that cannot be started
 │   ├── NoDriverError      no CUDA driver on this machine
 │   └── TargetError        a command that is not there (127) or cannot be executed (126)
@@ -46,6 +49,18 @@ class ToolchainError(ProbeError):
 
 class TraceError(ProbeError):
     """A trace directory, log or result file that cannot be read."""
+
+
+class ChoiceError(ProbeError):
+    """A kernel, launch or view that was asked for and is not in the trace."""
+
+
+class ImportFileError(ProbeError):
+    """A file of another profiler that cannot be read, or holds nothing to show."""
+
+
+class BandwidthError(ProbeError):
+    """A memory or disk whose bandwidth cannot be measured."""
 
 
 class LaunchError(ProbeError):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.ui.conftest import check_golden, on_stage
+from tui_probe.render.palette import PALETTES
 from tui_probe.ui import Appearance
 from tui_probe.ui.feed import Session
 from tui_probe.ui.keys import SCOPES, TABLE
-from tui_probe.ui.theme import PALETTES
 
 if TYPE_CHECKING:
     from pathlib import Path

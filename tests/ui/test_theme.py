@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from rich.style import Style
 
+from tui_probe.render.palette import ALIASES, DARK, LIGHT, PALETTES, PLAIN, Palette
 from tui_probe.ui import Appearance, speaks_utf8
-from tui_probe.ui.theme import ALIASES, DARK, LIGHT, PALETTES, PLAIN, Palette
 
 Triplet = tuple[float, float, float]
 GROUNDS = ("", "bar", "select", "idle")

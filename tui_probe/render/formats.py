@@ -50,6 +50,11 @@ def as_csv(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[str]
         yield _csv_line([_csv_cell(column.value(row)) for column in data if column.value is not None])
 
 
+def csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Rows as CSV; None is an empty cell."""
+    return (_csv_line([_csv_cell(value) for value in row]) for row in rows)
+
+
 def as_markdown(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[str]:
     """A Markdown table of the columns that tables show, none of them cut or left out."""
     shown = in_tables(columns)

@@ -7,31 +7,49 @@ from typing import TYPE_CHECKING
 from tui_probe.analysis.occupancy import occupancy, warps_of
 from tui_probe.render import units
 from tui_probe.render.advice import advice
+from tui_probe.render.side_by_side import beside
 from tui_probe.render.spans import Line, Span, pad, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from tui_probe.render.kernel_row import KernelRow
 
 LABEL = 16
+TWO_COLUMNS = 130
+"""Cells from which on there are two."""
 _GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "filtered": "·", "pending": "◌"}
 
 
-def detail_lines(row: KernelRow, cells: int) -> list[Line]:
-    """The page as lines of at most ``cells`` cells; long names and reasons are wrapped."""
+def detail_lines(row: KernelRow, cells: int, extra: Sequence[Line] = ()) -> list[Line]:
+    """The page as lines of at most ``cells`` cells, in two columns where there is room for them.
+
+    Long names and reasons are wrapped; ``extra`` goes below everything, or at the end of the second column.
+    """
+    names = name_lines(row, cells)
+    if cells < TWO_COLUMNS:
+        parts = [*state_lines(row, cells), (), *cost_lines(row), (), *_launches(row, cells)]
+        return [*names, *parts, *(((), *extra) if extra else ())]
+    half = cells // 2 - 1
+    left = [*state_lines(row, half), (), *_launches(row, half)]
+    return [*names, (), *beside(left, [*cost_lines(row), *(((), *extra) if extra else ())], half)]
+
+
+def name_lines(row: KernelRow, cells: int) -> list[Line]:
+    """Both forms of the name."""
     lines: list[Line] = [((f" {text}", "title"),) for text in wrap(row.demangled, cells - 2)]
     if row.name != row.demangled:
         lines += _field("mangled", row.name, cells, "dim")
-    lines += _field("status", f"{_GLYPHS.get(row.status, ' ')} {row.status}", cells, row.status)
+    return lines
+
+
+def state_lines(row: KernelRow, cells: int) -> list[Line]:
+    """Whether it was probed, why not, and what to do."""
+    lines = list(_field("status", f"{_GLYPHS.get(row.status, ' ')} {row.status}", cells, row.status))
     if row.reason:
         lines += _field("why", row.reason, cells, "bad" if row.status == "failed" else "")
     if words := advice(row.status, row.reason):
         lines += _field("what to do", words, cells)
-    lines.append(())
-    lines += _costs(row)
-    lines.append(())
-    lines += _launches(row, cells)
     return lines
 
 
@@ -40,7 +58,7 @@ def _field(label: str, text: str, cells: int, role: str = "") -> Iterator[Line]:
         yield ((" " + pad("" if i else label, LABEL), "dim"), (part, role))
 
 
-def _costs(row: KernelRow) -> list[Line]:
+def cost_lines(row: KernelRow) -> list[Line]:
     """Resources of the kernel before and after probing, as a small table."""
     capability = row.device.capability if row.device else None
     filled = [occupancy(blocks, row.block, capability) for blocks in (row.blocks_per_sm, row.blocks_per_sm_probed)]

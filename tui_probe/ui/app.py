@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from textual.app import App
 
+from tui_probe.render.palette import PALETTES
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.background import Background, event_loop_delivery
 from tui_probe.ui.driver import FrugalDriver
@@ -24,7 +25,7 @@ from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.live import LAYOUT, LiveScreen
 from tui_probe.ui.screens.tags import TagScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
-from tui_probe.ui.theme import PALETTES
+from tui_probe.ui.theme import textual_theme
 from tui_probe.ui.widgets.lines import Lines
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class ProbeApp(App[None]):
         super().__init__(driver_class=FrugalDriver, ansi_color=True)
         self.animation_level = "none"
         for palette in PALETTES.values():
-            self.register_theme(palette.textual_theme())
+            self.register_theme(textual_theme(palette))
         self.theme = self.palette.name
         self.ascii_only = self.appearance.ascii_only
         self.session = session

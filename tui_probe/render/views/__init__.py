@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from tui_probe.render.views.view import ViewKind
 
-NAMES: Final[tuple[str, ...]] = ()
+NAMES: Final[tuple[str, ...]] = (
+    "summary",
+    "ptx",
+    "log",
+)
 
 
 def kind_of(name: str) -> ViewKind:

@@ -53,6 +53,23 @@ class Data(ABC):
     def cells(self) -> Iterator[Sequence[object]]:
         """What is shown, as rows for CSV, the headings first; None is an empty cell."""
 
+    def commands(self) -> Mapping[str, str]:
+        """The commands that mean something now, and what they do, in a few words."""
+        return {}
+
+    def press(self, command: str) -> str | None:
+        """Do one of the commands; returns something to say, if there is anything."""
+        del command
+        return None
+
+    def status(self) -> list[str]:
+        """What is seen, in parts of a few words, the last ones matter most."""
+        return []
+
+    def take_over(self, before: View) -> None:
+        """Show as much as can be of what another view of this kind shows: its window, cursor, order, level."""
+        del before
+
 
 class Document(Data):
     """Lines to scroll through."""
@@ -66,11 +83,6 @@ class Document(Data):
         del width
         return ()
 
-    def fold(self, *, folded: bool) -> bool:
-        """Fold or unfold unchanged runs. False if there is nothing to fold."""
-        del folded
-        return False
-
 
 COMMANDS: Final[Mapping[str, str]] = {
     "left": "cursor left", "right": "cursor right", "up": "cursor up", "down": "cursor down",
@@ -81,8 +93,9 @@ COMMANDS: Final[Mapping[str, str]] = {
     "next": "to the next event", "previous": "to the previous event",
     "mark": "mark; a second mark measures", "colour": "next colouring", "level": "next level of detail",
     "unit": "next unit of the axis", "select": "next selection (SM, block)", "order": "next order of rows",
+    "reverse": "reverse the order", "fold": "fold what did not change, or unfold it",
 }  # fmt: skip
-"""Every command that a drawing may answer to; the key table binds each to keys."""
+"""Every command that a view may answer to; the key table binds each to keys."""
 
 
 class Drawing(Data):
@@ -100,21 +113,8 @@ class Drawing(Data):
         del width, height
         return None
 
-    def commands(self) -> Mapping[str, str]:
-        """The commands that mean something now, and what they do, in a few words."""
-        return {}
-
-    def press(self, command: str) -> str | None:
-        """Do one of the commands; returns something to say, if there is anything."""
-        del command
-        return None
-
     def click(self, column: int, row: int) -> None:
         """Cursor to a cell of the window."""
-
-    def status(self) -> list[str]:
-        """What is seen, in parts of a few words, the last ones matter most."""
-        return []
 
     @abstractmethod
     def plot(self, axes: Any) -> None:

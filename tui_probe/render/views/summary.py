@@ -1,0 +1,112 @@
+"""One kernel: its names, its source file, why it was probed or not and what to do, what the probe costs it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.render import units
+from tui_probe.render.formats import as_record
+from tui_probe.render.kernel_detail import LABEL, detail_lines
+from tui_probe.render.kernel_report import KERNEL_COLUMNS
+from tui_probe.render.kernel_row import row_of
+from tui_probe.render.percentiles import SHARES, distribution_line, head_line, percentiles
+from tui_probe.render.spans import pad
+from tui_probe.render.table import in_data, safe
+from tui_probe.render.views.view import Document, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.render.spans import Line
+    from tui_probe.render.views.view import Progress, Source
+    from tui_probe.trace.model import Kernel
+
+_SOURCE: Final = re.compile(rb'^\s*\.file\s+\d+\s+"((?:[^"\\]|\\.)*)"', re.MULTILINE)
+_LARGEST: Final = 64 << 20
+_MOST_SOURCES: Final = 3
+
+
+class Summary(Document):
+    """The figures of a kernel as they were when it was opened."""
+
+    def __init__(self, source: Source) -> None:
+        kernel = source.kernel
+        self.title = f"Summary of {kernel.demangled}"
+        self.kernel = kernel
+        self.row = row_of(kernel, source.trace.state.device)
+        self.simulated = source.trace.state.simulated
+        self.sources = source_files(kernel)
+        self.measured = {} if self.simulated else measured(kernel)
+
+    def lines(self, width: int) -> Sequence[Line]:
+        """The page; in two columns where it is wide."""
+        return detail_lines(self.row, width, self._more())
+
+    def _more(self) -> list[Line]:
+        lines: list[Line] = []
+        for number, name in enumerate(self.sources[:_MOST_SOURCES]):
+            lines.append(((" " + pad("" if number else "source", LABEL), "dim"), (safe(name), "")))
+        if lines:
+            lines.append(())
+        if self.measured:
+            lines.append(head_line())
+        for label, values in self.measured.items():
+            shown = _times if label == "slowdown" else _milliseconds
+            lines.append(distribution_line(label, values, shown))
+        if not self.measured and self.row.status == "probed":
+            why = "a simulated GPU has no time" if self.simulated else "not measured: run with --benchmark"
+            lines.append(((" " + pad("time", LABEL), "dim"), (f"{units.NOT_MEASURED} {why}", "dim")))
+        return lines
+
+    def record(self) -> dict[str, Any]:
+        """The fields of the report, the source files, and the percentiles of what was measured."""
+        shares = [f"p{share}" for share in SHARES]
+        figures = {
+            label.replace(" ", "_"): {"count": len(values), **dict(zip(shares, percentiles(values) or [], strict=True))}
+            for label, values in self.measured.items()
+        }
+        return {**as_record(KERNEL_COLUMNS, self.kernel), "source_files": self.sources, "distributions": figures}
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """A row a field."""
+        yield "field", "value"
+        for column in in_data(KERNEL_COLUMNS):
+            if column.value is not None:
+                yield column.key, column.value(self.kernel)
+        for label, values in self.measured.items():
+            for share, value in zip(SHARES, percentiles(values) or [], strict=True):
+                yield f"{label.replace(' ', '_')}_p{share}", value
+
+
+def measured(kernel: Kernel) -> dict[str, list[float]]:
+    """What a benchmark measured of a kernel's launches: times in ms and the slowdown."""
+    columns = {"original": kernel.originals_ms, "probed": kernel.probed_ms, "slowdown": kernel.impacts}
+    return {label: list(values) for label, values in columns.items() if values}
+
+
+def source_files(kernel: Kernel) -> list[str]:
+    """The source files that the kernel's PTX names, in its order."""
+    path = kernel.file("pruned.ptx") or kernel.file("original.ptx")
+    if path is None or path.stat().st_size > _LARGEST:
+        return []
+    found = (name.decode("utf-8", "replace") for name in _SOURCE.findall(path.read_bytes()))
+    return list(dict.fromkeys(found))
+
+
+def _times(value: float) -> str:
+    return f"{value:.3f}×"
+
+
+def _milliseconds(value: float) -> str:
+    return units.duration(value / 1e3)
+
+
+def _open(source: Source, progress: Progress) -> Summary:
+    progress(0.0)
+    return Summary(source)
+
+
+KIND = Kind(
+    "summary", "Summary", "names, source, why probed or not, registers, occupancy, times", lambda _: None, _open
+)
