@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.dsl.running import BLOCK, COUNT, GRID, LANES, PROGRAMS, THREADS, probed_saxpy, program, run_saxpy
+from tests.dsl.running import BLOCK, COUNT, GRID, LANES, PROGRAMS, SAXPY, THREADS, probed_saxpy, program, run_saxpy
 from tui_probe.dsl.compiler import compile_tables
 from tui_probe.dsl.toml_text import to_toml
+from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.probe_file import load_probe, read_probe
+from tui_probe.ptx.parser import parse
 
 GOLDENS = Path(__file__).parent / "goldens"
 NAMES = [path.stem for path in PROGRAMS]
@@ -170,6 +172,13 @@ def test_operands() -> None:
     np.testing.assert_array_equal(loaded["address"], run.y + 4 * np.arange(COUNT, dtype=np.uint64))
     one = int(np.float32(1).view(np.uint32))
     np.testing.assert_array_equal(loaded["value"], np.full(COUNT, one + 1, np.uint64))
+
+
+def test_lines() -> None:
+    pruned = Kernel.of(parse(SAXPY), "saxpy").pruned.splitlines()
+    lines = [number for number, text in enumerate(pruned, 1) if "ld.global" in text or "st.global" in text]
+    found = run_saxpy(program("lines")).records["places"].tolist()
+    assert found == [(line, line - 1) for line in lines for _ in range(COUNT)]
 
 
 def test_constants() -> None:

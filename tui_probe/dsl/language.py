@@ -25,6 +25,9 @@ addr: Final[int] = 0
 bytes: Final[int] = 0  # noqa: A001 - the language's own word
 """Bytes that the probed instruction moves for this thread, all elements of a vector together."""
 
+line: Final[int] = 0
+"""The line of ``pruned.ptx`` on which the probed instruction stands, or the first one of a block or loop. 32 bits."""
+
 out: Final[int] = 0
 """First operand of the probed instruction. What it writes is known only after it; a memory operand is its address."""
 

@@ -1,7 +1,8 @@
-"""What the names of a probed instruction's parts stand for: ``addr bytes out in1 in2 in3``.
+"""What the names of a probed instruction's parts stand for: ``addr bytes line out in1 in2 in3``.
 
-``addr`` has 64 bits and ``bytes`` 32, whatever the instruction. The width of ``out`` and ``in1`` to ``in3`` is that of
-the kernel's register: saved as they are they need no width; in an expression the position must tell it.
+``addr`` has 64 bits, ``bytes`` and ``line`` have 32, whatever the instruction. The width of ``out`` and ``in1`` to
+``in3`` is that of the kernel's register: saved as they are they need no width; in an expression the position must
+tell it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from tui_probe.dsl.source import Source
     from tui_probe.engine.model import Position
 
-HELPERS: Final = {"addr": "ADDR", "bytes": "BYTES", "out": "OUT", "in1": "IN1", "in2": "IN2", "in3": "IN3"}
+HELPERS: Final = {
+    "addr": "ADDR", "bytes": "BYTES", "out": "OUT", "in1": "IN1", "in2": "IN2", "in3": "IN3", "line": "LINE",
+}  # fmt: skip
 
 # What the operands of an instruction are: the address of memory, or a value of the instruction's type.
 _MEMORY_OPERANDS: Final = {
@@ -51,8 +54,8 @@ class ProbedOperands:
             )
         if node.id == "addr":
             return Operand("ADDR", 64)
-        if node.id == "bytes":
-            return Operand("BYTES", 32)
+        if node.id in ("bytes", "line"):
+            return Operand(HELPERS[node.id], 32)
         if node.id == "out" and self._before and any(p.opcode in _WRITERS for p in self._positions):
             raise self._source.error(node, "out is known only after the instruction: use before=False")
         widths = {self._width(position, node.id) for position in self._positions}

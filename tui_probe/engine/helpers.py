@@ -1,9 +1,10 @@
-"""The operand helpers of snippets: OUT, IN1, IN2, IN3, ADDR, BYTES and MULTIPLY_ADDS of the probed instruction.
+"""The helpers of snippets: OUT, IN1, IN2, IN3, ADDR, BYTES, MULTIPLY_ADDS and LINE of the probed instruction.
 
 OUT, IN1, IN2, IN3 are its operands in order. An operand in memory stands for its address. ADDR is the
 address in global memory, if the instruction has one, or else in the first memory operand, always as
 64 bits. BYTES is what one thread moves: of a matrix that a warp moves its share, and of a ``cp.async`` that
 reads less than it writes what it reads. MULTIPLY_ADDS is a thread's share of those of a matrix instruction.
+LINE is where the instruction stands in ``pruned.ptx``, counted from 1.
 """
 
 from __future__ import annotations
@@ -46,15 +47,18 @@ class HelperValue:
 
 
 class Helpers:
-    """Helper values for one probed instruction. ``types`` are the kernel's registers."""
+    """Helper values for one probed instruction. ``types`` are the kernel's registers, ``line`` is its line."""
 
-    def __init__(self, instruction: Instruction, types: dict[str, str], names: Names) -> None:
+    def __init__(self, instruction: Instruction, types: dict[str, str], names: Names, line: int) -> None:
         self._instruction = instruction
         self._types = types
         self._names = names
+        self._line = line
 
     def value(self, helper: str) -> HelperValue:
         """The value of a helper. Raises UnsupportedKernelError where the instruction has no such thing."""
+        if helper == "LINE":
+            return HelperValue(str(self._line), "b32")
         if helper == "BYTES":
             return self._bytes()
         if helper == "MULTIPLY_ADDS":

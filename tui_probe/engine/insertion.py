@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.addressing import Addressing, BlockShape
-from tui_probe.engine.basic_blocks import basic_blocks
+from tui_probe.engine.basic_blocks import basic_blocks, loop_heads
 from tui_probe.engine.edits import marked
 from tui_probe.engine.expansion import COUNT_BYTES, Expander
 from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
 from tui_probe.engine.instruction_classes import class_of
-from tui_probe.engine.model import BLOCK, Code, Level, Probe, ProbePoint, Snippet
+from tui_probe.engine.model import BLOCK, LOOP, Code, Level, Probe, ProbePoint, Snippet
 from tui_probe.engine.module_variables import SharedVariables
 from tui_probe.engine.positions import matches
-from tui_probe.engine.snippet import BLOCK_HELPER
+from tui_probe.engine.snippet import BLOCK_HELPER, LINE_HELPER
 from tui_probe.engine.summation import can_reduce, never_counted
 from tui_probe.engine.walk import instructions, is_way_out, register_types, statements
 from tui_probe.errors import UnsupportedKernelError
@@ -78,7 +78,7 @@ def _refuse_unsupported(kernel: Kernel, probe: Probe) -> None:
         raise UnsupportedKernelError(f"PTX version {version} has no activemask, which one record a warp needs (6.2)")
     positions = [position for point in probe.points for position in point.positions]
     for function in kernel.functions:
-        if function.body and any(position.is_block for position in positions):
+        if function.body and any(position.opcode == BLOCK for position in positions):
             raise UnsupportedKernelError(f"function {function.name}, which is called, has blocks of its own")
         for instruction in instructions(function):
             if instruction.opcode == "exit" and any(position.is_kernel for position in positions):
@@ -92,6 +92,7 @@ class _Inserter:
 
     def __init__(self, kernel: Kernel, probe: Probe, names: Names, edits: Edits, shared: SharedVariables) -> None:
         self._source = kernel.module.source
+        self._kernel = kernel
         self._entry = kernel.entry
         self._body: list[Statement] = kernel.entry.body or []
         self._probe = probe
@@ -164,7 +165,7 @@ class _Inserter:
         return self._branched(instruction, lines)
 
     def _around_instructions(self) -> None:
-        if not self._by_opcode.keys() - {"", BLOCK}:
+        if not self._by_opcode.keys() - {"", BLOCK, LOOP}:
             return
         self._types = register_types(self._entry)
         for instruction in instructions(self._entry):
@@ -173,21 +174,30 @@ class _Inserter:
                     self._around(self._shared.rewritten.get(id(instruction), instruction), point)
 
     def _at_blocks(self) -> None:
-        """The start of each basic block that holds instructions of a point's class."""
-        if not self._by_opcode[BLOCK]:
-            return
-        for block in basic_blocks(self._entry):
-            classes = Counter(class_of(instruction) for instruction in block)
-            for point in self._by_opcode[BLOCK]:
-                positions = [position for position in point.positions if position.is_block]
-                number = sum(sum(classes[name] for name in position.modifiers or classes) for position in positions)
-                if number and point.before:
-                    lines = self._expander.lines(point.before, {BLOCK_HELPER: HelperValue(str(number), "b32")})
-                    self._edits.before(block[0].span, self._mark(lines))
-                    self._inserted.append(point.before)
+        """The start of each basic block that holds instructions of a point's class, and of each loop."""
+        if self._by_opcode[BLOCK]:
+            for block in basic_blocks(self._entry):
+                classes = Counter(class_of(instruction) for instruction in block)
+                for point in self._by_opcode[BLOCK]:
+                    wanted = [position.modifiers for position in point.positions if position.opcode == BLOCK]
+                    number = sum(sum(classes[name] for name in names or classes) for names in wanted)
+                    if number:
+                        self._at_block(block[0], point, number)
+        if self._by_opcode[LOOP]:
+            for first in loop_heads(self._entry):
+                for point in self._by_opcode[LOOP]:
+                    self._at_block(first, point, 0)
+
+    def _at_block(self, first: Instruction, point: ProbePoint, number: int) -> None:
+        """A snippet in front of a block's ``first`` instruction; ``number`` are those of the position's class."""
+        if point.before:
+            line = self._kernel.line_of(first)
+            helpers = {BLOCK_HELPER: HelperValue(str(number), "b32"), LINE_HELPER: HelperValue(str(line), "b32")}
+            self._edits.before(first.span, self._mark(self._expander.lines(point.before, helpers)))
+            self._inserted.append(point.before)
 
     def _around(self, instruction: Instruction, point: ProbePoint) -> None:
-        helpers = Helpers(instruction, self._types, self._names)
+        helpers = Helpers(instruction, self._types, self._names, self._kernel.line_of(instruction))
         self._inserted += [snippet for snippet in (point.before, point.after) if snippet]
         if point.before:
             values = {name: helpers.value(name) for name in sorted(point.before.helpers)}

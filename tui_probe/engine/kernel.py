@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tui_probe.ptx.prune import find_entry, prune
@@ -11,10 +12,10 @@ from tui_probe.ptx.tree import Function, Variable
 
 if TYPE_CHECKING:
     from tui_probe.engine.edits import Edits
-    from tui_probe.ptx.tree import Module, Span
+    from tui_probe.ptx.tree import Instruction, Module, Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kernel:
     """One kernel of ``module``: its pruned text, and the functions and variables that came with it.
 
@@ -41,6 +42,15 @@ class Kernel:
     def text(self, span: Span) -> str:
         """The source of a node."""
         return self.module.source[span.start : span.end]
+
+    def line_of(self, node: Instruction) -> int:
+        """The line of the pruned text, counted from 1, on which an instruction of the kernel begins."""
+        return node.span.line - self.entry.span.line + self._first_line
+
+    @cached_property
+    def _first_line(self) -> int:
+        """The line of the pruned text on which the kernel begins."""
+        return self.pruned.count("\n", 0, self.pruned.index(self.text(self.entry.span))) + 1
 
     def edited(self, edits: Edits) -> str:
         """The pruned text with edits made to the kernel and to the declarations of its variables."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 BLOCK: Final = "block"
 """Stands for an opcode in the position of basic blocks."""
+LOOP: Final = "loop"
+"""Stands for an opcode in the position of the first blocks of loops."""
 
 FieldType: TypeAlias = Literal["u64", "u32"]
 
@@ -111,7 +113,7 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """``kernel`` (no opcode), ``block``, or an opcode with modifiers that an instruction must have, in any place.
+    """``kernel`` (no opcode), ``block``, ``loop``, or an opcode with modifiers that an instruction has in any place.
 
     An instruction with one of the ``unwanted`` modifiers is left out.
     """
@@ -127,8 +129,8 @@ class Position:
 
     @property
     def is_block(self) -> bool:
-        """Tell whether this is the start of basic blocks."""
-        return self.opcode == BLOCK
+        """Tell whether this is the start of basic blocks, of all or of those that begin a loop."""
+        return self.opcode in (BLOCK, LOOP)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Positions of a probe: ``kernel``, or opcodes with modifiers such as ``ld.global:st.global``.
 
 ``!`` before a modifier leaves out the instructions that have it: ``ld.!param``. ``block`` is the start of each basic
-block, ``block.fp32`` of each that holds instructions of that class.
+block, ``block.fp32`` of each that holds instructions of that class. ``loop`` is the start of each block that begins a
+loop, which is passed once an iteration.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.instruction_classes import CLASSES
-from tui_probe.engine.model import BLOCK, Position
+from tui_probe.engine.model import BLOCK, LOOP, Position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +38,8 @@ def _position(opcode: str, *modifiers: str) -> Position:
     unwanted = tuple(modifier[1:] for modifier in modifiers if modifier.startswith("!"))
     if opcode == BLOCK and (unwanted or len(wanted) > 1 or not set(wanted) <= set(CLASSES)):
         raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is no position: a block has one of {', '.join(CLASSES)}")
+    if opcode == LOOP and modifiers:
+        raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is no position: a loop has no modifiers")
     return Position(opcode, wanted, unwanted)
 
 

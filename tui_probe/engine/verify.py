@@ -9,8 +9,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.helpers import TYPE_BITS
-from tui_probe.engine.model import FIELD_BYTES, Code, Locate, Map, Place, Probe, ProbePoint, Save, Snippet
-from tui_probe.engine.snippet import BLOCK_HELPER, HELPERS
+from tui_probe.engine.model import FIELD_BYTES, LOOP, Code, Locate, Map, Place, Probe, ProbePoint, Save, Snippet
+from tui_probe.engine.snippet import BLOCK_HELPER, HELPERS, LINE_HELPER
 from tui_probe.errors import ProbeFileError
 from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.tree import Group, Instruction, Memory, Negated, Operand, Pair, Raw, Register, Symbol, Vector
@@ -95,6 +95,7 @@ class _SnippetCheck:
         self._snippet = snippet
         self._at_kernel = any(position.is_kernel for position in point.positions)
         self._at_block = any(position.is_block for position in point.positions)
+        self._at_loop = any(position.opcode == LOOP for position in point.positions)
         self._at_instruction = any(not (position.is_kernel or position.is_block) for position in point.positions)
         self._located: Locate | None = None
 
@@ -237,9 +238,9 @@ class _SnippetCheck:
             raise self._error(code.place, f"{code.text!r} uses {name}, which this probe does not declare: add '.reg'")
 
     def _helper(self, name: str, place: Place) -> None:
-        if name == BLOCK_HELPER and (self._at_kernel or self._at_instruction):
+        if name == BLOCK_HELPER and (self._at_kernel or self._at_instruction or self._at_loop):
             raise self._error(place, f"{name} is a number of instructions of a block: write position = 'block.load'")
-        if name != BLOCK_HELPER and self._at_block:
+        if name not in (BLOCK_HELPER, LINE_HELPER) and self._at_block:
             raise self._error(place, f"{name} has no meaning at position 'block': it belongs to an instruction")
         if self._at_kernel:
             raise self._error(place, f"{name} has no meaning at position 'kernel': it belongs to an instruction")
