@@ -1,0 +1,147 @@
+"""The tables of Nsight Compute by their headings: the details page, the raw page, and the summary.
+
+    details   ``ID`` … ``Section Name, Metric Name, Metric Unit, Metric Value``: a row a metric; ``--metrics`` too
+    raw       ``ID`` … and a column a metric; the first row holds the units; a row a launch
+    summary   ``Invocations … Metric Name, Metric Unit, Minimum, Maximum, Average``: no launches
+
+Cells are found by their heading, never by position: versions and NVTX add and leave out columns, and rows end early.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+
+from tui_probe.importers.ncu_rows import launch_of
+
+if TYPE_CHECKING:
+    from tui_probe.importers.ncu_rows import Rows
+
+IDENTITY: Final = frozenset({
+    "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size",
+    "Grid Size", "Device", "Device Name", "CC", "Invocations",
+})  # fmt: skip
+"""Headings of cells that say which launch a row is of."""
+_NVTX: Final = ("Domain:Push/Pop_Range", "Domain:Start/Stop_Range")
+RAW_SECTION: Final = "raw"
+NO_METRICS: Final = np.empty(0, dtype=np.int32)
+
+
+class Layout(Protocol):
+    """Reads the rows below one line of headings."""
+
+    def read(self, cells: list[str], rows: Rows) -> bool:
+        """Add a row; False if it is no row of this table."""
+
+
+def layout_of(headings: list[str], session: int) -> Layout | None:
+    """The table that these headings begin, None if they are none."""
+    names = {name: position for position, name in reversed(list(enumerate(headings)))}
+    if "Kernel Name" not in names:
+        return None
+    metric = {"Section Name", "Metric Name", "Metric Unit"} <= names.keys()
+    if metric and "ID" in names and "Metric Value" in names:
+        return Details(names, session)
+    if metric and "Invocations" in names and "Average" in names:
+        return Summary(names, session)
+    return Raw(headings, session) if "ID" in names else None
+
+
+class _Launches:
+    """Launches by the cells that name them."""
+
+    def __init__(self, names: dict[str, int], session: int) -> None:
+        self._identity = {name: position for name, position in names.items() if name in IDENTITY}
+        self._session = session
+        self._found: dict[tuple[str, ...], int] = {}
+        self.first = names["ID"] if "ID" in names else names.get("Process ID", names["Kernel Name"])
+        self._end = max(self._identity.values()) + 1
+
+    def find(self, cells: list[str], rows: Rows) -> int:
+        """The position of the launch that a row is of."""
+        key = tuple(cells[: self._end])
+        position = self._found.get(key)
+        if position is None:
+            position = self._found[key] = len(rows.launches)
+            named = {name: cells[at] for name, at in self._identity.items()}
+            rows.launches.append(launch_of(named, self._session))
+        return position
+
+
+class Details:
+    """A row a metric, or a rule (which is left out: it repeats in words what the metrics say)."""
+
+    def __init__(self, names: dict[str, int], session: int) -> None:
+        self._launches = _Launches(names, session)
+        self._section, self._name, self._unit, self._value = (
+            names[name] for name in ("Section Name", "Metric Name", "Metric Unit", "Metric Value")
+        )
+        self._first = names["ID"]
+        self._least = max(self._section, self._name, self._unit, self._value) + 1
+
+    def read(self, cells: list[str], rows: Rows) -> bool:
+        if len(cells) < self._least or not cells[self._first].isdigit():
+            return False
+        launch = self._launches.find(cells, rows)
+        name = cells[self._name]
+        if name:
+            rows.add(launch, rows.metric(cells[self._section], name, cells[self._unit]), cells[self._value])
+        return True
+
+
+class Summary:
+    """A row a metric of all launches of a kernel with one shape: three values."""
+
+    def __init__(self, names: dict[str, int], session: int) -> None:
+        self._launches = _Launches(names, session)
+        self._section, self._name, self._unit = (names[name] for name in ("Section Name", "Metric Name", "Metric Unit"))
+        kinds = {"Average": "", "Minimum": " (minimum)", "Maximum": " (maximum)"}
+        self._values = [(names[kind], suffix) for kind, suffix in kinds.items() if kind in names]
+        self._least = max([self._section, self._name, self._unit, *(at for at, _ in self._values)]) + 1
+
+    def read(self, cells: list[str], rows: Rows) -> bool:
+        if len(cells) < self._least or not cells[self._name]:
+            return False
+        launch = self._launches.find(cells, rows)
+        for position, suffix in self._values:
+            metric = rows.metric(cells[self._section], cells[self._name] + suffix, cells[self._unit])
+            rows.add(launch, metric, cells[position])
+        return True
+
+
+class Raw:
+    """A row a launch, below a row of units."""
+
+    def __init__(self, headings: list[str], session: int) -> None:
+        self._names = {name: position for position, name in reversed(list(enumerate(headings)))}
+        self._launches = _Launches(self._names, session)
+        self._first = self._names["ID"]
+        begin = 1 + max(
+            position
+            for position, name in enumerate(headings)
+            if name in IDENTITY or any(part in name for part in _NVTX)
+        )
+        self._begin = begin
+        self._headings = headings[begin:]
+        self._metrics = NO_METRICS
+
+    def read(self, cells: list[str], rows: Rows) -> bool:
+        if len(cells) < self._begin:
+            return False
+        values = cells[self._begin : self._begin + len(self._headings)]
+        if not cells[self._first]:
+            self._name_metrics(values, rows)
+            return True
+        if not cells[self._first].isdigit():
+            return False
+        if not len(self._metrics):
+            self._name_metrics([], rows)
+        launch = self._launches.find(cells, rows)
+        rows.extend(launch, self._metrics[: len(values)], values)
+        return True
+
+    def _name_metrics(self, units: list[str], rows: Rows) -> None:
+        units = units + [""] * (len(self._headings) - len(units))
+        codes = [rows.metric(RAW_SECTION, name, unit) for name, unit in zip(self._headings, units, strict=True)]
+        self._metrics = np.array(codes, dtype=np.int32)

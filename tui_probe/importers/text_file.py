@@ -1,0 +1,44 @@
+"""Text files of other programs: any encoding that they are written in, any bytes."""
+
+from __future__ import annotations
+
+import codecs
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import ImportFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """The lines of a file, with their ends. What is no text in its encoding becomes U+FFFD. ImportFileError if there
+    is no such file, or it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+        encoding = next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8")
+        with path.open(encoding=encoding, errors="replace", newline="\n") as text:
+            yield from text
+    except OSError as error:
+        raise ImportFileError(f"{path}: {error.strerror or error}: name a file that can be read") from error
+    except (UnicodeError, ValueError) as error:
+        raise ImportFileError(f"{path}: not text ({error}): name a CSV file") from error
+
+
+def first_bytes(path: Path, count: int = 64) -> bytes:
+    """The first bytes of a file; ImportFileError if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(count)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ImportFileError(f"{path}: {reason}: name a file that can be read") from error
