@@ -40,7 +40,7 @@ COMMANDS = {
     "run": Entry("run", "start a command under the hook, and show what its kernels do"),
     "open": Entry("open", "explore a finished or still running trace"),
     "report": Entry("report", "a trace as a table, JSON, CSV or Markdown"),
-    "show": Entry("show", "one view of a kernel as text, data or a picture: its cost, its PTX, what its probe saw"),
+    "show": Entry("show", "one view of a kernel as text, data or a picture"),
     "probes": Entry("probes", "the built-in probes: what each measures, what it costs, its source"),
     "bandwidth": Entry("bandwidth", "what this machine's memories can carry, measured"),
     "doctor": Entry("doctor", "what works on this machine, and what to do where it does not"),
