@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from tui_probe import __version__
 
+from .checks.cache import cache_items, clear_cache
 from .checks.gpu import counter_items, driver_items, gpu_items
 from .checks.package import hook_items, package_items, simulator_items
 from .checks.terminal import terminal_items
 from .checks.tools import tool_items
+from .output import inform
 from .status import ExitStatus
 
 if TYPE_CHECKING:
@@ -29,15 +31,20 @@ CHECKS = (
     simulator_items,
     terminal_items,
     package_items,
+    cache_items,
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default %(default)s")
+    parser.add_argument("--clear-cache", action="store_true", help="remove all prepared kernels, and look at nothing")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 if a command can be profiled here, on a GPU or on the simulated one; 3 if not."""
+    if arguments.clear_cache:
+        inform(clear_cache())
+        return ExitStatus.OK
     items = [item for check in CHECKS for item in check()]
     works = can_profile(items)
     sys.stdout.write(as_json(items, works) if arguments.format == "json" else as_table(items, works))
