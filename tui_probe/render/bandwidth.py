@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.render import units
 from tui_probe.render.hanging import hanging
 from tui_probe.render.spans import pad
-from tui_probe.render.table import Column, table
+from tui_probe.render.table import Column
 from tui_probe.render.units import NOT_MEASURED
 
 if TYPE_CHECKING:
@@ -24,22 +24,30 @@ def rate_text(bytes_per_second: float | None) -> str:
     return NOT_MEASURED if bytes_per_second is None else f"{units.size(bytes_per_second)}/s"
 
 
+def _in_flight(rate: Rate) -> str:
+    return "" if rate.in_flight is None else units.size(rate.in_flight)
+
+
+def _percent(share: float | None) -> str:
+    return NOT_MEASURED if share is None else f"{share:.0%}"
+
+
 def _share(rate: Rate) -> float | None:
     return None if rate.limit is None else rate.bytes_per_second / rate.limit
 
 
 COLUMNS: Final[tuple[Column[Rate], ...]] = (
     Column("key", lambda r: r.key),
-    Column("what", lambda r: r.what, "what", lambda r: r.what, False, narrow=24),
+    Column("what", lambda r: r.what, "what", lambda r: r.what, False, narrow=20),
     Column("blocks", lambda r: r.blocks, "blocks", lambda r: str(r.blocks or ""), rank=1),
-    Column("bytes_in_flight", lambda r: r.in_flight, "in flight a block", lambda r: units.size(r.in_flight) if r.in_flight else "", rank=1),
+    Column("bytes_in_flight", lambda r: r.in_flight, "in flight", lambda r: _in_flight(r), rank=1),
     Column("bytes", lambda r: r.size, "moved", lambda r: units.size(r.size), rank=3),
     Column("seconds", lambda r: r.seconds, "median time", lambda r: units.duration(r.seconds), rank=2),
     Column("repeats", lambda r: len(r.times)),
     Column("spread", lambda r: r.spread, "spread", lambda r: f"{r.spread:.1%}", rank=2),
     Column("bytes_per_second", lambda r: r.bytes_per_second, "bandwidth", lambda r: rate_text(r.bytes_per_second)),
     Column("specified_bytes_per_second", lambda r: r.limit),
-    Column("share_of_specification", _share, "of specification", lambda r: NOT_MEASURED if r.limit is None else f"{_share(r):.0%}", rank=1),
+    Column("share_of_specification", _share, "of spec.", lambda r: _percent(_share(r)), rank=1),
 )  # fmt: skip
 """``specified_bytes_per_second`` is null where the driver tells no specification (L2, the way to the host, disks)."""
 
@@ -71,16 +79,13 @@ def head_lines(properties: Properties, cells: int) -> Iterator[str]:
     yield from hanging(words, cells)
 
 
-def table_lines(rates: Sequence[Rate], cells: int) -> Iterator[str]:
-    """The table, and how caches were kept out."""
-    yield from table(COLUMNS, rates, cells)
-
-
-NOTES: Final = (
-    "Device memory: a buffer at least four times as large as L2, gone through end to end, so that no word is still in L2"
-    " at its next turn. L2: a quarter of its size, read again and again past L1.",
-    "Medians of repeats after one that does not count; kernels and driver copies timed by events, pageable copies and"
-    " the disk by the host's clock. A copy counts each byte twice: read and written. Spread: slowest less fastest.",
+_CACHES: Final = (
+    "Caches: memory is a buffer at least four times as large as L2, gone through end to end, so that no word is still"
+    " in L2 at its next turn; L2 is a quarter of its size, read again and again past L1."
+)
+_TIMES: Final = (
+    "Medians of repeats after one that does not count; kernels and driver copies by events, pageable copies and the"
+    " disk by the host's clock. A copy counts each byte twice, read and written. Spread: slowest less fastest."
 )
 
 SWEEP_NOTE: Final = (
@@ -90,9 +95,9 @@ SWEEP_NOTE: Final = (
 )
 
 
-def note_lines(cells: int) -> Iterator[str]:
+def note_lines(cells: int, *, on_gpu: bool) -> Iterator[str]:
     """How it was measured."""
-    for note in NOTES:
+    for note in (_CACHES, _TIMES) if on_gpu else (_TIMES,):
         yield from hanging(note, cells)
 
 

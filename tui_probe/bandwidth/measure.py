@@ -1,0 +1,197 @@
+"""Bandwidth of the GPU's memories and of the way to the host.
+
+Every figure is bytes moved over time, median of several repeats after one that does not count. Kernels and driver
+copies are timed by events in the stream; pageable copies, which the host takes part in, by the host's clock.
+
+How caches are kept out: reads, writes and copies go through a buffer that is at least ``BEYOND_CACHE`` times as large
+as L2, from end to end, so a word is out of L2 again before its next turn; small windows (few blocks) wander through the
+buffer and never come back within a repeat. L2's own figure is the opposite: a quarter of L2, read many times, past L1.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import statistics
+import time
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.errors import BandwidthError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tui_probe.bandwidth.device import Argument, Gpu
+
+PTX: Final = Path(__file__).parent / "kernels" / "bandwidth.ptx"
+THREADS: Final = 256
+WORD: Final = 16
+STAGES: Final = (1, 2, 4, 8, 16, 32)
+STAGE_BYTES: Final = THREADS * WORD
+BEYOND_CACHE: Final = 16
+LARGEST_BUFFER: Final = 4 << 30
+TRANSFER_BYTES: Final = 256 << 20
+L2_PASSES: Final = 32
+TARGET_SECONDS: Final = 2e-3
+"""A timed launch should take about this long: the launch itself takes a few millionths."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """One figure. ``times`` are seconds, one a repeat, each for ``size`` bytes moved (a copy moves each byte twice)."""
+
+    key: str
+    what: str
+    size: int
+    times: tuple[float, ...]
+    blocks: int | None = None
+    in_flight: int | None = None
+    """Bytes that a block has on their way at any time."""
+    limit: float | None = None
+    """What the specification allows, bytes a second."""
+
+    @property
+    def seconds(self) -> float:
+        """The median."""
+        return statistics.median(self.times)
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes a second, by the median."""
+        return self.size / self.seconds
+
+    @property
+    def spread(self) -> float:
+        """Slowest less fastest, as a share of the median."""
+        return (max(self.times) - min(self.times)) / self.seconds
+
+
+class Bench:
+    """Measures one GPU. The buffers are made once."""
+
+    def __init__(self, gpu: Gpu, repeats: int, buffer: int, room: int) -> None:
+        self._gpu = gpu
+        self._repeats = repeats
+        self._buffer, self._room = buffer, room
+        self._module = gpu.module(PTX.read_bytes())
+
+    @property
+    def room(self) -> int:
+        """Bytes of the buffer."""
+        return self._room
+
+    def memory(self) -> Iterator[Rate]:
+        """HBM (or what the card has in its place): read, write and copy by kernels, and the driver's own copy."""
+        limit, start, half = self._gpu.properties.memory_bandwidth, self._buffer, self._room // 2
+        blocks = 8 * self._gpu.properties.sms
+        whole, part = _words(self._room), _words(half)
+        read = self._kernel("read_words", blocks, _u64(start), whole, _u32(1), _u64(start))
+        write = self._kernel("write_words", blocks, _u64(start), whole)
+        copy = self._kernel("copy_words", blocks, _u64(start), _u64(start + half), part)
+        yield self._rate("memory_read", "memory, read", self._room, limit, read)
+        yield self._rate("memory_write", "memory, write", self._room, limit, write)
+        yield self._rate("memory_copy", "memory, copy", 2 * half, limit, copy)
+        driver = partial(self._gpu.copy_on_device, start, start + half, half)
+        yield self._rate("driver_copy", "memory, driver's copy", 2 * half, limit, driver)
+
+    def cache(self) -> Rate:
+        """L2, read past L1."""
+        size = self._gpu.properties.l2_bytes // 4 // WORD * WORD
+        start, blocks = _u64(self._buffer), 4 * self._gpu.properties.sms
+        read = self._kernel("read_words", blocks, start, _words(size), _u32(L2_PASSES), start)
+        return self._rate("l2_read", "L2, read", size * L2_PASSES, None, read)
+
+    def _kernel(self, name: str, blocks: int, *arguments: Argument) -> Callable[[], None]:
+        """What enqueues a launch of a kernel."""
+        return partial(self._gpu.launch, self._gpu.function(self._module, name), blocks, THREADS, 0, *arguments)
+
+    def to_shared(self, blocks: int, stages: int) -> Rate:
+        """Device memory to shared memory, with so many blocks and so many stages in flight in each."""
+        gpu = self._gpu
+        shared = stages * STAGE_BYTES
+        if stages not in STAGES or shared > gpu.properties.shared_bytes:
+            raise BandwidthError(f"{shared} bytes in flight a block: a block here has {gpu.properties.shared_bytes}")
+        kernel = gpu.function(self._module, f"to_shared_{stages}", shared)
+        size = self._window(blocks, stages)
+        starts = cycle(range(0, self._room - size + 1, size))
+
+        def launch() -> None:
+            window = _u64(self._buffer + next(starts))
+            gpu.launch(kernel, blocks, THREADS, shared, window, _words(size), _u64(self._buffer))
+
+        rate = self._rate("to_shared", "memory to shared memory", size, gpu.properties.memory_bandwidth, launch)
+        return Rate(rate.key, rate.what, rate.size, rate.times, blocks, shared, rate.limit)
+
+    def _window(self, blocks: int, stages: int) -> int:
+        """Bytes to move so that a launch takes about ``TARGET_SECONDS``, from a latency of a microsecond a stage."""
+        guess = int(TARGET_SECONDS * blocks * stages * STAGE_BYTES / 1e-6)
+        least = blocks * stages * STAGE_BYTES
+        return max(least, min(guess, self._room // 2)) // WORD * WORD
+
+    def host(self) -> Iterator[Rate]:
+        """Between host and device, by page-locked and by pageable memory."""
+        to_device, to_host = self._gpu.copy_to_device, self._gpu.copy_to_host
+        buffer, size = self._buffer, min(TRANSFER_BYTES, self._room)
+        with self._gpu.pinned(size) as pinned:
+            send, fetch = partial(to_device, buffer, pinned, size), partial(to_host, pinned, buffer, size)
+            yield self._rate("host_to_device_pinned", "host to device, page-locked", size, None, send)
+            yield self._rate("device_to_host_pinned", "device to host, page-locked", size, None, fetch)
+        memory = np.ones(size, np.uint8)
+        address = memory.ctypes.data
+        send, fetch = partial(to_device, buffer, address, size), partial(to_host, address, buffer, size)
+        yield self._by_clock("host_to_device_pageable", "host to device, pageable", size, send)
+        yield self._by_clock("device_to_host_pageable", "device to host, pageable", size, fetch)
+
+    def _rate(self, key: str, what: str, size: int, limit: float | None, enqueue: Callable[[], None]) -> Rate:
+        times = []
+        with self._gpu.events() as (start, end):
+            for _ in range(self._repeats + 1):
+                self._gpu.record(start)
+                enqueue()
+                self._gpu.record(end)
+                times.append(self._gpu.seconds_between(start, end))
+        return Rate(key, what, size, tuple(times[1:]), limit=limit)
+
+    def _by_clock(self, key: str, what: str, size: int, enqueue: Callable[[], None]) -> Rate:
+        times = []
+        for _ in range(self._repeats + 1):
+            start = time.perf_counter()
+            enqueue()
+            self._gpu.synchronize()
+            times.append(time.perf_counter() - start)
+        return Rate(key, what, size, tuple(times[1:]))
+
+
+def buffer_bytes(gpu: Gpu) -> int:
+    """The size of the buffer: well beyond L2, and no more than half of what is free."""
+    wanted = max(BEYOND_CACHE * gpu.properties.l2_bytes, 1 << 30)
+    size = min(max(wanted, 1 << 30), LARGEST_BUFFER, gpu.free_memory() // 2) & -4096
+    if size < 4 * gpu.properties.l2_bytes:
+        raise BandwidthError(f"only {size >> 20} MiB of GPU memory can be used, too little beside L2: free some memory")
+    return size
+
+
+def sweep(gpu: Gpu) -> list[tuple[int, int]]:
+    """Pairs of blocks and stages to try: from one block to four an SM, from one stage to all that fit."""
+    sms = gpu.properties.sms
+    counts = sorted({1, 4, 16, max(1, sms // 4), max(1, sms // 2), sms, 2 * sms, 4 * sms, 8 * sms})
+    stages = [count for count in STAGES if count * STAGE_BYTES <= gpu.properties.shared_bytes]
+    return [(blocks, count) for blocks in counts for count in stages]
+
+
+def _u64(value: int) -> Argument:
+    return ctypes.c_uint64(value)
+
+
+def _words(size: int) -> Argument:
+    """How many words ``size`` bytes are."""
+    return ctypes.c_uint64(size // WORD)
+
+
+def _u32(value: int) -> Argument:
+    return ctypes.c_uint32(value)

@@ -1,0 +1,135 @@
+"""``tui-probe bandwidth``: what this machine's memories can carry, measured."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import NoDriverError
+from tui_probe.render.choices import FORMATS
+
+from .output import inform
+from .status import ExitStatus
+from .values import size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.bandwidth.device import Gpu, Properties
+    from tui_probe.bandwidth.measure import Rate
+    from tui_probe.render.choices import Format
+
+PARTS: Final = ("memory", "l2", "shared", "host", "disk")
+USUAL_WIDTH: Final = 100
+USUAL_STAGES: Final = 8
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is measured, and how it is written."""
+    parser.add_argument(
+        "--only", type=parts, default=PARTS, metavar="A,B", help=f"only these of {', '.join(PARTS)}; default: all"
+    )
+    parser.add_argument("--auto", action="store_true", help="device to shared memory: try all, and find the best")
+    parser.add_argument("--blocks", type=int, metavar="N", help="blocks for shared memory; default two an SM")
+    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="timed repeats; default %(default)s")
+    parser.add_argument("--disk", type=Path, default=Path(), metavar="DIR", help="folder for the disk's test file")
+    parser.add_argument("--disk-bytes", type=size, default=256 << 20, metavar="SIZE", help="its size; default 256M")
+    parser.add_argument("--driver", type=Path, metavar="PATH", help="the libcuda.so.1 to use")
+    parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
+    parser.set_defaults(refuse=parser.error)
+
+
+def parts(text: str) -> tuple[str, ...]:
+    """``memory,l2``."""
+    chosen = tuple(part.strip() for part in text.split(","))
+    unknown = [part for part in chosen if part not in PARTS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(PARTS)}")
+    return chosen
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure and print. Raises NoDriverError without a GPU, unless only the disk is asked for."""
+    if arguments.repeats < 1 or (arguments.blocks is not None and arguments.blocks < 1):
+        arguments.refuse("--repeats and --blocks are at least 1")
+    from tui_probe.bandwidth.device import Gpu
+
+    on_gpu = any(part != "disk" for part in arguments.only)
+    gpu = Gpu(real_driver(arguments.driver)) if on_gpu else None
+    rates: list[Rate] = []
+    swept: list[Rate] = []
+    if gpu is not None:
+        for rate, of_sweep in gpu_rates(gpu, arguments):
+            (swept if of_sweep else rates).append(rate)
+    if "disk" in arguments.only:
+        from tui_probe.bandwidth.disk import disk
+
+        rates += disk(arguments.disk, arguments.disk_bytes, arguments.repeats)
+    properties = None if gpu is None else gpu.properties
+    for line in lines(properties, rates, swept, arguments.format):
+        sys.stdout.write(f"{line}\n")
+    return ExitStatus.OK
+
+
+def real_driver(chosen: Path | None) -> Path:
+    """The driver. The simulated one has no bandwidth to measure."""
+    from tui_probe.launcher.driver import find_driver
+
+    driver = find_driver(chosen, simulated=False, environment=os.environ)
+    if driver.simulated:
+        raise NoDriverError(f"{driver.path}: the simulated GPU has no bandwidth; measure on a machine with a GPU")
+    return driver.path
+
+
+def gpu_rates(gpu: Gpu, arguments: argparse.Namespace) -> Iterator[tuple[Rate, bool]]:
+    """Every figure of the GPU, and whether it is one of the sweep."""
+    from tui_probe.bandwidth.measure import Bench, buffer_bytes, sweep
+
+    room = buffer_bytes(gpu)
+    with gpu.memory(room) as buffer:
+        bench = Bench(gpu, arguments.repeats, buffer, room)
+        if "memory" in arguments.only:
+            inform("measuring device memory")
+            yield from ((rate, False) for rate in bench.memory())
+        if "l2" in arguments.only:
+            yield bench.cache(), False
+        if "shared" in arguments.only:
+            blocks = arguments.blocks or 2 * gpu.properties.sms
+            pairs = sweep(gpu) if arguments.auto else [(blocks, USUAL_STAGES)]
+            inform(f"measuring device to shared memory, {len(pairs)} configurations")
+            measured = [bench.to_shared(*pair) for pair in pairs]
+            yield max(measured, key=lambda rate: rate.bytes_per_second), False
+            yield from ((rate, True) for rate in measured if arguments.auto)
+        if "host" in arguments.only:
+            inform("measuring the way to the host")
+            yield from ((rate, False) for rate in bench.host())
+
+
+def lines(properties: Properties | None, rates: Sequence[Rate], swept: Sequence[Rate], form: Format) -> Iterator[str]:
+    """All figures in one of the forms; the data forms hold the sweep's too."""
+    from tui_probe.render import bandwidth as page
+    from tui_probe.render.formats import as_csv, as_json, as_markdown, as_record
+    from tui_probe.render.table import table
+
+    if form == "json":
+        records = (as_record(page.COLUMNS, rate) for rate in (*rates, *swept))
+        yield from as_json(page.head_record(properties), "bandwidth", records)
+    elif form == "csv":
+        yield from as_csv(page.COLUMNS, (*rates, *swept))
+    elif form == "md":
+        yield from as_markdown(page.COLUMNS, (*rates, *swept))
+    else:
+        cells = max(60, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)
+        if properties is not None:
+            yield from page.head_lines(properties, cells)
+            yield ""
+        yield from table(page.COLUMNS, rates, cells)
+        if swept:
+            yield ""
+            yield from page.sweep_lines(swept, cells)
+        yield ""
+        yield from page.note_lines(cells, on_gpu=properties is not None)
