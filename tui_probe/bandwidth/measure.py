@@ -33,7 +33,7 @@ THREADS: Final = 256
 WORD: Final = 16
 STAGES: Final = (1, 2, 4, 8, 16, 32)
 STAGE_BYTES: Final = THREADS * WORD
-BEYOND_CACHE: Final = 16
+BEYOND_CACHE: Final = 4
 LARGEST_BUFFER: Final = 4 << 30
 TRANSFER_BYTES: Final = 256 << 20
 L2_PASSES: Final = 32
@@ -88,7 +88,7 @@ class Bench:
     def memory(self) -> Iterator[Rate]:
         """HBM (or what the card has in its place): read, write and copy by kernels, and the driver's own copy."""
         limit, start, half = self._gpu.properties.memory_bandwidth, self._buffer, self._room // 2
-        blocks = 8 * self._gpu.properties.sms
+        blocks = 16 * self._gpu.properties.sms
         whole, part = _words(self._room), _words(half)
         read = self._kernel("read_words", blocks, _u64(start), whole, _u32(1), _u64(start))
         write = self._kernel("write_words", blocks, _u64(start), whole)
@@ -168,10 +168,9 @@ class Bench:
 
 
 def buffer_bytes(gpu: Gpu) -> int:
-    """The size of the buffer: well beyond L2, and no more than half of what is free."""
-    wanted = max(BEYOND_CACHE * gpu.properties.l2_bytes, 1 << 30)
-    size = min(max(wanted, 1 << 30), LARGEST_BUFFER, gpu.free_memory() // 2) & -4096
-    if size < 4 * gpu.properties.l2_bytes:
+    """The size of the buffer: 4 GiB, or half of what is free, and beyond L2 in any case."""
+    size = min(LARGEST_BUFFER, gpu.free_memory() // 2) & -4096
+    if size < BEYOND_CACHE * gpu.properties.l2_bytes:
         raise BandwidthError(f"only {size >> 20} MiB of GPU memory can be used, too little beside L2: free some memory")
     return size
 
