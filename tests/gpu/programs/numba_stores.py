@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 
 if not hasattr(np, "row_stack"):  # which some numba-cuda still looks for, and NumPy 2.5 has no more
-    np.row_stack = np.vstack
+    np.row_stack = np.vstack  # noqa: NPY201
 
-from numba import cuda  # noqa: E402
+from numba import cuda
 
 warnings.filterwarnings("ignore", message=".*under-utilization.*")
 THREADS = 8192
