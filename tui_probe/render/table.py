@@ -63,6 +63,18 @@ def table(columns: Sequence[Column[Row]], rows: Iterable[Row], cells: int) -> It
         yield _line([_fitted(shown[i], cell(shown[i], row), widths[i]) for i in kept], cells)
 
 
+def layout(columns: Sequence[Column[Row]], natural: Sequence[int], cells: int) -> list[tuple[Column[Row], int]]:
+    """The columns of a table that fit in ``cells`` with their widths; ``natural`` is what each would like to have."""
+    kept = _fit(columns, natural, cells)
+    widths = _widths(columns, natural, kept, cells)
+    return [(columns[i], widths[i]) for i in kept]
+
+
+def fitted_cell(column: Column[Row], row: Row, cells: int) -> str:
+    """The text of a row's cell in exactly ``cells`` cells."""
+    return _fitted(column, cell(column, row), cells)
+
+
 def _line(texts: list[str], cells: int) -> str:
     return clip((" " * _GAP).join(texts).rstrip(), cells)
 

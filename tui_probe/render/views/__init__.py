@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 NAMES: Final[tuple[str, ...]] = (
     "summary",
     "ptx",
+    "diff",
     "log",
+    "launches",
 )
 
 

@@ -78,6 +78,11 @@ class Document(Data):
     def lines(self, width: int) -> Sequence[Line]:
         """All lines for a width; may be made on demand, so that only those in sight cost anything."""
 
+    def pinned(self, width: int) -> int:
+        """How many of the first lines stay in sight, such as the headings of a table."""
+        del width
+        return 0
+
     def anchors(self, width: int) -> Sequence[int]:
         """Lines that are worth jumping to (hunks), ascending."""
         del width
