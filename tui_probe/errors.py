@@ -40,7 +40,15 @@ class ProbeFileError(ProbeError):
 
 
 class UnsupportedKernelError(ProbeError):
-    """A kernel that cannot be probed without changing what it does."""
+    """A kernel that cannot be probed without changing what it does.
+
+    ``line`` is 1-based in the kernel's PTX, 0 where none applies; ``instead`` says what to write, "" if nothing helps.
+    """
+
+    def __init__(self, message: str, line: int = 0, instead: str = "") -> None:
+        super().__init__(f"line {line}: {message}" if line else message)
+        self.line = line
+        self.instead = instead
 
 
 class ToolchainError(ProbeError):

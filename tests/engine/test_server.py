@@ -153,7 +153,7 @@ def test_kernels_that_cannot_be_probed_are_skipped(server: Path, tmp_path: Path)
     text = f"{HEADER}.func f() {{ exit; }}\n.entry kernel() {{ call f; ret; }}"
     directory = kernel_directory(tmp_path, text.encode())
     with connected(server) as hook:
-        assert hook.prepare(directory, "kernel") == ("skipped", "function f ends the kernel with exit")
+        assert hook.prepare(directory, "kernel") == ("skipped", "line 4: function f ends the kernel with exit")
     assert (directory / "pruned.ptx").exists()
     assert not (directory / "kernel.info").exists()
 

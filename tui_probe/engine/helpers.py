@@ -81,15 +81,15 @@ class Helpers:
         first = self._instruction.operands[:1]
         return frozenset(name for operand in first if not isinstance(operand, Memory) for name in _registers(operand))
 
-    def _error(self, message: str) -> UnsupportedKernelError:
+    def _error(self, message: str, instead: str = "leave it out of the position") -> UnsupportedKernelError:
         name = ".".join((self._instruction.opcode, *self._instruction.modifiers))
-        return UnsupportedKernelError(f"line {self._instruction.span.line}: {name} {message}")
+        return UnsupportedKernelError(f"{name} {message}", self._instruction.span.line, instead)
 
     def _global_operand(self) -> Memory:
         """The memory operand in global memory: ``cp.async.ca.shared.global [dst], [src]`` names spaces in order."""
         addresses = [operand for operand in self._instruction.operands if isinstance(operand, Memory)]
         if not addresses:
-            raise self._error("has no ADDR: it does not access memory")
+            raise self._error("has no ADDR: it does not access memory", "narrow the position: 'ld.global:st.global'")
         spaces = [part for modifier in self._instruction.modifiers if (part := modifier.partition("::")[0]) in _SPACES]
         index = spaces.index("global") if "global" in spaces else 0
         return addresses[min(index, len(addresses) - 1)]

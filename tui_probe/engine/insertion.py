@@ -15,6 +15,7 @@ from tui_probe.engine.instruction_classes import class_of
 from tui_probe.engine.model import BLOCK, LOOP, Code, Level, Probe, ProbePoint, Snippet
 from tui_probe.engine.module_variables import SharedVariables
 from tui_probe.engine.positions import matches
+from tui_probe.engine.refusals import refuse_unsupported
 from tui_probe.engine.snippet import BLOCK_HELPER, LINE_HELPER
 from tui_probe.engine.summation import can_reduce, never_counted
 from tui_probe.engine.walk import instructions, is_way_out, register_types, statements
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from tui_probe.engine.kernel import Kernel
     from tui_probe.engine.names import Names
 
-_ACTIVEMASK_VERSION: Final = (6, 2)
 _ENDS: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
 
 
@@ -65,26 +65,8 @@ def insert_probe(
     The kernel gets a ``.param .u64`` for each of ``map_slots(probe)``, then one for each variable of ``shared``.
     Raises UnsupportedKernelError for a kernel in which the probe would miss something or cannot work.
     """
-    _refuse_unsupported(kernel, probe)
+    refuse_unsupported(kernel, probe)
     _Inserter(kernel, probe, names, edits, shared or SharedVariables()).run()
-
-
-def _refuse_unsupported(kernel: Kernel, probe: Probe) -> None:
-    module = kernel.module
-    if module.address_size != 64:
-        raise UnsupportedKernelError("the PTX has 32-bit addresses")
-    if any(own_map.level is Level.WARP for own_map in probe.maps) and module.version < _ACTIVEMASK_VERSION:
-        version = ".".join(map(str, module.version))
-        raise UnsupportedKernelError(f"PTX version {version} has no activemask, which one record a warp needs (6.2)")
-    positions = [position for point in probe.points for position in point.positions]
-    for function in kernel.functions:
-        if function.body and any(position.opcode == BLOCK for position in positions):
-            raise UnsupportedKernelError(f"function {function.name}, which is called, has blocks of its own")
-        for instruction in instructions(function):
-            if instruction.opcode == "exit" and any(position.is_kernel for position in positions):
-                raise UnsupportedKernelError(f"function {function.name} ends the kernel with exit")
-            if any(matches(position, instruction) for position in positions):
-                raise UnsupportedKernelError(f"function {function.name}, which is called, holds {instruction.opcode}")
 
 
 class _Inserter:
@@ -217,7 +199,7 @@ class _Inserter:
             value = helpers.value(name)
             if name != "OUT" and value.sources & overwritten:
                 kept += value.lines
-                values[name] = self._keep(name, value, kept)
+                values[name] = self._keep(name, value, kept, instruction.span.line)
             else:
                 lines += value.lines
                 values[name] = value
@@ -228,11 +210,15 @@ class _Inserter:
         self._edits.before(instruction.span, self._mark(kept))
         self._edits.after(instruction.span, self._mark([*lines, *body]))
 
-    def _keep(self, helper: str, value: HelperValue, lines: list[str]) -> HelperValue:
+    def _keep(self, helper: str, value: HelperValue, lines: list[str], at: int) -> HelperValue:
         """Copy a helper's value to a register of its own."""
         bits = TYPE_BITS.get(value.type, 0)
         if not bits:
-            raise UnsupportedKernelError(f"{helper} is overwritten by the instruction behind which it is used")
+            raise UnsupportedKernelError(
+                f"{helper} is overwritten by the instruction behind which it is used",
+                at,
+                f"use {helper} in 'before'",
+            )
         name = self._names.temporary(f"kept_{helper.lower()}_b{bits}", f"b{bits}")
         lines.append(f"mov.b{bits} {name}, {value.operand};")
         return HelperValue(name, f"b{bits}")

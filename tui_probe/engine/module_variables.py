@@ -103,34 +103,54 @@ def _refuse_local_variables(kernel: Kernel) -> None:
         for node in statements(function.body or ()):
             if isinstance(node, Variable) and node.space in ("global", "const"):
                 raise UnsupportedKernelError(
-                    f"{function.name} declares {node.name} in {node.space} memory inside itself"
+                    f"{function.name} declares {node.name} in {node.space} memory inside itself",
+                    node.span.line,
+                    f"declare {node.name} outside of functions",
                 )
 
 
 def _refuse_use_in_function(function: Function, variables: Iterable[str]) -> None:
     if used := direct_references(function).intersection(variables):
-        raise UnsupportedKernelError(f"module variable {min(used)} is used in function {function.name}")
+        raise UnsupportedKernelError(
+            f"module variable {min(used)} is used in function {function.name}",
+            function.span.line,
+            f"have {function.name} inlined (__forceinline__), or give it the variable's address",
+        )
 
 
 def _refuse_unsharable(variable: Variable, functions: set[str]) -> None:
     if variable.type in _REFERENCE_TYPES or variable.space == "tex":
-        raise UnsupportedKernelError(f"module variable {variable.name} is a texture, sampler or surface reference")
+        raise UnsupportedKernelError(
+            f"module variable {variable.name} is a texture, sampler or surface reference",
+            variable.span.line,
+            "use texture and surface objects, which are parameters",
+        )
     if held := names_in(variable.initializer) & functions:
-        raise UnsupportedKernelError(f"module variable {variable.name} holds the address of function {min(held)}")
+        raise UnsupportedKernelError(
+            f"module variable {variable.name} holds the address of function {min(held)}",
+            variable.span.line,
+            f"call {min(held)} by its name",
+        )
 
 
 def _refuse_foreign_constants(kernel: Kernel, constants: set[str]) -> None:
     """Constant memory that is not a shared variable could be mistaken for one, once an address is in a register."""
     name = min(constants)
     if any(".const" in kernel.text(parameter.span).split() for parameter in kernel.entry.parameters):
-        raise UnsupportedKernelError(f"constant variable {name} stands beside a parameter in constant memory")
+        raise UnsupportedKernelError(
+            f"constant variable {name} stands beside a parameter in constant memory",
+            kernel.entry.span.line,
+            "let the parameter point to global memory",
+        )
     for function in (kernel.entry, *kernel.functions):
         for instruction in instructions(function):
             if "const" not in instruction.modifiers:
                 continue
             if function is not kernel.entry or instruction.opcode not in ("ld", "ldu", "cvta"):
                 raise UnsupportedKernelError(
-                    f"constant variable {name} may be reached by {instruction.opcode} in {function.name}"
+                    f"constant variable {name} may be reached by {instruction.opcode} in {function.name}",
+                    instruction.span.line,
+                    f"have {function.name} inlined (__forceinline__), or keep {name} in global memory",
                 )
 
 
@@ -178,7 +198,7 @@ class _Rewriter:
 
     def _rewrite(self, instruction: Instruction, lines: list[str]) -> Instruction | None:
         """One instruction with addresses in registers instead of variables, and the lines that fill them."""
-        operands = tuple(self._operand(operand, lines) for operand in instruction.operands)
+        operands = tuple(self._operand(operand, lines, instruction.span.line) for operand in instruction.operands)
         opcode, modifiers = instruction.opcode, instruction.modifiers
         if self._constants and "const" in modifiers:
             opcode, modifiers = self._in_global_memory(opcode, modifiers)
@@ -192,7 +212,7 @@ class _Rewriter:
             return "mov", (modifiers[-1],)
         return "ld", tuple("global" if modifier == "const" else modifier for modifier in modifiers)
 
-    def _operand(self, operand: Operand, lines: list[str]) -> Operand:
+    def _operand(self, operand: Operand, lines: list[str], line: int) -> Operand:
         match operand:
             case Symbol(name, offset) if name in self._registers:
                 register = self._load(name, lines)
@@ -202,10 +222,11 @@ class _Rewriter:
             case Memory(base=Symbol(name, inner), offset=offset) if name in self._registers:
                 return Memory(Register(self._load(name, lines)), inner + offset, operand.coordinates)
             case Vector(elements):
-                return Vector(tuple(self._operand(element, lines) for element in elements))
+                return Vector(tuple(self._operand(element, lines, line) for element in elements))
             case Raw(text) if names_in(text) & self._registers.keys():
+                variable = min(names_in(text) & self._registers.keys())
                 raise UnsupportedKernelError(
-                    f"module variable {min(names_in(text) & self._registers.keys())} in {text!r}"
+                    f"module variable {variable} in {text!r}", line, f"move the address of {variable} to a register"
                 )
         return operand
 
