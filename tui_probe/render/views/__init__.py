@@ -12,6 +12,7 @@ NAMES: Final[tuple[str, ...]] = (
     "summary",
     "ptx",
     "diff",
+    "sass",
     "log",
     "launches",
 )
