@@ -88,3 +88,11 @@ def installed_natives() -> Path | None:
         if all((native / library).is_file() for library in LIBRARIES):
             return native
     return None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """After the tests of the corpus: what it holds."""
+    if any("test_corpus.py" in report.nodeid for report in terminalreporter.stats.get("passed", ())):
+        from tests.bench.corpus import contents, summary
+
+        terminalreporter.write_line(summary(contents()))

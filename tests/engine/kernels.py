@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.ptx.corpus import FILES
 from tui_probe.engine.edits import MARK, REPLACED, Edits
 from tui_probe.engine.insertion import insert_probe
 from tui_probe.engine.kernel import Kernel
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.model import Probe
 
 DATA = Path(__file__).parent.parent / "data" / "ptx"
-CORPUS = sorted(DATA.glob("*.ptx"))
+CORPUS = FILES
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 BLOCK_SCHED = load_probe("block_sched")

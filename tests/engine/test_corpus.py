@@ -19,6 +19,7 @@ from tui_probe.ptx.parser import parse
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.ptx.corpus import CorpusFile
     from tui_probe.engine.toolchain import Tool
 
 REFUSED = {
@@ -32,9 +33,9 @@ UNRESOLVED = {"gemm_splitk"}
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
-def test_probed_kernels_assemble(path: Path, ptxas: Tool, tmp_path: Path) -> None:
+def test_probed_kernels_assemble(path: CorpusFile, ptxas: Tool, tmp_path: Path) -> None:
     module = parse(path.read_text())
-    sources = []
+    sources = {}
     for entry in module.entries():
         try:
             text, _ = probed_and_shared(module.source, entry.name)
@@ -42,20 +43,21 @@ def test_probed_kernels_assemble(path: Path, ptxas: Tool, tmp_path: Path) -> Non
             assert REFUSED[entry.name] in str(error)  # noqa: PT017  which kernels are refused is part of the promise
             continue
         if entry.name not in UNRESOLVED:
-            sources.append(tmp_path / f"{entry.name}.ptx")
-            sources[-1].write_text(text)
+            source = tmp_path / f"{len(sources)}.ptx"
+            source.write_text(text)
+            sources[source] = entry.name
 
     def assemble(source: Path) -> str:
         command = [ptxas.path, f"-arch={module.target}", source, "-o", source.with_suffix(".bin")]
         return subprocess.run(command, capture_output=True, text=True, check=False).stderr
 
     with ThreadPoolExecutor(2) as pool:
-        failures = {source.name: error for source, error in zip(sources, pool.map(assemble, sources), strict=True)}
+        failures = dict(zip(sources.values(), pool.map(assemble, sources), strict=True))
     assert not {name: error for name, error in failures.items() if "error" in error or "fatal" in error}
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
-def test_the_kernels_own_text_is_unchanged(path: Path) -> None:
+def test_the_kernels_own_text_is_unchanged(path: CorpusFile) -> None:
     module = parse(path.read_text())
     for entry in module.entries():
         if entry.name in REFUSED:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+import lzma
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +16,31 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Statement
 
 DATA = Path(__file__).parent.parent / "data" / "ptx"
-FILES = sorted(DATA.glob("*.ptx"))
-NAMES = [path.name for path in FILES]
+
+
+@dataclass(frozen=True, order=True)
+class CorpusFile:
+    """PTX of the corpus, as it is or packed by xz. ``name`` is without the ending of the packing."""
+
+    name: str
+    path: Path
+
+    def read_text(self) -> str:
+        raw = self.path.read_bytes()
+        return (lzma.decompress(raw) if self.path.suffix == ".xz" else raw).decode()
+
+
+FILES = sorted(
+    CorpusFile(path.name.removesuffix(".xz"), path) for pattern in ("*.ptx", "*.ptx.xz") for path in DATA.glob(pattern)
+)
+NAMES = [file.name for file in FILES]
+_BY_NAME = dict(zip(NAMES, FILES, strict=True))
 HEADER = ".version 8.0\n.target sm_90a\n.address_size 64\n"
 TEXT_FIELDS = {"text", "declaration", "initializer", "attributes"}
 
 
 def corpus(name: str) -> str:
-    return (DATA / name).read_text()
+    return _BY_NAME[name].read_text()
 
 
 def shape(node: Any) -> Any:

@@ -19,8 +19,16 @@ for name in control bounds cooperative; do
     compile "$name.cu" sm_90 "$name.sm_90.ptx"
 done
 compile hopper.cu sm_90a hopper.sm_90a.ptx
+compile transactions.cu sm_90a transactions.sm_90a.ptx
+compile numbers.cu sm_90 numbers.sm_90.ptx
 compile calls.cu sm_90 calls.lineinfo.sm_90.ptx -lineinfo
 compile separate.cu sm_80 separate.rdc.sm_80.ptx -rdc=true
+
+# With CUTLASS=DIR, the folder that holds cutlass/ and cute/.
+for name in ${CUTLASS:+gemm stream_k convolution}; do
+    compile "../../../gpu/programs/cutlass_$name.cu" compute_80 "cutlass_$name.sm_80.ptx" -w -I"$CUTLASS"
+    xz -9ef "../cutlass_$name.sm_80.ptx"
+done
 
 # One image for each way of packing. The fatbins hold PTX for two architectures and machine code for one.
 for mode in none speed balance size; do
