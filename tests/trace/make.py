@@ -51,13 +51,20 @@ class TraceWriter:
         with self.log.open("ab") as file:
             file.write("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
 
-    def start(self, *, pid: int = 4_000_000, device: str = "NVIDIA H100 80GB HBM3", command: str = "./saxpy 4") -> None:
+    def start(
+        self,
+        *,
+        pid: int = 4_000_000,
+        device: str = "NVIDIA H100 80GB HBM3",
+        command: str = "./saxpy 4",
+        sms: int = 132,
+    ) -> None:
         self.lines(
             f"[init] pid {pid}",
             f"[init] cmd {len(command)} {command}",
             "[init] dl 0x26aa350",
             f"[init] epoch {EPOCH_NS}",
-            f"[init] device 0 sms 132 clock 1980000 cc 9.0 name {device}",
+            f"[init] device 0 sms {sms} clock 1980000 cc 9.0 name {device}",
             "[init] success",
         )
 

@@ -1,0 +1,79 @@
+"""The timeline of a launch from its result, and what is known of the launch besides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.analysis.timeline import from_block_sched
+from tui_probe.render import probe_results, units
+
+if TYPE_CHECKING:
+    from tui_probe.analysis.timeline import Timeline
+    from tui_probe.render.timelines.rows import Choice
+    from tui_probe.render.views.view import Progress, Source
+
+_PROBES: Final = ("block_sched", "warp_progress")
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchTimeline:
+    """A timeline and its launch. ``clock_khz`` turns cycles into time; None where that would be no time."""
+
+    timeline: Timeline
+    which: str
+    """``launch 7 of #2``."""
+    name: str
+    """Of the kernel, as a person reads it."""
+    simulated: bool
+    clock_khz: int | None
+
+    def rows(self, choice: Choice) -> int:
+        """How many rows a choice has."""
+        here = self.timeline.slots if choice.sm is None else self.timeline.slots[self.timeline.sms == choice.sm]
+        slots = int(here.clip(1).sum())
+        return {"SM": len(here), "slot": slots, "warp": slots * self.timeline.warps_a_block}[choice.level]
+
+    def left_out(self) -> list[str]:
+        """What the picture lacks, in words."""
+        timeline = self.timeline
+        counts = (
+            (timeline.blocks_missing, "block", "without a record"),
+            (timeline.warps_missing, "warp", "without a record"),
+            (timeline.blocks_astray, "block", "that changed SM"),
+        )
+        return [f"{units.counted(count, noun)} {why} left out" for count, noun, why in counts if count]
+
+    def record(self) -> dict[str, Any]:
+        """As data; shares and cycles as :mod:`tui_probe.analysis.timeline` defines them."""
+        timeline = self.timeline
+        return {
+            "simulated": self.simulated,
+            "clock_khz": self.clock_khz,
+            "span": timeline.span,
+            "sms": len(timeline.sms),
+            "idle_sms": timeline.idle_sms,
+            "grid_blocks": timeline.grid_blocks,
+            "warps_missing": timeline.warps_missing,
+            "blocks_missing": timeline.blocks_missing,
+            "blocks_astray": timeline.blocks_astray,
+            "clocks": {
+                "basis": timeline.clocks.basis,
+                "domains": timeline.clocks.domains,
+                "error": timeline.clocks.error,
+            },
+        }
+
+
+def missing(source: Source) -> str | None:
+    """Why there is no timeline, None if there is one."""
+    return probe_results.missing(source, *_PROBES)
+
+
+def read_timeline(source: Source, progress: Progress) -> LaunchTimeline:
+    """Read the result of the launch. Raises TraceError naming the file."""
+    progress(0.0)
+    found = probe_results.read(source)
+    timeline = from_block_sched(found.result, device_sms=found.sms, one_clock=found.simulated)
+    progress(1.0)
+    return LaunchTimeline(timeline, found.which, found.name, found.simulated, found.clock_khz)

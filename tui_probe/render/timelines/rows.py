@@ -1,0 +1,201 @@
+"""The rows of a timeline: an SM each, a slot of an SM, or a warp of a slot; in an order, of all SMs or of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from tui_probe.analysis.timeline_busy import BusyRows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tui_probe.analysis.timeline import Intervals, Timeline
+
+Level = Literal["SM", "slot", "warp"]
+Order = Literal["number", "finish", "start"]
+LEVELS: Final[tuple[Level, ...]] = ("SM", "slot", "warp")
+ORDERS: Final[tuple[Order, ...]] = ("number", "finish", "start")
+ORDER_WORDS: Final = {"number": "by number", "finish": "by finish", "start": "by start"}
+NONE: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which rows are wanted: ``sm`` None is all of them, ``together`` how many rows share a line."""
+
+    level: Level = "SM"
+    order: Order = "number"
+    sm: int | None = None
+    together: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows from top to bottom. ``sm``, ``slot`` and ``warp`` (i4) say what each is; ``NONE`` is all of them.
+
+    ``intervals`` are sorted by row, then start; those of row r are ``offsets[r]`` to ``offsets[r + 1]``. ``capacity``
+    (i4) is how many of them a *line* can hold at the same time, ``busy`` their cycles by line. ``marked`` (bool) tells
+    the rows that hold an interval which stands out.
+    """
+
+    choice: Choice
+    sm: NDArray[np.int32]
+    slot: NDArray[np.int32]
+    warp: NDArray[np.int32]
+    intervals: Intervals
+    offsets: NDArray[np.int64]
+    capacity: NDArray[np.int32]
+    busy: BusyRows
+    marked: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.sm)
+
+    @property
+    def lines(self) -> int:
+        """Lines that show all rows."""
+        return len(self.capacity)
+
+    def of_line(self, line: int) -> range:
+        """The rows of a line."""
+        return range(line * self.choice.together, min((line + 1) * self.choice.together, len(self)))
+
+    def empty(self, row: int) -> bool:
+        return bool(self.offsets[row] == self.offsets[row + 1])
+
+    def bounds(self, line: int) -> tuple[int, int]:
+        """Where the intervals of a line are."""
+        rows = self.of_line(line)
+        return int(self.offsets[rows.start]), int(self.offsets[rows.stop])
+
+    def label(self, line: int) -> str:
+        """``SM 3``, ``SM 3.1``, ``SM 3.1 w0``, or the first and last of several rows."""
+        rows = self.of_line(line)
+        first = self._name(rows.start)
+        if len(rows) == 1:
+            return first
+        if self.choice.order != "number":
+            return f"{first} +{len(rows) - 1}"
+        return f"{first}–{self._name(rows.stop - 1).removeprefix('SM ')}"
+
+    def _name(self, row: int) -> str:
+        name = f"SM {self.sm[row]}"
+        if self.slot[row] != NONE:
+            name += f".{self.slot[row]}"
+        return name if self.warp[row] == NONE else f"{name} w{self.warp[row]}"
+
+    def at(self, line: int, time: float) -> int | None:
+        """The interval of a line that runs at a time, the latest to start; else the next one; else its last."""
+        first, last = self.bounds(line)
+        if first == last:
+            return None
+        start, end = self.intervals.start[first:last], self.intervals.end[first:last]
+        running = np.flatnonzero((start <= time) & (end > time))
+        if len(running):
+            return first + int(running[start[running].argmax()])
+        later = np.flatnonzero(start > time)
+        return first + int(later[start[later].argmin()] if len(later) else end.argmax())
+
+    def next_start(self, line: int, time: float) -> int | None:
+        """The first start of an interval of a line after a time, in cycles."""
+        first, last = self.bounds(line)
+        later = self.intervals.start[first:last]
+        later = later[later > time]
+        return int(later.min()) if len(later) else None
+
+    def previous_start(self, line: int, time: float) -> int | None:
+        """The last start of an interval of a line before a time, in cycles."""
+        first, last = self.bounds(line)
+        earlier = self.intervals.start[first:last]
+        earlier = earlier[earlier < time]
+        return int(earlier.max()) if len(earlier) else None
+
+
+def rows_of(timeline: Timeline, choice: Choice, fence: float) -> Rows:
+    """The rows that are wanted. Intervals that last more than ``fence`` cycles stand out."""
+    places = _places(timeline, choice)
+    intervals = timeline.warps if choice.level == "warp" else timeline.blocks
+    if choice.sm is not None:
+        intervals = intervals.take(intervals.sm == choice.sm)
+    place = _place_of(timeline, choice, intervals)
+    count = len(places[0])
+    by_place = np.lexsort((intervals.start, place))
+    intervals, place = intervals.take(by_place), place[by_place]
+    last, first = (np.full(count, value, dtype=np.int64) for value in (-1, np.iinfo(np.int64).max))
+    np.maximum.at(last, place, intervals.end)
+    np.minimum.at(first, place, intervals.start)
+    order = _order(choice.order, first, last)
+    row = np.empty(count, dtype=np.int64)
+    row[order] = np.arange(count)
+    intervals, row_of = _in_order(intervals, row[place])
+    lines = -(-count // choice.together)
+    sm, slot, warp = (values[order] for values in places)
+    at_once = _slots(timeline)[np.searchsorted(timeline.sms, sm)] if choice.level == "SM" else np.ones(count, np.int32)
+    return Rows(
+        choice=choice,
+        sm=sm,
+        slot=slot,
+        warp=warp,
+        intervals=intervals,
+        offsets=np.searchsorted(row_of, np.arange(count + 1)).astype(np.int64),
+        capacity=np.add.reduceat(at_once, np.arange(lines) * choice.together).astype(np.int32),
+        busy=BusyRows(intervals.start, intervals.end, row_of // choice.together, lines),
+        marked=np.bincount(row_of[intervals.duration > fence], minlength=count).astype(np.bool_),
+    )
+
+
+def _places(timeline: Timeline, choice: Choice) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """SM, slot and warp of every row, by number. An SM that ran nothing has one row."""
+    here = slice(None) if choice.sm is None else np.flatnonzero(timeline.sms == choice.sm)
+    sms, slots = timeline.sms[here], np.maximum(timeline.slots[here], 1)
+    if choice.level == "SM":
+        return sms, np.full(len(sms), NONE, np.int32), np.full(len(sms), NONE, np.int32)
+    sm, slot = np.repeat(sms, slots), _counted(slots)
+    if choice.level == "slot":
+        return sm, slot, np.full(len(sm), NONE, np.int32)
+    warps = timeline.warps_a_block
+    return np.repeat(sm, warps), np.repeat(slot, warps), np.tile(np.arange(warps, dtype=np.int32), len(sm))
+
+
+def _slots(timeline: Timeline) -> NDArray[np.int32]:
+    """Slots of each SM; one that ran nothing had as many as any."""
+    return np.where(timeline.slots > 0, timeline.slots, timeline.slots.max())
+
+
+def _counted(counts: NDArray[np.int32]) -> NDArray[np.int32]:
+    """0, 1, … for each count, one after another."""
+    ends = np.cumsum(counts)
+    return (np.arange(ends[-1]) - np.repeat(ends - counts, counts)).astype(np.int32)
+
+
+def _place_of(timeline: Timeline, choice: Choice, intervals: Intervals) -> NDArray[np.int64]:
+    """Which row by number each interval is in."""
+    if choice.sm is not None:
+        before = np.zeros(len(intervals), dtype=np.int64)
+    elif choice.level == "SM":
+        return np.searchsorted(timeline.sms, intervals.sm).astype(np.int64)
+    else:
+        slots = np.maximum(timeline.slots, 1).astype(np.int64)
+        before = (np.cumsum(slots) - slots)[np.searchsorted(timeline.sms, intervals.sm)]
+    if choice.level == "SM":
+        return before
+    slot = before + intervals.slot
+    return slot if choice.level == "slot" else slot * timeline.warps_a_block + intervals.warp
+
+
+def _order(order: Order, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.intp]:
+    """The numbers of rows from top to bottom; empty rows last."""
+    if order == "finish":
+        return np.argsort(-last, kind="stable")
+    if order == "start":
+        return np.argsort(first, kind="stable")
+    return np.arange(len(first))
+
+
+def _in_order(intervals: Intervals, row: NDArray[np.int64]) -> tuple[Intervals, NDArray[np.int64]]:
+    """Intervals, sorted by start in each row, sorted by row."""
+    order = np.argsort(row, kind="stable")
+    return intervals.take(order), row[order]
