@@ -63,6 +63,7 @@ def main() -> None:
     nvrtc = ctypes.CDLL(sys.argv[1])
     for arch, options in (("compute_80", ()), ("compute_90", ("-lineinfo", "-G"))):
         text = compile_for(nvrtc, arch, *options)
+        text = text.replace(f"{Path.cwd()}/", "")  # debug information names the folder
         lines = [
             line for line in text.splitlines() if not line.startswith(("// Compiler Build", "// Cuda compilation"))
         ]
