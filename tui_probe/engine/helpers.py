@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.matrices import fragment_bytes, multiply_adds
 from tui_probe.engine.walk import type_of
 from tui_probe.errors import UnsupportedKernelError
+from tui_probe.ptx.access import TYPE_BYTES, access_bytes
 from tui_probe.ptx.printer import print_operand
 from tui_probe.ptx.tree import Immediate, Instruction, Memory, Operand, Register, Symbol, Vector
 
@@ -25,15 +26,7 @@ if TYPE_CHECKING:
 
 _OPERANDS: Final = {"OUT": 0, "IN1": 1, "IN2": 2, "IN3": 3}
 _SPACES: Final = ("global", "shared", "local", "const", "param")
-_TYPE_BYTES: Final = {
-    **dict.fromkeys(("b8", "u8", "s8"), 1),
-    **dict.fromkeys(("b16", "u16", "s16", "f16", "bf16"), 2),
-    **dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2"), 4),
-    **dict.fromkeys(("b64", "u64", "s64", "f64"), 8),
-    "b128": 16,
-}
-_VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8}
-TYPE_BITS: Final = {name: size * 8 for name, size in _TYPE_BYTES.items()}
+TYPE_BITS: Final = {name: size * 8 for name, size in TYPE_BYTES.items()}
 
 
 @dataclass(slots=True)
@@ -117,11 +110,10 @@ class Helpers:
             return self._copied_bytes()
         if opcode == "wmma" and (share := fragment_bytes(self._instruction)) is not None:
             return HelperValue(str(share), "b32")
-        sizes = [_TYPE_BYTES[modifier] for modifier in modifiers if modifier in _TYPE_BYTES]
-        if not sizes:
+        size = access_bytes(self._instruction)
+        if size is None:
             raise self._error("has no BYTES that are known")
-        vector = next((_VECTORS[modifier] for modifier in modifiers if modifier in _VECTORS), 1)
-        return HelperValue(str(sizes[-1] * vector), "b32")
+        return HelperValue(str(size), "b32")
 
     def _multiply_adds(self) -> HelperValue:
         share = multiply_adds(self._instruction)

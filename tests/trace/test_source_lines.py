@@ -1,0 +1,129 @@
+"""Lines of PTX lead to the lines of source that the compiler names, by its directives or over the machine code."""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.engine.kernels import DATA
+from tui_probe.errors import ImageError
+from tui_probe.ptx.images import find_ptx
+from tui_probe.ptx.line_tables import Row, line_tables, sequences
+from tui_probe.ptx.parser import parse
+from tui_probe.ptx.prune import prune
+from tui_probe.trace.source_lines import SourceLine, SourceLines, lines_of_directives
+
+ACCESS = re.compile(r"\b(?:[lr]d|st|atom|cp\.async\.c[ag])\b.*\bglobal\b")
+
+
+def folder_of(tmp_path: Path, image: bytes) -> Path:
+    """A kernel's folder as the engine fills it."""
+    original = find_ptx(image)
+    module = parse(original)
+    (tmp_path / "original.bin").write_bytes(image)
+    (tmp_path / "original.ptx").write_text(original)
+    (tmp_path / "pruned.ptx").write_text(prune(module, module.entries()[0].name))
+    return tmp_path
+
+
+def accesses(ptx: str) -> list[int]:
+    return [number for number, text in enumerate(ptx.splitlines(), 1) if ACCESS.search(text)]
+
+
+@pytest.mark.parametrize("name", ["attn_fwd", "triton_add"])
+def test_a_cubin_without_directives_tells_the_same_as_the_directives(tmp_path: Path, name: str) -> None:
+    """The same kernel as PTX text with ``.loc``, and as a cubin whose PTX has blanks in their place."""
+    text = (DATA / f"{name}.sm_90a.ptx").read_text()
+    told = [lines_of_directives(text)[number] for number in accesses(text)]
+    folder = folder_of(tmp_path, (DATA / f"{name}.sm_90a.cubin").read_bytes())
+    pruned = (folder / "pruned.ptx").read_text()
+    assert ".loc" not in pruned
+    lines = SourceLines.of(folder)
+    found = [lines.ptx_line(number) for number in accesses(pruned)]
+    assert found == told
+    assert len(found) >= 3
+
+
+def test_directives(tmp_path: Path) -> None:
+    text = (
+        '.file 1 "a.cu"\n.file 2 "/src" "b.cu"\n.entry k()\n{\n\t.loc 1 7 3\n\tmov.u32 %r1, 0;\n'
+        "\t.loc\t2 9 1, function_name $L, inlined_at 1 8 0\n\n$x:\n\tadd.u32 %r1, %r1, 1;\n"
+        "\t.loc 1 0 0\n\tret;\n}\n.func f()\n{\n\tret;\n}\n"
+    )
+    (tmp_path / "pruned.ptx").write_text(text)
+    lines = SourceLines.of(tmp_path)
+    assert lines.lines == {
+        6: SourceLine("a.cu", 7), 9: SourceLine("/src/b.cu", 9), 10: SourceLine("/src/b.cu", 9),
+    }  # fmt: skip
+    assert lines.ptx_line(5) is None
+    assert lines.following(7) == SourceLine("/src/b.cu", 9)
+    assert lines.following(11) is None
+
+
+def test_nothing_tells(tmp_path: Path) -> None:
+    assert SourceLines.of(tmp_path).lines == {}
+    (tmp_path / "pruned.ptx").write_text(".entry k() { ret; }")
+    assert SourceLines.of(tmp_path).lines == {}
+    (tmp_path / "original.bin").write_bytes(b"\x7fELF and then nothing")
+    assert SourceLines.of(tmp_path).lines == {}
+
+
+def header(version: int = 2) -> bytes:
+    names = b"/src\0\0" + b"x.py\0\1\0\0" + b"/y.py\0\0\0\0" + b"\0"
+    rest = b"\1\1" + struct.pack("<bBB", -5, 14, 10) + bytes([0, 1, 1, 1, 1, 0, 0, 0, 1]) + names
+    rest = (b"\1\1" + rest[1:]) if version == 4 else rest
+    return struct.pack("<HI", version, len(rest)) + rest
+
+
+def unit(program: bytes, version: int = 2) -> bytes:
+    content = header(version) + program
+    return struct.pack("<I", len(content)) + content
+
+
+PROGRAM = (
+    b"\0\x09\2" + struct.pack("<Q", 0x40)  # address 0x40
+    + b"\3\x06\1"                          # line 7, row
+    + b"\2\x10\4\2\3\x7f\1"                # 16 on, file 2, line 6, row
+    + bytes([10 + 14 * 3 + 5 + 2])         # 3 on, line 8, row
+    + b"\x08\x09\x20\x00\6\1"              # 17 and 32 on, row
+    + b"\0\1\1"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [2, 4])
+def test_a_program_worked_out_by_hand(version: int) -> None:
+    found = list(sequences(unit(PROGRAM, version) * 2))
+    rows = [Row(0x40, "/src/x.py", 7), Row(0x50, "/y.py", 6), Row(0x53, "/y.py", 8), Row(0x84, "/y.py", 8)]
+    place = 4 + len(header(version)) + 3
+    assert found[0] == (place, rows)
+    assert found[1] == (place + len(unit(PROGRAM, version)), rows)
+
+
+def test_versions_that_are_not_read() -> None:
+    with pytest.raises(ImageError, match="version 5"):
+        list(sequences(unit(PROGRAM, 5)))
+
+
+@given(st.binary(max_size=200) | st.binary(max_size=80).map(unit), st.binary(max_size=20), st.integers(0, 300))
+def test_any_bytes_give_rows_or_a_clean_error(section: bytes, noise: bytes, place: int) -> None:
+    damaged = section[:place] + noise + section[place + len(noise) :]
+    for data in (section, damaged, unit(PROGRAM)[: place % 90]):
+        try:
+            assert all(isinstance(row.line, int) for _, rows in sequences(data) for row in rows)
+        except ImageError as error:
+            assert "line table" in str(error)  # noqa: PT017
+
+
+@given(st.integers(0, 40_000), st.binary(min_size=1, max_size=8))
+def test_a_damaged_cubin_gives_tables_or_a_clean_error(place: int, noise: bytes) -> None:
+    image = (DATA / "triton_add.sm_90a.cubin").read_bytes()
+    place %= len(image)
+    try:
+        line_tables(image[:place] + noise + image[place + len(noise) :])
+    except ImageError as error:
+        assert str(error)  # noqa: PT017

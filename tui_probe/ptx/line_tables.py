@@ -1,0 +1,202 @@
+"""Line tables of machine code: which line of a source file, or of the PTX, each address came from.
+
+A cubin has two. ``.debug_line`` leads to the source that the compiler was given, ``.nv_debug_line_sass`` to the lines
+of the PTX that the assembler read. Both are line number programs of the DWARF Debugging Information Format, version 2
+to 4, section 6.2, as ptxas writes them. Addresses of both count from the start of the same function.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tui_probe.errors import ImageError
+from tui_probe.ptx import elf
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SOURCE: Final = ".debug_line"
+PTX: Final = ".nv_debug_line_sass"
+
+_END, _SET_ADDRESS = 1, 2
+_COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 1, 2, 3, 4, 8, 9
+_LONGEST: Final = 70
+_RELOCATION: Final = struct.Struct("<QQq")
+
+
+class Row(NamedTuple):
+    """From ``address`` of a function on, up to the next row: ``line`` of ``file``, "" where the table names none."""
+
+    address: int
+    file: str
+    line: int
+
+
+class Tables(NamedTuple):
+    """The rows of one function, by address: of its source and of the PTX."""
+
+    source: list[Row]
+    ptx: list[Row]
+
+
+def line_tables(image: bytes) -> list[Tables]:
+    """The tables of each function of a cubin that has both. Raises ImageError for a damaged file or table."""
+    sections = dict(elf.sections(image))
+    if SOURCE not in sections or PTX not in sections:
+        return []
+    by_function: dict[str, dict[int, list[Row]]] = {}
+    for name in (SOURCE, PTX):
+        symbols = {
+            offset: info >> 32 for offset, info, _ in _RELOCATION.iter_unpack(_whole(sections.get(f".rela{name}", b"")))
+        }
+        by_function[name] = {}
+        for place, rows in sequences(sections[name]):
+            by_function[name].setdefault(symbols.get(place, -1), []).extend(rows)
+    shared = by_function[SOURCE].keys() & by_function[PTX].keys()
+    return [Tables(sorted(by_function[SOURCE][one]), sorted(by_function[PTX][one])) for one in sorted(shared)]
+
+
+def _whole(relocations: bytes) -> bytes:
+    return relocations[: len(relocations) // _RELOCATION.size * _RELOCATION.size]
+
+
+def sequences(section: bytes) -> Iterator[tuple[int, list[Row]]]:
+    """The rows of each sequence of a line section, and the place in it where the sequence's address is stored.
+
+    Raises ImageError for one that is cut off or of a version that is not read.
+    """
+    reader = _Reader(section)
+    try:
+        while reader.place < len(section):
+            length = reader.number(4)
+            unit = _Unit.read(reader, reader.place + length)
+            yield from unit.sequences(reader)
+            reader.place = unit.end
+    except (IndexError, struct.error, ValueError) as error:
+        raise ImageError(f"a line table of the image is damaged at byte {reader.place}: {error}") from error
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads little-endian numbers and strings, one after another."""
+
+    data: bytes
+    place: int = 0
+
+    def number(self, size: int, *, signed: bool = False) -> int:
+        if not 0 <= size <= len(self.data) - self.place:
+            raise IndexError("it is cut off")
+        self.place += size
+        return int.from_bytes(self.data[self.place - size : self.place], "little", signed=signed)
+
+    def leb(self, *, signed: bool = False) -> int:
+        """A number of any length, seven bits a byte (LEB128)."""
+        value = shift = 0
+        while True:
+            byte = self.number(1)
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value - (1 << shift) if signed and byte & 0x40 else value
+            if shift > _LONGEST:
+                raise ValueError("a number is too long")
+
+    def string(self) -> str:
+        end = self.data.index(b"\0", self.place)
+        text = self.data[self.place : end].decode("utf-8", "replace")
+        self.place = end + 1
+        return text
+
+    def strings(self) -> Iterator[str]:
+        """Strings up to an empty one."""
+        while text := self.string():
+            yield text
+
+
+@dataclass(slots=True)
+class _Unit:
+    """One line number program: its header, and the machine that runs it."""
+
+    end: int
+    step: int
+    line_base: int
+    line_range: int
+    lengths: list[int]
+    files: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, reader: _Reader, end: int) -> _Unit:
+        if end > len(reader.data):
+            raise ValueError("it is cut off")
+        version = reader.number(2)
+        if not 2 <= version <= 4:
+            raise ValueError(f"version {version} is not read")
+        header_length = reader.number(4)
+        program = reader.place + header_length
+        step = reader.number(1)
+        if version == 4:
+            reader.number(1)  # operations of an instruction, for machines that have several
+        reader.number(1)  # whether rows begin as statements
+        line_base, line_range = reader.number(1, signed=True), reader.number(1)
+        lengths = [reader.number(1) for _ in range(reader.number(1) - 1)]
+        unit = cls(end, step, line_base, max(line_range, 1), lengths)
+        directories = ["", *reader.strings()]
+        for name in reader.strings():
+            directory = reader.leb()
+            reader.leb()
+            reader.leb()
+            folder = directories[directory] if directory < len(directories) else ""
+            unit.files.append(f"{folder}/{name}" if folder and not name.startswith("/") else name)
+        reader.place = program
+        return unit
+
+    def sequences(self, reader: _Reader) -> Iterator[tuple[int, list[Row]]]:
+        while reader.place < self.end:
+            yield self._sequence(reader)
+
+    def _sequence(self, reader: _Reader) -> tuple[int, list[Row]]:
+        """Run the program up to the end of a sequence."""
+        address, file, line, stored_at = 0, 1, 1, -1
+        rows: list[Row] = []
+        while reader.place < self.end:
+            opcode = reader.number(1)
+            if opcode > len(self.lengths):
+                advance, delta = divmod(opcode - len(self.lengths) - 1, self.line_range)
+                address += advance * self.step
+                line += self.line_base + delta
+                rows.append(Row(address, self._file(file), line))
+            elif opcode == 0:
+                following = reader.leb() + reader.place
+                kind = reader.number(1)
+                if kind == _SET_ADDRESS:
+                    stored_at = reader.place
+                    address = reader.number(following - reader.place)
+                reader.place = following
+                if kind == _END:
+                    break
+            elif opcode == _COPY:
+                rows.append(Row(address, self._file(file), line))
+            elif opcode == _ADVANCE_LINE:
+                line += reader.leb(signed=True)
+            elif opcode == _SET_FILE:
+                file = reader.leb()
+            else:
+                address += self._advance(opcode, reader)
+        return stored_at, rows
+
+    def _advance(self, opcode: int, reader: _Reader) -> int:
+        """How far an opcode moves the address; 0 for those that say nothing of addresses, files and lines."""
+        if opcode == _ADVANCE_PC:
+            return reader.leb() * self.step
+        if opcode == _CONST_ADD_PC:
+            return (255 - len(self.lengths) - 1) // self.line_range * self.step
+        if opcode == _FIXED_ADVANCE_PC:
+            return reader.number(2)
+        for _ in range(self.lengths[opcode - 1]):
+            reader.leb()
+        return 0
+
+    def _file(self, number: int) -> str:
+        return self.files[number - 1] if 1 <= number <= len(self.files) else ""

@@ -1,0 +1,128 @@
+"""From a line of ``pruned.ptx`` to the line of source that it came from.
+
+Compilers say it in ``.loc`` directives, which name a file (``.file``), a line and a column, and hold for the
+instructions that follow. Of code that was inlined the innermost place is told. The PTX that a Triton cubin keeps has
+empty lines in their place; there the way leads over the machine code of ``original.bin``: its line tables tell for
+each address the line of the PTX and the line of the source.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tui_probe.errors import ImageError, PtxError
+from tui_probe.ptx import elf
+from tui_probe.ptx.line_tables import line_tables
+from tui_probe.ptx.parser import parse
+from tui_probe.ptx.prune import find_entry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.ptx.line_tables import Tables
+    from tui_probe.ptx.tree import Function
+
+_FILE: Final = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?', re.MULTILINE)
+_LOC: Final = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)")
+_FUNCTION: Final = re.compile(r"\s*(?:\.visible\s+|\.weak\s+|\.extern\s+)*\.(?:entry|func)\b")
+_LARGEST: Final = 64 << 20
+
+
+class SourceLine(NamedTuple):
+    """A line of a source file, counted from 1. ``file`` is the path as the compiler was given it."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLines:
+    """The source lines of one kernel, by line of ``pruned.ptx``; empty if nothing tells them."""
+
+    lines: dict[int, SourceLine]
+
+    @classmethod
+    def of(cls, folder: Path) -> SourceLines:
+        """Of a kernel's folder. Files that are missing or damaged give fewer lines, never an error."""
+        try:
+            pruned = _text(folder / "pruned.ptx")
+        except OSError:
+            return cls({})
+        lines = lines_of_directives(pruned)
+        if lines:
+            return cls(lines)
+        try:
+            return cls(_lines_of_machine_code(pruned, folder))
+        except (OSError, ImageError, PtxError):
+            return cls({})
+
+    def ptx_line(self, number: int) -> SourceLine | None:
+        """The source of a line of ``pruned.ptx``, counted from 1; None if it is not known."""
+        return self.lines.get(number)
+
+    def following(self, number: int) -> SourceLine | None:
+        """The source of the first line from ``number`` on whose source is known.
+
+        For the head of a loop or block, whose first instruction may have no machine code of its own.
+        """
+        known = sorted(self.lines)
+        place = bisect_right(known, number - 1)
+        return self.lines[known[place]] if place < len(known) else None
+
+
+def _text(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(_LARGEST).decode("utf-8", "replace")
+
+
+def lines_of_directives(ptx: str) -> dict[int, SourceLine]:
+    """What the ``.loc`` directives of a PTX text tell: a line of source for every line that they hold for."""
+    files = {int(number): f"{first}/{second}" if second else first for number, first, second in _FILE.findall(ptx)}
+    found: dict[int, SourceLine] = {}
+    current: SourceLine | None = None
+    for number, text in enumerate(ptx.split("\n"), 1):
+        if (match := _LOC.match(text)) is not None:
+            file, line = files.get(int(match[1])), int(match[2])
+            current = SourceLine(file, line) if file and line else None
+        elif _FUNCTION.match(text):
+            current = None
+        elif current is not None and text.strip():
+            found[number] = current
+    return found
+
+
+def _lines_of_machine_code(pruned: str, folder: Path) -> dict[int, SourceLine]:
+    """The lines of a kernel whose image is a cubin with line tables."""
+    path = folder / "original.bin"
+    with path.open("rb") as file:
+        image = file.read(_LARGEST)
+    if not image.startswith(elf.MAGIC):
+        return {}
+    tables = line_tables(image)
+    if not tables:
+        return {}
+    original = _text(folder / "original.ptx")
+    entry = parse(pruned).entries()[0]
+    before = find_entry(parse(original), entry.name)
+    return _shifted(tables, before, entry.span.line - before.span.line)
+
+
+def _shifted(tables: list[Tables], entry: Function, shift: int) -> dict[int, SourceLine]:
+    """The lines of ``entry`` as the assembler saw it, counted as in a text in which it stands ``shift`` lines later."""
+    body = entry.body or []
+    last = max((node.span.line for node in body), default=entry.span.line)
+    votes: dict[int, Counter[SourceLine]] = {}
+    for table in tables:
+        starts = [row.address for row in table.source]
+        for row in table.ptx:
+            place = bisect_right(starts, row.address) - 1
+            if place < 0 or not entry.span.line <= row.line <= last:
+                continue
+            source = table.source[place]
+            if source.file and source.line > 0:
+                votes.setdefault(row.line, Counter())[SourceLine(source.file, source.line)] += 1
+    return {line + shift: found.most_common(1)[0][0] for line, found in votes.items()}
