@@ -27,7 +27,7 @@ def check_golden(name: str, text: str) -> None:
     assert text == path.read_text()
 
 
-@pytest.mark.parametrize("name", ["", "run", "open", "report", "probes", "doctor", "demo"])
+@pytest.mark.parametrize("name", ["", "run", "open", "report", "probes", "check", "doctor", "demo"])
 def test_help(command: Command, name: str) -> None:
     if sys.version_info >= (3, 13):
         pytest.skip("argparse of Python 3.13 writes options in another way")

@@ -20,6 +20,7 @@ from tests.engine.kernels import (
     without_insertions,
     words,
 )
+from tui_probe.engine.edits import inserted_instructions
 from tui_probe.engine.kernel import Kernel
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.parser import parse
@@ -262,3 +263,18 @@ def test_a_probed_instruction_in_a_called_function_is_not_missed_silently() -> N
 def test_unknown_instructions_pass_through() -> None:
     text = probed(entry("frobnicate.sync.v9 {%q1, %q2}, [%z + 3, {%r1}], 0b101;\nret;"), probe=END)
     assert "frobnicate.sync.v9 {%q1, %q2}, [%z + 3, {%r1}], 0b101;" in text
+
+
+def test_added_instructions_are_counted() -> None:
+    text = """
+	.reg .b32 %r<3>;
+	.reg .b32 %tp_a, %tp_b; // tui-probe: own
+	mov.u32 %r1, 1;
+	mov.u32 %tp_a, %clock; // tui-probe: own
+	@%p bra $tp_0; // tui-probe: own
+	ld.global.u32 %r1, [%tp_v]; // tui-probe: instead of: ld.global.u32 %r1, [v];
+$tp_0: // tui-probe: own
+	// SAVE // tui-probe: own
+	ret;
+"""
+    assert inserted_instructions(text) == 2

@@ -23,6 +23,12 @@ def marked(lines: Iterable[str], name: str) -> list[str]:
     return [f"\t{line} {MARK}{name}" for line in lines]
 
 
+def inserted_instructions(text: str) -> int:
+    """The number of instructions in inserted lines of probed PTX; declarations and labels are none."""
+    lines = (line.partition(MARK)[0].strip() for line in text.splitlines() if MARK in line and REPLACED not in line)
+    return sum(line.endswith(";") and not line.startswith(".") for line in lines)
+
+
 class Edits:
     """Collects insertions and replacements, and applies those of a node all at once.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.toolchain import Tool
 
 _CODE: Final = ("engine", "ptx", "dsl")
-_FILES: Final = ("pruned.ptx", "probed.ptx", "kernel.info", "pruned.bin", "probed.bin")
+PREPARED_FILES: Final = ("pruned.ptx", "probed.ptx", "kernel.info", "pruned.bin", "probed.bin")
 _ORIGINAL: Final = "original.ptx"
 _DIRECTORY: Final = "\0directory\0"
 """Stands in kept words of ptxas for the folder in which it worked."""
@@ -53,7 +53,7 @@ class KeptKernels:
         entry = self._cache.get(key)
         if entry is None or not self._write_original(entry["original"].decode(), directory / _ORIGINAL):
             return None
-        for file in _FILES:
+        for file in PREPARED_FILES:
             if file in entry:
                 (directory / file).write_bytes(entry[file])
         said = entry["said"].decode().replace(_DIRECTORY, str(directory))
@@ -67,7 +67,7 @@ class KeptKernels:
             self._cache.put(name, {_ORIGINAL: original})
             self._written[name] = directory / _ORIGINAL
         words = "\n".join(said).replace(str(directory), _DIRECTORY)
-        files = {file: (directory / file).read_bytes() for file in _FILES if (directory / file).exists()}
+        files = {file: (directory / file).read_bytes() for file in PREPARED_FILES if (directory / file).exists()}
         told = {"original": name, "load": load, "found": found, "said": words}
         self._cache.put(key, files | {about: text.encode() for about, text in told.items()})
 

@@ -7,13 +7,13 @@ import re
 import threading
 import traceback
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.engine.assemble import Assembler, AssemblyReport
 from tui_probe.engine.edits import Edits
 from tui_probe.engine.insertion import insert_probe, map_slots
-from tui_probe.engine.kept_kernels import KeptKernels
+from tui_probe.engine.kept_kernels import PREPARED_FILES, KeptKernels
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_info import kernel_info
 from tui_probe.engine.module_variables import replay_hazard, share_variables
@@ -21,7 +21,7 @@ from tui_probe.engine.names import Names
 from tui_probe.engine.originals import Originals
 from tui_probe.engine.process_log import ProcessLog
 from tui_probe.engine.toolchain import INSTALL_HINT
-from tui_probe.errors import ImageError, ProbeError, ToolchainError, UnsupportedKernelError
+from tui_probe.errors import ImageError, ProbeError, PtxError, ToolchainError, UnsupportedKernelError
 from tui_probe.ptx.parser import parse
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from tui_probe.engine.model import Probe
 
 Load: TypeAlias = Literal["bin", "ptx"]
+
+KERNEL_FILES: Final = frozenset({"original.bin", "original.ptx", *PREPARED_FILES, "process.log"})
+"""What a kernel's folder holds; that of a refused kernel lacks what could not be made."""
 
 _ARCH: Final = re.compile(r"sm_(\d+)[af]?")
 _ASSEMBLERS: Final = 4
@@ -58,10 +61,15 @@ $end:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What becomes of a kernel: ``ok`` with the file to load, ``skipped`` or ``failed`` with a reason on one line."""
+    """What becomes of a kernel: ``ok`` with the file to load, ``skipped`` or ``failed`` with a reason on one line.
+
+    ``line`` is that of ``original.ptx`` which the reason is about, 0 for none; ``instead`` what could be written there.
+    """
 
     outcome: Literal["ok", "skipped", "failed"]
     text: str
+    line: int = 0
+    instead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +160,13 @@ class Preparer:
             work = _Preparation(self._probe, self._options, self._assembler, self._pool, directory, log)
             work.kept, work.counts = self._kept_kernels(), self.counts
             return work.run(self._originals, arch, name)
-        except (ImageError, UnsupportedKernelError) as error:
+        except UnsupportedKernelError as error:
+            refused = _ended(log, "skipped", str(error), str(error))
+            return replace(refused, line=error.line, instead=error.instead)
+        except ImageError as error:
             return _ended(log, "skipped", str(error), str(error))
+        except PtxError as error:
+            return replace(_ended(log, "failed", str(error), str(error)), line=error.line)
         except ProbeError as error:
             return _ended(log, "failed", str(error), str(error))
         except OSError as error:

@@ -1,0 +1,219 @@
+"""``tui-probe check``: goldens of its output, the folders that it leaves, and its exit status."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.test_main import check_golden
+from tests.engine.kernels import DATA, HEADER, STORE
+from tests.engine.test_server import FILES
+from tui_probe.cli import main as front
+from tui_probe.engine.probe_file import load_probe
+from tui_probe.engine.toolchain import Tool, find_tools
+
+# An assembler with fixed words; a kernel that holds "frobnicate" is an error, as for the real one.
+PTXAS = """#!/bin/sh
+if grep -q frobnicate "$3"; then
+    echo "ptxas $3, line 6; error   : Not a name of any known instruction: 'frobnicate'"
+    exit 255
+fi
+case "$3" in *pruned*) used=10 spilled=0;; *) used=13 spilled=8;; esac
+echo "ptxas info    : Compiling entry function 'k' for 'sm_80'"
+echo "    $spilled bytes stack frame, $spilled bytes spill stores, $spilled bytes spill loads"
+echo "ptxas info    : Used $used registers, 360 bytes cmem[0]"
+echo binary > "$5"
+"""
+REFUSED = """
+.visible .func leave(.param .b32 code)
+{
+	exit;
+}
+.visible .entry _Z7leavingi(.param .u32 x)
+{
+	call leave, (x);
+	ret;
+}
+"""
+BROKEN = "\n.visible .entry broken()\n{\n\tfrobnicate;\n\tret;\n}\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to be in, and an assembler that says the same everywhere."""
+    tool = tmp_path / "tools" / "ptxas"
+    tool.parent.mkdir()
+    tool.write_text(PTXAS)
+    tool.chmod(0o755)
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("tui_probe.engine.assemble.find_tools", lambda _: [Tool(tool, (13, 0), "13.0.1")])
+    (folder / "kernels.ptx").write_text(HEADER + REFUSED + STORE + BROKEN)
+    return folder
+
+
+@pytest.fixture
+def no_ptxas(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("tui_probe.engine.assemble.find_tools", lambda _: [])
+    return here
+
+
+class Outcome:
+    """What a command line left. In ``out`` paths and the number of added instructions stand for themselves."""
+
+    def __init__(self, words: tuple[str, ...], capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+        try:
+            self.status = front.main(["check", *words])
+        except SystemExit as left:
+            self.status = int(str(left.code))
+        captured = capsys.readouterr()
+        places = captured.out.replace(str(folder.parent), "PLACE")
+        self.out = re.sub(r'(added +|"instructions_added": )[1-9]\d*', r"\1N", places)
+        self.err = captured.err
+        self._raw = captured.out
+
+    def record(self) -> dict[str, Any]:
+        """The JSON on stdout."""
+        record = json.loads(self._raw)
+        assert isinstance(record, dict)
+        return record
+
+
+def test_a_probe_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = Outcome(("block_sched",), capsys, here)
+    assert (outcome.status, outcome.err) == (0, "")
+    check_golden("check_probe.txt", outcome.out)
+
+
+def test_every_fate_of_a_kernel(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = Outcome(("block_sched", "kernels.ptx", "--out", "made"), capsys, here)
+    assert (outcome.status, outcome.err) == (1, "")
+    check_golden("check_kernels.txt", outcome.out)
+    refused, store, broken = sorted((here / "made").iterdir())
+    assert {path.name for path in store.iterdir()} == FILES
+    assert {path.name for path in refused.iterdir()} == FILES - {"probed.ptx", "probed.bin", "kernel.info"}
+    assert (store / "original.bin").read_text() == (here / "kernels.ptx").read_text()
+    assert "frobnicate" in (broken / "process.log").read_text()
+
+
+def test_json(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = Outcome(("block_sched", "kernels.ptx", "--out", "made", "--format", "json"), capsys, here)
+    assert outcome.status == 1
+    path = load_probe("block_sched").path
+    check_golden("check_kernels.json", outcome.out.replace(str(path), "PROBE"))
+
+
+def test_without_an_assembler(no_ptxas: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("block_sched", "kernels.ptx", "--kernel", "store")
+    outcome = Outcome(words, capsys, no_ptxas)
+    assert outcome.status == 0
+    check_golden("check_no_ptxas.txt", outcome.out)
+    (kernel,) = Outcome((*words, "--format", "json"), capsys, no_ptxas).record()["kernels"]
+    assert kernel["status"] == "ok"
+    for key in ("registers_pruned", "registers_probed", "spills_pruned", "spills_probed"):
+        assert kernel[key] is None
+
+
+def test_kernels_are_named_exactly(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = Outcome(("block_sched", "kernels.ptx", "--kernel", "stor", "--format", "json"), capsys, here)
+    (kernel,) = outcome.record()["kernels"]
+    assert (outcome.status, kernel["status"], kernel["arch"]) == (1, "failed", None)
+    assert kernel["reason"] == "no PTX for the kernel stor in the image; it has PTX for store"
+
+
+@pytest.mark.parametrize("name", ["attn_fwd.sm_90a.cubin", "image.host.o", "image.speed.fatbin", "image.size.fatbin"])
+def test_images_of_every_kind(here: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    outcome = Outcome(("block_sched", str(DATA / name), "--format", "json"), capsys, here)
+    record = outcome.record()
+    assert outcome.status == 0
+    assert record["image"]["bytes"] == (DATA / name).stat().st_size
+    assert record["kernels"]
+    assert {kernel["status"] for kernel in record["kernels"]} == {"ok"}
+
+
+def test_with_the_real_assembler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not find_tools():
+        pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
+    words = ("block_sched", str(DATA / "attn_fwd.sm_90a.cubin"), "--arch", "sm_90", "--format", "json")
+    (kernel,) = Outcome(words, capsys, tmp_path).record()["kernels"]
+    assert 50 < kernel["registers_pruned"] < 256
+    assert 50 < kernel["registers_probed"] < 256
+    assert kernel["spills_pruned"] == 0
+    assert kernel["instructions_added"] > 10
+
+
+def test_an_architecture_for_which_there_is_no_ptx(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("block_sched", str(DATA / "attn_fwd.sm_90a.cubin"), "--arch", "sm_100", "--format", "json")
+    (kernel,) = Outcome(words, capsys, here).record()["kernels"]
+    assert kernel["reason"] == "the PTX in the image is for sm_90, which a device of sm_100 cannot run"
+
+
+def test_an_earlier_check_leaves_nothing_behind(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("block_sched", "kernels.ptx", "--kernel", "store", "--out", "made")
+    Outcome(words, capsys, here)
+    (here / "kernels.ptx").write_text(HEADER + STORE.replace("mov.u32", "frobnicate"))
+    (folder,) = (here / "made").iterdir()
+    (folder / "notes").touch()
+    assert Outcome(words, capsys, here).status == 1
+    assert {path.name for path in folder.iterdir()} == FILES - {"pruned.bin", "probed.bin"} | {"notes"}
+
+
+PROBE = '[map.m]\nlevel = "warp"\nregs = { x = "u64" }\n[probe.p]\nposition = "kernel"\nafter = """\n%s\n"""\n'
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("nonsense",), "no such file"),
+        (("block_sched", "nonsense.ptx"), "nonsense.ptx: no such file"),
+        (("block_sched", "kernels.ptx", "--arch", "fast"), "write one such as sm_90"),
+        (("block_sched", "--out", "x"), "--out needs a PTX"),
+        (("block_sched", "--kernel", "x"), "--kernel needs a PTX"),
+        ((), "PROBE"),
+    ],
+)
+def test_usage(here: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str) -> None:
+    outcome = Outcome(words, capsys, here)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert complaint in outcome.err
+
+
+def test_a_refused_probe(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "bad.toml").write_text(PROBE % "st.global.u32 [%rd1], 1;\nSAVE [ m ] {%clock64};")
+    reason = "bad.toml, line 7: 'st.global.u32 [%rd1], 1;' writes memory: use SAVE"
+    for words in (("bad.toml",), ("bad.toml", "kernels.ptx")):
+        outcome = Outcome(words, capsys, here)
+        assert (outcome.status, outcome.out, outcome.err) == (1, "", f"tui-probe: error: {reason}\n")
+    outcome = Outcome(("bad.toml", "kernels.ptx", "--format", "json"), capsys, here)
+    assert (outcome.status, outcome.err) == (1, "")
+    record = outcome.record()
+    assert (record["version"], record["error"], record["kernels"]) == (1, reason, [])
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"hello", "is no cubin, fatbin or PTX"),
+        (b"", "is no cubin, fatbin or PTX"),
+        (b"\x7fELF", ""),
+        ((DATA / "image.no_ptx.cubin").read_bytes(), "there is no PTX in it, only machine code: compile with PTX"),
+    ],
+)
+def test_files_without_ptx(here: Path, capsys: pytest.CaptureFixture[str], content: bytes, complaint: str) -> None:
+    (here / "image").write_bytes(content)
+    outcome = Outcome(("block_sched", "image"), capsys, here)
+    assert outcome.status == 1
+    assert outcome.err.startswith("tui-probe: error: image: ")
+    assert complaint in outcome.err
+
+
+def test_an_out_that_cannot_be_written(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "taken").touch()
+    outcome = Outcome(("block_sched", "kernels.ptx", "--out", "taken"), capsys, here)
+    assert outcome.status == 1
+    assert "--out taken" in outcome.err

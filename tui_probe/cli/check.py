@@ -1,0 +1,115 @@
+"""``tui-probe check``: a probe verified without a GPU, and tried on kernels."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.checking import Image, check_kernels, read_image
+from tui_probe.engine.probe_file import find_probe, load_probe
+from tui_probe.errors import LaunchError, ProbeError, ProbeFileError
+from tui_probe.render.check_report import Check, check_json, check_text, error_json
+from tui_probe.trace.kernels import read_process_log
+
+from .report import speaks_utf8
+from .status import ExitStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.engine.model import Probe
+
+EPILOG = (
+    "The exit status is 0 if all is well, 1 if the probe or a kernel is refused or fails, 2 for a wrong command line."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A probe, and what to try it on."""
+    parser.epilog = EPILOG
+    parser.add_argument("probe", metavar="PROBE", help="a built-in probe (see `tui-probe probes`) or a probe file")
+    parser.add_argument(
+        "ptx", nargs="?", type=Path, metavar="PTX", help="PTX, or a cubin, fatbin, executable or object that holds it"
+    )
+    parser.add_argument(
+        "--kernel", action="append", metavar="NAME", help="this kernel, by its exact name; may be repeated; default all"
+    )
+    parser.add_argument("--arch", type=architecture, metavar="sm_XY", help="the GPU; default: that of the PTX")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="keep the folder of each kernel there")
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="default %(default)s")
+    parser.set_defaults(refuse=parser.error)
+
+
+def architecture(word: str) -> str:
+    """``sm_90``, ``sm_90a``."""
+    if not re.fullmatch(r"sm_\d{2,3}[af]?", word):
+        raise argparse.ArgumentTypeError(f"{word!r} is no architecture; write one such as sm_90")
+    return word
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check, and tell; nothing else goes to stdout."""
+    refuse_usage(arguments)
+    try:
+        check = checked(arguments)
+    except ProbeError as error:
+        if arguments.format != "json":
+            raise
+        sys.stdout.write(error_json(str(error)))
+        return ExitStatus.FAILED
+    arrow = "→" if speaks_utf8(sys.stdout) else "->"
+    sys.stdout.write(check_json(check) if arguments.format == "json" else check_text(check, arrow))
+    return ExitStatus.OK if check.all_well else ExitStatus.FAILED
+
+
+def refuse_usage(arguments: argparse.Namespace) -> None:
+    """What cannot be meant ends with status 2."""
+    try:
+        find_probe(arguments.probe)
+    except ProbeFileError as error:
+        arguments.refuse(str(error))
+    given = [option for option in ("kernel", "arch", "out") if getattr(arguments, option) is not None]
+    if arguments.ptx is None and given:
+        arguments.refuse(f"--{given[0]} needs a PTX, cubin, fatbin, executable or object to try the probe on")
+    if arguments.ptx is not None and not arguments.ptx.is_file():
+        arguments.refuse(f"{arguments.ptx}: no such file")
+
+
+def checked(arguments: argparse.Namespace) -> Check:
+    """All that was asked for. Raises ProbeError."""
+    probe = load_probe(arguments.probe)
+    assembler = Assembler()
+    tool = next(iter(assembler.tools()), None)
+    if arguments.ptx is None:
+        return Check(probe, tool)
+    image = read_image(arguments.ptx)
+    with folder(arguments.out) as place:
+        return tried(probe, image, arguments, place, assembler)
+
+
+def tried(probe: Probe, image: Image, arguments: argparse.Namespace, place: Path, assembler: Assembler) -> Check:
+    """The probe in each kernel. Raises LaunchError where the folders cannot be written."""
+    names = arguments.kernel or image.kernel_names()
+    try:
+        kernels = check_kernels(probe, image, names, arguments.arch, place, assembler)
+    except OSError as error:
+        raise LaunchError(f"--out {place}: {error.filename}: {error.strerror}") from error
+    logs = [read_process_log(kernel.directory / "process.log") for kernel in kernels]
+    tool = next(iter(assembler.tools()), None)
+    return Check(probe, tool, image, list(zip(kernels, logs, strict=True)), arguments.out)
+
+
+@contextlib.contextmanager
+def folder(chosen: Path | None) -> Iterator[Path]:
+    """Where kernels are prepared: the folder that was asked for, or one that goes again."""
+    if chosen is not None:
+        yield chosen
+        return
+    with tempfile.TemporaryDirectory(prefix="tui-probe-check-") as name:
+        yield Path(name)

@@ -1,0 +1,124 @@
+"""A probe tried on the kernels of a file, without a GPU: pruned, probed and assembled as for a run."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from tui_probe.engine.edits import inserted_instructions
+from tui_probe.engine.prepare import KERNEL_FILES, Preparer
+from tui_probe.errors import ImageError
+from tui_probe.ptx.images import PtxText, choose_ptx, image_kind, ptx_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tui_probe.engine.assemble import Assembler
+    from tui_probe.engine.model import Probe
+    from tui_probe.engine.prepare import Answer
+
+_AT_ONCE: Final = 4
+_NO_PTX: Final = "compile with PTX in it, such as -gencode arch=compute_90,code=compute_90"
+_NOT_FOR_THIS_GPU: Final = re.compile(r"is not defined for option 'gpu-name'")
+_LINE: Final = re.compile(r"line \d+: ")
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A file with kernels. ``kind`` is that of an event log, ``elf`` for executables and objects too."""
+
+    path: Path
+    kind: str
+    size: int
+    texts: list[PtxText]
+
+    def kernel_names(self) -> list[str]:
+        """The names of all kernels that it has PTX for, in order."""
+        return list(dict.fromkeys(name for text in self.texts for name in text.entry_names()))
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCheck:
+    """What became of one kernel.
+
+    ``arch`` is what it was assembled for, None if there was nothing to assemble; ``reason`` and ``instead`` say why it
+    is not ``ok`` and what to write instead; ``line`` is that of ``directory/original.ptx``, 0 for none. ``added`` is
+    the number of instructions that the probe put in, None if it put in none.
+    """
+
+    name: str
+    status: Literal["ok", "refused", "failed"]
+    arch: str | None
+    directory: Path
+    reason: str = ""
+    line: int = 0
+    instead: str = ""
+    added: int | None = None
+
+
+def read_image(path: Path) -> Image:
+    """Read PTX, a cubin, a fatbin, an executable or an object. Raises ImageError where there is no PTX to be had."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ImageError(f"{path}: {error.strerror}") from error
+    try:
+        image = Image(path, image_kind(data), len(data), ptx_texts(data))
+    except ImageError as error:
+        raise ImageError(f"{path}: {error}") from error
+    if not image.texts:
+        raise ImageError(f"{path}: there is no PTX in it, only machine code: {_NO_PTX}")
+    return image
+
+
+def check_kernels(
+    probe: Probe, image: Image, names: Sequence[str], arch: str | None, out: Path, assembler: Assembler
+) -> list[KernelCheck]:
+    """Prepare each kernel for a device of ``arch`` (sm_90), or else for the one that its PTX is for.
+
+    ``out`` receives a folder for each, ``<index>_<sha1 of name>``, whose original.bin is the PTX module that the
+    kernel is in. Raises OSError where it cannot be written.
+    """
+    preparer = Preparer(probe, assembler=assembler)
+
+    def check(numbered: tuple[int, str]) -> KernelCheck:
+        index, name = numbered
+        directory = out / f"{index}_{hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()}"
+        directory.mkdir(parents=True, exist_ok=True)
+        return _check(preparer, image, name, arch, directory)
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        checks = list(pool.map(check, enumerate(names)))
+    preparer.close()
+    return checks
+
+
+def _check(preparer: Preparer, image: Image, name: str, arch: str | None, directory: Path) -> KernelCheck:
+    try:
+        text = choose_ptx(image.texts, name, int(re.sub(r"\D", "", arch)) if arch else None)
+    except ImageError as error:
+        return KernelCheck(name, "failed", None, directory, str(error))
+    for file in directory.iterdir():  # of an earlier check
+        if file.name in KERNEL_FILES:
+            file.unlink()
+    (directory / "original.bin").write_text(text.text, encoding="utf-8")
+    arch = arch or f"sm_{text.arch}"
+    return _checked(preparer.prepare(directory, arch, name), name, arch, directory)
+
+
+def _checked(answer: Answer, name: str, arch: str, directory: Path) -> KernelCheck:
+    if answer.outcome != "ok":
+        instead = answer.instead
+        if _NOT_FOR_THIS_GPU.search(answer.text):
+            instead = "name an architecture that this ptxas knows: --arch sm_90"
+        elif (directory / "probed.ptx").exists() and not (directory / "pruned.bin").exists():
+            instead = "ptxas refuses this kernel without the probe too: compile its PTX anew"
+        reason = _LINE.sub("", answer.text, count=1) if answer.line else answer.text
+        status: Literal["refused", "failed"] = "refused" if answer.outcome == "skipped" else "failed"
+        return KernelCheck(name, status, arch, directory, reason, answer.line, instead)
+    added = inserted_instructions((directory / "probed.ptx").read_text(encoding="utf-8"))
+    return KernelCheck(name, "ok", arch, directory, added=added)
