@@ -41,7 +41,6 @@ COMMANDS = {
     "open": Entry("open", "explore a finished or still running trace"),
     "report": Entry("report", "a trace as a table, JSON, CSV or Markdown"),
     "show": Entry("show", "one view of a kernel as text, data or a picture"),
-    "import": Entry("import_command", "files of Nsight Compute and Nsight Systems: tables, and a timeline"),
     "probes": Entry("probes", "the built-in probes: what each measures, what it costs, its source"),
     "bandwidth": Entry("bandwidth", "what this machine's memories can carry, measured"),
     "check": Entry("check", "verify a probe, and try it on kernels without a GPU"),
