@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "launch_log.h"
 #include "lifetime.h"
+#include "nvtx.h"
 #include "prepare.h"
 #include "probed_launch.h"
 #include "real.h"
@@ -100,6 +101,7 @@ static CUresult follow(struct launch *launch)
         return launch_enqueue(launch, launch->function, NULL);
     launch->time = clock_now();
     launch->number = atomic_fetch_add_explicit(&launches, 1, memory_order_relaxed);
+    nvtx_launched(launch->number);
     if (settings.n_launches)
         launch->nth = atomic_fetch_add_explicit(&kernel->launches, 1, memory_order_relaxed);
     enum kernel_status status = atomic_load_explicit(&kernel->status, memory_order_acquire);

@@ -18,6 +18,7 @@
 #include "event_log.h"
 #include "launch.h"
 #include "launch_log.h"
+#include "nvtx.h"
 #include "prepare.h"
 #include "registry.h"
 #include "settings.h"
@@ -56,6 +57,7 @@ static void last_words(void)
     const char *reason = NULL;
     prepare_log_unprepared();
     benchmark_end();
+    nvtx_flush();
     uint64_t dropped = drain_dropped_count(&reason);
     event_log("[exit] launches %llu probed %llu dropped %llu reason %s\n", (unsigned long long)launch_count(),
               (unsigned long long)launch_probed_count(), (unsigned long long)dropped, reason ? reason : "-");
@@ -135,6 +137,7 @@ static void begin_in_child(void)
     engine_reset();
     trace_dir_reset();
     launch_reset();
+    nvtx_reset();
     clock_start();
 }
 

@@ -72,7 +72,8 @@ def test_frameworks_are_told_to_keep_their_ptx() -> None:
     assert result["XLA_FLAGS"] == "--xla_dump_to=/tmp/dump --xla_gpu_generate_line_info=true"
     assert result["CUPY_COMPILE_WITH_PTX"] == "1"
     assert result["CUPY_CACHE_DIR"] == "/here/trace/.run-1/cupy"
-    assert [setting.name for setting in framework_settings({}, PLACES.cupy_cache)] == [
+    assert [setting.name for setting in framework_settings({}, PLACES.hook, PLACES.cupy_cache)] == [
+        "NVTX_INJECTION64_PATH",
         "XLA_FLAGS",
         "CUPY_COMPILE_WITH_PTX",
         "CUPY_CACHE_DIR",
@@ -80,9 +81,13 @@ def test_frameworks_are_told_to_keep_their_ptx() -> None:
 
 
 def test_what_the_user_set_for_a_framework_stays() -> None:
-    own = {"XLA_FLAGS": "--xla_gpu_generate_line_info=false", "CUPY_COMPILE_WITH_PTX": "0"}
+    own = {
+        "XLA_FLAGS": "--xla_gpu_generate_line_info=false",
+        "CUPY_COMPILE_WITH_PTX": "0",
+        "NVTX_INJECTION64_PATH": "/opt/other/tool.so",
+    }
     assert own.items() <= environment(own).items()
-    assert framework_settings(own, PLACES.cupy_cache) == []
+    assert framework_settings(own, PLACES.hook, PLACES.cupy_cache) == []
     with_cache = {"CUPY_CACHE_DIR": "/mine"}
     assert environment(with_cache)["CUPY_CACHE_DIR"] == "/mine"
     assert environment(with_cache)["CUPY_COMPILE_WITH_PTX"] == "1"

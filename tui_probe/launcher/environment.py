@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .driver import Driver
     from .options import RunOptions
 
+NVTX_INJECTION = "NVTX_INJECTION64_PATH"
 XLA_LINE_INFO = "--xla_gpu_generate_line_info"
 
 
@@ -63,7 +64,7 @@ def target_environment(
         environment.pop(name, None)  # of a run around this one
         if value:
             environment[name] = value
-    environment |= {setting.name: setting.value for setting in framework_settings(base, places.cupy_cache)}
+    environment |= {setting.name: setting.value for setting in framework_settings(base, places.hook, places.cupy_cache)}
     if driver.simulated:
         environment |= {"TUI_PROBE_SIM_PYTHON": sys.executable, "TUI_PROBE_SIM_PYTHONPATH": package_path()}
     return environment
@@ -86,9 +87,11 @@ def choices(options: RunOptions) -> dict[str, str]:
     }
 
 
-def framework_settings(base: Mapping[str, str], cupy_cache: Path) -> list[Setting]:
-    """What makes frameworks keep the PTX of their kernels. What the user set stays as it is."""
+def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) -> list[Setting]:
+    """What makes frameworks keep the PTX of their kernels, and tell their ranges. What the user set stays as it is."""
     settings = []
+    if NVTX_INJECTION not in base:
+        settings.append(Setting(NVTX_INJECTION, str(hook), "NVTX then tells the hook the program's ranges"))
     flags = base.get("XLA_FLAGS", "")
     if XLA_LINE_INFO not in flags:
         settings.append(

@@ -139,7 +139,7 @@ class Session:
 
     def record(self, returncode: int | None) -> dict[str, Any]:
         """The content of run.json; ``returncode`` as in Popen, None while the target runs."""
-        settings = framework_settings(os.environ, self.spool.cupy_cache)
+        settings = framework_settings(os.environ, self._hook, self.spool.cupy_cache)
         return {
             "version": 1,
             "command": list(self.options.command),

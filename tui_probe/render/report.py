@@ -13,6 +13,7 @@ from tui_probe.render.head import head_lines, head_record
 from tui_probe.render.kernel_report import KERNEL_COLUMNS
 from tui_probe.render.launch_report import LAUNCH_COLUMNS, launch_rows
 from tui_probe.render.log_report import LOG_COLUMNS, log_rows
+from tui_probe.render.range_report import RANGE_COLUMNS, range_lines, range_rows
 from tui_probe.render.spans import to_ascii
 from tui_probe.render.table import Column, table
 
@@ -55,6 +56,7 @@ _CONTENTS: Final[dict[Page, _Content]] = {
     "launches": _Content(LAUNCH_COLUMNS, launch_rows),
     "blocks": _Content(BLOCK_COLUMNS, _block_rows, block_lines),
     "counts": _Content(COUNT_COLUMNS, count_rows, page_lines),
+    "ranges": _Content(RANGE_COLUMNS, range_rows, range_lines),
     "log": _Content(LOG_COLUMNS, log_rows, lambda trace, _: (row.text for row in log_rows(trace)), headed=False),
 }
 

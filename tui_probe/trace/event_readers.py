@@ -38,6 +38,7 @@ from tui_probe.trace.event_types import (
     MapSize,
     MemoryCall,
     ModuleCall,
+    NvtxRange,
     Parameters,
     PassedThrough,
     ProbedFunction,
@@ -170,6 +171,16 @@ def _module_alone(m: Match) -> Event:
     return ModuleCall(text_of(m[1]), _number(m[2]), _hex(m[3]), None, _text(m[4]))
 
 
+def _nvtx_range(m: Match) -> Event:
+    number, parent, thread, start, end, launches, domain, text = m.groups()
+    pairs = (part.split(b"-") for part in launches.split(b","))
+    runs = tuple((int(pair[0]), max(int(pair[0]), int(pair[-1]))) for pair in pairs)
+    return NvtxRange(
+        int(number), int(parent) or None, int(thread) or None, int(start), _number(end), runs, _text(domain),
+        text_of(text),
+    )  # fmt: skip
+
+
 def _trouble(m: Match) -> Event:
     return Trouble(text_of(m.string[m.start() :]))
 
@@ -190,6 +201,11 @@ _FATE: Final = (
 )
 _BENCHMARK: Final = (
     "prologue {MS} kernel {MS} epilogue {MS} original {MS} impact {MS} {CODE}(?: kernel {INDEX} launch {COUNT})?"
+)
+
+_NVTX: Final = (
+    r"range {COUNT} in {COUNT} thread {COUNT} start {NS} end (\d{1,19}|-) "
+    r"launches (\d{1,18}(?:-\d{1,18})?(?:,\d{1,18}(?:-\d{1,18})?)*) domain (\S+) text (.*)"
 )
 
 _MODULE: Final[tuple[Reader, ...]] = (
@@ -308,6 +324,7 @@ READERS: Final[dict[bytes, dict[bytes, tuple[Reader, ...]]]] = {
         ),
         b"ENABLED": ((_pattern("ENABLED L2 Flush Size {COUNT}"), lambda m: BenchmarkEnabled(int(m[1]))),),
     },
+    b"[nvtx]": {b"range": ((_pattern(_NVTX), _nvtx_range),)},
     b"[callback]": _CALLBACK,
     b"[analyze]": _CALLBACK,
     b"[exit]": {b"launches": ((_pattern(_EXIT), _exited),), b"gave": _TROUBLE},

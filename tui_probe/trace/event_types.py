@@ -299,6 +299,23 @@ class Alternating:
 
 
 @dataclass(frozen=True, slots=True)
+class NvtxRange:
+    """An NVTX range of the program, or a part of one; ``runs`` are first and last launch of each run of launches.
+
+    ``thread`` is None for a range of all threads, ``domain`` for the default one, ``end_ns`` where it went on.
+    """
+
+    id: int
+    parent: int | None
+    thread: int | None
+    start_ns: int
+    end_ns: int | None
+    runs: tuple[tuple[int, int], ...]
+    domain: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Trouble:
     """Something that the hook could not do, in its own words; the program itself went on."""
 
@@ -348,6 +365,7 @@ Event: TypeAlias = (
     | Counted
     | Callback
     | Alternating
+    | NvtxRange
     | Trouble
     | Exited
 )

@@ -19,6 +19,7 @@ from tui_probe.trace.demangle import demangle
 from tui_probe.trace.kernels import KernelInfo, ProcessLog, Resources, read_kernel_info, read_process_log
 from tui_probe.trace.launches import Launch, LaunchTable, ResultTable
 from tui_probe.trace.locate import find_trace, inside
+from tui_probe.trace.ranges import RangeTable
 from tui_probe.trace.results import Result, read_result
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class Kernel:
     impacts: array[float] = field(default_factory=lambda: array("d"), repr=False)
     originals_ms: array[float] = field(default_factory=lambda: array("d"), repr=False)
     probed_ms: array[float] = field(default_factory=lambda: array("d"), repr=False)
+    prologues_ms: array[float] = field(default_factory=lambda: array("d"), repr=False)
+    epilogues_ms: array[float] = field(default_factory=lambda: array("d"), repr=False)
     _process_log: ProcessLog | None = field(default=None, repr=False)
     _process_log_size: int = field(default=-1, repr=False)
 
@@ -268,6 +271,7 @@ class Trace:
         self.kernels = Kernels()
         self.launches = LaunchTable()
         self.results = ResultTable(directory)
+        self.ranges = RangeTable()
         self.run_info: RunInfo | None = None
 
     @classmethod

@@ -17,6 +17,7 @@ from tui_probe.trace.event_types import (
     KernelFolder,
     LaunchEnded,
     LaunchStarted,
+    NvtxRange,
     Parameters,
     PassedThrough,
     ProbedFunction,
@@ -71,6 +72,7 @@ class Reducer:
             Saved: self._saved,
             Benchmark: self._benchmark,
             Trouble: self._trouble,
+            NvtxRange: self._nvtx_range,
             Exited: self._exited,
         }
 
@@ -82,6 +84,9 @@ class Reducer:
         handler = self._apply.get(type(event))
         if handler is not None:
             handler(event)
+
+    def _nvtx_range(self, event: NvtxRange) -> None:
+        self.trace.ranges.add(event)
 
     def _unknown(self, _: Unknown) -> None:
         self.trace.state.unknown_lines += 1
@@ -180,6 +185,8 @@ class Reducer:
             (kernel.impacts, event.impact),
             (kernel.originals_ms, event.original),
             (kernel.probed_ms, event.kernel),
+            (kernel.prologues_ms, event.prologue),
+            (kernel.epilogues_ms, event.epilogue),
         )
         for column, value in columns:
             if value is not None and 0 < value < float("inf"):

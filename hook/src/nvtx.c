@@ -1,0 +1,352 @@
+#define _GNU_SOURCE
+#include "nvtx.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "event_log.h"
+#include "launch.h"
+#include "lifetime.h"
+#include "nvtx_abi.h"
+#include "nvtx_text.h"
+#include "signals.h"
+
+enum { MOST_RUNS = 32, RUN_DIGITS = 48 };
+
+/* Launches FIRST to LAST of the process, by number. */
+struct run {
+    uint64_t first, last;
+};
+
+struct range {
+    uint64_t id, parent; /* 0: none */
+    uint64_t start;
+    const struct nvtx_domain *domain;
+    char *text;
+    long thread; /* 0: of all threads */
+    uint64_t before; /* launches of the process before a started range */
+    struct run runs[MOST_RUNS];
+    size_t n_runs;
+    struct range *next;
+};
+
+/* The ranges that a thread has pushed and not popped, the newest first, of all domains. */
+struct thread {
+    long id;
+    struct range *open;
+    struct thread *next;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of all lists here */
+static struct thread *threads;
+static struct range *started;
+static uint64_t last_id;
+static _Thread_local struct thread *mine __attribute__((tls_model("initial-exec")));
+
+static void lock(void)
+{
+    signals_hold();
+    pthread_mutex_lock(&mutex);
+}
+
+static void unlock(void)
+{
+    pthread_mutex_unlock(&mutex);
+    signals_release();
+}
+
+static void write_runs(const struct range *range, char *to, size_t size)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < range->n_runs; i++) {
+        const struct run *run = &range->runs[i];
+        used += (size_t)snprintf(to + used, size - used, run->first == run->last ? "%s%llu" : "%s%llu-%llu",
+                                 i ? "," : "", (unsigned long long)run->first, (unsigned long long)run->last);
+    }
+}
+
+/* One line, if the range encloses a launch. END is 0 where it goes on. */
+static void log_range(const struct range *range, uint64_t end)
+{
+    char launches[MOST_RUNS * RUN_DIGITS], when[24] = "-";
+    if (!range->n_runs)
+        return;
+    write_runs(range, launches, sizeof launches);
+    if (end)
+        snprintf(when, sizeof when, "%llu", (unsigned long long)end);
+    event_log("[nvtx] range %llu in %llu thread %ld start %llu end %s launches %s domain %s text %s\n",
+              (unsigned long long)range->id, (unsigned long long)range->parent, range->thread,
+              (unsigned long long)range->start, when, launches, nvtx_domain_name(range->domain), range->text);
+}
+
+static void free_range(struct range *range)
+{
+    free(range->text);
+    free(range);
+}
+
+/* Takes TEXT. NULL if there is no memory: the range is then not recorded. */
+static struct range *new_range(const struct nvtx_domain *domain, char *text)
+{
+    struct range *range = text ? calloc(1, sizeof *range) : NULL;
+    if (!range) {
+        free(text);
+        return NULL;
+    }
+    range->start = clock_now();
+    range->domain = domain;
+    range->text = text;
+    return range;
+}
+
+static struct thread *this_thread(void)
+{
+    if (!mine && (mine = calloc(1, sizeof *mine))) {
+        mine->id = syscall(SYS_gettid);
+        mine->next = threads;
+        threads = mine;
+    }
+    return mine;
+}
+
+static void push(const struct nvtx_domain *domain, char *text)
+{
+    struct range *range = hook_active() ? new_range(domain, text) : (free(text), NULL);
+    lock();
+    struct thread *thread = range ? this_thread() : NULL;
+    if (thread) {
+        const struct range *outer = thread->open;
+        while (outer && outer->domain != domain)
+            outer = outer->next;
+        range->id = ++last_id;
+        range->parent = outer ? outer->id : 0;
+        range->thread = thread->id;
+        range->next = thread->open;
+        thread->open = range;
+    }
+    unlock();
+    if (!thread && range)
+        free_range(range);
+}
+
+static void pop(const struct nvtx_domain *domain)
+{
+    struct range *range = NULL;
+    lock();
+    for (struct range **link = mine ? &mine->open : NULL; link && *link; link = &(*link)->next) {
+        if ((*link)->domain != domain)
+            continue;
+        range = *link;
+        *link = range->next;
+        break;
+    }
+    unlock();
+    if (!range)
+        return;
+    log_range(range, clock_now());
+    free_range(range);
+}
+
+static uint64_t start(const struct nvtx_domain *domain, char *text)
+{
+    struct range *range = hook_active() ? new_range(domain, text) : (free(text), NULL);
+    if (!range)
+        return 0;
+    lock();
+    uint64_t id = range->id = ++last_id;
+    range->before = launch_count();
+    range->next = started;
+    started = range;
+    unlock();
+    return id;
+}
+
+/* A started range encloses all launches of the process from then on. */
+static void count_started(struct range *range)
+{
+    uint64_t now = launch_count();
+    if (now > range->before)
+        range->runs[range->n_runs++] = (struct run){range->before, now - 1};
+}
+
+static void end(uint64_t id)
+{
+    struct range *range = NULL;
+    lock();
+    for (struct range **link = &started; *link; link = &(*link)->next) {
+        if ((*link)->id != id)
+            continue;
+        range = *link;
+        *link = range->next;
+        count_started(range);
+        break;
+    }
+    unlock();
+    if (!range)
+        return;
+    log_range(range, clock_now());
+    free_range(range);
+}
+
+/* A range with too many runs is logged in parts, which have one id. */
+static void add_launch(struct range *range, uint64_t number)
+{
+    struct run *run = range->n_runs ? &range->runs[range->n_runs - 1] : NULL;
+    if (run && run->last + 1 == number) {
+        run->last = number;
+        return;
+    }
+    if (range->n_runs == MOST_RUNS) {
+        log_range(range, 0);
+        range->n_runs = 0;
+    }
+    range->runs[range->n_runs++] = (struct run){number, number};
+}
+
+void nvtx_launched(uint64_t number)
+{
+    if (!mine || !mine->open)
+        return;
+    lock();
+    for (struct range *range = mine->open; range; range = range->next)
+        add_launch(range, number);
+    unlock();
+}
+
+void nvtx_flush(void)
+{
+    lock();
+    for (struct thread *thread = threads; thread; thread = thread->next)
+        for (struct range *range = thread->open; range; range = range->next)
+            log_range(range, 0);
+    for (struct range *range = started; range; range = range->next) {
+        count_started(range);
+        log_range(range, 0);
+        range->n_runs = 0;
+    }
+    unlock();
+}
+
+void nvtx_reset(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+    threads = NULL;
+    started = NULL;
+    last_id = 0;
+    mine = NULL;
+}
+
+/* What NVTX calls in our place of its own functions. */
+
+static int range_push(const char *text)
+{
+    push(NULL, nvtx_text(text));
+    return NVTX_NO_PUSH_POP_TRACKING;
+}
+
+static int range_push_wide(const wchar_t *text)
+{
+    push(NULL, nvtx_wide_text(text));
+    return NVTX_NO_PUSH_POP_TRACKING;
+}
+
+static int range_push_ex(const struct nvtx_attributes *attributes)
+{
+    push(NULL, nvtx_message(attributes));
+    return NVTX_NO_PUSH_POP_TRACKING;
+}
+
+static int range_pop(void)
+{
+    pop(NULL);
+    return NVTX_NO_PUSH_POP_TRACKING;
+}
+
+static uint64_t range_start(const char *text)
+{
+    return start(NULL, nvtx_text(text));
+}
+
+static uint64_t range_start_wide(const wchar_t *text)
+{
+    return start(NULL, nvtx_wide_text(text));
+}
+
+static uint64_t range_start_ex(const struct nvtx_attributes *attributes)
+{
+    return start(NULL, nvtx_message(attributes));
+}
+
+static int domain_push(const struct nvtx_domain *domain, const struct nvtx_attributes *attributes)
+{
+    push(domain, nvtx_message(attributes));
+    return NVTX_NO_PUSH_POP_TRACKING;
+}
+
+static int domain_pop(const struct nvtx_domain *domain)
+{
+    pop(domain);
+    return NVTX_NO_PUSH_POP_TRACKING;
+}
+
+static uint64_t domain_start(const struct nvtx_domain *domain, const struct nvtx_attributes *attributes)
+{
+    return start(domain, nvtx_message(attributes));
+}
+
+static void domain_end(const struct nvtx_domain *domain, uint64_t id)
+{
+    (void)domain;
+    end(id);
+}
+
+struct entry {
+    unsigned int place;
+    nvtx_function function;
+};
+
+static const struct entry core[] = {
+    {NVTX_CORE_RANGE_START_EX, (nvtx_function)range_start_ex}, {NVTX_CORE_RANGE_START_A, (nvtx_function)range_start},
+    {NVTX_CORE_RANGE_START_W, (nvtx_function)range_start_wide}, {NVTX_CORE_RANGE_END, (nvtx_function)end},
+    {NVTX_CORE_RANGE_PUSH_EX, (nvtx_function)range_push_ex},   {NVTX_CORE_RANGE_PUSH_A, (nvtx_function)range_push},
+    {NVTX_CORE_RANGE_PUSH_W, (nvtx_function)range_push_wide},  {NVTX_CORE_RANGE_POP, (nvtx_function)range_pop},
+};
+
+static const struct entry core2[] = {
+    {NVTX_CORE2_DOMAIN_RANGE_START_EX, (nvtx_function)domain_start},
+    {NVTX_CORE2_DOMAIN_RANGE_END, (nvtx_function)domain_end},
+    {NVTX_CORE2_DOMAIN_RANGE_PUSH_EX, (nvtx_function)domain_push},
+    {NVTX_CORE2_DOMAIN_RANGE_POP, (nvtx_function)domain_pop},
+    {NVTX_CORE2_DOMAIN_REGISTER_STRING_A, (nvtx_function)nvtx_register_string},
+    {NVTX_CORE2_DOMAIN_REGISTER_STRING_W, (nvtx_function)nvtx_register_wide_string},
+    {NVTX_CORE2_DOMAIN_CREATE_A, (nvtx_function)nvtx_create_domain},
+    {NVTX_CORE2_DOMAIN_CREATE_W, (nvtx_function)nvtx_create_wide_domain},
+};
+
+static void fill(const struct nvtx_callbacks *callbacks, int module, const struct entry *entries, size_t n)
+{
+    nvtx_function **table;
+    unsigned int size;
+    if (!callbacks->function_table(module, &table, &size))
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (entries[i].place < size && table[entries[i].place])
+            *table[entries[i].place] = entries[i].function;
+}
+
+/* NVTX calls this at its first use in the process, having found us by NVTX_INJECTION64_PATH. */
+__attribute__((visibility("default"))) int InitializeInjectionNvtx2(nvtx_export_table export_table)
+{
+    const struct nvtx_callbacks *callbacks = export_table(NVTX_TABLE_CALLBACKS);
+    if (!hook_active() || !callbacks || callbacks->size < sizeof *callbacks)
+        return 0;
+    fill(callbacks, NVTX_MODULE_CORE, core, sizeof core / sizeof *core);
+    fill(callbacks, NVTX_MODULE_CORE2, core2, sizeof core2 / sizeof *core2);
+    return 1;
+}

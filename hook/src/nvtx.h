@@ -1,0 +1,19 @@
+/* NVTX ranges of the program, with the launches that they enclose.
+ *
+ * A pushed range encloses the launches of its thread until it is popped; a started one those of all threads until it
+ * ends. A range that encloses a launch becomes a line of event.log when it ends; host-only ranges leave nothing. */
+#ifndef TUI_PROBE_NVTX_H
+#define TUI_PROBE_NVTX_H
+
+#include <stdint.h>
+
+/* To be called for each launch, on the launching thread. */
+void nvtx_launched(uint64_t number);
+
+/* Logs the ranges that are still open, at the end of the trace. */
+void nvtx_flush(void);
+
+/* Forgets everything, in a forked child. */
+void nvtx_reset(void);
+
+#endif
