@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.analysis.launch_groups import Session, Shape, sessions_of
+from tui_probe.analysis.launch_groups import Session, Shape, sessions_of, shape_of
 from tui_probe.analysis.periods import Repeat, apart, iterations, repeats
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ class Plan:
     def times(self) -> int | None:
         """Warm-up + runs, if both are known."""
         return None if self.warm_up is None or self.runs is None else self.warm_up + self.runs
+
+
+FIND_OUT: Final = Plan()
+"""Nothing is given: everything is to be found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +201,15 @@ def _why_none(session: Session, plan: Plan) -> str:
         return f"its launches repeat {parts[0].times} times, too few for {said}"
     counts = ", ".join(str(count) for count in sorted(set(Counter(session.codes).values())))
     return f"no kernel was launched {plan.times} times, nor a multiple (there are {counts})"
+
+
+def iterated_shapes(table: NcuTable, choice: Choice, times: NDArray[np.float64], plan: Plan) -> set[Shape] | None:
+    """The shapes launched in the iterations; None where these were found and do not hold most of the time.
+
+    ``times`` is ns by launch; where it is not measured the number of launches stands for it.
+    """
+    inside = [launch for loop in choice.loops for launch in loop.launches.tolist()]
+    weights = np.ones(len(times)) if np.isnan(times).any() else times
+    if not inside or (plan.times is None and weights[inside].sum() < weights.sum() / 2):
+        return None
+    return {shape_of(table, launch) for launch in inside}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tui_probe import __version__
-from tui_probe.errors import NoDriverError, ProbeError, TargetError, TraceError
+from tui_probe.errors import ImportFileError, NoDriverError, ProbeError, TargetError, TraceError
 
 from .output import discard_output
 from .status import ExitStatus
@@ -41,6 +41,7 @@ COMMANDS = {
     "open": Entry("open", "explore a finished or still running trace"),
     "report": Entry("report", "a trace as a table, JSON, CSV or Markdown"),
     "show": Entry("show", "one view of a kernel as text, data or a picture"),
+    "import": Entry("import_command", "files of Nsight Compute and Nsight Systems: tables, and a timeline"),
     "probes": Entry("probes", "the built-in probes: what each measures, what it costs, its source"),
     "bandwidth": Entry("bandwidth", "what this machine's memories can carry, measured"),
     "check": Entry("check", "verify a probe, and try it on kernels without a GPU"),
@@ -116,7 +117,7 @@ def status_of(error: ProbeError) -> int:
             return ExitStatus.NO_DRIVER
         case TargetError(status=status):
             return status
-        case TraceError():
+        case TraceError() | ImportFileError():
             return ExitStatus.UNREADABLE_TRACE
         case _:
             return ExitStatus.FAILED

@@ -1,0 +1,146 @@
+"""Sectors against those of a tensor, names that are the same, and the critical kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.importers.files import real
+from tui_probe.analysis.chosen_launches import FIND_OUT, choose, iterated_shapes
+from tui_probe.analysis.critical import Critical, bound_of, critical, data_type
+from tui_probe.analysis.kernel_figures import KernelFigures, figures_of
+from tui_probe.analysis.kernel_names import function_of, matched
+from tui_probe.analysis.launch_groups import Shape
+from tui_probe.analysis.sectors import Tensor, Verdict, verdict_of
+from tui_probe.analysis.traffic import durations
+from tui_probe.importers.ncu import read_ncu
+
+ATTENTION = Tensor(length=2048, width=64, dtype="fp16", heads=8, batch=2)
+
+
+def kernel(name: str, **figures: object) -> KernelFigures:
+    return KernelFigures(Shape(name, (4, 1, 1), (64, 1, 1)), "ncu", "x.csv", 1, **figures)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("dtype", "sectors"), [("fp32", 65536), ("bf16", 32768)])
+def test_the_tensor_of_a_language_model(dtype: str, sectors: int) -> None:
+    tensor = Tensor(length=128, width=4096, dtype=dtype)
+    assert (tensor.sectors, tensor.elements) == (sectors, 524288)
+
+
+def test_attention_in_32_heads_stores_its_row_sums_too() -> None:
+    tensor = Tensor(length=128, width=128, dtype="bf16", heads=32)
+    assert (tensor.sectors, tensor.sectors_with_row_sums) == (32768, 33280)
+    assert verdict_of(33280, tensor) == "with row sums"
+
+
+@pytest.mark.parametrize(
+    ("sectors", "verdict"),
+    [(32768, "equal"), (32767, "below"), (40000, "within"), (524288, "within"), (524800, "above"), (None, None)],
+)
+def test_verdicts(sectors: float | None, verdict: Verdict | None) -> None:
+    assert verdict_of(sectors, Tensor(length=128, width=4096, dtype="bf16")) == verdict
+
+
+def test_the_two_stores(tmp_path: Path) -> None:
+    coalesced, strided, saxpy = figures_of(read_ncu([real(tmp_path, "ncu/vec_metrics.csv")]))
+    assert (coalesced.launches, coalesced.store_requests, coalesced.sectors_per_store) == (3, 256, 4)
+    assert (strided.store_sectors, strided.sectors_per_store) == (2048, 8)
+    assert (saxpy.load_requests, saxpy.sectors_per_load) == (1024, 4)
+    assert coalesced.sectors_per_load is None
+
+
+def found(path: Path, tensor: Tensor | None = ATTENTION) -> Critical:
+    table = read_ncu([path])
+    iterated = iterated_shapes(table, choose(table, FIND_OUT), durations(table), FIND_OUT)
+    return critical(figures_of(table), tensor, iterated)
+
+
+@pytest.mark.parametrize(
+    ("backend", "name", "verdict"),
+    [
+        ("flash", "flash_fwd_kernel", "with row sums"),
+        ("efficient", "fmha_cutlassF_f16", "equal"),
+        ("triton", "flash_attention", "equal"),
+        ("math", "sm80_xmma_gemm_f32f32", "above"),
+    ],
+)
+@pytest.mark.parametrize("tensor", [ATTENTION, None], ids=["tensor", "no tensor"])
+def test_the_critical_kernel_of_attention(
+    tmp_path: Path, backend: str, name: str, verdict: str, tensor: Tensor | None
+) -> None:
+    result = found(real(tmp_path, f"h200/ncu/attention_{backend}.csv"), tensor)
+    assert result.kernel is not None
+    assert name in result.kernel.shape.kernel
+    assert verdict_of(result.kernel.store_sectors, ATTENTION) == verdict
+    assert len(result.steps) == 4
+
+
+def test_types_by_operations_then_name_then_arithmetic() -> None:
+    tensor_types = {"bf16": 5.0, "tf32": 1.0}
+    of = {
+        "operations": kernel("gemm_f16", tensor_activity=50.0, tensor_types=tensor_types, arithmetic={"fp32": 9.0}),
+        "name": kernel("ampere_bf16_s16816gemm_bf16_64x64", tensor_activity=50.0, arithmetic={"fp32": 9.0}),
+        "template": kernel("flash<4, cutlass::half_t>(int)", tensor_activity=50.0),
+        "fp64": kernel("daxpy", arithmetic={"fp64": 9.0, "fp32": 1.0}),
+        "nothing": kernel("copy", arithmetic={"fp32": 0.0}),
+    }
+    types = {key: data_type(each) for key, each in of.items()}
+    names = {key: None if each is None else each.name for key, each in types.items()}
+    assert names == {"operations": "bf16", "name": "bf16", "template": "fp16", "fp64": "fp64", "nothing": None}
+
+
+def test_constants_of_the_card_are_no_instructions(tmp_path: Path) -> None:
+    coalesced, _, saxpy = figures_of(read_ncu([real(tmp_path, "ncu/vec_raw.csv")]))
+    assert data_type(coalesced) is None
+    assert saxpy.arithmetic["fp32"] > 0
+    assert saxpy.arithmetic["fp64"] == 0
+
+
+@pytest.mark.parametrize(
+    ("compute", "memory", "bound"),
+    [(80.0, 20.0, "compute"), (70.0, 90.0, "memory"), (10.0, 50.0, "neither"), (None, 90.0, None)],
+)
+def test_what_limits_a_kernel(compute: float | None, memory: float | None, bound: str | None) -> None:
+    assert bound_of(kernel("f", compute=compute, memory=memory)) == bound
+
+
+def test_counted_operations_tell_as_activity_does() -> None:
+    kernels = [kernel("a", tensor_operations=0.0), kernel("b", tensor_operations=9.0), kernel("c", share=0.9)]
+    assert critical(kernels).kernel is kernels[1]
+
+
+def test_without_tensor_cores_time_decides() -> None:
+    copies = kernel("copy", tensor_activity=0.0, store_sectors=131072.0, share=0.1)
+    works = kernel("work", tensor_activity=1.0, store_sectors=5.0, share=0.9)
+    assert critical([copies, works], ATTENTION).kernel is works
+
+
+def test_nothing_tells() -> None:
+    result = critical([kernel("a"), kernel("b")])
+    assert result.kernel is None
+    assert "neither" in result.steps[-1].answer
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("void at::<unnamed>::g<float, (int)4>(T1, a *)", "at::_::g"),
+        ("void at::(anonymous namespace)::g<float, 4>(int, a*) const", "at::_::g"),
+        ("saxpy(float *, const float *, float, int)", "saxpy"),
+        ("flash_attention", "flash_attention"),
+        ("", ""),
+        (">)", ">)"),
+    ],
+)
+def test_the_function_of_a_name(name: str, function: str) -> None:
+    assert function_of(name) == function
+
+
+def test_names_of_two_tools() -> None:
+    shapes = [Shape(name, None, None) for name in ("f<(int)4>(T1 *)", "g(int *)", "h<1>()", "h<2>()")]
+    others = [Shape(name, None, None) for name in ("g(int*)", "void f<4>(int*)", "void h<1>()", "void h<2>()", "k")]
+    pairs = matched(shapes, others, lambda shape: shape)
+    assert pairs[:2] == [(shapes[0], others[1]), (shapes[1], others[0])]
+    assert pairs[2:] == [(shapes[2], None), (shapes[3], None), (None, others[2]), (None, others[3]), (None, others[4])]

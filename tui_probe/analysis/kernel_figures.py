@@ -1,0 +1,210 @@
+"""What is known of a kernel, wherever it comes from: means over its launches with one grid and block.
+
+``figures_of`` takes them from a table of Nsight Compute; traces of ours give the same from their counting probes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from tui_probe.analysis.launch_groups import Shape, shape_of
+from tui_probe.analysis.traffic import bytes_of, durations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from tui_probe.importers.ncu_table import NcuTable
+
+Tool = Literal["ncu", "probes"]
+TENSOR_ACTIVITY: Final = (
+    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+    "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_elapsed",
+)
+LEAST_ACTIVITY: Final = 5.0
+"""Percent of the peak below which an active tensor pipe tells nothing: on an H200, kernels without any matrix
+instruction (random numbers, softmax, a conversion to half precision) keep it busy 0.1 to 3.6 % of the time."""
+COUNTED: Final = {
+    "load_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+    "load_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "store_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+    "store_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+}
+"""Metrics that ``gmem_sectors`` counts too."""
+_COMPUTE: Final = ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput")
+_MEMORY: Final = ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "Memory Throughput")
+_ISSUED: Final = "sm__inst_executed.avg.per_cycle_active"
+_ARITHMETIC: Final = re.compile(r"sms?p?__sass_thread_inst_executed_op_([fdh])(?:fma|add|mul)_pred_on\.sum(.*)")
+_TENSOR_SOURCE: Final = re.compile(r"sm__ops_path_tensor_src_(bf16|fp16|fp64|fp8|tf32|int8|int1)\w*\.sum")
+_TYPES: Final = {"f": "fp32", "d": "fp64", "h": "fp16"}
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFigures:
+    """Means a launch; None was not measured.
+
+    ``time`` is in ns, ``share`` the part of the time of all launches of the same origin, ``tensor_activity``,
+    ``compute`` and ``memory`` are in % of the peak. ``arithmetic`` are instructions of threads (ncu) or warps (probes)
+    by type, ``tensor_types`` operations of tensor cores by the type of their operands.
+    """
+
+    shape: Shape
+    tool: Tool
+    origin: str
+    launches: int
+    load_requests: float | None = None
+    load_sectors: float | None = None
+    store_requests: float | None = None
+    store_sectors: float | None = None
+    time: float | None = None
+    share: float | None = None
+    tensor_activity: float | None = None
+    tensor_operations: float | None = None
+    compute: float | None = None
+    memory: float | None = None
+    issued: float | None = None
+    """Instructions an SM executes in an active cycle."""
+    dram_bytes: float | None = None
+    requested_bytes: float | None = None
+    """Bytes that loads and stores asked for."""
+    arithmetic: Mapping[str, float] = field(default_factory=dict)
+    tensor_types: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def sectors_per_load(self) -> float | None:
+        return _ratio(self.load_sectors, self.load_requests)
+
+    @property
+    def sectors_per_store(self) -> float | None:
+        return _ratio(self.store_sectors, self.store_requests)
+
+    @property
+    def dram_rate(self) -> float | None:
+        """Bytes/s of DRAM."""
+        return _ratio(self.dram_bytes, None if self.time is None else self.time / 1e9)
+
+    @property
+    def tensor_work(self) -> float | None:
+        """What compares kernels by their work on tensor cores: operations, or activity × time, all launches."""
+        if self.tensor_operations is not None:
+            return self.tensor_operations * self.launches
+        if self.tensor_activity is None:
+            return None
+        return self.tensor_activity * (1.0 if self.time is None else self.time * self.launches)
+
+    @property
+    def uses_tensor_cores(self) -> bool | None:
+        """Whether matrix instructions ran; None if not measured. See ``LEAST_ACTIVITY``."""
+        if self.tensor_operations is not None:
+            return self.tensor_operations > 0
+        return None if self.tensor_activity is None else self.tensor_activity >= LEAST_ACTIVITY
+
+
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return part / whole if part is not None and whole else None
+
+
+def figures_of(table: NcuTable) -> list[KernelFigures]:
+    """The kernels of a table, by file and shape, in the order of first launch."""
+    groups: dict[tuple[int, Shape], list[int]] = {}
+    for launch in range(len(table.launches)):
+        groups.setdefault((table.launches[launch].file, shape_of(table, launch)), []).append(launch)
+    columns = _columns(table)
+    times = durations(table)
+    arithmetic = _sums_by_type(table, _arithmetic_type)
+    tensor_types = _sums_by_type(table, _tensor_type)
+    found = []
+    for (file, shape), launches in groups.items():
+        at = np.array(launches)
+        weights = np.array([table.launches[launch].invocations or 1 for launch in launches], dtype=np.float64)
+        means = {name: _mean(values[at], weights) for name, values in columns.items()}
+        whole = _file_time(table, times, file)
+        spent = _mean(times[at], weights)
+        share = spent * weights.sum() / whole if spent is not None and whole else None
+        found.append(
+            KernelFigures(
+                shape,
+                "ncu",
+                table.files[file].name,
+                int(weights.sum()),
+                **means,
+                time=spent,
+                share=share,
+                arithmetic=_means(arithmetic, at, weights),
+                tensor_types=_means(tensor_types, at, weights),
+            )
+        )
+    return found
+
+
+def _columns(table: NcuTable) -> dict[str, NDArray[np.float64]]:
+    columns = {name: table.column(metric) for name, metric in COUNTED.items()}
+    columns["tensor_activity"] = _first(table, TENSOR_ACTIVITY)
+    columns["compute"] = _first(table, _COMPUTE, "%")
+    columns["memory"] = _first(table, _MEMORY, "%")
+    columns["issued"] = table.column(_ISSUED)
+    columns["dram_bytes"] = bytes_of(table, "dram").values
+    return columns
+
+
+def _first(table: NcuTable, names: tuple[str, ...], unit: str | None = None) -> NDArray[np.float64]:
+    values = np.full(len(table.launches), np.nan)
+    for name in names:
+        values = np.where(np.isnan(values), table.column(name, unit=unit), values)
+    return values
+
+
+def _sums_by_type(table: NcuTable, type_of: Callable[[str], str | None]) -> dict[str, NDArray[np.float64]]:
+    """Metrics of the same type added up, by launch."""
+    sums: dict[str, NDArray[np.float64]] = {}
+    for name in dict.fromkeys(metric.name for metric in table.metrics):
+        kind = type_of(name)
+        if kind is not None:
+            values = table.column(name)
+            before = sums.get(kind)
+            sums[kind] = (
+                values if before is None else np.where(np.isnan(before), values, before + np.nan_to_num(values))
+            )
+    return sums
+
+
+def _added(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum of what was measured."""
+    return np.where(np.isnan(first), second, first + np.nan_to_num(second))
+
+
+def _arithmetic_type(name: str) -> str | None:
+    """The type that a metric counts. ``.peak_sustained`` is a constant of the card, and counts nothing."""
+    match = _ARITHMETIC.fullmatch(name)
+    return _TYPES[match[1]] if match is not None and match[2] in ("", ".per_cycle_elapsed") else None
+
+
+def _tensor_type(name: str) -> str | None:
+    match = _TENSOR_SOURCE.fullmatch(name)
+    return None if match is None else match[1]
+
+
+def _mean(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float | None:
+    """The mean of what was measured, None if nothing was."""
+    known = ~np.isnan(values)
+    return float((values[known] * weights[known]).sum() / weights[known].sum()) if known.any() else None
+
+
+def _means(
+    columns: Mapping[str, NDArray[np.float64]], at: NDArray[np.int64], weights: NDArray[np.float64]
+) -> dict[str, float]:
+    """The means of the columns of which anything was measured."""
+    means = {name: _mean(values[at], weights) for name, values in columns.items()}
+    return {name: value for name, value in means.items() if value is not None}
+
+
+def _file_time(table: NcuTable, times: NDArray[np.float64], file: int) -> float:
+    """Time of all launches of a file in ns, 0 where none was measured."""
+    rows = [(position, launch) for position, launch in enumerate(table.launches) if launch.file == file]
+    spent = [times[position] * (launch.invocations or 1) for position, launch in rows]
+    return float(np.nansum(spent)) if spent else 0.0

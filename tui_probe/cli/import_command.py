@@ -1,0 +1,86 @@
+"""``tui-probe import``: files of Nsight Compute and Nsight Systems, as text, JSON, CSV or Markdown."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.render.choices import FORMATS
+
+from .report import NARROWEST, cells, speaks_utf8
+from .status import ExitStatus
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+
+    from tui_probe.cli.main import Command
+
+TOOLS: Final = {
+    "ncu": "CSV files of Nsight Compute: which kernels matter, memory traffic, sectors, the critical kernel",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The tool that wrote the files, and what it takes."""
+    tools = parser.add_subparsers(dest="tool", metavar="TOOL", required=True, title="tools")
+    for name, text in TOOLS.items():
+        tool = tools.add_parser(name, help=text, description=text, allow_abbrev=False)
+        module = command(name)
+        module.add_arguments(tool)
+        tool.set_defaults(refuse=tool.error)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the page that was asked for."""
+    return command(arguments.tool).run(arguments)
+
+
+def command(tool: str) -> Command:
+    module: Command = importlib.import_module(f"tui_probe.cli.import_{tool}")
+    return module
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """How a page is written, for both tools."""
+    shown = parser.add_argument_group("how it is shown")
+    shown.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
+    shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    shown.add_argument("--width", type=cells, metavar="N", help="width of tables; default: the terminal's, or 120")
+    shown.add_argument("--explain", action="store_true", help="add how to read the page, and what it can answer")
+
+
+def write_page(page: Any, arguments: argparse.Namespace) -> int:
+    """Write a table page; nothing else goes to stdout."""
+    from tui_probe.render.nsight.page import page_lines
+
+    lines = page_lines(
+        page,
+        arguments.format,
+        width=width_of(arguments),
+        ascii_only=plain(arguments),
+        explained=arguments.explain,
+    )
+    return write_lines(lines, arguments)
+
+
+def write_lines(lines: Iterable[str], arguments: argparse.Namespace) -> int:
+    """Write lines in the encoding of their format."""
+    if arguments.format != "table" and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    for line in lines:
+        sys.stdout.write(line + "\n")
+    return ExitStatus.OK
+
+
+def width_of(arguments: argparse.Namespace) -> int:
+    """The width asked for, else the terminal's."""
+    return arguments.width or max(NARROWEST, shutil.get_terminal_size((120, 24)).columns)
+
+
+def plain(arguments: argparse.Namespace) -> bool:
+    """Whether to draw in ASCII: on request, or where stdout cannot show more."""
+    return bool(arguments.ascii) or (arguments.format == "table" and not speaks_utf8(sys.stdout))

@@ -1,0 +1,10 @@
+"""Which pages there are of imported files. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+NcuPage = Literal["kernels", "metrics", "traffic", "sectors", "critical"]
+NCU_PAGES: Final[tuple[NcuPage, ...]] = ("kernels", "metrics", "traffic", "sectors", "critical")
+NsysPage = Literal["kernels", "ranges", "gaps", "timeline"]
+NSYS_PAGES: Final[tuple[NsysPage, ...]] = ("kernels", "ranges", "gaps", "timeline")
