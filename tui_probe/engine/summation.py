@@ -9,6 +9,9 @@ They may arrive in several groups, by several exits: each adds its part, which i
     sum = sum of (value & 0xffff) + 2**16 * sum of (value >> 16)          + 2**32 * sum of the upper half
 
 which is exact for every 32-bit value, and for 64-bit ones below 2**59.
+
+All this stands behind a branch that no lane takes. It begins a basic block, so that the assembler keeps what it needs
+here apart from the kernel's own last instructions: mixed with them it would cost a small kernel half a dozen registers.
 """
 
 from __future__ import annotations
@@ -68,13 +71,22 @@ class Summation:
         self._names = names
         self._own = own
         self._reduces = reduces
+        self._end = ""
 
     def before(self, own_map: Map) -> list[str]:
-        """Lines in front of those that compute the address: which lanes have come together."""
-        return [f"activemask.b32 {self._lanes()};"] if self._by_warp(own_map) else []
+        """Lines in front of those that compute the address: which lanes have come together, and a new basic block."""
+        if not self._by_warp(own_map):
+            return []
+        self._end = self._names.new_label()
+        nobody = self._names.temporary("nobody", "pred")
+        return [
+            f"activemask.b32 {self._lanes()};",
+            f"setp.eq.u32 {nobody}, {self._lanes()}, 0;",
+            f"@{nobody} bra {self._end};",
+        ]
 
     def lines(self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str]) -> list[str]:
-        """Lines that add to the record at ``address``. Values of registers in ``zero`` are left out."""
+        """Lines behind ``before`` that add to the record at ``address``, leaving out registers in ``zero``."""
         by_warp = self._by_warp(own_map)
         lines = self._lowest_lane() if by_warp else []
         for field, value in zip(own_map.fields, values, strict=True):
@@ -85,7 +97,7 @@ class Summation:
             place = address + (f"+{field.offset}" if field.offset else "")
             guard = f"@{self._names.temporary('lowest', 'pred')} " if by_warp else ""
             lines += [*before, f"{guard}red.global.add.u{bits} [{place}], {operand};"]
-        return lines
+        return [*lines, f"{self._end}:"] if by_warp else lines
 
     def _by_warp(self, own_map: Map) -> bool:
         return self._reduces and own_map.level is Level.WARP
