@@ -1,0 +1,116 @@
+"""Everything that a picture of a launch's accesses is made from, read once.
+
+A small result is counted anew for each picture. Of a large one, all accesses are counted on one fine grid first, from
+which pictures of much of it are made; its memory in use is found from a sample of threads, and where that turns out to
+miss some accesses, from all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.analysis.accesses import SECTOR
+from tui_probe.analysis.address_space import Band, bands_of
+from tui_probe.analysis.density import Grid, Pyramid, raster
+from tui_probe.analysis.survey import merged_runs, survey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.analysis.accesses import Accesses, Part, Selection
+    from tui_probe.analysis.survey import Survey
+    from tui_probe.trace.allocations import LaunchMemory
+    from tui_probe.trace.tensors import Tensor
+
+SMALL: Final = 4 << 20
+"""Records that are counted anew for each picture."""
+_SAMPLE: Final = 16
+_COLUMNS, _ROWS = 1024, 1024
+_LARGEST_TABLE: Final = 1 << 21
+_MARGIN: Final = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class AccessMap:
+    """The accesses of one launch, the memory that they touch, and of a large result its ``pyramid``."""
+
+    accesses: Accesses
+    survey: Survey
+    bands: tuple[Band, ...]
+    pyramid: Pyramid | None = None
+
+    @property
+    def end(self) -> int:
+        """One past the last cycle, at least 1."""
+        return max(self.survey.end, 1)
+
+    def parts(self, selection: Selection, start: int, end: int) -> list[Part]:
+        """The parts that may have accesses of a selection from cycle ``start`` to before ``end``."""
+        parts = self.accesses.parts(selection)
+        if len(parts) != len(self.survey.part_times) or selection.block is not None:
+            return parts
+        first, last = self.survey.part_times.T
+        return [parts[place] for place in np.flatnonzero((first < end) & (last >= start))]
+
+
+def read_map(
+    accesses: Accesses, memory: LaunchMemory, tensors: Sequence[Tensor], progress: Callable[[float], None]
+) -> AccessMap:
+    """Look over all accesses. ``progress`` hears the share done, and may raise to stop it."""
+    small = accesses.records.size <= SMALL
+    if small:
+        accesses, seen = survey(accesses, progress)
+        return AccessMap(accesses, seen, tuple(bands_of(seen.runs, memory, tensors)))
+    accesses, seen = survey(accesses, lambda share: progress(share * 0.3), _SAMPLE)
+    pyramid = _pyramid(
+        accesses, seen, _widened(bands_of(seen.runs, memory, tensors)), lambda s: progress(0.3 + s * 0.7)
+    )
+    if int(pyramid.counts.sum()) != seen.kept:
+        accesses, seen = survey(accesses, progress)
+        pyramid = _pyramid(accesses, seen, [(b.start, b.end) for b in bands_of(seen.runs, memory, tensors)], progress)
+    used = pyramid.counts.any(axis=1)
+    runs = merged_runs(np.stack((pyramid.grid.low[used], pyramid.grid.high[used]), axis=1))
+    return AccessMap(accesses, seen, tuple(bands_of(runs, memory, tensors)), pyramid)
+
+
+def _pyramid(
+    accesses: Accesses, seen: Survey, ranges: list[tuple[int, int]], progress: Callable[[float], None]
+) -> Pyramid:
+    width = 1 << max((max(seen.end, 1) - 1).bit_length() - (_COLUMNS.bit_length() - 1), 0)
+    low, high = _rows(ranges)
+    grid = Grid(0, width * _COLUMNS, _COLUMNS, low, high)
+    return Pyramid(grid, raster(accesses.parts(), grid, progress))
+
+
+def _widened(bands: list[Band]) -> list[tuple[int, int]]:
+    """Ranges around bands that were found from a sample, as far as half the way to the next."""
+    found = []
+    for place, band in enumerate(bands):
+        margin = max(_MARGIN, band.size // 16)
+        before = band.start - bands[place - 1].end if place else 2 * margin
+        after = bands[place + 1].start - band.end if place + 1 < len(bands) else 2 * margin
+        found.append((max(band.start - min(margin, before // 2), 0), band.end + min(margin, after // 2)))
+    return found
+
+
+def _rows(ranges: list[tuple[int, int]]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Rows of a power of two bytes, the same for all of a range, as many of each range: lows and highs, u8."""
+    if not ranges:
+        return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.uint64)
+    least = max((ranges[-1][1] - ranges[0][0]) // _LARGEST_TABLE, SECTOR)
+    most = _ROWS // len(ranges)
+    lows, highs = [], []
+    at = 0
+    for start, end in ranges:
+        step = 1 << (max(-(-(end - start) // most), least) - 1).bit_length()
+        begin = max(start // step * step, at)
+        at = -(-end // step) * step
+        edges = np.arange(begin // step * step, at + 1, step, dtype=np.uint64)
+        lows.append(np.maximum(edges[:-1], np.uint64(begin)))
+        highs.append(edges[1:])
+    return np.concatenate(lows), np.concatenate(highs)
