@@ -16,6 +16,10 @@ NAMES: Final[tuple[str, ...]] = (
     "log",
     "launches",
     "timeline",
+    "blocks",
+    "latency",
+    "memory",
+    "sectors",
 )
 
 
