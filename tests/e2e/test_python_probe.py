@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -19,4 +21,9 @@ def test_a_python_probe_runs_and_is_kept_as_toml(tool: Tool) -> None:
     assert (kernel.status, len(kernel.results)) == ("probed", 1)
     kept = tomllib.loads((trace / "probe.toml").read_text())
     assert kept["map"]["block_sched"]["regs"] == {"start": "u64", "elapsed": "u32", "smid": "u32"}
+    (result_file,) = (trace / "result").iterdir()
+    summary = subprocess.run(
+        [sys.executable, "-I", trace / "read.py", result_file], capture_output=True, text=True, check=True
+    ).stdout
+    assert "  block_sched: 512 records in 64 blocks of 8 slots with room for 1\n" in summary
     assert "No.block:64 Running:" in tool("report", str(trace), "--page", "blocks").stdout

@@ -51,6 +51,7 @@ def test_a_trace_holds_the_output_and_the_record(launching: Runner, script: Scri
     first, *rest = result.stderr.decode().splitlines()
     trace = launching.folder / first.split()[-1]
     assert rest == ["err"]
+    assert '"block_sched": np.dtype(' in (trace / "read.py").read_text()
     assert (trace / "stdout.log").read_text() == "out\n"
     assert (trace / "stderr.log").read_text() == "err\n"
     record = record_of(trace)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import tui_probe
 from tui_probe.dsl.toml_text import to_toml
+from tui_probe.engine.probe_file import load_probe
+from tui_probe.engine.read_script import read_script
 from tui_probe.engine.toolchain import find_tools
 
 from .driver import find_driver
@@ -49,6 +51,7 @@ class Session:
         self._announce = announce
         self._hook = native_library("hook")
         self._folder = str(Path.cwd())
+        self._reader = read_script(load_probe(str(probe)))
         self._root = options.trace_root.absolute()
         self.spool = Spool(self._root)
         try:
@@ -127,6 +130,8 @@ class Session:
                 self.spool.link_into(trace)
             else:
                 self.spool.copy_into(trace)
+            if not (reader := trace / "read.py").exists():
+                reader.write_text(self._reader, encoding="utf-8")
             write_record(trace, self.record(returncode))
         except OSError as error:
             self.incomplete[self.options.trace_root / trace.name] = error.strerror or str(error)

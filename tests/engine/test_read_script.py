@@ -1,0 +1,188 @@
+"""The generated ``read.py``: alone with NumPy it reads what our own reader reads."""
+
+from __future__ import annotations
+
+import runpy
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.engine.kernels import BLOCK_SCHED, toml_probe
+from tui_probe.engine.model import Probe
+from tui_probe.engine.probe_file import built_in_names, load_probe
+from tui_probe.engine.read_script import read_script
+from tui_probe.trace.results import read_result
+
+UNKNOWN = 0xFFFFFFFF
+TWO_MAPS = toml_probe(
+    """
+[map.ends]
+level = "warp"
+regs = { smid = "u32", time = "u64" }
+[map.moves]
+level = "thread"
+cap = 3
+regs = { address = "u64", bytes = "u32", line = "u32" }
+[probe.p]
+position = "ld.global"
+before = \"\"\"
+SAVE [ ends ] {%smid, %clock64};
+SAVE [ moves ] {ADDR, BYTES, %laneid};
+\"\"\"
+"""
+)
+
+
+def result_file(
+    path: Path,
+    sizes: list[tuple[int, int]],
+    contents: list[bytes],
+    marks: list[tuple[int, bytes]] = [],  # noqa: B006
+) -> Path:
+    """A result of 2 × 1 × 2 blocks of 5 × 9 threads. ``sizes``: bytes and threads a slot of each map."""
+    head = struct.pack("<8I", 2, 1, 2, 5, 9, 1, 64, len(sizes))
+    at = len(head) + 16 * len(sizes)
+    for (slot_bytes, divisor), content in zip(sizes, contents, strict=True):
+        assert len(content) == 4 * -(-45 // divisor) * slot_bytes
+        head += struct.pack("<IIQ", slot_bytes, divisor, at)
+        at += len(content)
+    body = b"".join([head, *contents])
+    if marks:
+        body += bytes(-len(body) % 8) + b"records\1"
+        body += b"".join(struct.pack("<IIQ", kind, 1, len(bits)) for kind, bits in marks)
+        body += b"".join(bits for _, bits in marks)
+    path.write_bytes(body)
+    return path
+
+
+def random_bytes(count: int) -> bytes:
+    return np.random.default_rng(3).integers(0, 256, count, np.uint8).tobytes()
+
+
+def two_maps(path: Path, room: int, attempts: list[int]) -> Path:
+    """A result of ``TWO_MAPS``, in which warps 0 and 3 saved."""
+    counts = np.resize(np.array(attempts, "<u4"), 180)
+    contents = [random_bytes(8 * 16), random_bytes(180 * 16 * room), counts.tobytes()]
+    marks = [(1, np.packbits([1, 0, 0, 1, 0, 0, 0, 0], bitorder="little").tobytes()), (2, b""), (3, b"")]
+    return result_file(path, [(16, 32), (16 * room, 1), (4, 1)], contents, marks)
+
+
+def names_of(folder: Path, probe: Probe) -> dict[str, Any]:
+    """The names of a generated script, run in this process."""
+    path = folder / "read.py"
+    path.write_text(read_script(probe), encoding="utf-8")
+    return runpy.run_path(str(path), run_name="read")
+
+
+def alone(folder: Path, probe: Probe, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run ``read.py`` in a Python that sees nothing of ours."""
+    (folder / "read.py").write_text(read_script(probe), encoding="utf-8")
+    command = [sys.executable, "-I", "-W", "error", *(words or ("read.py",))]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_as_a_module(tmp_path: Path) -> None:
+    path = two_maps(tmp_path / "1.bin", 3, [0, 1, 3, 7, UNKNOWN])
+    program = (
+        "import sys; sys.path.insert(0, '.'); import numpy as np, read; r = read.read('1.bin')\n"
+        "print(r.grid, r.block, r.shared_bytes, [n for n in sys.modules if 'tui' in n])\n"
+        "named = {f'map {n}': a for n, a in r.maps.items()} | {f'is {n}': a for n, a in r.written.items()}\n"
+        "np.savez('out.npz', **named)"
+    )
+    done = alone(tmp_path, TWO_MAPS, "-c", program)
+    assert (done.stdout, done.stderr) == ("(2, 1, 2) (5, 9, 1) 64 []\n", "")
+    ours = read_result(path)
+    with np.load(tmp_path / "out.npz") as theirs:
+        ends, moves, attempts = (theirs[f"map {name}"] for name in ("ends", "moves", "moves.attempts"))
+        np.testing.assert_array_equal(ends, ours.records(0, ends.dtype))
+        np.testing.assert_array_equal(moves, ours.records(1, moves.dtype))
+        np.testing.assert_array_equal(attempts, ours.records(2, "<u4"))
+        assert (ends.shape, moves.shape, attempts.shape) == ((4, 2, 1), (4, 45, 3), (4, 45, 1))
+        assert ends.dtype.names == ("time", "smid")
+        assert theirs["is ends"].ravel().tolist() == [True, False, False, True, False, False, False, False]
+        kept = theirs["is moves"].sum(axis=2).ravel()[:5].tolist()
+        assert kept == [0, 1, 3, 3, 3]  # random bytes are not zeros
+
+
+def test_as_a_program(tmp_path: Path) -> None:
+    start = np.arange(8, dtype="<u8") * 10
+    record = np.zeros(8, np.dtype("<u8,<u4,<u4"))
+    record["f0"], record["f1"], record["f2"] = start, 5, [0, 1] * 4
+    result_file(tmp_path / "1.bin", [(16, 32)], [record.tobytes()])
+    done = alone(tmp_path, BLOCK_SCHED, "read.py", "1.bin", "1.bin")
+    summary = (
+        "1.bin: grid (2, 1, 2), block (5, 9, 1), 64 bytes of dynamic shared memory\n"
+        "  block_sched: 8 records in 4 blocks of 2 slots with room for 1\n"
+        "    start: 0 to 70, mean 35\n"
+        "    elapsed: 5 to 5, mean 5\n"
+        "    smid: 0 to 1, mean 0.5\n"
+    )
+    assert (done.stdout, done.stderr) == (2 * summary, "")
+
+
+def test_a_summary_counts_attempts(tmp_path: Path) -> None:
+    two_maps(tmp_path / "1.bin", 3, [2, 7, 0, UNKNOWN])
+    done = alone(tmp_path, TWO_MAPS, "read.py", "1.bin")
+    assert "  moves: 360 records in 4 blocks of 45 slots with room for 3\n" in done.stdout
+    assert "  moves.attempts: 405 in all, at most 7 a slot\n" in done.stdout
+
+
+def test_without_a_file_it_tells_its_use(tmp_path: Path) -> None:
+    done = alone(tmp_path, BLOCK_SCHED)
+    assert done.returncode == 1
+    assert "python read.py result/" in done.stderr
+
+
+@given(room=st.integers(0, 4), attempts=st.lists(st.integers(0, 6) | st.just(UNKNOWN), min_size=1, max_size=9))
+def test_the_room_is_that_of_the_launch(
+    tmp_path_factory: pytest.TempPathFactory, room: int, attempts: list[int]
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    path = two_maps(folder / "room.bin", room, attempts)
+    result = names_of(folder, TWO_MAPS)["read"](str(path))
+    assert result.maps["moves"].shape == (4, 45, room)
+    kept = [room if count == UNKNOWN else min(count, room) for count in np.resize(attempts, 180).tolist()]
+    assert result.written["moves"].sum(axis=2).ravel().tolist() == kept
+
+
+def test_a_slot_that_was_never_written_is_told_from_a_zero(tmp_path: Path) -> None:
+    path = result_file(
+        tmp_path / "1.bin", [(16, 32)], [bytes(128)], [(1, np.packbits([1, 1] + [0] * 6, bitorder="little").tobytes())]
+    )
+    result = names_of(tmp_path, BLOCK_SCHED)["read"](str(path))
+    assert result.written["block_sched"].sum() == 2
+
+
+@pytest.mark.parametrize("size", [0, 31, 40, 100])
+def test_files_that_are_cut_off(tmp_path: Path, size: int) -> None:
+    path = two_maps(tmp_path / "1.bin", 3, [1])
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(ValueError):  # noqa: PT011  NumPy's own for an empty file
+        names_of(tmp_path, TWO_MAPS)["read"](str(path))
+
+
+def test_a_file_of_another_probe(tmp_path: Path) -> None:
+    path = two_maps(tmp_path / "1.bin", 3, [1])
+    with pytest.raises(ValueError, match="not a result file with the 1 maps of this trace"):
+        names_of(tmp_path, BLOCK_SCHED)["read"](str(path))
+
+
+@pytest.mark.parametrize("name", built_in_names())
+def test_every_built_in_probe_gets_a_readable_script(tmp_path: Path, name: str) -> None:
+    probe = load_probe(name)
+    lines = read_script(probe).splitlines()
+    assert len(lines) < 125
+    assert max(map(len, lines)) <= 120
+    maps = names_of(tmp_path, probe)["MAPS"]
+    for own_map in probe.maps:
+        assert maps[own_map.name].itemsize == own_map.record_bytes
+        assert {name: kind[1] for name, kind in maps[own_map.name].fields.items()} == {
+            one.name: one.offset for one in own_map.fields
+        }
