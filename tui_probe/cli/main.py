@@ -43,6 +43,7 @@ COMMANDS = {
     "show": Entry("show", "one view of a kernel as text, data or a picture"),
     "import": Entry("import_command", "files of Nsight Compute and Nsight Systems: tables, and a timeline"),
     "probes": Entry("probes", "the built-in probes: what each measures, what it costs, its source"),
+    "roofline": Entry("roofline", "kernels beside what this machine's memory and tensor cores can do"),
     "bandwidth": Entry("bandwidth", "what this machine's memories can carry, measured"),
     "check": Entry("check", "verify a probe, and try it on kernels without a GPU"),
     "doctor": Entry("doctor", "what works on this machine, and what to do where it does not"),

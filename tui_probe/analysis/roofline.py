@@ -1,0 +1,153 @@
+"""The roofline of probed kernels: how near each comes to what memory and tensor cores can do.
+
+For each kernel, from any number of traces::
+
+    intensity   = operations / bytes          operations of matrix instructions a byte that was asked for
+    roof        = min(peak, bandwidth · intensity)
+    share       = (operations / time) / roof
+
+Bytes (``gmem_bytes``) are what loads, stores and copies asked for, before any cache. A kernel whose tiles come from
+caches can thus stand above the memory roof, and the share of the roof says so by exceeding 1. Time is the original
+kernel's (``--benchmark``). The roofline model: Williams, Waterman, Patterson, CACM 52 (2009), 65-76.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.analysis import gmem_bytes, tensorop_count
+from tui_probe.errors import TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tui_probe.trace.event_types import Device
+    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.results import Result
+
+OPERATIONS_A_CLOCK: Final = {"7.0": 1024, "7.5": 1024, "8.0": 2048, "9.0": 4096}
+"""Dense half-precision operations of all tensor cores of an SM in a clock, by compute capability (NVIDIA's white papers
+of Volta, Turing, A100 and H100)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """What the machine can do. Operations and bytes a second; None where it is not known."""
+
+    peak: float | None
+    bandwidth: float | None
+
+    def at(self, intensity: float) -> float | None:
+        """The most operations a second at an intensity; None where a limit is not known."""
+        if self.peak is None or self.bandwidth is None:
+            return None
+        return min(self.peak, self.bandwidth * intensity)
+
+    @property
+    def ridge(self) -> float | None:
+        """The intensity from which on the peak is the limit."""
+        return None if self.peak is None or not self.bandwidth else self.peak / self.bandwidth
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One kernel. Means a launch; None where no trace measured it. ``problem`` says what is missing."""
+
+    name: str
+    demangled: str
+    size: float | None
+    operations: float | None
+    seconds: float | None
+    problem: str | None
+
+    @property
+    def intensity(self) -> float | None:
+        """Operations a byte."""
+        return None if not self.size or self.operations is None else self.operations / self.size
+
+    @property
+    def operations_per_second(self) -> float | None:
+        """What it achieved."""
+        return None if self.operations is None or not self.seconds else self.operations / self.seconds
+
+    @property
+    def bytes_per_second(self) -> float | None:
+        """What it asked memory for, a second."""
+        return None if self.size is None or not self.seconds else self.size / self.seconds
+
+    def share(self, roof: Roof) -> float | None:
+        """Achieved, as a share of the roof above it: of bandwidth where it has no matrix instructions."""
+        if self.operations == 0:
+            rate = self.bytes_per_second
+            return None if rate is None or not roof.bandwidth else rate / roof.bandwidth
+        if self.intensity is None or self.operations_per_second is None:
+            return None
+        limit = roof.at(self.intensity)
+        return None if not limit else self.operations_per_second / limit
+
+    def bound(self, roof: Roof) -> str | None:
+        """``memory`` left of the ridge, ``compute`` right of it; None where it is not known."""
+        if self.intensity is None or roof.ridge is None:
+            return None
+        return "memory" if self.intensity < roof.ridge else "compute"
+
+
+def peak_of(device: Device) -> float | None:
+    """Tensor operations a second of a device at its highest clock, dense and in half precision, if they are known."""
+    a_clock = OPERATIONS_A_CLOCK.get(device.capability)
+    return None if a_clock is None or not device.clock_khz else float(a_clock) * device.sms * device.clock_khz * 1e3
+
+
+def points(traces: Iterable[Trace]) -> list[Point]:
+    """A point a kernel that any of the traces has bytes or operations of, in the order in which they first come."""
+    found: dict[str, list[Kernel]] = {}
+    for trace in traces:
+        for kernel in trace.kernels:
+            found.setdefault(kernel.name, []).append(kernel)
+    return [point for kernels in found.values() if (point := _point(kernels)) is not None]
+
+
+def _point(kernels: Sequence[Kernel]) -> Point | None:
+    sizes = _mean(kernels, "gmem_bytes", _moved)
+    operations = _mean(kernels, "tensorop_count", lambda result: tensorop_count.analyse(result).operations)
+    if sizes is None and operations is None:
+        return None
+    milliseconds = [kernel.time_ms for kernel in kernels if kernel.time_ms is not None]
+    seconds = fmean(milliseconds) / 1e3 if milliseconds else None
+    lacking = [
+        word
+        for word, value in (
+            ("bytes (-p gmem_bytes)", sizes),
+            ("operations (-p tensorop_count)", operations),
+            ("time (--benchmark)", seconds),
+        )
+        if value is None
+    ]
+    problem = f"not measured: {', '.join(lacking)}" if lacking else None
+    if any(kernel.grid_varies for kernel in kernels):
+        problem = "launched with several grids: means over all of them" + (f"; {problem}" if problem else "")
+    return Point(kernels[0].name, kernels[0].demangled, sizes, operations, seconds, problem)
+
+
+def _moved(result: Result) -> int | None:
+    moved = gmem_bytes.analyse(result)
+    return None if moved.read is None or moved.written is None else moved.read + moved.written
+
+
+def _mean(kernels: Sequence[Kernel], callback: str, analyse: Callable[[Result], int | None]) -> float | None:
+    """The mean over all results of that probe; a result that cannot be read counts for nothing."""
+    values = []
+    for kernel in kernels:
+        info = kernel.info
+        if info is None or (info.callback or "").removesuffix(".py") != callback:
+            continue
+        for path in kernel.results:
+            try:
+                value = analyse(kernel.read(path))
+            except TraceError:
+                continue
+            if value is not None:
+                values.append(value)
+    return fmean(values) if values else None

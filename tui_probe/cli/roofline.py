@@ -1,0 +1,108 @@
+"""``tui-probe roofline``: kernels beside what the machine's memory and tensor cores can do."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import TraceError
+from tui_probe.render.choices import FORMATS
+
+from .status import ExitStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.analysis.roofline import Point, Roof
+    from tui_probe.render.choices import Format
+
+USUAL_WIDTH: Final = 100
+CHART_ROWS: Final = 20
+_SCALES: Final = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The traces and the two limits."""
+    parser.add_argument(
+        "trace", type=Path, nargs="+", metavar="TRACE",
+        help="traces of the same program: with -p gmem_bytes, with -p tensorop_count, one of them with --benchmark",
+    )  # fmt: skip
+    parser.add_argument(
+        "--bandwidth", metavar="RATE|FILE",
+        help="bytes a second, as 4.4T, or what `tui-probe bandwidth --format json` wrote",
+    )  # fmt: skip
+    parser.add_argument("--peak", type=rate, metavar="RATE", help="operations a second, as 989T; default: the device's")
+    parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    parser.set_defaults(refuse=parser.error)
+
+
+def rate(text: str) -> float:
+    """``989T``, ``4.4e12``: units of 1000."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?(?:E\d+)?)([KMGTP]?)(?:B?/S)?", text.strip().upper())
+    if match is None or not float(match[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate; write 4.4T or a number")
+    return float(match[1]) * _SCALES[match[2]]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the roofline; nothing else goes to stdout."""
+    from tui_probe.analysis.roofline import Roof, peak_of, points
+    from tui_probe.render.spans import to_ascii
+    from tui_probe.trace.model import Trace
+
+    traces = [Trace.open(path) for path in arguments.trace]
+    try:
+        bandwidth = measured_bandwidth(arguments.bandwidth)
+    except argparse.ArgumentTypeError as error:
+        arguments.refuse(str(error))
+    device = next((trace.state.device for trace in traces if trace.state.device), None)
+    peak = arguments.peak or (None if device is None else peak_of(device))
+    plain = arguments.ascii or "utf" not in (sys.stdout.encoding or "").lower()
+    for line in lines(points(traces), Roof(peak, bandwidth), arguments.format):
+        sys.stdout.write((to_ascii(line) if plain and arguments.format == "table" else line) + "\n")
+    return ExitStatus.OK
+
+
+def measured_bandwidth(chosen: str | None) -> float | None:
+    """The bandwidth as given, or read from a file of ``tui-probe bandwidth``; None if none was given."""
+    if chosen is None:
+        return None
+    path = Path(chosen)
+    if not path.is_file():
+        return rate(chosen)
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        figures = {each["key"]: float(each["bytes_per_second"]) for each in record["bandwidth"]}
+        return figures["memory_read"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TraceError(f"{path}: no memory_read in it; write it with `tui-probe bandwidth --format json`") from error
+
+
+def lines(found: Sequence[Point], roof: Roof, form: Format) -> Iterator[str]:
+    """The points in one of the forms."""
+    from tui_probe.render import roofline as page
+    from tui_probe.render.formats import as_csv, as_json, as_markdown, as_record
+    from tui_probe.render.table import table
+
+    columns = page.columns(found, roof)
+    if form == "json":
+        yield from as_json(page.roof_record(roof), "roofline", (as_record(columns, point) for point in found))
+    elif form == "csv":
+        yield from as_csv(columns, found)
+    elif form == "md":
+        yield from as_markdown(columns, found)
+    elif not found:
+        yield "No kernel has bytes or matrix operations: run with -p gmem_bytes, and with -p tensorop_count."
+    else:
+        cells = max(60, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)
+        yield from page.roof_lines(roof, cells)
+        yield ""
+        yield from table(columns, found, cells)
+        yield ""
+        yield from page.text_lines(found, roof, cells, CHART_ROWS)
