@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.ui.conftest import Stage, on_stage
+from tests.ui.fakes import FakeDrawing, show_fakes
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.ui import keys
 from tui_probe.ui.feed import Session
+from tui_probe.ui.opening import FIXED
 from tui_probe.ui.screens.help import HelpScreen
+from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.screens.tags import TagScreen
+from tui_probe.ui.views.drawing import DrawingView
 from tui_probe.ui.views.log import LogView
+from tui_probe.ui.widgets.bars import Tab
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -50,7 +55,8 @@ def test_every_row_has_a_check() -> None:
 
 
 def test_no_key_means_two_things_in_one_place() -> None:
-    for scopes in (("app", "live", "view", "table"), ("app", "live", "view", "log"), ("view", "help")):
+    live = ("app", "live", "kernels", "view")
+    for scopes in ((*live, "table", "log"), ("app", "kernels", "kernel", "view", "drawing"), ("view", "help")):
         pressed = [name for key in keys.in_scope(*scopes) for name in key.keys]
         assert len(pressed) == len(set(pressed))
 
@@ -68,7 +74,10 @@ def test_the_readme_section_names_every_key() -> None:
     [(key, name) for key in keys.TABLE for name in key.keys],
     ids=lambda value: getattr(value, "id", value),
 )
-async def test_a_key_does_what_its_row_says(row: keys.Key, name: str, busy: FakeTarget) -> None:
+async def test_a_key_does_what_its_row_says(
+    row: keys.Key, name: str, busy: FakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    show_fakes(monkeypatch)
     async with on_stage(Session(target=busy), (110, 32)) as stage:
         await CHECKS[row.id](stage, name)
 
@@ -261,6 +270,11 @@ async def _(stage: Stage, key: str) -> None:
     (written,) = Path.cwd().glob("tui-probe-stdout-*.txt")
     assert len(written.read_text().splitlines()) == 100
     assert written.name in stage.text
+    await stage.press("q", key)
+    assert "Write as" in stage.text
+    await stage.press("c")
+    (written,) = Path.cwd().glob("tui-probe-kernels-*.csv")
+    assert len(written.read_text().splitlines()) == 37
 
 
 @checks("up", "down")
@@ -275,7 +289,7 @@ async def _(stage: Stage, key: str) -> None:
     stage.live.table.select(20)
     await stage.press(key)
     rows = stage.live.table.height - 2
-    assert stage.live.table.selected == (20 - rows if key in ("pageup", "b") else 20 + rows)
+    assert stage.live.table.selected == (20 - rows if key in ("pageup", "ctrl+b") else 20 + rows)
 
 
 @checks("home", "end")
@@ -295,9 +309,69 @@ async def _(stage: Stage, key: str) -> None:
 
 @checks("open")
 async def _(stage: Stage, key: str) -> None:
-    await stage.press("3", "q", key)
-    assert stage.live.current == "kernel"
-    assert not stage.live.in_table
+    stage.live.table.select(2)
+    await stage.press(key)
+    assert isinstance(stage.app.screen, KernelScreen)
+    assert "triton_poi_fused" in stage.text.split("\n")[0]
+
+
+def kernel_screen(stage: Stage) -> KernelScreen:
+    assert isinstance(stage.app.screen, KernelScreen)
+    return stage.app.screen
+
+
+@checks("leave")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("enter", "1")
+    kernel_screen(stage).view.search("registers")
+    await stage.settle()
+    await stage.press(key)
+    assert isinstance(stage.app.screen, KernelScreen)
+    await stage.press(key)
+    assert stage.app.screen is stage.live
+
+
+@checks(*(f"view_{number}" for number in range(1, 10)))
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("enter", "2" if key == "1" else "1")
+    screen = kernel_screen(stage)
+    screen.tabs = [Tab(name, name.title(), name.title()) for name in (*FIXED, "fake", "fake_2", "fake_3")]
+    await stage.press(key)
+    assert screen.current == screen.tabs[int(key) - 1].id
+    assert screen.view.name == screen.current
+
+
+@checks("next_view", "previous_view")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("enter", "2", key)
+    assert kernel_screen(stage).current == ("diff" if key == "tab" else "summary")
+
+
+@checks("previous_launch", "next_launch")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("enter")
+    await stage.press("left_curly_bracket", "left_curly_bracket", key)
+    wanted = "launch 0" if key == "left_curly_bracket" else "launch 2"
+    assert wanted in stage.text.split("\n")[0]
+    await stage.press("q", key)
+    assert ("no launch before this one" if key == "left_curly_bracket" else "launch 3") in stage.text
+
+
+COMMANDS_OF_KEYS = {key.id: keys.command_of(key) for key in keys.in_scope("drawing")}
+
+
+@checks(*COMMANDS_OF_KEYS)
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("enter")
+    await kernel_screen(stage).run_action("page('fake')")
+    await stage.settle()
+    view = kernel_screen(stage).view
+    assert isinstance(view, DrawingView)
+    await stage.press(key)
+    assert isinstance(view.drawing, FakeDrawing)
+    row = next(row for row in keys.in_scope("drawing") if key in row.keys)
+    assert view.drawing.pressed == [keys.command_of(row)]
+    assert f"pressed {keys.command_of(row)}" in stage.text
 
 
 @checks("sort", "sort_back")

@@ -48,3 +48,9 @@ COLUMNS: tuple[Shown[KernelRow], ...] = (
     Shown(_column("probe_bytes"), lambda r: r.probe_bytes, 9, 9),
     Shown(_column("reason"), lambda r: r.reason, 24, 60),
 )
+
+DATA_COLUMNS: tuple[Column[KernelRow], ...] = tuple(
+    replace(column, value=lambda row: row.results) if column.key == "results" else column
+    for column in cast("tuple[Column[KernelRow], ...]", KERNEL_COLUMNS)
+)
+"""The columns of the reports for data. A row has the number of its result files, not the list."""

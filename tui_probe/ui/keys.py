@@ -12,9 +12,12 @@ if TYPE_CHECKING:
 SCOPES = {
     "app": "Everywhere",
     "live": "Live screen",
+    "kernels": "Live screen and screen of a kernel",
+    "kernel": "Screen of a kernel",
     "view": "In any table, log or page",
     "table": "In the kernel table",
     "log": "In a log",
+    "drawing": "On a page of a kernel, where it knows how",
     "help": "On the page of keys",
 }
 
@@ -48,32 +51,64 @@ TABLE = (
     Key("page_5", ("5",), "page('stderr')", "live", "standard error of the target"),
     Key("page_6", ("6",), "page('results')", "live", "what the probe measured, a line a finished launch"),
     Key("page_7", ("7",), "page('gpu')", "live", "load, memory, clocks, temperature and power of the GPU"),
-    Key("previous_kernel", ("left_square_bracket",), "step_kernel(-1)", "live", "previous kernel", ""),
-    Key("next_kernel", ("right_square_bracket",), "step_kernel(1)", "live", "next kernel", ""),
     Key("process", ("p",), "next_process", "live", "next process of the target, where it has several"),
     Key("pause", ("space",), "pause", "live", "pause the display; the target and the recording go on", "pause"),
     Key("zoom", ("z",), "zoom", "live", "the focused pane in full size, and back", "full size"),
+    Key("previous_kernel", ("left_square_bracket",), "step_kernel(-1)", "kernels", "previous kernel"),
+    Key("next_kernel", ("right_square_bracket",), "step_kernel(1)", "kernels", "next kernel", "next kernel"),
+    Key("previous_launch", ("left_curly_bracket",), "step_launch(-1)", "kernels", "previous launch of the kernel"),
+    Key("next_launch", ("right_curly_bracket",), "step_launch(1)", "kernels", "next launch of the kernel", "launch"),
+    Key("leave", ("q", "escape"), "back", "kernel", "back: stop reading, end search and filter; to the live screen",
+        "back"),
+    Key("view_1", ("1",), "number(1)", "kernel", "summary: why probed or not, registers, occupancy, times"),
+    Key("view_2", ("2",), "number(2)", "kernel", "PTX: probed, pruned, original"),
+    Key("view_3", ("3",), "number(3)", "kernel", "diff of pruned and probed PTX"),
+    Key("view_4", ("4",), "number(4)", "kernel", "machine code (SASS) and what differs"),
+    Key("view_5", ("5",), "number(5)", "kernel", "process.log: how it was built"),
+    Key("view_6", ("6",), "number(6)", "kernel", "launches: shape, parameters, result of each"),
+    Key("view_7", ("7",), "number(7)", "kernel", "first view of what the probe recorded"),
+    Key("view_8", ("8",), "number(8)", "kernel", "second one"),
+    Key("view_9", ("9",), "number(9)", "kernel", "third one"),
+    Key("next_view", ("tab",), "next_view(1)", "kernel", "next page", "page"),
+    Key("previous_view", ("shift+tab",), "next_view(-1)", "kernel", "previous page"),
     Key("search", ("slash",), "search", "view", "search in the focused pane", "search"),
     Key("next_match", ("n",), "next_match(1)", "view", "next match"),
     Key("previous_match", ("N",), "next_match(-1)", "view", "previous match"),
     Key("filter", ("ampersand",), "filter", "view", "show only what contains a text; empty: all", "filter"),
     Key("copy", ("y",), "copy", "view", "copy the selected kernel, or the page (OSC 52, and a file)"),
-    Key("export", ("e",), "export", "view", "write the focused pane to a text file"),
+    Key("export", ("e",), "export", "view", "write the page to a file: text, CSV, JSON, SVG, PNG", "export"),
     Key("up", ("up", "k"), "move(-1)", "view", "up"),
     Key("down", ("down", "j"), "move(1)", "view", "down"),
-    Key("page_up", ("pageup", "b"), "move_page(-1)", "view", "one page up"),
-    Key("page_down", ("pagedown", "d"), "move_page(1)", "view", "one page down"),
+    Key("page_up", ("pageup", "ctrl+b"), "move_page(-1)", "view", "one page up"),
+    Key("page_down", ("pagedown", "ctrl+f"), "move_page(1)", "view", "one page down"),
     Key("home", ("home", "g"), "move_to(0)", "view", "to the start"),
     Key("end", ("end", "G"), "move_to(-1)", "view", "to the end; in a log: follow what is added"),
     Key("left", ("left", "h"), "shift(-1)", "view", "left"),
     Key("right", ("right", "l"), "shift(1)", "view", "right"),
-    Key("open", ("enter",), "open", "table", "to the page of the selected kernel", "open"),
+    Key("open", ("enter",), "open", "table", "to the screen of the selected kernel", "open"),
     Key("sort", ("s",), "sort(1)", "table", "sort by the next column", "sort"),
     Key("sort_back", ("S",), "sort(-1)", "table", "sort by the previous column"),
     Key("reverse", ("r",), "reverse", "table", "reverse the order"),
     Key("status", ("v",), "next_status", "table", "view all kernels, or only those probed, skipped, failed, filtered"),
     Key("follow", ("f",), "follow", "log", "follow the end of the log, or stop following", "follow"),
     Key("tags", ("t",), "tags", "log", "choose which tags of event.log are shown", "tags"),
+    Key("zoom_in", ("w", "plus"), "command('zoom_in')", "drawing", "zoom in along time, about the cursor", "zoom"),
+    Key("zoom_out", ("s", "minus"), "command('zoom_out')", "drawing", "zoom out along time"),
+    Key("pan_left", ("a",), "command('page_left')", "drawing", "earlier", "pan"),
+    Key("pan_right", ("d",), "command('page_right')", "drawing", "later"),
+    Key("zoom_in_rows", ("W",), "command('zoom_in_rows')", "drawing", "zoom in across rows", "rows"),
+    Key("zoom_out_rows", ("S",), "command('zoom_out_rows')", "drawing", "zoom out across rows"),
+    Key("fit", ("f",), "command('fit')", "drawing", "fit: show everything", "fit"),
+    Key("next_event", ("full_stop",), "command('next')", "drawing", "next event; in a diff the next change", "next"),
+    Key("previous_event", ("comma",), "command('previous')", "drawing", "previous event or change"),
+    Key("mark", ("m",), "command('mark')", "drawing", "mark; a second mark measures", "mark"),
+    Key("level", ("v",), "command('level')", "drawing", "next level of detail, or next text", "level"),
+    Key("colour", ("c",), "command('colour')", "drawing", "next colouring", "colour"),
+    Key("unit", ("u",), "command('unit')", "drawing", "next unit of the axis", "unit"),
+    Key("order", ("o",), "command('order')", "drawing", "next order of rows", "order"),
+    Key("turn", ("r",), "command('reverse')", "drawing", "reverse the order of rows", "reverse"),
+    Key("select", ("x",), "command('select')", "drawing", "next selection, such as an SM or a block", "select"),
+    Key("fold", ("z",), "command('fold')", "drawing", "fold what did not change, or show it", "fold"),
     Key("close", ("q", "escape", "question_mark", "f1"), "close", "help", "back", "back"),
 )  # fmt: skip
 
@@ -83,6 +118,12 @@ _SHOWN = {
     "ampersand": "&",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
+    "left_curly_bracket": "{",
+    "right_curly_bracket": "}",
+    "full_stop": ".",
+    "comma": ",",
+    "plus": "+",
+    "minus": "-",
     "escape": "Esc",
     "space": "Space",
     "enter": "Enter",
@@ -110,6 +151,16 @@ def shown(key: str) -> str:
 def in_scope(*scopes: str) -> list[Key]:
     """The rows of the given scopes, in the table's order."""
     return [key for key in TABLE if key.scope in scopes]
+
+
+def command_of(key: Key) -> str:
+    """The command of ``render/views`` that a row of the scope ``drawing`` gives."""
+    return key.action.removeprefix("command('").removesuffix("')")
+
+
+def words_of(command: str) -> str:
+    """What the key of a command does."""
+    return next((key.text for key in in_scope("drawing") if command_of(key) == command), command)
 
 
 def bindings(*scopes: str) -> list[Binding | tuple[str, str] | tuple[str, str, str]]:

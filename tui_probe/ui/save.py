@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tui_probe.errors import ProbeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 LARGEST_CLIPBOARD = 74_994
 """Bytes whose OSC 52 sequence is shorter than 100 000 bytes, the least that terminals are known to take."""
@@ -38,25 +38,27 @@ def _write_copy(text: str) -> Path:
     return path
 
 
-def export(what: str, lines: Callable[[], Iterable[str]], folder: Path | None = None) -> str:
-    """Write lines to a new text file in ``folder`` (default: the current one); returns what to tell."""
+def export(what: str, suffix: str, write: Callable[[Path], None], folder: Path | None = None) -> str:
+    """Have a new file written in ``folder`` (default: the current one); returns what to tell."""
     folder = folder or Path.cwd()
     stem = f"tui-probe-{what}-{time.strftime('%Y%m%d-%H%M%S')}"
+    path = None
     try:
-        path = _new_file(folder, stem)
-        with path.open("w", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in lines())
+        path = _new_file(folder, stem, suffix)
+        write(path)
     except OSError as error:
         return f"cannot write to {folder}: {error.strerror or error}"
     except ProbeError as error:
+        if path is not None and not path.stat().st_size:
+            path.unlink()
         return str(error)
     return f"written: {path.name} in {folder}"
 
 
-def _new_file(folder: Path, stem: str) -> Path:
+def _new_file(folder: Path, stem: str, suffix: str) -> Path:
     number = 0
     while True:
-        path = folder / (f"{stem}.txt" if not number else f"{stem}-{number}.txt")
+        path = folder / (f"{stem}.{suffix}" if not number else f"{stem}-{number}.{suffix}")
         try:
             path.touch(exist_ok=False)
         except FileExistsError:

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING
 
 from textual.containers import Container
 
+from tui_probe.render import units
+from tui_probe.render.views.view import Source
 from tui_probe.ui import keys
 from tui_probe.ui.feed import Snapshot
+from tui_probe.ui.launches import next_launch
 from tui_probe.ui.layout import arrangement, needed
+from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.screens.tags import TagScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.state_line import elapsed_line, state_line
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from tui_probe.render.spans import Line
+    from tui_probe.trace.launches import Launch
+    from tui_probe.trace.model import Kernel
     from tui_probe.ui.feed import ProcessView
     from tui_probe.ui.views.view import View
 
@@ -61,7 +67,7 @@ LiveScreen.small #small { display: block; }
 class LiveScreen(ViewScreen):
     """Shows the feed's newest snapshot twice a second; keys act at once."""
 
-    BINDINGS = keys.bindings("live", "table", "log")
+    BINDINGS = keys.bindings("live", "kernels", "table", "log")
 
     def __init__(self, *, low_bandwidth: bool = False, ascii_only: bool = False) -> None:
         super().__init__()
@@ -73,6 +79,7 @@ class LiveScreen(ViewScreen):
         self.snapshot = Snapshot()
         self.process_place = 0
         self.skipped_frames = 0
+        self.launches_at_hand: dict[int, Launch] = {}
         self.table = KernelTable(self, "kernels", self.show_kernel)
         self.kernel_page = KernelPage(self, "kernel")
         self.process_log = LogView(self, "process", follow=False)
@@ -193,7 +200,7 @@ class LiveScreen(ViewScreen):
 
     def hints(self) -> list[keys.Key]:
         """The keys of the pane that has them, then those of the screen."""
-        rows = keys.in_scope("app", "live", "view", self.view.kind)
+        rows = keys.in_scope("app", "live", "kernels", "view", self.view.kind)
         order = {"app": 0, self.view.kind: 1}
         rows.sort(key=lambda row: order.get(row.scope, 2))
         return [row for row in rows if row.id != "interrupt" or self.snapshot.running]
@@ -235,9 +242,11 @@ class LiveScreen(ViewScreen):
         self.focus_table(in_table=False)
 
     def action_open(self) -> None:
-        """From the table to the selected kernel's page."""
-        if self.in_table:
-            self.action_page("kernel")
+        """To the screen of the selected kernel."""
+        if self.table.kernel is None:
+            self.notice("no kernel is selected")
+        else:
+            self.app.push_screen(KernelScreen(self))
 
     def action_next_pane(self) -> None:
         """Table or page."""
@@ -268,6 +277,35 @@ class LiveScreen(ViewScreen):
         """Previous or next kernel; page and pane stay."""
         self.table.step(step)
 
+    def action_step_launch(self, step: int) -> None:
+        """Previous or next launch of the selected kernel, for its screen."""
+        source = self.source()
+        found = next_launch(source, step) if source is not None else None
+        if source is None:
+            self.notice("no kernel is selected")
+        elif found is None:
+            self.notice("this is the newest launch" if step > 0 else "there is no launch before this one")
+        else:
+            self.launches_at_hand[source.kernel.index] = found
+            self.notice(f"#{source.kernel.index}: {self.launch_words(source.kernel)}; Enter shows it")
+
+    def source(self) -> Source | None:
+        """The selected kernel and its launch at hand."""
+        process, row = self.process, self.table.kernel
+        trace = process.trace if process else None
+        kernel = trace.kernels.get(row.index) if trace is not None and row is not None else None
+        if trace is None or kernel is None:
+            return None
+        return Source(trace, kernel, self.launches_at_hand.get(kernel.index))
+
+    def launch_words(self, kernel: Kernel) -> str:
+        """Which launch is at hand: ``launch 12 (40 launches)``."""
+        launch = self.launches_at_hand.get(kernel.index)
+        if launch is None:
+            return f"newest of {units.counted(kernel.launches, 'launch')}" if kernel.launches else "no launch"
+        which = f"launch {launch.number}" if launch.number is not None else "a launch without a number"
+        return f"{which} ({units.counted(kernel.launches, 'launch')})"
+
     def action_next_process(self) -> None:
         """The next process of the target."""
         if len(self.snapshot.processes) < 2:
@@ -275,33 +313,34 @@ class LiveScreen(ViewScreen):
             return
         self.process_place += 1
         self.table.selected = None
+        self.launches_at_hand.clear()
         self.take(self.snapshot)
         self.show_bars()
 
     def action_sort(self, step: int) -> None:
         """Sort the table by the next or previous column."""
-        if self.in_table:
-            self.table.sort(step)
+        self.table.sort(step)
 
     def action_reverse(self) -> None:
         """Reverse the table."""
-        if self.in_table:
-            self.table.reverse()
+        self.table.reverse()
 
     def action_next_status(self) -> None:
         """Only kernels of one status."""
-        if self.in_table:
-            self.table.next_status()
+        self.table.next_status()
 
     def action_follow(self) -> None:
         """Follow the end of a log, or stay."""
         if isinstance(self.view, LogView):
             self.view.toggle_follow()
+        else:
+            self.notice("a log can be followed: pages 2 to 5")
 
     def action_tags(self) -> None:
         """Choose the tags of a log."""
         log = self.view
         if not isinstance(log, LogView):
+            self.notice("a log has tags: page 3")
             return
 
         def take(chosen: frozenset[str] | None) -> None:

@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, cast
 from textual.screen import Screen
 
 from tui_probe.ui import keys
-from tui_probe.ui.prompt import Prompt, Question
+from tui_probe.ui.exports import KEYS, SUFFIXES
+from tui_probe.ui.prompt import Answer, Prompt, Question
 from tui_probe.ui.save import copy_out, export
 from tui_probe.ui.widgets.bars import Bar, key_line
 from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from textual import events
 
     from tui_probe.ui.app import ProbeApp
     from tui_probe.ui.background import Background
+    from tui_probe.ui.exports import Writer
     from tui_probe.ui.views.view import View
 
 NOTICE_SECONDS = 6.0
@@ -168,6 +170,15 @@ class ViewScreen(Screen[None]):
         self.notice(words)
 
     def action_export(self) -> None:
-        """To a text file in the current directory."""
+        """To a new file in the current directory; asks for the form where there are several."""
         view = self.view
-        self.analyses.submit("export", partial(export, view.name, view.exported()), self.notice)
+        forms = view.forms()
+        if len(forms) == 1:
+            self._export(view.name, forms, next(iter(forms)))
+            return
+        answers = [Answer(KEYS[form], form, form) for form in KEYS if form in forms]
+        self.ask_question(Question("Write as", answers, partial(self._export, view.name, forms)))
+
+    def _export(self, name: str, forms: Mapping[str, Writer], form: str) -> None:
+        job = partial(export, name, SUFFIXES[form], forms[form])
+        self.analyses.submit("export", job, self.notice)

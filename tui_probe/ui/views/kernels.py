@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tui_probe.render.formats import as_csv, as_json, as_markdown, as_record
 from tui_probe.render.kernel_row import KernelRow
 from tui_probe.render.spans import Line, Span, pad, width, wrap
 from tui_probe.ui.arrange import GAP, Shown, arrange, fit_columns
-from tui_probe.ui.columns import COLUMNS, STATUSES, TIMED, status_text
+from tui_probe.ui.columns import COLUMNS, DATA_COLUMNS, STATUSES, TIMED, status_text
+from tui_probe.ui.exports import write_lines
 from tui_probe.ui.views.text import contains, mark
 from tui_probe.ui.views.view import Desk, View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from tui_probe.ui.exports import Writer
 
 Rows = tuple[KernelRow, ...]
 
@@ -58,6 +61,10 @@ def table_text(rows: Rows) -> Iterator[str]:
     for texts in cells:
         parts = (pad(t, w, right=c.column.right) for t, w, c in zip(texts, widths, COLUMNS, strict=True))
         yield (" " * GAP).join(parts).rstrip()
+
+
+def _json(rows: Rows) -> Iterator[str]:
+    return as_json({"page": "kernels"}, "kernels", (as_record(DATA_COLUMNS, row) for row in rows))
 
 
 class KernelTable(View):
@@ -318,8 +325,19 @@ class KernelTable(View):
             self.changed()
         return had
 
-    def click(self, row: int) -> None:
+    def forms(self) -> Mapping[str, Writer]:
+        """What is shown as text and as data, with the columns of the reports."""
+        shown = self.shown
+        data = {"CSV": as_csv, "Markdown": as_markdown}
+        return {
+            **super().forms(),
+            **{form: partial(write_lines, partial(lines, DATA_COLUMNS, shown)) for form, lines in data.items()},
+            "JSON": partial(write_lines, partial(_json, shown)),
+        }
+
+    def click(self, row: int, column: int = 0) -> None:
         """Select the kernel in a row of the window."""
+        del column
         place = self.top + row - 1
         if row >= 1 and place < len(self.shown):
             self.select(self.shown[place].index)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from tui_probe.ui.exports import write_lines
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Hashable, Iterable, Mapping
     from typing import Any
 
     from tui_probe.render.spans import Line
+    from tui_probe.ui.exports import Writer
 
 
 class Worker(Protocol):
@@ -104,8 +108,15 @@ class View:
         """Forget search and filter. False if there was neither."""
         return False
 
-    def click(self, row: int) -> None:
-        """The mouse points at a row of the window."""
+    def commands(self) -> Mapping[str, str]:
+        """The commands of ``render/views`` that mean something now, and what they do."""
+        return {}
+
+    def command(self, command: str) -> None:
+        """Do one of them."""
+
+    def click(self, row: int, column: int = 0) -> None:
+        """The mouse points at a cell of the window."""
 
     def copied(self) -> str:
         """What copying takes: by default all that is in sight."""
@@ -115,3 +126,7 @@ class View:
     def exported(self) -> Callable[[], Iterable[str]]:
         """Gives all lines, not only those in sight. Called in the background."""
         return lambda: ()
+
+    def forms(self) -> Mapping[str, Writer]:
+        """The forms in which it can be written to a file."""
+        return {"text": partial(write_lines, self.exported())}

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from textual import events
 
 
+NUMBERED = 9
+"""Pages that have a number key."""
 NOTES = 22
 """Cells that long titles of pages must leave for notes."""
 
@@ -56,11 +58,15 @@ class Rule(Lines):
 
 @dataclass(frozen=True)
 class Tab:
-    """A page that a number key shows. ``title`` is for wide terminals, ``short`` for narrow ones."""
+    """A page that a number key shows. ``title`` is for wide terminals, ``short`` for narrow ones.
+
+    One with nothing to show (``empty``) stands in brackets where it has a title, and is left out where it is narrow.
+    """
 
     id: str
     title: str
     short: str
+    empty: bool = False
 
 
 class TabBar(Lines):
@@ -74,11 +80,19 @@ class TabBar(Lines):
         self.current = tabs[0].id
         self.focused = False
         self.notes: Sequence[str] = ()
+        self.noted = True
         self._ends: list[int] = []
 
-    def show(self, current: str, notes: Sequence[str], *, focused: bool) -> None:
-        """Mark the page ``current``; as many of the ``notes`` as fit stand at the right, the last ones first."""
-        self.current, self.notes, self.focused = current, notes, focused
+    def show(
+        self, current: str, notes: Sequence[str] | None, *, focused: bool, tabs: Sequence[Tab] | None = None
+    ) -> None:
+        """Mark the page ``current``; as many of the ``notes`` as fit stand at the right, the last ones first.
+
+        Where there never are notes (None), the titles have all the room.
+        """
+        self.noted = notes is not None
+        self.tabs = self.tabs if tabs is None else tabs
+        self.current, self.notes, self.focused = current, notes or (), focused
         self.redraw()
 
     def draw(self, width: int, height: int) -> list[Line]:
@@ -86,7 +100,7 @@ class TabBar(Lines):
         del height
         long, short, numbers = (self._titles(shortness) for shortness in range(3))
         # Not by what the notes need now: titles that change while a log grows are hard to read.
-        titles = long if sum(map(len, long)) + NOTES <= width else short
+        titles = long if sum(map(len, long)) + (NOTES if self.noted else 0) <= width else short
         if sum(map(len, titles)) > width:
             titles = numbers
         self._ends = list(accumulate(map(len, titles)))
@@ -99,7 +113,12 @@ class TabBar(Lines):
         titles = []
         for number, tab in enumerate(self.tabs, 1):
             text = (tab.title, tab.short, tab.short if tab.id == self.current else "")[shortness]
-            titles.append(f" {number} {text} " if text else f" {number} ")
+            parts = [str(number)] if number <= NUMBERED else []
+            if tab.empty and tab.id != self.current:
+                text = f"({text})" if shortness == 0 else ""
+                parts = parts if shortness == 0 else []
+            parts += [text] if text else []
+            titles.append(f" {' '.join(parts)} " if parts else "")
         return titles
 
     def _role(self, tab: Tab) -> str:

@@ -49,5 +49,5 @@ class Pane(Lines):
         self.view.move(-WHEEL)
 
     def on_click(self, event: events.Click) -> None:
-        """A click points at a row."""
-        self.view.click(event.y)
+        """A click points at a cell."""
+        self.view.click(event.y, event.x)

@@ -1,0 +1,114 @@
+"""Views that only pretend: they say what was asked of them, and open when a test lets them."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from tui_probe.render.views import NAMES
+from tui_probe.render.views.view import COMMANDS, Drawing, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import pytest
+
+    from tui_probe.render.spans import Line
+    from tui_probe.render.views.view import Progress, Source, View, ViewKind
+
+FAKES = ("fake", "fake_2", "fake_3")
+PATIENCE = 10
+
+
+class Gate:
+    """Where a fake waits, if it is closed."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.open.set()
+        self.reached = threading.Event()
+
+    def close(self) -> None:
+        self.open.clear()
+        self.reached.clear()
+
+    def wait(self) -> None:
+        self.reached.set()
+        assert self.open.wait(PATIENCE)
+
+
+class FakeDrawing(Drawing):
+    """Knows every command; its preparation waits at a gate."""
+
+    title = "a fake"
+
+    def __init__(self, source: Source, gate: Gate) -> None:
+        self.source = source
+        self.gate = gate
+        self.pressed: list[str] = []
+        self.prepared = (0, 0, 0)
+        self.clicked = (-1, -1)
+
+    def prepare(self, width: int, height: int) -> Callable[[], None] | None:
+        state = (width, height, len(self.pressed))
+        if state == self.prepared:
+            return None
+
+        def work() -> None:
+            self.gate.wait()
+            self.prepared = state
+
+        return work
+
+    def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
+        del ascii_only
+        launch = "newest" if self.source.launch is None else self.source.launch.number
+        words = f"fake of {self.source.kernel.index} launch {launch} prepared {self.prepared[2]}"
+        return [((words[:width], "hue0"),), *([()] * (height - 1))]
+
+    def commands(self) -> Mapping[str, str]:
+        return COMMANDS
+
+    def press(self, command: str) -> str | None:
+        self.pressed.append(command)
+        return f"pressed {command}"
+
+    def click(self, column: int, row: int) -> None:
+        self.clicked = (column, row)
+
+    def status(self) -> list[str]:
+        return [f"{len(self.pressed)} commands"]
+
+    def take_over(self, before: View) -> None:
+        assert isinstance(before, FakeDrawing)
+        self.pressed = list(before.pressed)
+
+    def plot(self, axes: Any) -> None:
+        axes.plot([0, 1], [0, 1])
+
+    def record(self) -> Mapping[str, Any]:
+        return {"pressed": self.pressed}
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        yield ("command",)
+        yield from ((command,) for command in self.pressed)
+
+
+def show_fakes(monkeypatch: pytest.MonkeyPatch, opening: Gate | None = None, preparing: Gate | None = None) -> None:
+    """Three more views, which open through a gate and report their progress before and behind it."""
+    opening, preparing = opening or Gate(), preparing or Gate()
+
+    def open_fake(source: Source, progress: Progress) -> FakeDrawing:
+        progress(0.25)
+        opening.wait()
+        progress(0.75)
+        return FakeDrawing(source, preparing)
+
+    from tui_probe.render.views import kind_of
+
+    def known(name: str) -> ViewKind:
+        return Kind(name, name.title(), "a fake", lambda _: None, open_fake) if name in FAKES else kind_of(name)
+
+    for module in ("opening", "screens.kernel"):
+        monkeypatch.setattr(f"tui_probe.ui.{module}.kind_of", known)
+    monkeypatch.setattr("tui_probe.ui.opening.NAMES", (*NAMES, *FAKES))

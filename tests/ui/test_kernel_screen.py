@@ -1,0 +1,257 @@
+"""The screen of a kernel: stepping keeps page and place, and nothing that takes time holds up a key."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ui.conftest import Stage, check_golden, on_stage
+from tests.ui.fakes import FakeDrawing, Gate, show_fakes
+from tui_probe.ui.feed import Session
+from tui_probe.ui.opening import FIXED
+from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.views.document import DocumentView
+from tui_probe.ui.views.drawing import DrawingView
+from tui_probe.ui.views.message import MessageView, OpeningView
+
+if TYPE_CHECKING:
+    from tests.ui.synthetic import TraceWriter
+
+RECORDED = Path(__file__).parents[1] / "data" / "h200" / "demo"
+
+
+@pytest.fixture
+def recorded() -> Session:
+    """A run on an H200."""
+    return Session(traces=(RECORDED,))
+
+
+def screen_of(stage: Stage) -> KernelScreen:
+    assert isinstance(stage.app.screen, KernelScreen)
+    return stage.app.screen
+
+
+def document(stage: Stage) -> DocumentView:
+    view = screen_of(stage).view
+    assert isinstance(view, DocumentView)
+    return view
+
+
+async def drawing(stage: Stage) -> FakeDrawing:
+    """Go to the page of the fake and give what it hosts."""
+    await screen_of(stage).run_action("page('fake')")
+    await stage.settle()
+    view = screen_of(stage).view
+    assert isinstance(view, DrawingView)
+    assert isinstance(view.drawing, FakeDrawing)
+    return view.drawing
+
+
+async def let_run(stage: Stage) -> None:
+    """Handle what has come, without waiting for threads."""
+    for _ in range(5):
+        await stage.pilot.pause()
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("page", ["1", "3", "6"])
+async def test_the_screen(recorded: Session, size: tuple[int, int], page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_probe.ui.opening.NAMES", FIXED)  # what else there is has goldens of its own
+    async with on_stage(recorded, size) as stage:
+        stage.live.table.select(4)
+        await stage.press("enter", page)
+        text = stage.text
+        assert all(len(line) <= size[0] for line in text.split("\n"))
+        check_golden(f"kernel-{screen_of(stage).current}-{size[0]}x{size[1]}.txt", text)
+
+
+async def test_steps_keep_page_and_place(recorded: Session) -> None:
+    async with on_stage(recorded, (120, 30)) as stage:
+        stage.live.table.select(4)
+        await stage.press("enter", "2", "pagedown", "right")
+        top, left = document(stage).top, document(stage).left
+        assert (top, left) == (25, 8)
+        await stage.press("right_square_bracket")
+        assert "#5 reduction" in stage.text
+        assert screen_of(stage).current == "ptx"
+        assert (document(stage).top, document(stage).left) == (top, left)
+        await stage.press("v", "left_square_bracket")
+        assert document(stage).document.status() == ["pruned.ptx"]
+        await stage.press("q")
+        assert stage.live.table.selected == 4
+
+
+async def test_the_ends_of_the_table_are_told(recorded: Session) -> None:
+    async with on_stage(recorded) as stage:
+        await stage.press("enter", "left_square_bracket")
+        assert "this is the first kernel" in stage.text
+        await stage.press("G", "q", "G", "enter", "right_square_bracket")
+        assert "this is the last kernel" in stage.text
+
+
+async def test_launches_are_stepped_through_on_the_same_page(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    show_fakes(monkeypatch)
+    async with on_stage(session) as stage:
+        await stage.press("enter")
+        (await drawing(stage)).press("zoom_in")
+        await stage.press("left_curly_bracket")
+        fake = await drawing(stage)
+        assert fake.source.launch is not None
+        assert fake.source.launch.number == 2
+        assert fake.pressed == ["zoom_in"]
+        assert "launch 2 (4 launches)" in stage.text
+        await stage.press("right_curly_bracket", "right_curly_bracket")
+        assert "this is the newest launch" in stage.text
+
+
+async def test_what_is_missing_is_said_in_place(session: Session) -> None:
+    async with on_stage(session, (200, 30)) as stage:
+        stage.live.table.select(3)
+        await stage.press("enter", "3")
+        assert isinstance(screen_of(stage).view, MessageView)
+        assert "no PTX in image" in stage.text
+        assert "(PTX)" in stage.text
+
+
+async def test_keys_are_answered_while_a_view_opens(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate()
+    show_fakes(monkeypatch, opening=gate)
+    async with on_stage(session) as stage:
+        await stage.press("enter")
+        gate.close()
+        await screen_of(stage).run_action("page('fake')")
+        assert await asyncio.to_thread(gate.reached.wait, 10)
+        screen_of(stage).tick()
+        await let_run(stage)
+        assert isinstance(screen_of(stage).view, OpeningView)
+        assert "25%" in stage.text
+        await stage.pilot.press("question_mark")
+        await let_run(stage)
+        assert "Keys" in stage.text.split("\n")[0]
+        await stage.pilot.press("q")
+        await stage.pilot.press("1")  # its page is read already
+        await let_run(stage)
+        assert "status" in stage.text
+        gate.open.set()
+        await stage.settle()
+        assert screen_of(stage).current == "summary"
+        assert "fake of" not in stage.text
+
+
+async def test_opening_can_be_stopped(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate()
+    show_fakes(monkeypatch, opening=gate)
+    async with on_stage(session) as stage:
+        await stage.press("enter")
+        gate.close()
+        await screen_of(stage).run_action("page('fake')")
+        assert await asyncio.to_thread(gate.reached.wait, 10)
+        await stage.pilot.press("escape")
+        await let_run(stage)
+        assert "stopped" in stage.text
+        gate.open.set()
+        await stage.settle()
+        assert "fake of" not in stage.text
+        await drawing(stage)
+        assert "fake of 0" in stage.text
+
+
+async def test_keys_are_answered_while_a_drawing_is_prepared(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate()
+    show_fakes(monkeypatch, preparing=gate)
+    async with on_stage(session) as stage:
+        await stage.press("enter")
+        fake = await drawing(stage)
+        assert "prepared 0" in stage.text
+        gate.close()
+        await stage.pilot.press("w")
+        assert await asyncio.to_thread(gate.reached.wait, 10)
+        await stage.pilot.press("d")
+        await let_run(stage)
+        assert fake.pressed == ["zoom_in", "page_right"]
+        assert "prepared 0" in stage.text
+        assert "drawing…" in stage.text
+        gate.open.set()
+        await stage.settle()
+        assert "prepared 2" in stage.text
+        assert "drawing…" not in stage.text
+
+
+async def test_the_mouse_moves_the_cursor_of_a_drawing(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    show_fakes(monkeypatch)
+    async with on_stage(session) as stage:
+        await stage.press("enter")
+        fake = await drawing(stage)
+        await stage.pilot.click("#page", offset=(7, 3))
+        await stage.settle()
+        assert fake.clicked == (7, 3)
+
+
+async def test_a_page_is_read_again_while_the_kernel_goes_on(session: Session, trace: TraceWriter) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("enter", "6")
+        assert document(stage).count == 4
+        trace.launch(0)
+        await stage.refresh()
+        screen_of(stage).tick()
+        await stage.settle()
+        assert document(stage).count == 5
+
+
+async def test_changes_are_stepped_through_and_folded(recorded: Session) -> None:
+    async with on_stage(recorded, (120, 24)) as stage:
+        stage.live.table.select(5)
+        await stage.press("enter", "3")
+        folded = document(stage).count
+        assert "unchanged lines" in stage.text
+        await stage.press("full_stop", "full_stop")
+        assert "change 2 of 3" in stage.text
+        await stage.press("comma")
+        assert "change 1 of 3" in stage.text
+        await stage.press("z")
+        assert document(stage).count > folded
+        assert "unchanged lines" not in stage.text
+        await stage.press("right_square_bracket")
+        assert "unchanged lines" not in stage.text
+
+
+async def test_search_and_filter_of_a_document(recorded: Session) -> None:
+    async with on_stage(recorded, (120, 24)) as stage:
+        stage.live.table.select(4)
+        await stage.press("enter", "2", "slash", *"bar.sync", "enter")
+        assert "bar.sync" in stage.text
+        first = document(stage).match
+        await stage.press("n")
+        assert document(stage).match != first
+        await stage.press("ampersand", *"fma.rn", "enter")
+        assert 0 < document(stage).count < 40
+        assert all("fma.rn" in line for line in stage.text.split("\n")[2 : 2 + document(stage).count])
+        await stage.press("escape")
+        assert document(stage).count > 100
+
+
+FORMS = {"t": ("txt", "block_sched"), "c": ("csv", "added,block_sched"), "j": ("json", '"diff"'), "s": ("svg", "<svg")}
+
+
+@pytest.mark.parametrize("key", FORMS)
+async def test_a_page_is_written_in_any_form(recorded: Session, key: str) -> None:
+    suffix, words = FORMS[key]
+    async with on_stage(recorded) as stage:
+        await stage.press("enter", "3", "e", key)
+        (written,) = Path.cwd().glob(f"tui-probe-diff-*.{suffix}")
+        assert words in written.read_text()
+        assert written.name in stage.text
+
+
+async def test_a_png_needs_matplotlib_and_says_so(recorded: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    async with on_stage(recorded) as stage:
+        await stage.press("enter", "3", "e", "p")
+        assert "matplotlib" in stage.text
+        assert list(Path.cwd().glob("*.png")) == []

@@ -1,0 +1,265 @@
+"""The screen of one kernel: pages about it and about one of its launches, each opened in the background."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tui_probe.render.shorten import shorten
+from tui_probe.render.views import kind_of
+from tui_probe.render.views.view import Document, Source
+from tui_probe.ui import keys
+from tui_probe.ui.launches import next_launch
+from tui_probe.ui.opening import FIXED, Nothing, Opening, pages_of
+from tui_probe.ui.screens.view_screen import ViewScreen
+from tui_probe.ui.state_line import elapsed_line
+from tui_probe.ui.views.document import DocumentView
+from tui_probe.ui.views.drawing import DrawingView
+from tui_probe.ui.views.message import MessageView, OpeningView
+from tui_probe.ui.widgets.bars import NUMBERED, Bar, Tab, TabBar, fitting
+from tui_probe.ui.widgets.pane import Pane
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from tui_probe.render.kernel_row import KernelRow
+    from tui_probe.render.spans import Line
+    from tui_probe.ui.screens.live import LiveScreen
+    from tui_probe.ui.views.view import View
+
+INTERVAL = 0.25
+GROWING = ("summary", "log", "launches")
+"""Documents that are read again while the kernel goes on being launched."""
+SHORT = {"launches": "Launch", "summary": "Sum"}
+
+
+class KernelScreen(ViewScreen):
+    """Shows the kernel that is selected in the table of the live screen, in whose order it steps."""
+
+    BINDINGS = keys.bindings("kernels", "kernel", "drawing")
+
+    def __init__(self, live: LiveScreen, page: str = FIXED[0]) -> None:
+        super().__init__()
+        self.live = live
+        self.current = page
+        self.opening: Opening | None = None
+        self.newer: Opening | None = None
+        self.hosted: dict[str, View] = {}
+        self.tabs = [Tab(kind.name, kind.title, SHORT.get(kind.name, kind.title)) for kind in map(kind_of, FIXED)]
+        self._view: View = MessageView(self, "nothing", "no kernel is selected")
+        self._of: Source | None = None
+        self._row: KernelRow | None = None
+
+    def compose(self) -> ComposeResult:
+        """The kernel, its pages, the page, what is seen of it, hints."""
+        yield Bar("bar", id="title")
+        yield TabBar(self.tabs, id="tabs")
+        yield Pane(self._view, id="page")
+        yield Bar("bar", id="state")
+        yield Bar(id="hint")
+
+    def on_mount(self) -> None:
+        """Open the page, and start the clock."""
+        self.set_interval(INTERVAL, self.tick)
+        self.show_kernel()
+
+    def on_unmount(self) -> None:
+        """Nobody waits for what is being opened."""
+        self.give_up()
+
+    @property
+    def view(self) -> View:
+        """The page in sight."""
+        return self._view
+
+    # -- what is shown
+
+    def show_kernel(self) -> None:
+        """Show the page of the kernel or launch that is at hand now, at the place of the one before."""
+        self.give_up()
+        self._of, self._row = self.live.source(), self.live.table.kernel
+        self.hosted.clear()
+        if self._of is not None:
+            self.tables.submit((self, "pages"), partial(pages_of, self._of), partial(self._take_pages, self._of))
+        self.show_page()
+
+    def _take_pages(self, source: Source, pages: list[Any]) -> None:
+        if source is self._of:
+            self.tabs = [Tab(kind.name, kind.title, SHORT.get(kind.name, kind.title), not has) for kind, has in pages]
+            self.show_bars()
+
+    def show_page(self) -> None:
+        """Show the current page, and open it if that was not done."""
+        self.give_up()
+        source = self._of
+        if source is None:
+            self.host(MessageView(self, "nothing", "no kernel is selected"))
+        elif self.current in self.hosted:
+            self.host(self.hosted[self.current])
+        else:
+            self.opening = opening = Opening(kind_of(self.current), source)
+            self.analyses.submit((self, "open"), opening.run, partial(self._opened, opening))
+            self.show_bars()
+
+    def _opened(self, opening: Opening, result: Any) -> None:
+        """Take what was opened, if it is still wanted."""
+        if opening is not self.opening:
+            return
+        self.opening = None
+        if result is None:
+            return
+        view = self._hosting(opening, result)
+        before = self._view.before if isinstance(self._view, OpeningView) else self._view
+        if isinstance(view, DocumentView | DrawingView) and before.name == view.name:
+            view.resume(before)
+        self.hosted[self.current] = view
+        self.host(view)
+
+    def _hosting(self, opening: Opening, result: Any) -> View:
+        name = opening.kind.name
+        if isinstance(result, Nothing):
+            return MessageView(self, name, result.text, "bad" if result.fault else "dim")
+        if isinstance(result, Document):
+            return DocumentView(self, name, result, opening.source)
+        return DrawingView(self, name, result, opening.source, ascii_only=self.probe_app.ascii_only)
+
+    def give_up(self) -> None:
+        """Stop what is being opened."""
+        for opening in (self.opening, self.newer):
+            if opening is not None:
+                opening.cancel()
+        self.opening = self.newer = None
+
+    def host(self, view: View) -> None:
+        """Put a view into the pane."""
+        self._view.focused, view.focused = False, True
+        self._view = view
+        if self.is_mounted:
+            self.query_one("#page", Pane).host(view)
+            self.show_bars()
+
+    # -- the clock
+
+    def tick(self) -> None:
+        """Progress of what is opened, and what the target did meanwhile. Left out while the terminal lags behind."""
+        if self.probe_app.screen is not self or self.probe_app.backed_up:
+            return
+        if self.opening is not None and not isinstance(self._view, OpeningView):
+            self.host(OpeningView(self, self._view.name, self.opening, self._view))
+        elif isinstance(self._view, OpeningView):
+            self.redraw(self._view)
+        row = self.live.table.kernel
+        if row is not None and self._row is not None and row.index != self._row.index:
+            self.show_kernel()  # the table lost the kernel that was shown
+        elif row != self._row and self.current in GROWING and self.opening is None and self.newer is None:
+            self._read_again(row)
+        self.show_bars()
+
+    def _read_again(self, row: KernelRow | None) -> None:
+        source = self.live.source()
+        if source is None or self.live.paused:
+            return
+        self._row = row
+        self.newer = newer = Opening(kind_of(self.current), source)
+        self.analyses.submit((self, "newer"), newer.run, partial(self._take_newer, newer))
+
+    def _take_newer(self, newer: Opening, result: Any) -> None:
+        if newer is not self.newer:
+            return
+        self.newer = None
+        if isinstance(result, Document) and isinstance(self._view, DocumentView):
+            self._view.replace(result, newer.source)
+
+    # -- the lines around the page
+
+    def show_bars(self) -> None:
+        """The kernel, the pages, the state, hints."""
+        if not self.is_mounted:
+            return
+        snapshot = self.live.snapshot
+        title = self.query_one("#title", Bar)
+        title.show(*self._title(title.size.width))
+        self.query_one(TabBar).show(self.current, None, focused=True, tabs=self.tabs)
+        state = self.query_one("#state", Bar)
+        run: Line = (*elapsed_line(snapshot, time.time()), (" [simulated]" if snapshot.simulated else "", "simulated"))
+        room = state.size.width - sum(len(text) for text, _ in run) - 3
+        state.show(((f" {fitting(self._view.status(), room)}", ""),), run)
+        self.show_hint()
+
+    def _title(self, cells: int) -> tuple[Line, Line]:
+        source = self._of
+        if source is None:
+            return ((" no kernel", "title"),), ()
+        kernel = source.kernel
+        right: Line = ((self.live.launch_words(kernel), "dim"), ("  ", ""), (kernel.status, kernel.status))
+        room = cells - sum(len(text) for text, _ in right) - 10
+        return ((f" #{kernel.index} ", "dim"), (shorten(kernel.demangled, max(10, room)), "title")), right
+
+    def hints(self) -> list[keys.Key]:
+        """The keys of the page, then those of the screen."""
+        commands = self._view.commands()
+        drawing = [key for key in keys.in_scope("drawing") if keys.command_of(key) in commands]
+        own = [key for key in keys.in_scope("kernel") if key.id == "leave"]
+        rest = [
+            key for key in keys.in_scope("kernels", "kernel", "app", "view") if key.id not in ("leave", "interrupt")
+        ]
+        return [*own, *drawing, *rest]
+
+    # -- keys
+
+    def action_back(self) -> None:
+        """Stop reading; end search and filter; leave."""
+        if self.opening is not None:
+            self.give_up()
+            before = self._view.before if isinstance(self._view, OpeningView) else self._view
+            stopped = MessageView(self, self.current, "stopped: Tab or the number of a page goes on")
+            self.host(before if before.name == self.current else stopped)
+        elif not self._view.clear_search():
+            self.app.pop_screen()
+
+    def action_page(self, page: str) -> None:
+        """Show a page by its name."""
+        self.current = page
+        self.show_page()
+
+    def action_number(self, number: int) -> None:
+        """Show a page by its number."""
+        if number <= min(len(self.tabs), NUMBERED):
+            self.action_page(self.tabs[number - 1].id)
+        else:
+            self.notice(f"there is no page {number}")
+
+    def action_next_view(self, step: int) -> None:
+        """The page beside this one."""
+        names = [tab.id for tab in self.tabs]
+        self.action_page(names[(names.index(self.current) + step) % len(names)])
+
+    def action_step_kernel(self, step: int) -> None:
+        """Previous or next kernel; page and place stay."""
+        before = self.live.table.selected
+        self.live.table.step(step)
+        if self.live.table.selected == before:
+            self.notice("this is the last kernel" if step > 0 else "this is the first kernel")
+        else:
+            self.show_kernel()
+
+    def action_step_launch(self, step: int) -> None:
+        """Previous or next launch; page and place stay."""
+        source = self._of
+        if source is None:
+            return
+        found = next_launch(source, step)
+        if found is None:
+            self.notice("this is the newest launch" if step > 0 else "there is no launch before this one")
+            return
+        self.live.launches_at_hand[source.kernel.index] = found
+        self.show_kernel()
+
+    def action_command(self, command: str) -> None:
+        """Give a command to the page."""
+        if command in self._view.commands():
+            self._view.command(command)
+            self.show_bars()
+        else:
+            self.notice(f"this page has no such key ({keys.words_of(command)})")

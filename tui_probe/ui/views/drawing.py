@@ -1,0 +1,124 @@
+"""A drawing of ``render/views`` in a pane: keys become its commands, and what takes time is prepared elsewhere."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tui_probe.errors import ProbeError
+from tui_probe.render.spans import wrap
+from tui_probe.ui.exports import drawing_forms
+from tui_probe.ui.views.view import Desk, View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tui_probe.render.spans import Line
+    from tui_probe.render.views.view import Drawing, Source
+    from tui_probe.ui.exports import Writer
+
+
+class DrawingView(View):
+    """A window that a drawing fills. While a new state is prepared, the last one stays."""
+
+    kind = "drawing"
+
+    def __init__(self, desk: Desk, name: str, drawing: Drawing, source: Source, *, ascii_only: bool = False) -> None:
+        super().__init__(desk, name)
+        self.drawing = drawing
+        self.source = source
+        self.ascii_only = ascii_only
+        self.busy = False
+        self.problem = ""
+        self._ready: tuple[int, int] | None = None
+
+    def resume(self, before: View) -> None:
+        """The window and choices of the page that was here before, of another kernel or launch."""
+        if isinstance(before, DrawingView):
+            self.drawing.take_over(before.drawing)
+
+    def resize(self, width: int, height: int) -> None:
+        """Prepare for another size."""
+        super().resize(width, height)
+        self._ready = None
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Have what is to be seen now computed in the background, if that takes time."""
+        if not self.width or not self.height:
+            return
+        size = (self.width, self.height)
+        work = self.drawing.prepare(*size)
+        if work is None:
+            self._ready, self.busy = size, False
+            self.changed()
+            return
+        self.busy = True
+        self.desk.analyses.submit((self, "prepare"), partial(_attempt, work), partial(self._prepared, size))
+        self.changed()
+
+    def _prepared(self, size: tuple[int, int], problem: str) -> None:
+        self.problem = problem
+        if size == (self.width, self.height):
+            self._ready, self.busy = size, False
+            self.changed()
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The drawing as it was prepared last."""
+        if self.problem:
+            return [((f" {part}", "bad"),) for part in wrap(self.problem, width - 2)]
+        if self._ready != (width, height):
+            return [((" drawing…", "dim"),)]
+        return self.drawing.draw(width, height, ascii_only=self.ascii_only)
+
+    def status(self) -> list[str]:
+        """What the drawing says of itself."""
+        return [*self.drawing.status(), *(["drawing…"] if self.busy else [])]
+
+    # -- keys
+
+    def commands(self) -> Mapping[str, str]:
+        """What the drawing can do now."""
+        return self.drawing.commands()
+
+    def command(self, command: str) -> None:
+        """Do one of the commands, if the drawing knows it."""
+        if command in self.drawing.commands():
+            if words := self.drawing.press(command):
+                self.desk.notice(words)
+            self._prepare()
+
+    def move(self, step: int) -> None:
+        """The cursor, up or down."""
+        for _ in range(abs(step)):
+            self.command("down" if step > 0 else "up")
+
+    def move_page(self, step: int) -> None:
+        """The window, up or down."""
+        self.command("page_down" if step > 0 else "page_up")
+
+    def move_to(self, end: int) -> None:
+        """The cursor to the start or the end."""
+        self.command("end" if end else "start")
+
+    def shift(self, step: int) -> None:
+        """The cursor, left or right."""
+        self.command("right" if step > 0 else "left")
+
+    def click(self, row: int, column: int = 0) -> None:
+        """The cursor to a cell."""
+        self.drawing.click(column, row)
+        self._prepare()
+
+    def forms(self) -> Mapping[str, Writer]:
+        """Text, data and pictures of what is in sight."""
+        return {**super().forms(), **drawing_forms(self.name, self.drawing, self.source, (self.width, self.height))}
+
+
+def _attempt(work: Callable[[], None]) -> str:
+    """Do the work; returns why it failed, "" if it did not."""
+    try:
+        work()
+    except ProbeError as error:
+        return str(error)
+    return ""
