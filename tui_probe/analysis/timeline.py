@@ -18,7 +18,7 @@ them in number and in the sum of their gaps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tui_probe.analysis.warp_progress import WarpProgress
     from tui_probe.trace.results import Result
 
 ClockReader: TypeAlias = "Callable[[NDArray[np.int32], NDArray[np.uint64]], Clocks]"
@@ -149,6 +150,24 @@ def from_block_sched(result: Result, *, device_sms: int | None = None, one_clock
         return timeline(found["start"], found["elapsed"], found["sm"], clocks, device_sms=device_sms)
     except TraceError as error:
         raise TraceError(f"{result.path}: {error}") from error
+
+
+def from_warp_progress(progress: WarpProgress, *, device_sms: int | None = None, one_clock: bool = False) -> Timeline:
+    """The timeline of ``warp_progress``, on the axis that its pairs of clock and timer give.
+
+    Where they give none, as with a single start, SMs are aligned by their first starts. Raises TraceError if no warp
+    saved a record. Arguments as for ``from_block_sched``.
+    """
+    warps, alignment = progress.warps, progress.alignment
+
+    def by_timer(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> Clocks:
+        if alignment is None:
+            return clock_domains(sms, first)
+        times = alignment.nanoseconds(sms, first) / alignment.ns_per_cycle
+        return replace(alignment.clocks(), shift=np.rint(times - times.min()).astype(np.int64))
+
+    clocks = shared_clock if one_clock else by_timer
+    return timeline(warps["start"], warps["elapsed"], warps["sm"], clocks, device_sms=device_sms)
 
 
 def timeline(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.timeline import from_block_sched
+from tui_probe.analysis import warp_progress
+from tui_probe.analysis.timeline import from_block_sched, from_warp_progress
 from tui_probe.render import probe_results, units
 
 if TYPE_CHECKING:
     from tui_probe.analysis.timeline import Timeline
+    from tui_probe.analysis.warp_progress import WarpProgress
     from tui_probe.render.timelines.rows import Choice
     from tui_probe.render.views.view import Progress, Source
 
@@ -27,6 +29,10 @@ class LaunchTimeline:
     """Of the kernel, as a person reads it."""
     simulated: bool
     clock_khz: int | None
+    clock_words: str = "the device's highest clock"
+    """Where ``clock_khz`` comes from."""
+    progress: WarpProgress | None = None
+    """What else ``warp_progress`` recorded."""
 
     def rows(self, choice: Choice) -> int:
         """How many rows a choice has."""
@@ -74,6 +80,13 @@ def read_timeline(source: Source, progress: Progress) -> LaunchTimeline:
     """Read the result of the launch. Raises TraceError naming the file."""
     progress(0.0)
     found = probe_results.read(source)
-    timeline = from_block_sched(found.result, device_sms=found.sms, one_clock=found.simulated)
-    progress(1.0)
-    return LaunchTimeline(timeline, found.which, found.name, found.simulated, found.clock_khz)
+    about = found.which, found.name, found.simulated
+    if found.probe != "warp_progress":
+        timeline = from_block_sched(found.result, device_sms=found.sms, one_clock=found.simulated)
+        return LaunchTimeline(timeline, *about, found.clock_khz)
+    warps = warp_progress.analyse(found.result, found.clock_khz)
+    timeline = from_warp_progress(warps, device_sms=found.sms, one_clock=found.simulated)
+    aligned = warps.alignment
+    if aligned is None or aligned.rate_error is None or found.simulated:
+        return LaunchTimeline(timeline, *about, found.clock_khz, progress=warps)
+    return LaunchTimeline(timeline, *about, round(1e6 / aligned.ns_per_cycle), "as measured", warps)

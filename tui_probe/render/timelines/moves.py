@@ -105,7 +105,7 @@ def _unit(view: Timeline) -> str:
     if view.launch.clock_khz is None:
         return "cycles: what a cycle takes is not known"
     view.in_time = not view.in_time
-    return f"time at {view.launch.clock_khz / 1e6:.2f} GHz, the device's highest clock" if view.in_time else "cycles"
+    return f"time at {view.launch.clock_khz / 1e6:.2f} GHz, {view.launch.clock_words}" if view.in_time else "cycles"
 
 
 MOVES: Final[dict[str, tuple[str, Move]]] = {
