@@ -1,7 +1,7 @@
 #include <string.h>
 
+#include "layout.h"
 #include "probed_launch.h"
-#include "result.h"
 
 /* One buffer of values is turned into a pointer to each, which needs their offsets. */
 static const char *from_buffer(struct arguments *arguments, const struct launch *launch, const struct kernel *kernel)
@@ -49,10 +49,15 @@ const char *arguments_fill(struct arguments *arguments, const struct launch *lau
         return reason;
     for (size_t i = 0; i < kernel->n_maps; i++) {
         size_t size = 0;
+        if (kernel->maps[i].layout == MAP_COUNTS)
+            continue;
         arguments->addresses[added++] = memory;
-        result_device_map(kernel, i, launch->grid, launch->block, &size);
+        layout_device_map(kernel, i, launch->capacities, launch->grid, launch->block, &size);
         memory += size;
     }
+    for (size_t i = 0; i < kernel->n_maps; i++)
+        if (!kernel->maps[i].cap)
+            arguments->addresses[added++] = launch->capacities->of[i];
     for (size_t i = 0; i < kernel->n_globals; i++)
         arguments->addresses[added++] = variant->globals[i];
     for (size_t i = 0; i < added; i++)

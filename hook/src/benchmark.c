@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buffers.h"
+#include "capacities.h"
 #include "event_log.h"
 #include "launch_log.h"
 #include "prepare.h"
@@ -80,9 +82,13 @@ struct bench_buffer {
     size_t size;
 };
 
-static const char *buffer_make(struct bench_buffer *buffer, const struct launch *launch, const struct kernel *kernel)
+static const char *buffer_make(struct bench_buffer *buffer, struct launch *launch, struct kernel *kernel,
+                               const struct variant *variant)
 {
-    if (!result_device_size(kernel, launch->grid, launch->block, &buffer->size))
+    launch->capacities = capacities_choose(kernel, launch->grid, launch->block, variant->pool->limit);
+    if (kernel->dynamic && !launch->capacities)
+        return "out of host memory";
+    if (!layout_device_size(kernel, launch->capacities, launch->grid, launch->block, &buffer->size))
         return "its records would not fit any memory";
     if (buffer->size && REAL_OR_NOT_FOUND(cuMemAlloc_v2, &buffer->memory, buffer->size) != CUDA_SUCCESS)
         return "probe memory full";
@@ -212,14 +218,14 @@ static CUresult measure(struct bench *bench)
     return result;
 }
 
-static CUresult measure_probed(const struct launch *launch, struct kernel *kernel, struct timings *t)
+static CUresult measure_probed(struct launch *launch, struct kernel *kernel, struct timings *t)
 {
     struct bench bench = {.launch = launch, .kernel = kernel, .timings = t};
     CUcontext context = NULL;
     const char *reason = "no current context";
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) == CUDA_SUCCESS && context)
         bench.variant = variants_get(kernel, launch, context, &reason);
-    if (!bench.variant || (reason = buffer_make(&bench.buffer, launch, kernel)))
+    if (!bench.variant || (reason = buffer_make(&bench.buffer, launch, kernel, bench.variant)))
         return launch_pass(launch, kernel, reason);
     reason = arguments_fill(&bench.arguments, launch, kernel, bench.variant, bench.buffer.memory);
     CUresult result = reason ? launch_pass(launch, kernel, reason) : measure(&bench);
@@ -245,7 +251,7 @@ static void announce(void)
         several_threads = true;
 }
 
-CUresult benchmark_launch(const struct launch *launch, struct kernel *kernel)
+CUresult benchmark_launch(struct launch *launch, struct kernel *kernel)
 {
     if (stream_is_capturing(launch_stream(launch)))
         return launch_pass(launch, kernel, REASON_CAPTURING);

@@ -9,7 +9,7 @@
 #include "launch.h"
 
 /* Launches KERNEL, timed as long as there are not enough times. The result is the program's. */
-CUresult benchmark_launch(const struct launch *launch, struct kernel *kernel);
+CUresult benchmark_launch(struct launch *launch, struct kernel *kernel);
 
 /* Logs what was timed and has no counterpart. */
 void benchmark_end(void);

@@ -143,11 +143,12 @@ static struct chunk *find_chunk(struct pool *pool, size_t size, const char **rea
     return NULL;
 }
 
-static void fill_piece(struct piece *piece, const struct launch *launch, const struct kernel *kernel, size_t offset)
+static void fill_piece(struct piece *piece, const struct launch *launch, struct kernel *kernel, size_t offset)
 {
     piece->stamp = result_stamp(launch->time);
     piece->number = launch->number;
     piece->kernel = kernel;
+    piece->capacities = launch->capacities;
     piece->offset = offset;
     memcpy(piece->grid, launch->grid, sizeof piece->grid);
     memcpy(piece->block, launch->block, sizeof piece->block);
@@ -165,7 +166,7 @@ static void want_next(const struct chunk *chunk)
     drain_wake();
 }
 
-struct chunk *buffers_take(struct pool *pool, const struct launch *launch, const struct kernel *kernel, size_t size,
+struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struct kernel *kernel, size_t size,
                            struct claim *claim, const char **reason)
 {
     size = (size + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;

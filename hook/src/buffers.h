@@ -20,7 +20,8 @@ enum { BUFFER_ALIGNMENT = 256, IDLE_MILLISECONDS = 50 };
 struct piece {
     uint64_t stamp;  /* microseconds since the zero of the trace, unique: the result's name */
     uint64_t number; /* of the launch */
-    const struct kernel *kernel;
+    struct kernel *kernel;
+    const struct capacities *capacities;
     size_t offset;
     uint32_t grid[3], block[3], shared;
     bool void_launch; /* the probed launch failed: nothing to save */
@@ -80,7 +81,7 @@ struct claim {
 };
 
 /* Takes SIZE bytes for LAUNCH. On failure returns NULL and a reason that is never freed. */
-struct chunk *buffers_take(struct pool *pool, const struct launch *launch, const struct kernel *kernel, size_t size,
+struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struct kernel *kernel, size_t size,
                            struct claim *claim, const char **reason);
 
 /* To be called once the launch has returned. */

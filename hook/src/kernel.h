@@ -28,9 +28,14 @@ struct parameter {
 
 enum map_level { MAP_THREAD = 0, MAP_WARP = 1 };
 
+/* How its records lie on the device; see layout.h. */
+enum map_layout { MAP_PLAIN, MAP_MARKED, MAP_ROWS, MAP_QUEUE, MAP_COUNTS };
+
 struct map {
     enum map_level level;
-    uint32_t bytes; /* a slot */
+    enum map_layout layout;
+    uint32_t record; /* bytes */
+    uint32_t cap;    /* records a slot; 0 if each launch has its own */
 };
 
 /* The probed function of a kernel in one context. */
@@ -67,18 +72,13 @@ struct kernel {
     struct parameter *parameters;
     size_t n_maps;
     struct map *maps;
+    bool dynamic;                           /* some map has no cap of its own */
+    _Atomic(struct capacities *) capacities; /* then those of the next launch */
     size_t n_globals;
     char **globals;
     char *no_replay; /* why it must not be run twice, from the engine */
     char *load_path;
     _Atomic(struct variant *) variants;
 };
-
-/* Slots that one block fills in a map. */
-static inline uint64_t map_slots_per_block(const struct map *map, const uint32_t block[3])
-{
-    uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
-    return map->level == MAP_WARP ? (threads + 31) / 32 : threads;
-}
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capacities.h"
 #include "reasons.h"
 
 struct reader {
@@ -33,17 +34,56 @@ static bool next_count(struct reader *reader, size_t *count)
     return *end == '\0' && *count <= KERNEL_ARGUMENTS_LIMIT;
 }
 
-/* "type,bytes" */
+/* "type,bytes"; -1 bytes have a storage line to come. */
 static bool read_map(const char *line, struct map *map)
 {
     long level, bytes;
     char rest;
     if (!line || sscanf(line, "%ld,%ld%c", &level, &bytes, &rest) != 2 || (level != MAP_THREAD && level != MAP_WARP) ||
-        bytes <= 0 || bytes > UINT32_MAX)
+        (bytes <= 0 && bytes != -1) || bytes > UINT32_MAX)
         return false;
     map->level = (enum map_level)level;
-    map->bytes = (uint32_t)bytes;
+    map->record = bytes < 0 ? 0 : (uint32_t)bytes;
+    map->cap = 1;
     return true;
+}
+
+/* What follows "storage ": "INDEX LAYOUT record BYTES cap N", or "INDEX counts". */
+static bool read_storage(const char *text, struct kernel *kernel)
+{
+    static const char *const names[] = {"plain", "marked", "rows", "queue", "counts"};
+    enum { LAYOUTS = sizeof names / sizeof *names, LARGEST_RECORD = 4096 };
+    unsigned long index, record = 0, cap = 0;
+    char name[16] = "";
+    int found = sscanf(text, "%lu %15s record %lu cap %lu", &index, name, &record, &cap);
+    size_t layout = 0;
+    while (layout < LAYOUTS && strcmp(names[layout], name) != 0)
+        layout++;
+    if (found < 2 || index >= kernel->n_maps || layout == LAYOUTS)
+        return false;
+    struct map *map = &kernel->maps[index];
+    map->layout = (enum map_layout)layout;
+    if (map->layout == MAP_COUNTS)
+        return map->record == sizeof(uint32_t);
+    if (found != 4 || !record || record % 4 || record > LARGEST_RECORD || cap > UINT32_MAX)
+        return false;
+    map->record = (uint32_t)record;
+    map->cap = (uint32_t)cap;
+    return true;
+}
+
+/* Counts stand behind the map that they are of, and only there; no other map may be dynamic. */
+static bool maps_make_sense(const struct kernel *kernel)
+{
+    for (size_t i = 0; i < kernel->n_maps; i++) {
+        const struct map *map = &kernel->maps[i], *next = i + 1 < kernel->n_maps ? map + 1 : NULL;
+        bool counted = map->layout == MAP_ROWS || map->layout == MAP_QUEUE;
+        if (counted != (next && next->layout == MAP_COUNTS) || (counted && next->level != map->level) ||
+            (!counted && !map->cap) || (map->layout == MAP_ROWS && map->level != MAP_THREAD) ||
+            (map->layout == MAP_QUEUE && map->level != MAP_WARP) || !map->record)
+            return false;
+    }
+    return !kernel->n_maps || kernel->maps[0].layout != MAP_COUNTS;
 }
 
 static bool add_global(struct kernel *kernel, const char *name)
@@ -56,16 +96,20 @@ static bool add_global(struct kernel *kernel, const char *name)
     return grown[kernel->n_globals++] != NULL;
 }
 
-static bool read_rest(struct reader *reader, struct kernel *kernel)
+static const char *read_rest(struct reader *reader, struct kernel *kernel)
 {
     char *line;
     while ((line = next_line(reader))) {
+        if (strncmp(line, "storage ", 8) == 0 && !read_storage(line + 8, kernel))
+            return "kernel.info has a storage line that this hook does not understand";
         if (strncmp(line, "global ", 7) == 0 && !add_global(kernel, line + 7))
-            return false;
+            return "out of host memory";
         if (strncmp(line, "no-replay ", 10) == 0 && !kernel->no_replay)
             kernel->no_replay = strdup(line + 10);
     }
-    return true;
+    if (!maps_make_sense(kernel))
+        return "kernel.info has maps and storage lines that do not go together";
+    return capacities_begin(kernel) ? NULL : "out of host memory";
 }
 
 static const char *read_all(struct reader *reader, struct kernel *kernel)
@@ -85,8 +129,9 @@ static const char *read_all(struct reader *reader, struct kernel *kernel)
     for (size_t i = 0; i < kernel->n_maps; i++)
         if (!read_map(next_line(reader), &kernel->maps[i]))
             return "kernel.info has a map that is not type,bytes with bytes above 0";
-    if (!read_rest(reader, kernel))
-        return "out of host memory";
+    const char *reason = read_rest(reader, kernel);
+    if (reason)
+        return reason;
     if (parameters + kernel->n_maps + kernel->n_globals >= KERNEL_ARGUMENTS_LIMIT)
         return reason_print("more than %d parameters", KERNEL_ARGUMENTS_LIMIT);
     return NULL;

@@ -21,6 +21,7 @@ struct launch {
     const CUlaunchConfig *config; /* LAUNCH_EX only */
     uint64_t time;        /* nanoseconds since 1970 */
     uint64_t number;      /* launches of the process before this one */
+    const struct capacities *capacities; /* of a probed launch with dynamic maps; else NULL */
     uint64_t nth;         /* launches of the kernel before this one, if some are to be selected */
 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "event_log.h"
-#include "kernel.h"
+#include "layout.h"
 
 typedef unsigned long long ull;
 
@@ -37,13 +37,15 @@ static void parameters_line(const struct launch_record *r)
 }
 
 /* Returns the bytes of the map's records. */
-static ull map_line(const struct launch_record *r, const struct map *map)
+static ull map_line(const struct launch_record *r, size_t index)
 {
-    ull blocks = (ull)r->grid[0] * r->grid[1] * r->grid[2];
-    ull slots = map_slots_per_block(map, r->block);
-    ull total = blocks * slots * map->bytes;
-    event_log_append("[exec] grid %llu %s %llu probe %u total %llu\n", blocks,
-                     map->level == MAP_WARP ? "warp " : "block", slots, map->bytes, total);
+    const struct map *map = &r->kernel->maps[index];
+    struct extent extent;
+    layout_extent(&extent, r->grid, r->block);
+    ull slots = layout_slots(map, &extent), bytes = layout_slot(map, layout_cap(r->kernel, index, r->capacities));
+    ull total = extent.blocks * slots * bytes;
+    event_log_append("[exec] grid %llu %s %llu probe %llu total %llu\n", (ull)extent.blocks,
+                     map->level == MAP_WARP ? "warp " : "block", slots, bytes, total);
     return total;
 }
 
@@ -55,7 +57,7 @@ static void probed_lines(const struct launch_record *r)
                      (ull)r->number, (ull)r->stream);
     ull total = 0;
     for (size_t i = 0; i < r->kernel->n_maps; i++)
-        total += map_line(r, &r->kernel->maps[i]);
+        total += map_line(r, i);
     event_log_append("[exec] probe-mem %llu (bytes)\n", total);
     event_log_append("[exec] %s %d\n", r->result == 0 ? "succeed" : "failed", r->result);
 }

@@ -39,6 +39,7 @@ _Static_assert(sizeof(struct slot) == SLOT_BYTES, "a record of a passed launch i
 /* What follows the first slot of a probed launch. */
 struct tail {
     uint64_t stream;
+    const struct capacities *capacities;
     uint8_t *heap; /* the parameters, if there are too many bytes of them; else NULL */
     uint32_t size; /* of the parameters; 0 if they are not known */
     uint8_t bytes[INLINE_PARAMETERS];
@@ -143,6 +144,7 @@ static size_t fill_tail(struct tail *tail, const struct launch *launch, const st
     uint8_t *to = tail->bytes;
     size_t size = kernel->parameters_known ? kernel->parameter_bytes : 0;
     tail->stream = (uint64_t)(uintptr_t)launch->stream;
+    tail->capacities = launch->capacities;
     tail->heap = NULL;
     if (size > INLINE_PARAMETERS && !(to = tail->heap = malloc(size)))
         size = 0;
@@ -180,6 +182,7 @@ static size_t format(size_t position, const struct slot *slot)
         size = offsetof(struct tail, bytes) + (tail.heap ? 0 : tail.size);
         copy_tail(position + 1, &tail, size, false);
         record.stream = tail.stream;
+        record.capacities = tail.capacities;
         record.parameters = !tail.size ? NULL : tail.heap ? tail.heap : tail.bytes;
     }
     launch_lines(&record);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct capacities;
 struct kernel;
 struct launch;
 
@@ -18,6 +19,7 @@ struct launch_record {
     uint32_t grid[3], block[3], shared;
     int32_t result;
     uint64_t stream;           /* of a probed launch, as its parameters */
+    const struct capacities *capacities; /* of its dynamic maps */
     const uint8_t *parameters; /* values one after another; NULL: not known */
 };
 

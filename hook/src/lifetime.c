@@ -12,6 +12,7 @@
 #include "allocations.h"
 #include "benchmark.h"
 #include "buffers.h"
+#include "capacities.h"
 #include "clock.h"
 #include "drain.h"
 #include "engine_client.h"
@@ -132,6 +133,7 @@ static void begin_in_child(void)
     buffers_reset();
     allocations_reset();
     benchmark_reset();
+    capacities_reset();
     drain_reset();
     streams_reset();
     engine_reset();

@@ -1,6 +1,7 @@
 #include "probed_launch.h"
 
 #include "buffers.h"
+#include "capacities.h"
 #include "launch_log.h"
 #include "prepare.h"
 #include "real.h"
@@ -71,10 +72,13 @@ struct holding {
     size_t size;
 };
 
-static const char *take(struct holding *holding, const struct launch *launch, const struct kernel *kernel,
+static const char *take(struct holding *holding, struct launch *launch, struct kernel *kernel,
                         const struct variant *variant)
 {
-    if (!result_device_size(kernel, launch->grid, launch->block, &holding->size))
+    launch->capacities = capacities_choose(kernel, launch->grid, launch->block, variant->pool->limit);
+    if (kernel->dynamic && !launch->capacities)
+        return "out of host memory";
+    if (!layout_device_size(kernel, launch->capacities, launch->grid, launch->block, &holding->size))
         return "its records would not fit any memory";
     const char *reason = result_reserve(kernel, holding->size);
     if (reason)
@@ -94,7 +98,7 @@ static void launched(const struct holding *holding, const struct launch *launch,
     buffers_launched(holding->chunk, &holding->claim, launch, result);
 }
 
-CUresult launch_probed(const struct launch *launch, struct kernel *kernel)
+CUresult launch_probed(struct launch *launch, struct kernel *kernel)
 {
     struct variant *variant;
     struct arguments arguments;

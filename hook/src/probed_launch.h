@@ -23,6 +23,6 @@ CUresult probed_log_launch(const struct launch *launch, const struct kernel *ker
 bool error_is_sticky(CUresult result);
 
 /* Launches it probed, or the original with a reason in the log. The result is the program's. */
-CUresult launch_probed(const struct launch *launch, struct kernel *kernel);
+CUresult launch_probed(struct launch *launch, struct kernel *kernel);
 
 #endif

@@ -8,9 +8,10 @@
 #include <unistd.h>
 
 #include "buffers.h"
+#include "capacities.h"
 #include "clock.h"
+#include "convert.h"
 #include "event_log.h"
-#include "kernel.h"
 #include "reasons.h"
 #include "settings.h"
 #include "trace_dir.h"
@@ -20,44 +21,13 @@ static atomic_uint_fast64_t bytes_booked;
 static _Atomic(const char *) full;    /* what is said of launches beyond the limit */
 static _Atomic(const char *) stopped; /* the disk refused */
 
-enum { HEADER_BYTES = 8 * sizeof(uint32_t), MAP_BYTES = 2 * sizeof(uint32_t) + sizeof(uint64_t) };
+enum {
+    HEADER_BYTES = 8 * sizeof(uint32_t),
+    MAP_BYTES = 2 * sizeof(uint32_t) + sizeof(uint64_t),
+    SECOND_BYTES = 64 << 10
+};
 
-bool result_map_size(const struct kernel *kernel, size_t map, const uint32_t grid[3], const uint32_t block[3],
-                     size_t *size)
-{
-    const struct map *m = &kernel->maps[map];
-    uint64_t blocks, total;
-    return !__builtin_mul_overflow((uint64_t)grid[0] * grid[1], (uint64_t)grid[2], &blocks) &&
-           !__builtin_mul_overflow(blocks, map_slots_per_block(m, block), &total) &&
-           !__builtin_mul_overflow(total, (uint64_t)m->bytes, &total) && total < SIZE_MAX / 2 &&
-           (*size = (size_t)total, true);
-}
-
-static size_t aligned(size_t size)
-{
-    return (size + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
-}
-
-bool result_device_map(const struct kernel *kernel, size_t map, const uint32_t grid[3], const uint32_t block[3],
-                       size_t *size)
-{
-    if (!result_map_size(kernel, map, grid, block, size))
-        return false;
-    *size = aligned(*size);
-    return true;
-}
-
-bool result_device_size(const struct kernel *kernel, const uint32_t grid[3], const uint32_t block[3], size_t *size)
-{
-    *size = 0;
-    for (size_t i = 0; i < kernel->n_maps; i++) {
-        size_t map;
-        if (!result_device_map(kernel, i, grid, block, &map) || *size > SIZE_MAX / 2)
-            return false;
-        *size += map;
-    }
-    return true;
-}
+#define ABOUT_MAGIC "records\1"
 
 uint64_t result_stamp(uint64_t time)
 {
@@ -107,72 +77,162 @@ const char *result_stopped(void)
     return atomic_load(&stopped);
 }
 
-static bool write_all(int file, const void *bytes, size_t size)
+/* What a file says of each map behind the last one, aligned to 8 bytes, unless all are plain; the marks follow. */
+struct about_map {
+    uint32_t kind; /* ABOUT_… */
+    uint32_t record;
+    uint64_t marks; /* bytes */
+};
+
+enum { ABOUT_PLAIN, ABOUT_MARKED, ABOUT_COUNTED, ABOUT_COUNTS };
+
+/* A file under way. */
+struct saving {
+    int file;
+    const struct piece *piece;
+    const struct result_source *source;
+    struct extent extent;
+    uint64_t about_at, marks_at, size; /* about_at 0: there is none */
+    struct output records, second;
+};
+
+static uint32_t cap_of(const struct saving *s, size_t map)
 {
-    const char *at = bytes;
-    while (size) {
-        ssize_t n = write(file, at, size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        at += n;
-        size -= (size_t)n;
-    }
-    return true;
+    return layout_cap(s->piece->kernel, map, s->piece->capacities);
 }
 
-static bool write_header(int file, const struct piece *piece, size_t *size)
+static uint64_t file_bytes(const struct saving *s, size_t map)
 {
+    uint64_t bytes = 0;
+    layout_file_bytes(&s->piece->kernel->maps[map], cap_of(s, map), &s->extent, &bytes);
+    return bytes;
+}
+
+static uint64_t marks_bytes(const struct saving *s, size_t map)
+{
+    const struct map *m = &s->piece->kernel->maps[map];
+    return m->layout == MAP_MARKED ? (s->extent.blocks * layout_slots(m, &s->extent) + 7) / 8 : 0;
+}
+
+static void measure(struct saving *s)
+{
+    const size_t n = s->piece->kernel->n_maps;
+    uint64_t marks = 0, end = HEADER_BYTES + MAP_BYTES * n;
+    bool plain = true;
+    for (size_t i = 0; i < n; i++) {
+        end += file_bytes(s, i);
+        marks += marks_bytes(s, i);
+        plain = plain && s->piece->kernel->maps[i].layout == MAP_PLAIN;
+    }
+    s->size = end;
+    if (plain)
+        return;
+    s->about_at = (end + 7) / 8 * 8;
+    s->marks_at = s->about_at + sizeof ABOUT_MAGIC - 1 + n * sizeof(struct about_map);
+    s->size = s->marks_at + marks;
+}
+
+static bool write_header(struct saving *s)
+{
+    const struct piece *piece = s->piece;
     const struct kernel *kernel = piece->kernel;
     uint32_t header[8] = {piece->grid[0],  piece->grid[1],  piece->grid[2], piece->block[0],
                           piece->block[1], piece->block[2], piece->shared,  (uint32_t)kernel->n_maps};
     uint64_t offset = HEADER_BYTES + MAP_BYTES * kernel->n_maps;
-    if (!write_all(file, header, sizeof header))
+    if (!output_append(&s->records, header, sizeof header))
         return false;
     for (size_t i = 0; i < kernel->n_maps; i++) {
         struct {
             uint32_t bytes, threads;
             uint64_t offset;
-        } entry = {kernel->maps[i].bytes, kernel->maps[i].level == MAP_WARP ? 32 : 1, offset};
-        size_t map = 0;
-        if (!write_all(file, &entry, sizeof entry))
+        } entry = {(uint32_t)layout_slot(&kernel->maps[i], cap_of(s, i)),
+                   kernel->maps[i].level == MAP_WARP ? WARP_THREADS : 1, offset};
+        if (!output_append(&s->records, &entry, sizeof entry))
             return false;
-        result_map_size(kernel, i, piece->grid, piece->block, &map);
-        offset += map;
-    }
-    *size = offset;
-    return true;
-}
-
-/* The records of one map, from the layout on the device to the layout of the file: they are the same,
- * slot after slot, so that bytes are copied as they come. */
-static bool write_map(int file, size_t offset, size_t size, const struct result_source *source)
-{
-    while (size) {
-        size_t length = size < source->window ? size : source->window;
-        const void *bytes = source->read(source->argument, offset, length);
-        if (!bytes)
-            errno = 0; /* the driver's failure, not the disk's */
-        if (!bytes || !write_all(file, bytes, length))
-            return false;
-        offset += length;
-        size -= length;
+        offset += file_bytes(s, i);
     }
     return true;
 }
 
-static bool write_maps(int file, const struct piece *piece, const struct result_source *source)
+static uint32_t kind_of(const struct map *map)
 {
-    size_t offset = piece->offset;
-    for (size_t i = 0; i < piece->kernel->n_maps; i++) {
+    switch (map->layout) {
+    case MAP_MARKED:
+        return ABOUT_MARKED;
+    case MAP_ROWS:
+    case MAP_QUEUE:
+        return ABOUT_COUNTED;
+    case MAP_COUNTS:
+        return ABOUT_COUNTS;
+    default:
+        return ABOUT_PLAIN;
+    }
+}
+
+static bool write_about(struct saving *s)
+{
+    const struct kernel *kernel = s->piece->kernel;
+    s->second.at = s->about_at;
+    if (!s->about_at)
+        return true;
+    bool written = output_append(&s->second, ABOUT_MAGIC, sizeof ABOUT_MAGIC - 1);
+    for (size_t i = 0; i < kernel->n_maps && written; i++) {
+        struct about_map about = {kind_of(&kernel->maps[i]), kernel->maps[i].record, marks_bytes(s, i)};
+        written = output_append(&s->second, &about, sizeof about);
+    }
+    return written && output_flush(&s->second);
+}
+
+/* Counts are those of the map before them, and written with it. */
+static bool write_map(struct saving *s, size_t map, uint64_t from, uint64_t marks_at)
+{
+    struct kernel *kernel = s->piece->kernel;
+    const bool marked = kernel->maps[map].layout == MAP_MARKED;
+    const uint64_t end = s->records.at + s->records.used + file_bytes(s, map);
+    struct conversion conversion = {.map = &kernel->maps[map], .cap = cap_of(s, map), .extent = s->extent,
+                                    .source = s->source, .from = from, .records = &s->records, .second = &s->second};
+    s->second.at = marked ? marks_at : end;
+    if (!convert_map(&conversion) || !output_flush(&s->second))
+        return false;
+    if (!kernel->maps[map].cap && conversion.most > conversion.cap)
+        capacities_grow(kernel, map, conversion.most);
+    return true;
+}
+
+static bool write_maps(struct saving *s)
+{
+    const struct kernel *kernel = s->piece->kernel;
+    uint64_t from = s->piece->offset, marks_at = s->marks_at;
+    for (size_t i = 0; i < kernel->n_maps; i++) {
         size_t size = 0;
-        result_map_size(piece->kernel, i, piece->grid, piece->block, &size);
-        if (!write_map(file, offset, size, source))
+        if (kernel->maps[i].layout == MAP_COUNTS) {
+            if (!output_flush(&s->records))
+                return false;
+            s->records.at += file_bytes(s, i);
+            continue;
+        }
+        if (!write_map(s, i, from, marks_at))
             return false;
-        offset += aligned(size);
+        layout_device_map(kernel, i, s->piece->capacities, s->piece->grid, s->piece->block, &size);
+        from += size;
+        marks_at += marks_bytes(s, i);
     }
-    return true;
+    return output_flush(&s->records) && write_about(s);
+}
+
+/* SIZE is set. False, with errno, if it cannot be written; errno is 0 if that is the driver's fault. */
+static bool write_file(int file, const struct piece *piece, const struct result_source *source, uint64_t *size)
+{
+    struct saving s = {.file = file, .piece = piece, .source = source};
+    layout_extent(&s.extent, piece->grid, piece->block);
+    measure(&s);
+    *size = s.size;
+    const size_t capacity = s.size < CONVERT_BYTES ? (size_t)s.size : CONVERT_BYTES;
+    bool written = output_begin(&s.records, file, 0, capacity) && output_begin(&s.second, file, 0, SECOND_BYTES) &&
+                   ftruncate(file, (off_t)s.size) == 0 && write_header(&s) && write_maps(&s);
+    output_end(&s.records);
+    output_end(&s.second);
+    return written;
 }
 
 static void stop(const char *name, int error)
@@ -186,7 +246,7 @@ static void stop(const char *name, int error)
 bool result_write(const struct piece *piece, const struct result_source *source)
 {
     char name[64], temporary[80];
-    size_t size = 0;
+    uint64_t size = 0;
     if (atomic_load(&stopped))
         return false;
     snprintf(name, sizeof name, "result/%llu.%06llu.bin", (unsigned long long)(piece->stamp / 1000000),
@@ -194,7 +254,7 @@ bool result_write(const struct piece *piece, const struct result_source *source)
     snprintf(temporary, sizeof temporary, "result/.%s.tmp", name + sizeof "result/" - 1);
     errno = 0;
     int file = openat(trace_dir_fd(), temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    bool written = file >= 0 && write_header(file, piece, &size) && write_maps(file, piece, source);
+    bool written = file >= 0 && write_file(file, piece, source, &size);
     int error = errno;
     if (file >= 0 && close(file) != 0 && written) {
         written = false;
@@ -210,7 +270,7 @@ bool result_write(const struct piece *piece, const struct result_source *source)
             stop(name, error);
         return false;
     }
-    event_log("[exec] save %s size %zu kernel %u launch %llu\n", name, size, piece->kernel->index,
-              (unsigned long long)piece->number);
+    event_log("[exec] save %s size %llu kernel %u launch %llu\n", name, (unsigned long long)size,
+              piece->kernel->index, (unsigned long long)piece->number);
     return true;
 }

@@ -17,15 +17,6 @@ struct result_source {
     size_t window;
 };
 
-/* Bytes of one map's records for a launch: in the file, on the device where each map is aligned, and of
- * all maps together on the device.
- * False if they do not fit 64 bits. */
-bool result_map_size(const struct kernel *kernel, size_t map, const uint32_t grid[3], const uint32_t block[3],
-                     size_t *size);
-bool result_device_map(const struct kernel *kernel, size_t map, const uint32_t grid[3], const uint32_t block[3],
-                       size_t *size);
-bool result_device_size(const struct kernel *kernel, const uint32_t grid[3], const uint32_t block[3], size_t *size);
-
 /* A name for the result of a launch at TIME: microseconds since the zero of the trace, never twice the same. */
 uint64_t result_stamp(uint64_t time);
 

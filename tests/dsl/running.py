@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.engine.device_maps import COUNTS, DeviceMaps
 from tests.simgpu.device import Device
-from tui_probe.engine.insertion import map_slots
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.model import FIELD_BYTES, Level, Map, Probe
 from tui_probe.engine.prepare import probed_kernel
@@ -55,16 +55,16 @@ def run_saxpy(probe: Probe, x: np.ndarray[Any, Any] | None = None) -> Run:
     x = np.arange(COUNT, dtype=np.float32) if x is None else x
     y = np.ones(COUNT, np.float32)
     x_address, y_address = device.upload(x), device.upload(y)
-    # Room for whole warps, whatever the layout.
-    sizes = {(slot.purpose, slot.name): GRID * 64 * slot.slot_bytes for slot in map_slots(probe)}
-    addresses = {key: device.allocate(size) for key, size in sizes.items()}
+    maps = DeviceMaps(probe, (GRID,), (BLOCK,))
     kernel = compile_kernel(parse(probed_saxpy(probe)), "saxpy")
     arguments = [np.uint64(y_address), np.uint64(x_address), np.float32(2), np.uint32(COUNT)]
-    device.launch(kernel, *arguments, *map(np.uint64, addresses.values()), grid=(GRID,), block=(BLOCK,))
+    device.launch(kernel, *arguments, *maps.arguments, grid=(GRID,), block=(BLOCK,))
     np.testing.assert_array_equal(device.download(y_address, y), np.float32(2) * x + y)
-    raw = {key: device.download(addresses[key], np.zeros(size, np.uint8)) for key, size in sizes.items()}
-    records = {one.name: _records(one, raw["map", one.name]) for one in probe.maps}
-    attempts = {name: int(array.view(np.uint32).sum()) for (purpose, name), array in raw.items() if purpose == "count"}
+    in_file = maps.of_file()
+    slots = [one for one in in_file if one.kind != COUNTS]
+    records = {one.name: _records(one, kept.slots.ravel()) for one, kept in zip(probe.maps, slots, strict=True)}
+    counts = [int(one.slots.view(np.uint32).sum()) for one in in_file if one.kind == COUNTS]
+    attempts = dict(zip([one.name for one in probe.maps if one.cap != 1], counts, strict=True))
     return Run(records, attempts, x_address, y_address)
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.dsl.running import record_type
+from tests.engine.device_maps import DeviceMaps
 from tests.simgpu.device import HEADER, Device
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
@@ -176,12 +177,12 @@ def computed(source: str) -> np.ndarray[Any, Any]:
     probe = read_probe(source.encode(), Path("own.py"))
     kernel = compile_kernel(parse(probed_kernel(Kernel.of(KERNEL, "three"), probe)[0]), "three")
     device = Device(1 << 16)
-    records = np.zeros(THREADS, record_type(probe.maps[0]))
-    addresses = [device.upload(row) for row in (*INPUTS, records)]
-    device.launch(kernel, *map(np.uint64, addresses), block=(THREADS,))
+    maps = DeviceMaps(probe, (1,), (THREADS,))
+    addresses = [device.upload(row) for row in INPUTS]
+    device.launch(kernel, *map(np.uint64, addresses), *maps.arguments, block=(THREADS,))
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(device.download(addresses[0], INPUTS[0]), INPUTS[0] * INPUTS[1] + INPUTS[2])
-    return device.download(addresses[3], records)
+    return maps.of_file()[0].slots.ravel().view(record_type(probe.maps[0]))
 
 
 @settings(max_examples=100, deadline=None)

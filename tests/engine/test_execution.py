@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from tests.engine.device_maps import DeviceMaps
 from tests.engine.kernels import BLOCK_SCHED, DATA, HEADER, entry, probed_and_shared, toml_probe
 from tests.simgpu.device import Device
-from tui_probe.engine.insertion import map_slots
 from tui_probe.engine.model import Level, Probe
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import compile_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Extent = tuple[int, ...]
 
@@ -46,23 +49,26 @@ def slots(level: Level, grid: Extent, block: Extent) -> tuple[int, int]:
 
 
 def run_probed(
-    text: str, probe: Probe, *arguments: Any, grid: Extent = (1,), block: Extent = (32,), name: str = "kernel"
+    text: str,
+    probe: Probe,
+    *arguments: Any,
+    grid: Extent = (1,),
+    block: Extent = (32,),
+    name: str = "kernel",
+    caps: Mapping[str, int] | None = None,
 ) -> list[np.ndarray[Any, Any]]:
-    """Run a kernel and the probed one on copies of the arguments; the results must agree. The maps, as bytes a slot."""
+    """Run a kernel and the probed one on copies of the arguments; the results must agree. The file's maps, by slots."""
     device = Device()
     originals = [argument.copy() for argument in arguments]
     device.launch(compile_kernel(parse(text), name), *originals, grid=grid, block=block)
     probed, shared = probed_and_shared(text, name, probe)
     assert shared.variables == ()
-    maps = []
-    for slot in map_slots(probe):
-        blocks, per_block = slots(slot.level, grid, block)
-        maps.append(np.zeros((blocks * per_block, slot.slot_bytes), np.uint8))
+    maps = DeviceMaps(probe, grid, block, caps)
     copies = [argument.copy() for argument in arguments]
-    device.launch(compile_kernel(parse(probed), name), *copies, *maps, grid=grid, block=block)
+    device.launch(compile_kernel(parse(probed), name), *copies, *maps.arguments, grid=grid, block=block)
     for original, copy in zip(originals, copies, strict=True):
         np.testing.assert_array_equal(copy, original)
-    return maps
+    return [np.ascontiguousarray(one.slots).reshape(-1, one.slots.shape[2]) for one in maps.of_file()]
 
 
 @pytest.mark.parametrize(

@@ -112,8 +112,8 @@ before = """add.u32 %async, %async, IN2;"""
     assert probe.points[1].before.helpers == {"BYTES"}
 
 
-@pytest.mark.parametrize(("datamodel", "cap"), [("thread:8", 1), ("thread:8:128", 128)])
-def test_cap_of_a_datamodel(datamodel: str, cap: int) -> None:
+@pytest.mark.parametrize(("datamodel", "cap"), [("thread:8", 1), ("thread:8:128", 128), ("thread:8:count", None)])
+def test_cap_of_a_datamodel(datamodel: str, cap: int | None) -> None:
     save = 'before = "SAVE.u64 {%clock64};"'
     probe = toml_probe(f'[p]\nposition = "ld.global"\ndatamodel = "{datamodel}"\n{save}')
     assert probe.maps[0].cap == cap
@@ -171,9 +171,10 @@ B_OK = B_MAP + '[probe.p]\nposition = "kernel"\nafter = "SAVE [ m ] {%clock64};"
         ("[about]\ntitle = 3\n" + B_OK, ["[about] title", "string"]),
         (B_OK.replace('"warp"', '"lane"'), ["[map.m] level", "lane"]),
         (B_OK.replace('"u64"', '"f32"'), ["[map.m] regs", "f32"]),
-        (B_OK.replace("[map.m.regs]", "cap = 0\n[map.m.regs]"), ["[map.m] cap", "0"]),
+        (B_OK.replace("[map.m.regs]", "cap = -1\n[map.m.regs]"), ["[map.m] cap", "-1"]),
+        ('[p]\nposition = "kernel"\ndatamodel = "warp:8:x"\nafter = "SAVE.u64 {%clock64};"', ["datamodel", "'x'"]),
         (B_OK.replace("[map.m.regs]", 'size = "12"\n[map.m.regs]'), ["12 bytes", "multiple of 8"]),
-        (B_OK.replace("[map.m.regs]", 'cap = "many"\n[map.m.regs]'), ["map m", "cap = 128"]),
+        (B_OK.replace("[map.m.regs]", 'cap = "many"\n[map.m.regs]'), ["[map.m] cap", "many"]),
         (B_OK.replace('x = "u64"', ""), ["[map.m] regs", "no fields"]),
         (B_OK + "[stray]\n", ["stray", "[probe.stray]"]),
         ("regs = -1\n" + B_OK, ["regs", "-1"]),

@@ -14,7 +14,7 @@ from .conftest import ROOT
 from .test_images import CODE, PACKED, PLAIN, PTX, elf, fatbin
 
 HERE = Path(__file__).resolve().parent
-SOURCES = ["image", "elf_image", "fatbin_image", "kernel_info", "reasons", "real"]
+SOURCES = ["image", "elf_image", "fatbin_image", "kernel_info", "capacities", "layout", "reasons", "real"]
 SEEDS = [PTX, elf({".text": b"abc", ".nv_debug_ptx_txt": PTX}), fatbin(CODE, PLAIN, PACKED), b"\n// x\n" + PTX]
 
 

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tui_probe.simgpu.examples
+from tests.engine.device_maps import DeviceMaps
 from tests.engine.kernels import probed_and_shared
 from tests.simgpu.device import Device
-from tests.trace.make import result_bytes
-from tui_probe.engine.insertion import map_slots
-from tui_probe.engine.model import Level
 from tui_probe.engine.probe_file import load_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import compile_kernel
@@ -55,21 +53,12 @@ def result_of(
     Device().launch(compile_kernel(tree, name), *originals, grid=grid, block=block, shared=shared)
     probed, variables = probed_and_shared(text, name, own)
     assert variables.variables == ()
-    blocks, threads = int(np.prod(grid)), int(np.prod(block))
-    maps = []
-    for slot in map_slots(own):
-        divisor = 32 if slot.level is Level.WARP else 1
-        maps.append((divisor, np.zeros((blocks, -(-threads // divisor), slot.slot_bytes), np.uint8)))
+    maps = DeviceMaps(own, grid, block)
     copies = [argument.copy() for argument in arguments]
     function = compile_kernel(parse(probed), name)
-    Device().launch(function, *copies, *(data for _, data in maps), grid=grid, block=block, shared=shared)
+    Device().launch(function, *copies, *maps.arguments, grid=grid, block=block, shared=shared)
     for original, copy in zip(originals, copies, strict=True):
         np.testing.assert_array_equal(copy, original)
     path = folder / "1.000000.bin"
-    path.write_bytes(result_bytes(_extent(grid), _extent(block), maps, shared=shared))
+    maps.save(path, shared)
     return read_result(path)
-
-
-def _extent(sides: Extent) -> tuple[int, int, int]:
-    x, y, z = (*sides, 1, 1)[:3]
-    return x, y, z

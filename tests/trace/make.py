@@ -183,8 +183,12 @@ def result_bytes(
     *,
     shared: int = 0,
     dialect: Literal["current", "older"] = "current",
+    about: list[tuple[int, int, bytes]] | None = None,
 ) -> bytes:
-    """A result file; each map is (warpDiv, slots of shape (blocks, slots a block, bytes))."""
+    """A result file; each map is (warpDiv, slots of shape (blocks, slots a block, bytes)).
+
+    ``about`` is what stands behind the maps: a map (kind, bytes of a record, marks).
+    """
     header = struct.pack("<8I", *grid, *block, shared, len(maps))
     offset = len(header) + 16 * len(maps)
     sections, data = b"", b""
@@ -194,7 +198,11 @@ def result_bytes(
         else:
             sections += struct.pack("<QQ", slots.size, offset + len(data))
         data += slots.tobytes()
-    return header + sections + data
+    if about is None:
+        return header + sections + data
+    tail = b"".join(struct.pack("<IIQ", kind, record, len(marks)) for kind, record, marks in about)
+    tail += b"".join(marks for _, _, marks in about)
+    return header + sections + data + bytes(-(offset + len(data)) % 8) + b"records\1" + tail
 
 
 def block_sched_result(start: NDArray[Any], elapsed: NDArray[Any], sm: NDArray[Any], *, threads: int = 128) -> bytes:

@@ -3,7 +3,9 @@
     slot    = block × slots of a block + thread, or warp, in the block
     block   = ctaid.x + nctaid.x × (ctaid.y + nctaid.y × ctaid.z)          64 bits
     thread  = tid.x + ntid.x × (tid.y + ntid.y × tid.z)                    32 bits; warp = thread / 32
-    address = the map's parameter + slot × bytes of a slot (+ index × bytes of a record)
+    address = the map's parameter + slot × bytes of a slot
+
+What keeps several records a slot holds the number of its warp in the grid, 32 bits: a launch with more is not probed.
 
 Everything is computed where it is needed, in registers that live only there: what costs a kernel
 registers is what lives across it.
@@ -16,12 +18,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.model import Level
+from tui_probe.engine.storage import WARP_THREADS
 
 if TYPE_CHECKING:
     from tui_probe.engine.names import Names
     from tui_probe.ptx.tree import Function
-
-WARP_THREADS: Final = 32
 
 _INTEGER: Final = re.compile(r"\d+")
 
@@ -75,6 +76,25 @@ class Addressing:
             f"mad.lo.u64 {self.address}, {self._slot}, {slot_bytes}, {self._wide};",
         ]
 
+    def warp(self, target: str, lane: str) -> list[str]:
+        """Lines that compute the number of this warp in the grid, and of the thread's lane, both 32 bits."""
+        return [
+            *self._thread(),
+            f"and.b32 {lane}, {self._unit}, {WARP_THREADS - 1};",
+            f"shr.u32 {target}, {self._unit}, 5;",
+            *self._slots_of_block(Level.WARP),
+            f"mov.u32 {self._part}, %ctaid.z;",
+            f"mov.u32 {self._other}, %nctaid.y;",
+            f"mul.lo.u32 {self._part}, {self._part}, {self._other};",
+            f"mov.u32 {self._other}, %ctaid.y;",
+            f"add.u32 {self._part}, {self._part}, {self._other};",
+            f"mov.u32 {self._other}, %nctaid.x;",
+            f"mul.lo.u32 {self._part}, {self._part}, {self._other};",
+            f"mov.u32 {self._other}, %ctaid.x;",
+            f"add.u32 {self._part}, {self._part}, {self._other};",
+            f"mad.lo.u32 {target}, {self._part}, {self._unit}, {target};",
+        ]
+
     def _block(self) -> list[str]:
         """The block's linear number. ctaid.y + nctaid.y × ctaid.z fits 32 bits: both extents are below 65536."""
         return [
@@ -92,6 +112,17 @@ class Addressing:
         if self._shape:
             slots = -(-self._shape.threads // WARP_THREADS) if level is Level.WARP else self._shape.threads
             return [f"mul.lo.u64 {self._slot}, {self._slot}, {slots};"]
+        return [
+            *self._slots_of_block(level),
+            f"cvt.u64.u32 {self._wide}, {self._unit};",
+            f"mul.lo.u64 {self._slot}, {self._slot}, {self._wide};",
+        ]
+
+    def _slots_of_block(self, level: Level) -> list[str]:
+        """The number of threads or warps of a block."""
+        if self._shape:
+            slots = -(-self._shape.threads // WARP_THREADS) if level is Level.WARP else self._shape.threads
+            return [f"mov.u32 {self._unit}, {slots};"]
         to_warps = [
             f"add.u32 {self._unit}, {self._unit}, {WARP_THREADS - 1};",
             f"shr.u32 {self._unit}, {self._unit}, 5;",
@@ -103,8 +134,6 @@ class Addressing:
             f"mov.u32 {self._part}, %ntid.z;",
             f"mul.lo.u32 {self._unit}, {self._unit}, {self._part};",
             *(to_warps if level is Level.WARP else []),
-            f"cvt.u64.u32 {self._wide}, {self._unit};",
-            f"mul.lo.u64 {self._slot}, {self._slot}, {self._wide};",
         ]
 
     def _thread(self) -> list[str]:

@@ -133,7 +133,7 @@ def _datamodel_map(table: Table, name: str, parsed: dict[str, ParsedSnippet], *,
     record = as_integer(sizes[0]) if sizes else None
     if record is None or len(sizes) > 2:
         raise table.error("datamodel", "must be level:bytes or level:bytes:cap, such as 'warp:16'")
-    cap = as_integer(sizes[1]) if len(sizes) == 2 else 1
+    cap = _cap(table, "datamodel", sizes[1] if len(sizes) == 2 else 1, dynamic="count")
     saves = [(one.snippet, one.save_types) for one in parsed.values() if one.save_types]
     if not saves:
         raise table.error("datamodel", "is given, but nothing is saved: add 'SAVE.u64 {%register};'")
@@ -171,9 +171,19 @@ def _declared_map(table: Table, name: str) -> Map:
             raise table.error(f"{key}.{field_name}", f"must be 'u64' or 'u32', not {value!r}")
         fields.append((field_name, kind))
     record = table.number("size", least=4, most=_MAX_RECORD) if "size" in table else None
-    cap = as_integer(table.values.get("cap", 1))
+    cap = _cap(table, "cap", table.values.get("cap", 1), dynamic="dynamic")
     dynamic = str(table.values.get("type", "array")).lower() == "dynamic"
     return _map(table, key, name, level, fields, record, None if dynamic else cap)
+
+
+def _cap(table: Table, key: str, value: object, *, dynamic: str) -> int | None:
+    """Records a slot; None if only a launch knows how many it has, which 0 and a word say."""
+    if value in (0, "0", dynamic):
+        return None
+    cap = as_integer(value)
+    if cap is None or not 1 <= cap <= _MAX_CAP:
+        raise table.error(key, f"must be from 1 to {_MAX_CAP}, or 0 for as many as a launch needs, not {value!r}")
+    return cap
 
 
 def _map(
@@ -197,8 +207,6 @@ def _map(
         raise table.error(
             key, f"gives records of {size} bytes: they must be a multiple of {unit}, from {needed} to {_MAX_RECORD}"
         )
-    if cap is not None and not 1 <= cap <= _MAX_CAP:
-        raise table.error("cap", f"must be from 1 to {_MAX_CAP}, not {cap}")
     return Map(name, level, _laid_out([name for name, _ in fields], types), size, cap)
 
 

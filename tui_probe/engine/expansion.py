@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.helpers import TYPE_BITS, HelperValue
-from tui_probe.engine.model import FIELD_BYTES, Code, Field, Level, Locate, Map, Probe, Save, Snippet
+from tui_probe.engine.model import FIELD_BYTES, Code, Field, FieldType, Locate, Map, Probe, Save, Snippet
+from tui_probe.engine.recording import Recording, Target
+from tui_probe.engine.storage import storage_of
 from tui_probe.engine.summation import Summation
 from tui_probe.ptx.lexer import NAME
 
@@ -18,15 +21,15 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(NAME)
 _WIDE_SPECIAL_REGISTERS: Final = frozenset({"%clock64", "%globaltimer", "%gridid", "%current_graph_exec"})
-COUNT_BYTES: Final = 4
-"""Bytes of a slot in the map of counts that a map of several records a slot has."""
+_VECTOR_BYTES: Final = 16
+_STREAMING: Final = ".cs"
+"""Records are written once and not read: they are the first to leave the cache, before what the kernel uses."""
 
 
 class Expander:
     """Writes out snippets of one probe for one kernel.
 
-    Maps are reached through the kernel's parameters ``names.parameter("map", name)``; those with more than one record
-    a slot have a second one, ``names.parameter("count", name)``, for the number of attempts to save.
+    Maps are reached through the kernel's parameters ``names.parameter("map", name)``.
     """
 
     def __init__(self, probe: Probe, names: Names, addressing: Addressing, *, reduces: bool) -> None:
@@ -34,6 +37,7 @@ class Expander:
         self._names = names
         self._addressing = addressing
         self._own = {name: names.register(name, kind) for name, kind in probe.registers.items()}
+        self._recording = Recording(probe, names, addressing)
         self._summation = Summation(probe, names, self._own, reduces=reduces)
         self.zero: frozenset[str] = frozenset()
         """Registers of the probe that are 0 wherever a snippet is written out from now on."""
@@ -44,37 +48,41 @@ class Expander:
         words |= {label: self._names.new_label() for label in snippet.labels}
         words |= {name: value.operand for name, value in helpers.items()}
         lines: list[str] = []
-        skip = ""
+        located: tuple[str, Target] | None = None
         for statement in snippet.statements:
             match statement:
                 case Code(text=text):
                     lines.append(_NAME.sub(lambda match: words.get(match[0], match[0]), text))
                 case Locate(map=name):
-                    skip = self._names.new_label()
-                    lines += self._locate(self._probe.map_named(name), skip)
+                    located = self._locate(self._probe.map_named(name), lines)
+                    if located[1].where:
+                        lines.append(f"@!{located[1].where} bra {located[0]};")
                 case Save(map=name, values=values, adds=True):
                     lines += self._add(self._probe.map_named(name), values)
                 case Save(map=name, values=values):
                     own_map = self._probe.map_named(name)
-                    if not skip:
-                        skip = self._names.new_label()
-                        lines += self._locate(own_map, skip)
-                    lines += self._store(own_map, values, helpers)
-                    lines += [f"{skip}:"] if own_map.level is Level.WARP or own_map.cap != 1 else []
-                    skip = ""
+                    skip, target = located or self._locate(own_map, lines)
+                    if located is not None:
+                        target = replace(target, where="")
+                    lines += self._store(own_map, values, helpers, target)
+                    lines += [f"{skip}:"] if any(f" {skip};" in line for line in lines) else []
+                    located = None
         return lines
 
-    def _locate(self, own_map: Map, skip: str) -> list[str]:
-        """The address of the record, for the lanes that save one; the others go to ``skip``."""
-        lines = self._lowest_lane(skip) if own_map.level is Level.WARP else []
-        lines += self._addressing.slot(own_map.level)
-        if own_map.cap != 1:
-            lines += self._count(own_map, skip)
-        lines += self._addressing.pointer(self._names.parameter("map", own_map.name), own_map.slot_bytes)
-        if own_map.cap != 1:
-            address = self._addressing.address
-            lines.append(f"mad.wide.u32 {address}, {self._index()}, {own_map.record_bytes}, {address};")
-        return lines
+    def begin(self) -> list[str]:
+        """PTX for the kernel's entry, after which records can be saved."""
+        return self._recording.begin()
+
+    def end(self) -> list[str]:
+        """PTX for each way out, behind what the probe does there."""
+        return self._recording.end()
+
+    def _locate(self, own_map: Map, lines: list[str]) -> tuple[str, Target]:
+        """Add the lines that find the record's place; the label behind its stores, and the place."""
+        skip = self._names.new_label()
+        found, target = self._recording.locate(own_map, skip)
+        lines += found
+        return skip, target
 
     def _add(self, own_map: Map, values: tuple[str, ...]) -> list[str]:
         return [
@@ -84,52 +92,56 @@ class Expander:
             *self._summation.lines(own_map, values, self._addressing.address, self.zero),
         ]
 
-    def _lowest_lane(self, skip: str) -> list[str]:
-        """Only the lowest active lane goes on. Lane 0 may have left, or not take part."""
-        lanes, lower = self._names.temporary("lanes", "b32"), self._names.temporary("lower", "b32")
-        follows = self._names.temporary("follows", "pred")
-        return [
-            f"activemask.b32 {lanes};",
-            f"mov.u32 {lower}, %lanemask_lt;",
-            f"and.b32 {lanes}, {lanes}, {lower};",
-            f"setp.ne.u32 {follows}, {lanes}, 0;",
-            f"@{follows} bra {skip};",
-        ]
-
-    def _count(self, own_map: Map, skip: str) -> list[str]:
-        """The index of the record; every attempt is counted, and one that finds the slot full goes no further."""
-        address, index, full = self._addressing.address, self._index(), self._names.temporary("full", "pred")
-        return [
-            *self._addressing.pointer(self._names.parameter("count", own_map.name), COUNT_BYTES),
-            f"atom.global.add.u32 {index}, [{address}], 1;",
-            f"setp.ge.u32 {full}, {index}, {own_map.cap};",
-            f"@{full} bra {skip};",
-        ]
-
-    def _store(self, own_map: Map, values: tuple[str, ...], helpers: Mapping[str, HelperValue]) -> list[str]:
-        """The stores of one record, in the order of its memory; two u32 side by side are one store."""
+    def _store(
+        self, own_map: Map, values: tuple[str, ...], helpers: Mapping[str, HelperValue], target: Target
+    ) -> list[str]:
+        """The stores of one record, in the order of its memory, each as wide as the record's alignment allows."""
         lines: list[str] = []
-        operands: dict[int, tuple[Field, str]] = {}
+        operands: dict[int, tuple[FieldType, str]] = {}
         for index, (field, value) in enumerate(zip(own_map.fields, values, strict=True)):
-            before, operand = self._operand(index, field, value, helpers)
+            before, operand = self._operand(index, field, value, helpers, target.where)
             lines += before
-            operands[field.offset] = field, operand
-        offsets = sorted(operands)
-        while offsets:
-            offset = offsets.pop(0)
-            field, operand = operands[offset]
-            address = self._addressing.address + (f"+{offset}" if offset else "")
-            if field.type == "u32" and offset % 8 == 0 and own_map.record_bytes % 8 == 0 and offset + 4 in operands:
-                lines.append(f"st.global.v2.b32 [{address}], {{{operand}, {operands[offset + 4][1]}}};")
-                offsets.remove(offset + 4)
-            else:
-                lines.append(f"st.global.b{FIELD_BYTES[field.type] * 8} [{address}], {operand};")
+            operands[field.offset] = field.type, operand
+        storage = storage_of(self._probe, own_map)
+        # Four registers in a row are worth it where stores are many.
+        unit = storage.unit if own_map.cap != 1 else min(storage.unit, 8)
+        hint = _STREAMING if own_map.cap != 1 else ""
+        guard = f"@{target.where} " if target.where else ""
+        for column in range(0, own_map.record_bytes, unit):
+            piece = {offset - column: one for offset, one in operands.items() if 0 <= offset - column < unit}
+            for offset, suffix, operand in self._stores(piece, lines):
+                place = target.offset + column // unit * (target.pitch or unit) + offset
+                address = target.address + (f"+{place}" if place else "")
+                lines.append(f"{guard}st.global{hint}.{suffix} [{address}], {operand};")
         return lines
 
+    def _stores(self, piece: dict[int, tuple[FieldType, str]], lines: list[str]) -> list[tuple[int, str, str]]:
+        """The stores of up to 16 aligned bytes: (offset, type, operand). Adds the lines that they need."""
+        kinds = {offset: kind for offset, (kind, _) in piece.items()}
+        names = {offset: operand for offset, (_, operand) in piece.items()}
+        if sum(FIELD_BYTES[kind] for kind in kinds.values()) == _VECTOR_BYTES:
+            if "u64" not in kinds.values():
+                return [(0, "v4.b32", f"{{{', '.join(names[offset] for offset in sorted(names))}}}")]
+            if len(piece) > 2:
+                names[8] = self._pair(names[8], names.pop(12), lines)
+            return [(0, "v2.b64", f"{{{names[0]}, {names[8]}}}")]
+        stores = []
+        for offset in sorted(names):
+            if kinds[offset] == "u32" and offset % 8 == 0 and kinds.get(offset + 4) == "u32":
+                stores.append((offset, "v2.b32", f"{{{names[offset]}, {names[offset + 4]}}}"))
+            elif not (kinds[offset] == "u32" and offset % 8 and kinds.get(offset - 4) == "u32"):
+                stores.append((offset, f"b{FIELD_BYTES[kinds[offset]] * 8}", names[offset]))
+        return stores
+
+    def _pair(self, low: str, high: str, lines: list[str]) -> str:
+        pair = self._names.temporary("pair", "b64")
+        lines.append(f"mov.b64 {pair}, {{{low}, {high}}};")
+        return pair
+
     def _operand(
-        self, index: int, field: Field, value: str, helpers: Mapping[str, HelperValue]
+        self, index: int, field: Field, value: str, helpers: Mapping[str, HelperValue], where: str
     ) -> tuple[list[str], str]:
-        """A register of the field's width that holds a value, and the lines that fill it."""
+        """A register of the field's width that holds a value where that is needed, and the lines that fill it."""
         bits = FIELD_BYTES[field.type] * 8
         if value in self._own:
             operand, kind = self._own[value], self._probe.registers[value]
@@ -142,8 +154,8 @@ class Expander:
             return [f"mov.u{bits} {register}, {value};"], register
         if not kind:
             source_bits = 64 if value in _WIDE_SPECIAL_REGISTERS else 32
-            moved = self._value(source_bits, index)
-            lines, operand, kind = [f"mov.u{source_bits} {moved}, {operand};"], moved, f"b{source_bits}"
+            lines, moved = self._read(source_bits, index, operand, where)
+            operand, kind = moved, f"b{source_bits}"
         else:
             lines = []
         source_bits = TYPE_BITS.get(kind, 32)
@@ -157,8 +169,14 @@ class Expander:
         sign = "s" if kind.startswith("s") and bits > source_bits else "u"
         return [*lines, f"cvt.{sign}{bits}.{sign}{source_bits} {register}, {operand};"], register
 
+    def _read(self, bits: int, index: int, special: str, where: str) -> tuple[list[str], str]:
+        """A special register's value. Under a predicate ptxas reads ``%clock`` at once (CS2R), without one through a
+        uniform register, for which every warp waits.
+        """
+        moved = self._value(bits, index)
+        if not where:
+            return [f"mov.u{bits} {moved}, {special};"], moved
+        return [f"mov.u{bits} {moved}, 0;", f"@{where} mov.u{bits} {moved}, {special};"], moved
+
     def _value(self, bits: int, index: int) -> str:
         return self._names.temporary(f"value{index}_b{bits}", f"b{bits}")
-
-    def _index(self) -> str:
-        return self._names.temporary("index", "b32")

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.addressing import Addressing, BlockShape
 from tui_probe.engine.basic_blocks import basic_blocks, loop_heads
 from tui_probe.engine.edits import marked
-from tui_probe.engine.expansion import COUNT_BYTES, Expander
+from tui_probe.engine.expansion import Expander
 from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
 from tui_probe.engine.instruction_classes import class_of
-from tui_probe.engine.model import BLOCK, LOOP, Code, Level, Probe, ProbePoint, Snippet
+from tui_probe.engine.model import BLOCK, LOOP, Code, Probe, ProbePoint, Snippet
 from tui_probe.engine.module_variables import SharedVariables
 from tui_probe.engine.positions import matches
 from tui_probe.engine.refusals import refuse_unsupported
 from tui_probe.engine.snippet import BLOCK_HELPER, LINE_HELPER
+from tui_probe.engine.storage import parameters
 from tui_probe.engine.summation import can_reduce, never_counted
 from tui_probe.engine.walk import instructions, is_way_out, register_types, statements
 from tui_probe.errors import UnsupportedKernelError
@@ -34,35 +35,12 @@ if TYPE_CHECKING:
 _ENDS: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
 
 
-@dataclass(frozen=True, slots=True)
-class MapSlot:
-    """A map as ``kernel.info`` lists it: who has a slot, and the bytes of a slot.
-
-    ``purpose`` is ``map``, or ``count`` for the number of attempts to save in each slot of the map of that name.
-    """
-
-    purpose: str
-    name: str
-    level: Level
-    slot_bytes: int
-
-
-def map_slots(probe: Probe) -> list[MapSlot]:
-    """The maps of a probed kernel in the order of its parameters; counts follow the map that they belong to."""
-    slots = []
-    for own_map in probe.maps:
-        slots.append(MapSlot("map", own_map.name, own_map.level, own_map.slot_bytes))
-        if own_map.cap != 1:
-            slots.append(MapSlot("count", own_map.name, own_map.level, COUNT_BYTES))
-    return slots
-
-
 def insert_probe(
     kernel: Kernel, probe: Probe, names: Names, edits: Edits, shared: SharedVariables | None = None
 ) -> None:
     """Put ``probe`` into a kernel, as edits.
 
-    The kernel gets a ``.param .u64`` for each of ``map_slots(probe)``, then one for each variable of ``shared``.
+    The kernel gets a ``.param .u64`` for each of ``parameters(probe)``, then one for each variable of ``shared``.
     Raises UnsupportedKernelError for a kernel in which the probe would miss something or cannot work.
     """
     refuse_unsupported(kernel, probe)
@@ -95,10 +73,9 @@ class _Inserter:
         self._at_blocks()
         everywhere = [snippet for point in self._by_opcode[""] for snippet in (point.before, point.after) if snippet]
         self._expander.zero = never_counted([*self._inserted, *everywhere])
-        if kernel_points := self._by_opcode[""]:
-            self._at_exits([point.after for point in kernel_points if point.after])
+        self._at_exits([point.after for point in self._by_opcode[""] if point.after])
         self._at_entry([point.before for point in self._by_opcode[""] if point.before])
-        maps = [self._names.parameter(slot.purpose, slot.name) for slot in map_slots(self._probe)]
+        maps = [self._names.parameter(*each) for each in parameters(self._probe)]
         variables = [self._names.parameter("variable", name) for name in self._shared.variables]
         self._add_parameters([*maps, *variables])
 
@@ -107,7 +84,7 @@ class _Inserter:
 
     def _at_entry(self, snippets: list[Snippet]) -> None:
         """Registers, then what runs first: before the first instruction, and before a label a loop may return to."""
-        lines = [line for snippet in snippets for line in self._expander.lines(snippet, {})]
+        lines = [*self._expander.begin(), *self._written(snippets)]
         lines = self._names.declarations() + lines
         first = next((node for node in self._body if isinstance(node, Instruction | Label | Scope)), None)
         if first is not None:
@@ -124,10 +101,13 @@ class _Inserter:
         """Every way out: ``ret`` and ``exit``, under a predicate or not, and the end of the body."""
         for instruction in instructions(self._entry):
             if is_way_out(instruction):
-                lines = [line for snippet in snippets for line in self._expander.lines(snippet, {})]
+                lines = [*self._written(snippets), *self._expander.end()]
                 self._edits.before(instruction.span, self._mark(self._branched(instruction, lines)))
         if _falls_off(self._body):
-            self._before_closing_brace([line for snippet in snippets for line in self._expander.lines(snippet, {})])
+            self._before_closing_brace([*self._written(snippets), *self._expander.end()])
+
+    def _written(self, snippets: list[Snippet]) -> list[str]:
+        return [line for snippet in snippets for line in self._expander.lines(snippet, {})]
 
     def _branched(self, instruction: Instruction, lines: list[str]) -> list[str]:
         """Lines that only the lanes run in which the instruction's predicate holds."""
@@ -245,9 +225,9 @@ class _Inserter:
 
 def _falls_off(body: Sequence[Statement]) -> bool:
     """Tell whether threads can reach the end of a body and leave the kernel there."""
-    reached = {name for node in statements(body) for name in _mentioned(node)}
-    for node in reversed(list(statements(body))):
-        if isinstance(node, Label) and node.name in reached:
+    nodes = list(statements(body))
+    for node in reversed(nodes):
+        if isinstance(node, Label) and any(node.name in _mentioned(other) for other in nodes):
             return True
         if isinstance(node, Instruction):
             return node.predicate is not None or node.opcode not in _ENDS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_probe.engine.insertion import MapSlot
+    from tui_probe.engine.storage import MapSlot
 
 
 def kernel_info(
@@ -21,12 +21,22 @@ def kernel_info(
     """The text of the file.
 
     Kernel name; number of its own parameters; number of maps; ``type,bytes`` a map (0 thread, 1 warp; bytes of a
-    slot); then ``callback NAME``, ``global NAME`` for each variable that the probed kernel shares with the
-    original module, in parameter order, and ``no-replay REASON`` if it must not run a second time.
+    slot in the result file, -1 if only the launch knows them); then ``storage INDEX LAYOUT record BYTES cap N`` for
+    each map, which says how it lies on the device (``cap`` 0: each launch has its own), or ``storage INDEX counts`` for
+    the counts of the map before it, which have no memory of their own; ``callback NAME``; ``global NAME`` for each
+    variable that the probed kernel shares with the original module, in parameter order; ``no-replay REASON`` if it
+    must not run a second time.
     """
     lines = [name, str(parameters), str(len(maps))]
     lines += [f"{one.level.value},{one.slot_bytes}" for one in maps]
+    lines += [_storage_line(index, one) for index, one in enumerate(maps)]
     lines += [f"callback {callback}"] if callback else []
     lines += [f"global {variable}" for variable in variables]
     lines += [f"no-replay {no_replay}"] if no_replay else []
     return "\n".join(lines) + "\n"
+
+
+def _storage_line(index: int, one: MapSlot) -> str:
+    if one.storage is None:
+        return f"storage {index} counts"
+    return f"storage {index} {one.storage.layout.value} record {one.storage.record_bytes} cap {one.storage.cap}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.engine.assemble import Assembler, AssemblyReport
 from tui_probe.engine.edits import Edits
-from tui_probe.engine.insertion import insert_probe, map_slots
+from tui_probe.engine.insertion import insert_probe
 from tui_probe.engine.kept_kernels import PREPARED_FILES, KeptKernels
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_info import kernel_info
@@ -20,6 +20,7 @@ from tui_probe.engine.module_variables import replay_hazard, share_variables
 from tui_probe.engine.names import Names
 from tui_probe.engine.originals import Originals
 from tui_probe.engine.process_log import ProcessLog
+from tui_probe.engine.storage import map_slots
 from tui_probe.engine.toolchain import INSTALL_HINT
 from tui_probe.errors import ImageError, ProbeError, PtxError, ToolchainError, UnsupportedKernelError
 from tui_probe.ptx.parser import parse

@@ -53,10 +53,6 @@ def verify(probe: Probe) -> None:
         for snippet in (point.before, point.after):
             if snippet is not None:
                 _SnippetCheck(probe, point, snippet).run()
-    for own_map in probe.maps:
-        if own_map.cap is None:
-            how = "give the most records that a slot keeps, such as cap = 128"
-            raise ProbeFileError(f"{probe.path}: map {own_map.name} has no cap: {how}")
     saved = {s.map for s in _statements(probe) if isinstance(s, Save)}
     for own_map in probe.maps:
         if own_map.name not in saved:

@@ -4,6 +4,13 @@ Layout, little-endian: eight u32 ``gridDim.xyz, blockDim.xyz, sharedMemBytes, nu
 then the slots of each map, slot = block_linear × slots_per_block + slot, slots_per_block = ceil(threads / warpDiv).
 A section is ``u32 bytes per slot, u32 warpDiv, u64 offset``; in files of older systems ``u64 bytes of the whole map,
 u64 offset``, which leaves open whether a slot is a thread's or a warp's.
+
+Behind the last map, at the next multiple of 8, files of ours say more of each map unless there is nothing to say:
+eight bytes ``records\\1``; a map ``u32 kind, u32 bytes a record, u64 bytes of marks``; the marks of each map.
+Kinds: 0 nothing is known; 1 one record a slot, and a bit a slot (the lowest of a byte first) that tells whether it was
+written; 2 several records a slot, whose number is in the next map; 3 that next map: a u32 a slot, the number of records
+that were to be saved, of which those that fit are kept; 4294967295 where the thread or the warp's lane 0 ended without
+telling. Records of a warp are in the order in which they were saved by lane 0, then by lanes that came without it.
 """
 
 from __future__ import annotations
@@ -29,6 +36,11 @@ WARP_SIZE: Final = 32
 _HEADER: Final = struct.Struct("<8I")
 _SECTION: Final = struct.Struct("<IIQ")
 _OLDER_SECTION: Final = struct.Struct("<QQ")
+_ABOUT_MAGIC: Final = b"records\1"
+_ABOUT: Final = struct.Struct("<IIQ")
+_ABOUT_ALIGNMENT: Final = 8
+_COUNT_UNKNOWN: Final = 0xFFFFFFFF
+_COUNT_BYTES: Final = 4
 _MOST_MAPS: Final = 4096
 
 Level = Literal["thread", "warp"]
@@ -72,15 +84,94 @@ class Section:
         return header.blocks * header.slots(self.level) * self.slot_bytes
 
 
+Kind = Literal["unknown", "marked", "counted", "counts"]
+_KINDS: Final[tuple[Kind, ...]] = ("unknown", "marked", "counted", "counts")
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What is known of a map: ``marked`` slots tell whether they were written; of ``counted`` ones the next map, whose
+    kind is ``counts``, tells how many records were to be saved. ``marks`` has a bit a slot.
+    """
+
+    kind: Kind
+    record_bytes: int
+    marks: NDArray[np.uint8]
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A result file. ``maps[i]`` is a read-only u1 view of shape (blocks, slots a block, bytes a slot)."""
+    """A result file. ``maps[i]`` is a read-only u1 view of shape (blocks, slots a block, bytes a slot).
+
+    ``about`` is empty where the file tells nothing but the bytes, as older ones do.
+    """
 
     path: Path
     header: Header
     sections: tuple[Section, ...]
     maps: tuple[NDArray[np.uint8], ...]
     dialect: Dialect
+    about: tuple[About, ...] = ()
+
+    def attempts(self, index: int) -> NDArray[np.int64] | None:
+        """Records that each slot of map ``index`` was to keep: int64, shape (blocks, slots a block).
+
+        -1 where that is unknown, since a thread ended in a way that told no number. None if the file does not tell:
+        a map with one record a slot, or a file of an older system.
+        """
+        if self._kind(index) != "counted":
+            return None
+        counts = self.maps[index + 1].view("<u4")[:, :, 0]
+        return np.where(counts == _COUNT_UNKNOWN, np.int64(-1), counts.astype(np.int64))
+
+    def kept(self, index: int) -> NDArray[np.int64] | None:
+        """Records that each slot of map ``index`` holds, the first ones of ``records``; as ``attempts``, -1 unknown."""
+        attempts = self.attempts(index)
+        return None if attempts is None else np.minimum(attempts, self.capacity(index) or 0)
+
+    def capacity(self, index: int) -> int | None:
+        """Records that a slot of map ``index`` has room for; None if the file does not tell."""
+        if self._kind(index) not in ("marked", "counted"):
+            return None
+        return self.sections[index].slot_bytes // self.about[index].record_bytes
+
+    def written(self, index: int) -> NDArray[np.bool_] | None:
+        """Whether each record of map ``index`` was written: shape (blocks, slots a block, records a slot).
+
+        What was not is zeros. None if the file does not tell: sums, which begin with zero, and older files. Of a slot
+        with an unknown number of attempts, a record that is not all zeros was written.
+        """
+        if self._kind(index) == "marked":
+            bits = np.unpackbits(self.about[index].marks, bitorder="little")
+            return (
+                bits[: self.maps[index].shape[0] * self.maps[index].shape[1]].view(np.bool_).reshape(self._shape(index))
+            )
+        kept = self.kept(index)
+        if kept is None:
+            return None
+        mask = np.arange(self._shape(index)[2]) < kept[:, :, np.newaxis]
+        unknown = kept < 0
+        if unknown.any():
+            record = self.about[index].record_bytes
+            slots = self.maps[index][unknown]
+            mask[unknown] = slots.reshape(*slots.shape[:1], -1, record).any(axis=2)
+        return mask
+
+    def totals(self, index: int) -> tuple[int, int] | None:
+        """(kept, attempts) of all slots of map ``index`` whose numbers are known; None as ``attempts``."""
+        kept, attempts = self.kept(index), self.attempts(index)
+        if kept is None or attempts is None:
+            return None
+        return int(kept[kept >= 0].sum()), int(attempts[attempts >= 0].sum())
+
+    def _kind(self, index: int) -> Kind:
+        if not 0 <= index < len(self.maps):
+            raise TraceError(f"{self.path}: there is no map {index}, the file has {len(self.maps)}")
+        return self.about[index].kind if self.about else "unknown"
+
+    def _shape(self, index: int) -> tuple[int, int, int]:
+        blocks, slots, _ = self.maps[index].shape
+        return blocks, slots, self.capacity(index) or 0
 
     def records(self, index: int, record: DTypeLike) -> NDArray[Any]:
         """Map ``index`` as records: shape (blocks, slots a block, records a slot), dtype ``record``, no copy.
@@ -110,7 +201,8 @@ def read_result(path: Path, levels: Sequence[Level] | None = None) -> Result:
     header = _read_header(path, data)
     sections, dialect = _read_sections(path, data, header, levels)
     maps = tuple(_slots(data, header, section) for section in sections)
-    return Result(path, header, sections, maps, dialect)
+    about = _read_about(path, data, header, sections) if dialect == "current" else ()
+    return Result(path, header, sections, maps, dialect, about)
 
 
 def _map_file(path: Path) -> mmap.mmap | bytes:
@@ -228,3 +320,39 @@ def _slots(data: mmap.mmap | bytes, header: Header, section: Section) -> NDArray
     if not section.size(header):
         return np.zeros(shape, dtype=np.uint8)
     return np.frombuffer(data, np.uint8, section.size(header), section.offset).reshape(shape)
+
+
+def _read_about(
+    path: Path, data: mmap.mmap | bytes, header: Header, sections: tuple[Section, ...]
+) -> tuple[About, ...]:
+    """What stands behind the last map; () if that is not ours. TraceError if it cannot be true."""
+    end = max((section.offset + section.size(header) for section in sections), default=0)
+    at = -(-end // _ABOUT_ALIGNMENT) * _ABOUT_ALIGNMENT
+    if data[at : at + len(_ABOUT_MAGIC)] != _ABOUT_MAGIC:
+        return ()
+    at += len(_ABOUT_MAGIC)
+    marks_at = at + len(sections) * _ABOUT.size
+    if len(data) < marks_at:
+        raise TraceError(
+            f"{path}, offset {at}: what is said of {len(sections)} maps ends at {len(data)}: it was cut off"
+        )
+    found = []
+    for index, section in enumerate(sections):
+        kind, record, size = _ABOUT.unpack_from(data, at + index * _ABOUT.size)
+        if kind >= len(_KINDS) or not record or section.slot_bytes % record or marks_at + size > len(data):
+            raise TraceError(f"{path}, offset {at + index * _ABOUT.size}: not what a map of its size can be")
+        found.append(About(_KINDS[kind], record, np.frombuffer(data, np.uint8, size, marks_at)))
+        marks_at += size
+    for index, (about, section) in enumerate(zip(found, sections, strict=True)):
+        _check_about(f"{path}, map {index}", about, found[index + 1 : index + 2], section, header)
+    return tuple(found)
+
+
+def _check_about(where: str, about: About, following: Sequence[About], section: Section, header: Header) -> None:
+    slots = header.blocks * header.slots(section.level)
+    if about.kind == "marked" and len(about.marks) * 8 < slots:
+        raise TraceError(f"{where}: {len(about.marks)} bytes of marks for {slots} slots")
+    if about.kind == "counted" and not (following and following[0].kind == "counts"):
+        raise TraceError(f"{where}: its counts are missing")
+    if about.kind == "counts" and section.slot_bytes != _COUNT_BYTES:
+        raise TraceError(f"{where}: counts of {section.slot_bytes} bytes")

@@ -1,0 +1,226 @@
+#include "convert.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "result.h"
+
+enum { ROWS_AT_A_TIME = 16 };
+
+#define COUNT_UNKNOWN UINT32_MAX
+
+static const void *fetch(struct conversion *c, uint64_t offset, size_t size)
+{
+    const void *bytes = c->source->read(c->source->argument, c->from + offset, size);
+    if (!bytes)
+        errno = 0; /* the driver's failure, not the disk's */
+    return bytes;
+}
+
+static size_t window(const struct conversion *c)
+{
+    return c->source->window < CONVERT_BYTES ? c->source->window : CONVERT_BYTES;
+}
+
+/* Bytes that are in the file as on the device. */
+static bool copy(struct conversion *c, uint64_t offset, uint64_t size)
+{
+    while (size) {
+        size_t part = size < window(c) ? (size_t)size : window(c);
+        const void *bytes = fetch(c, offset, part);
+        if (!bytes || !output_append(c->records, bytes, part))
+            return false;
+        offset += part;
+        size -= part;
+    }
+    return true;
+}
+
+/* Marked: the marks become one bit a slot, the lowest bit first. */
+
+static bool put_mark(struct conversion *c, uint64_t slot, bool last, bool mark, uint8_t *bits)
+{
+    *bits |= (uint8_t)(mark << (slot % 8));
+    if (slot % 8 != 7 && !last)
+        return true;
+    uint8_t whole = *bits;
+    *bits = 0;
+    return output_append(c->second, &whole, 1);
+}
+
+static bool convert_marked(struct conversion *c)
+{
+    const size_t record = c->map->record, stride = (size_t)layout_stride(c->map, c->cap);
+    const uint64_t slots = c->extent.blocks * layout_slots(c->map, &c->extent);
+    uint64_t slot = 0;
+    uint8_t bits = 0;
+    while (slot < slots) {
+        size_t n = slots - slot < window(c) / stride ? (size_t)(slots - slot) : window(c) / stride;
+        const uint8_t *bytes = fetch(c, slot * stride, n * stride);
+        if (!bytes)
+            return false;
+        for (; n; n--, slot++, bytes += stride) {
+            uint32_t mark;
+            memcpy(&mark, bytes + record, sizeof mark);
+            if (!output_append(c->records, bytes, record) ||
+                !put_mark(c, slot, slot + 1 == slots, mark != 0, &bits))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Rows and queues: what is behind the records kept is zero in the file, whatever it is on the device. */
+
+/* COUNT is 1 + the attempts, or 0 where they are unknown; MORE are attempts that were counted elsewhere. */
+static bool put_count(struct conversion *c, uint32_t count, uint32_t more)
+{
+    uint64_t known = (count ? (uint64_t)count - 1 : 0) + more;
+    uint32_t attempts = !count ? COUNT_UNKNOWN : known < COUNT_UNKNOWN ? (uint32_t)known : COUNT_UNKNOWN - 1;
+    if (known > c->most)
+        c->most = known;
+    return output_append(c->second, &attempts, sizeof attempts);
+}
+
+/* Where the number is unknown all records stay as they are, zeros where there are none. */
+static uint32_t kept_of(const struct conversion *c, uint32_t count)
+{
+    return count && count - 1 < c->cap ? count - 1 : c->cap;
+}
+
+static bool put_queue(struct conversion *c, uint64_t at)
+{
+    const uint64_t record = c->map->record, strays_at = at + QUEUE_HEADER_BYTES + c->cap * record;
+    uint32_t header[2];
+    const void *bytes = fetch(c, at, sizeof header);
+    if (!bytes)
+        return false;
+    memcpy(header, bytes, sizeof header);
+    uint32_t kept = kept_of(c, header[0]), strays = header[1] < c->cap - kept ? header[1] : c->cap - kept;
+    return put_count(c, header[0], header[1]) && copy(c, at + QUEUE_HEADER_BYTES, kept * record) &&
+           copy(c, strays_at, strays * record) && output_zeros(c->records, (c->cap - kept - strays) * record);
+}
+
+static bool convert_queue(struct conversion *c)
+{
+    const uint64_t stride = layout_stride(c->map, c->cap);
+    for (uint64_t slot = 0; slot < c->extent.blocks * c->extent.warps; slot++)
+        if (!put_queue(c, slot * stride))
+            return false;
+    return true;
+}
+
+/* One lane's records out of the rows, for a unit that the compiler knows. */
+static inline void gather(uint8_t *to, const uint8_t *rows, size_t records, size_t columns, size_t unit)
+{
+    for (size_t i = 0; i < records * columns; i++)
+        memcpy(to + i * unit, rows + i * unit * WARP_THREADS, unit);
+}
+
+static void gather_lane(const struct map *map, uint8_t *to, const uint8_t *rows, size_t records)
+{
+    const size_t unit = layout_unit(map), columns = map->record / unit;
+    if (unit == 16)
+        gather(to, rows, records, columns, 16);
+    else if (unit == 8)
+        gather(to, rows, records, columns, 8);
+    else
+        gather(to, rows, records, columns, 4);
+}
+
+struct warp {
+    size_t lanes;
+    uint32_t kept[WARP_THREADS], most;
+};
+
+static bool put_counts(struct conversion *c, uint64_t at, struct warp *warp)
+{
+    const size_t unit = layout_unit(c->map);
+    const uint8_t *row = fetch(c, at, WARP_THREADS * unit);
+    warp->most = 0;
+    for (size_t lane = 0; row && lane < warp->lanes; lane++) {
+        uint32_t count;
+        memcpy(&count, row + lane * unit, sizeof count);
+        warp->kept[lane] = kept_of(c, count);
+        if (warp->kept[lane] > warp->most)
+            warp->most = warp->kept[lane];
+        if (!put_count(c, count, 0))
+            return false;
+    }
+    return row;
+}
+
+/* A few records of all lanes at a time, which the first cache holds. */
+static bool put_rows(struct conversion *c, uint64_t at, const struct warp *warp)
+{
+    const size_t record = c->map->record, slot = (size_t)layout_slot(c->map, c->cap), unit = layout_unit(c->map);
+    const uint8_t *rows = fetch(c, at, (size_t)warp->most * record * WARP_THREADS);
+    uint8_t *to = rows ? output_room(c->records, warp->lanes * slot) : NULL;
+    if (!to)
+        return false;
+    for (size_t first = 0; first < warp->most; first += ROWS_AT_A_TIME)
+        for (size_t lane = 0; lane < warp->lanes; lane++) {
+            size_t n = warp->kept[lane] > first ? warp->kept[lane] - first : 0;
+            gather_lane(c->map, to + lane * slot + first * record, rows + first * record * WARP_THREADS + lane * unit,
+                        n < ROWS_AT_A_TIME ? n : ROWS_AT_A_TIME);
+        }
+    for (size_t lane = 0; lane < warp->lanes; lane++)
+        memset(to + lane * slot + warp->kept[lane] * record, 0, slot - warp->kept[lane] * record);
+    return true;
+}
+
+/* The same for slots too large for that: each window of rows is dealt out over the lanes' places in the file.
+ * What is not written there reads as zeros. */
+static bool put_large_rows(struct conversion *c, uint64_t at, const struct warp *warp)
+{
+    const size_t record = c->map->record, row = record * WARP_THREADS, unit = layout_unit(c->map);
+    const uint64_t slot = layout_slot(c->map, c->cap);
+    struct output *o = c->records;
+    if (!output_flush(o))
+        return false;
+    for (size_t first = 0, n; first < warp->most; first += n) {
+        n = warp->most - first < window(c) / row ? warp->most - first : window(c) / row;
+        const uint8_t *rows = fetch(c, at + first * row, n * row);
+        for (size_t lane = 0; rows && lane < warp->lanes; lane++) {
+            size_t kept = warp->kept[lane] > first ? warp->kept[lane] - first : 0;
+            kept = kept < n ? kept : n;
+            gather_lane(c->map, o->bytes, rows + lane * unit, kept);
+            if (!output_write(o->file, o->at + lane * slot + first * record, o->bytes, kept * record))
+                return false;
+        }
+        if (!rows)
+            return false;
+    }
+    o->at += warp->lanes * slot;
+    return true;
+}
+
+static bool convert_rows(struct conversion *c)
+{
+    const uint64_t stride = layout_stride(c->map, c->cap), header = WARP_THREADS * layout_unit(c->map);
+    const bool large = stride > window(c);
+    for (uint64_t i = 0; i < c->extent.blocks * c->extent.warps; i++) {
+        uint64_t first = i % c->extent.warps * WARP_THREADS, left = c->extent.threads - first;
+        struct warp warp = {.lanes = left < WARP_THREADS ? (size_t)left : WARP_THREADS};
+        if (!put_counts(c, i * stride, &warp) ||
+            !(large ? put_large_rows : put_rows)(c, i * stride + header, &warp))
+            return false;
+    }
+    return true;
+}
+
+bool convert_map(struct conversion *c)
+{
+    switch (c->map->layout) {
+    case MAP_MARKED:
+        return convert_marked(c);
+    case MAP_ROWS:
+        return convert_rows(c);
+    case MAP_QUEUE:
+        return convert_queue(c);
+    case MAP_COUNTS:
+        return true; /* written with the map before it */
+    default:
+        return copy(c, 0, c->extent.blocks * layout_slots(c->map, &c->extent) * layout_slot(c->map, c->cap));
+    }
+}

@@ -1,0 +1,84 @@
+#include "layout.h"
+
+#include "buffers.h"
+
+bool layout_extent(struct extent *extent, const uint32_t grid[3], const uint32_t block[3])
+{
+    extent->threads = (uint64_t)block[0] * block[1] * block[2];
+    extent->warps = (extent->threads + WARP_THREADS - 1) / WARP_THREADS;
+    return !__builtin_mul_overflow((uint64_t)grid[0] * grid[1], (uint64_t)grid[2], &extent->blocks);
+}
+
+uint32_t layout_unit(const struct map *map)
+{
+    return map->record % 16 == 0 ? 16 : map->record % 8 == 0 ? 8 : 4;
+}
+
+uint64_t layout_stride(const struct map *map, uint32_t cap)
+{
+    switch (map->layout) {
+    case MAP_MARKED:
+        return (uint64_t)map->record + layout_unit(map);
+    case MAP_ROWS:
+        return WARP_THREADS * (layout_unit(map) + layout_slot(map, cap));
+    case MAP_QUEUE:
+        return QUEUE_HEADER_BYTES + 2 * layout_slot(map, cap);
+    case MAP_COUNTS:
+        return 0;
+    default:
+        return layout_slot(map, cap);
+    }
+}
+
+static bool product(uint64_t a, uint64_t b, uint64_t c, uint64_t *bytes)
+{
+    return !__builtin_mul_overflow(a, b, bytes) && !__builtin_mul_overflow(*bytes, c, bytes) && *bytes < SIZE_MAX / 2;
+}
+
+bool layout_file_bytes(const struct map *map, uint32_t cap, const struct extent *extent, uint64_t *bytes)
+{
+    uint64_t slot = layout_slot(map, cap);
+    return slot <= UINT32_MAX && product(extent->blocks, layout_slots(map, extent), slot, bytes);
+}
+
+static bool device_bytes(const struct map *map, uint32_t cap, const struct extent *extent, uint64_t *bytes)
+{
+    uint64_t groups = map->layout == MAP_ROWS ? extent->warps : layout_slots(map, extent);
+    uint64_t stride = layout_stride(map, cap);
+    if (!product(extent->blocks, groups, stride, bytes))
+        return false;
+    if (map->layout == MAP_ROWS)
+        return *bytes / layout_unit(map) <= UINT32_MAX;
+    return map->layout != MAP_QUEUE || (stride <= UINT32_MAX && extent->blocks * groups <= UINT32_MAX);
+}
+
+static size_t aligned(size_t size)
+{
+    return (size + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
+}
+
+bool layout_device_map(const struct kernel *kernel, size_t map, const struct capacities *capacities,
+                       const uint32_t grid[3], const uint32_t block[3], size_t *size)
+{
+    struct extent extent;
+    uint64_t file, device;
+    uint32_t cap = layout_cap(kernel, map, capacities);
+    if (!layout_extent(&extent, grid, block) || !layout_file_bytes(&kernel->maps[map], cap, &extent, &file) ||
+        !device_bytes(&kernel->maps[map], cap, &extent, &device))
+        return false;
+    *size = aligned((size_t)device);
+    return true;
+}
+
+bool layout_device_size(const struct kernel *kernel, const struct capacities *capacities, const uint32_t grid[3],
+                        const uint32_t block[3], size_t *size)
+{
+    *size = 0;
+    for (size_t i = 0; i < kernel->n_maps; i++) {
+        size_t map;
+        if (!layout_device_map(kernel, i, capacities, grid, block, &map) || *size > SIZE_MAX / 2)
+            return false;
+        *size += map;
+    }
+    return true;
+}

@@ -1,0 +1,70 @@
+/* How the records of a map lie on the device, and how many bytes that is. What the engine calls by these names:
+ *
+ * plain    slot after slot, as in the result file.
+ * marked   slot = a record, and behind it a u32 that is 1 once it was written (padded to the record's unit).
+ * rows     warp = a row of counts, then for each record a row a column; row = 32 lanes of a unit.
+ *          A record is cut into columns of a unit: 16, 8 or 4 bytes, the largest that divides it.
+ *          A block's last warp has all of its rows, however many lanes it has.
+ * queue    slot = u32 count, u32 strays, 8 bytes unused; cap records of lane 0; cap records of lanes without lane 0.
+ * counts   of the map before it: none of its own.
+ *
+ * A count is 1 + the attempts to save; 0: the lane ended in a way that told none. */
+#ifndef TUI_PROBE_LAYOUT_H
+#define TUI_PROBE_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel.h"
+
+enum { WARP_THREADS = 32, QUEUE_HEADER_BYTES = 16 };
+
+/* The number of records a slot in each map of one launch; constant, never freed. */
+struct capacities {
+    struct capacities *next;
+    uint32_t of[];
+};
+
+/* A grid, as maps see it. */
+struct extent {
+    uint64_t blocks, threads, warps; /* threads and warps of a block */
+};
+
+/* False if it does not fit 64 bits. */
+bool layout_extent(struct extent *extent, const uint32_t grid[3], const uint32_t block[3]);
+
+/* Records a slot. */
+static inline uint32_t layout_cap(const struct kernel *kernel, size_t map, const struct capacities *capacities)
+{
+    return kernel->maps[map].cap ? kernel->maps[map].cap : capacities->of[map];
+}
+
+/* Bytes of a slot in the file. */
+static inline uint64_t layout_slot(const struct map *map, uint32_t cap)
+{
+    return (uint64_t)cap * map->record;
+}
+
+/* Slots that a block has in the file. */
+static inline uint64_t layout_slots(const struct map *map, const struct extent *extent)
+{
+    return map->level == MAP_WARP ? extent->warps : extent->threads;
+}
+
+uint32_t layout_unit(const struct map *map);
+
+/* Bytes on the device of a slot, or in rows of a warp; 0 for counts. */
+uint64_t layout_stride(const struct map *map, uint32_t cap);
+
+/* Bytes of the whole map in the file. False if they do not fit 64 bits. */
+bool layout_file_bytes(const struct map *map, uint32_t cap, const struct extent *extent, uint64_t *bytes);
+
+/* Bytes on the device of one map's records for a launch, aligned, and of all maps together. False if they fit no
+ * memory, or places in a map not the 32 bits that kernels count in. */
+bool layout_device_map(const struct kernel *kernel, size_t map, const struct capacities *capacities,
+                       const uint32_t grid[3], const uint32_t block[3], size_t *size);
+bool layout_device_size(const struct kernel *kernel, const struct capacities *capacities, const uint32_t grid[3],
+                        const uint32_t block[3], size_t *size);
+
+#endif

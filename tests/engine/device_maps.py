@@ -1,0 +1,132 @@
+"""What the hook does for a probed kernel, in NumPy: memory for its maps, and their records as in a result file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tests.trace.make import result_bytes
+from tui_probe.engine.model import Level
+from tui_probe.engine.storage import Layout, MapSlot, Storage, map_slots
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from tui_probe.engine.model import Probe
+
+Extent = tuple[int, ...]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+UNKNOWN = 0xFFFFFFFF
+COUNTS = 3
+KINDS = {Layout.PLAIN: 0, Layout.MARKED: 1, Layout.ROWS: 2, Layout.QUEUE: 2}
+
+
+@dataclass
+class FileMap:
+    """A map as in a result file: ``slots`` of shape (blocks, slots a block, bytes), and what is said of it."""
+
+    divisor: int
+    slots: Bytes
+    kind: int
+    record: int
+    marks: bytes = b""
+
+
+class DeviceMaps:
+    """The maps of one launch. ``caps`` are those of the dynamic maps by name."""
+
+    def __init__(self, probe: Probe, grid: Extent, block: Extent, caps: Mapping[str, int] | None = None) -> None:
+        self.grid, self.block = grid, block
+        self.blocks, self.threads = int(np.prod(grid)), int(np.prod(block))
+        self.warps = -(-self.threads // 32)
+        caps = caps or {}
+        self._maps: list[tuple[MapSlot, Storage, Bytes]] = []
+        self._caps = []
+        for slot in map_slots(probe):
+            if slot.storage is None:
+                continue
+            storage = slot.storage
+            if storage.cap == 0:
+                storage = Storage(storage.layout, storage.record_bytes, caps[slot.name])
+                self._caps.append(np.uint64(caps[slot.name]))
+            by_warp = slot.level is Level.WARP or storage.layout is Layout.ROWS
+            groups = self.blocks * (self.warps if by_warp else self.threads)
+            self._maps.append((slot, storage, np.zeros(groups * storage.slot_bytes, np.uint8)))
+
+    @property
+    def arguments(self) -> list[Any]:
+        """What follows the kernel's own arguments."""
+        return [*(memory for _, _, memory in self._maps), *self._caps]
+
+    def of_file(self) -> list[FileMap]:
+        """The maps in the order of the file; counts follow theirs."""
+        found = []
+        for slot, storage, memory in self._maps:
+            convert = {Layout.ROWS: self._rows, Layout.QUEUE: self._queue, Layout.MARKED: self._marked}
+            found += convert.get(storage.layout, self._plain)(slot, storage, memory)
+        return found
+
+    def save(self, path: Path, shared: int = 0) -> None:
+        """Write a result file."""
+        maps = self.of_file()
+        data = [(one.divisor, one.slots) for one in maps]
+        about = [(one.kind, one.record, one.marks) for one in maps]
+        path.write_bytes(result_bytes(_three(self.grid), _three(self.block), data, shared=shared, about=about))
+
+    def _slots(self, level: Level) -> int:
+        return self.warps if level is Level.WARP else self.threads
+
+    def _plain(self, slot: MapSlot, storage: Storage, memory: Bytes) -> list[FileMap]:
+        slots = memory.reshape(self.blocks, self._slots(slot.level), -1)
+        return [FileMap(_divisor(slot), slots, 0, storage.record_bytes)]
+
+    def _marked(self, slot: MapSlot, storage: Storage, memory: Bytes) -> list[FileMap]:
+        slots = memory.reshape(self.blocks, self._slots(slot.level), storage.slot_bytes)
+        record = storage.record_bytes
+        marks = np.ascontiguousarray(slots[:, :, record : record + 4]).view("<u4").ravel() != 0
+        bits = np.packbits(marks, bitorder="little").tobytes()
+        return [FileMap(_divisor(slot), np.ascontiguousarray(slots[:, :, :record]), 1, record, bits)]
+
+    def _counted(self, slot: MapSlot, storage: Storage, slots: Bytes, counts: Any) -> list[FileMap]:
+        counted = counts.astype("<u4")[:, :, np.newaxis].view(np.uint8)
+        return [FileMap(_divisor(slot), slots, 2, storage.record_bytes), FileMap(_divisor(slot), counted, COUNTS, 4)]
+
+    def _rows(self, slot: MapSlot, storage: Storage, memory: Bytes) -> list[FileMap]:
+        unit, cap, record = storage.unit, storage.cap, storage.record_bytes
+        rows = memory.reshape(self.blocks, self.warps, 1 + cap * storage.columns, 32, unit)
+        counts = np.ascontiguousarray(rows[:, :, 0, :, :4]).view("<u4").reshape(self.blocks, -1)[:, : self.threads]
+        slots = rows[:, :, 1:].transpose(0, 1, 3, 2, 4).reshape(self.blocks, self.warps * 32, cap, record)
+        slots = slots[:, : self.threads].copy()
+        kept = np.where(counts == 0, cap, counts.astype(np.int64) - 1)
+        slots[np.arange(cap) >= kept[:, :, np.newaxis]] = 0
+        attempts = np.where(counts == 0, UNKNOWN, counts.astype(np.int64) - 1)
+        return self._counted(slot, storage, slots.reshape(self.blocks, self.threads, -1), attempts)
+
+    def _queue(self, slot: MapSlot, storage: Storage, memory: Bytes) -> list[FileMap]:
+        cap, record = storage.cap, storage.record_bytes
+        queues = memory.reshape(self.blocks * self.warps, storage.slot_bytes)
+        slots = np.zeros((len(queues), cap, record), np.uint8)
+        attempts = np.zeros(len(queues), np.int64)
+        for number, queue in enumerate(queues):
+            count, strays = (int(value) for value in queue[:8].view("<u4"))
+            records = queue[16:].reshape(2, cap, record)
+            kept = min(count - 1, cap) if count else cap
+            more = min(strays, cap - kept)
+            slots[number, :kept] = records[0, :kept]
+            slots[number, kept : kept + more] = records[1, :more]
+            attempts[number] = count - 1 + strays if count else UNKNOWN
+        shape = (self.blocks, self.warps)
+        return self._counted(slot, storage, slots.reshape(*shape, -1), attempts.reshape(shape))
+
+
+def _divisor(slot: MapSlot) -> int:
+    return 32 if slot.level is Level.WARP else 1
+
+
+def _three(sides: Extent) -> tuple[int, int, int]:
+    x, y, z = (*sides, 1, 1)[:3]
+    return x, y, z

@@ -1,0 +1,180 @@
+"""``SAVE``: where a record goes, and how many there were. The layouts are those of ``storage``.
+
+A map of several records a slot costs two registers that live as long as the kernel: where the slot is, and how many
+records were to be saved. Everything else is computed where it is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tui_probe.engine.model import Level
+from tui_probe.engine.storage import QUEUE_HEADER, STRAYS_AT, WARP_THREADS, Layout, storage_of
+
+if TYPE_CHECKING:
+    from tui_probe.engine.addressing import Addressing
+    from tui_probe.engine.model import Map, Probe
+    from tui_probe.engine.names import Names
+    from tui_probe.engine.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a record goes: from ``address + offset`` on, its columns ``pitch`` bytes apart, with 0 side by side.
+
+    Only lanes in which the predicate ``where`` holds may write; "" is all that came so far.
+    """
+
+    address: str
+    offset: int
+    pitch: int
+    where: str = ""
+
+
+class Recording:
+    """PTX text that finds a record's place and counts it, for one probe in one kernel."""
+
+    def __init__(self, probe: Probe, names: Names, addressing: Addressing) -> None:
+        self._probe = probe
+        self._names = names
+        self._addressing = addressing
+        self._counted = [own_map for own_map in probe.maps if own_map.cap != 1]
+
+    def begin(self) -> list[str]:
+        """Lines for the kernel's entry: the registers of maps with several records a slot."""
+        if not self._counted:
+            return []
+        warp, lane = self._b32("warp"), self._b32("lane")
+        lines = self._addressing.warp(warp, lane)
+        for own_map in self._counted:
+            storage = storage_of(self._probe, own_map)
+            lines.append(f"mov.u32 {self._attempts(own_map)}, 0;")
+            if storage.layout is Layout.QUEUE:
+                lines.append(f"mov.u32 {self._place(own_map)}, {warp};")
+            else:
+                loaded, stride = self._stride(own_map, storage, WARP_THREADS * (storage.columns), WARP_THREADS)
+                lines += [*loaded, f"mad.lo.u32 {self._place(own_map)}, {warp}, {stride}, {lane};"]
+        return lines
+
+    def end(self) -> list[str]:
+        """Lines for a way out: how many records there were to be."""
+        lines = []
+        for own_map in self._counted:
+            storage, count = storage_of(self._probe, own_map), self._b32("index")
+            first = ""
+            if storage.layout is Layout.QUEUE:
+                lines += self._slot_of_queue(own_map, storage)
+                lines += [f"mov.u32 {count}, %laneid;", f"setp.eq.u32 {self._pred('first')}, {count}, 0;"]
+                first = f"@{self._pred('first')} "
+            else:
+                lines += self._at(own_map, self._place(own_map), storage.unit)
+            lines.append(f"add.u32 {count}, {self._attempts(own_map)}, 1;")
+            lines.append(f"{first}st.global.u32 [{self._addressing.address}], {count};")
+        return lines
+
+    def locate(self, own_map: Map, skip: str) -> tuple[list[str], Target]:
+        """The place of the next record. Lanes that save none go to ``skip``, or are told by the target's ``where``."""
+        storage = storage_of(self._probe, own_map)
+        if storage.layout is Layout.ROWS:
+            return self._in_rows(own_map, storage)
+        if storage.layout is Layout.QUEUE:
+            return self._in_queue(own_map, storage, skip)
+        lines = self._lowest_lane(skip) if own_map.level is Level.WARP else []
+        lines += self._addressing.slot(own_map.level)
+        lines += self._addressing.pointer(self._parameter(own_map), storage.slot_bytes)
+        if storage.layout is Layout.MARKED:  # before the values are there, while registers are free
+            lines.append(f"st.global.u32 [{self._addressing.address}+{storage.record_bytes}], 1;")
+        return lines, Target(self._addressing.address, 0, 0)
+
+    def _in_rows(self, own_map: Map, storage: Storage) -> tuple[list[str], Target]:
+        room, index, attempts = self._pred("room"), self._b32("index"), self._attempts(own_map)
+        loaded, cap = self._cap(own_map)
+        lines = [
+            *loaded,
+            f"setp.lt.u32 {room}, {attempts}, {cap};",
+            f"mad.lo.u32 {index}, {attempts}, {WARP_THREADS * storage.columns}, {self._place(own_map)};",
+            f"add.u32 {attempts}, {attempts}, 1;",
+            *self._at(own_map, index, storage.unit),
+        ]
+        row = WARP_THREADS * storage.unit
+        return lines, Target(self._addressing.address, row, row, room)
+
+    def _in_queue(self, own_map: Map, storage: Storage, skip: str) -> tuple[list[str], Target]:
+        """For the lowest lane alone. It is lane 0, whose own count is right, or comes from strays."""
+        address, index, lower = self._addressing.address, self._b32("index"), self._b32("lower")
+        stray, full, attempts = self._pred("stray"), self._pred("full"), self._attempts(own_map)
+        loaded, cap = self._cap(own_map)
+        lines = [
+            *self._lowest_lane(skip),
+            *self._slot_of_queue(own_map, storage),
+            f"mov.u32 {index}, {attempts};",
+            f"add.u32 {attempts}, {attempts}, 1;",
+            f"setp.ne.u32 {stray}, {lower}, 0;",
+            f"@{stray} atom.global.add.u32 {index}, [{address}+{STRAYS_AT}], 1;",
+            *loaded,
+            f"setp.ge.u32 {full}, {index}, {cap};",
+            f"@{full} bra {skip};",
+            f"@{stray} add.u32 {index}, {index}, {cap};",
+            f"mad.wide.u32 {address}, {index}, {storage.record_bytes}, {address};",
+        ]
+        return lines, Target(address, QUEUE_HEADER, 0)
+
+    def _slot_of_queue(self, own_map: Map, storage: Storage) -> list[str]:
+        loaded, stride = self._stride(own_map, storage, 2 * storage.record_bytes, QUEUE_HEADER)
+        address, wide = self._addressing.address, self._names.temporary("wide", "b64")
+        return [
+            f"ld.param.u64 {wide}, [{self._parameter(own_map)}];",
+            *loaded,
+            f"mad.wide.u32 {address}, {self._place(own_map)}, {stride}, {wide};",
+        ]
+
+    def _at(self, own_map: Map, index: str, unit: int) -> list[str]:
+        """The address of a piece by its index in the map."""
+        wide = self._names.temporary("wide", "b64")
+        return [
+            f"ld.param.u64 {wide}, [{self._parameter(own_map)}];",
+            f"mad.wide.u32 {self._addressing.address}, {index}, {unit}, {wide};",
+        ]
+
+    def _lowest_lane(self, skip: str) -> list[str]:
+        """Only the lowest active lane goes on. Lane 0 may have left, or not take part."""
+        lanes, lower, follows = self._b32("lanes"), self._b32("lower"), self._pred("follows")
+        return [
+            f"activemask.b32 {lanes};",
+            f"mov.u32 {lower}, %lanemask_lt;",
+            f"and.b32 {lanes}, {lanes}, {lower};",
+            f"setp.ne.u32 {follows}, {lanes}, 0;",
+            f"@{follows} bra {skip};",
+        ]
+
+    def _cap(self, own_map: Map) -> tuple[list[str], str]:
+        """Records that a slot keeps, a number or a register, and the lines that fill it."""
+        if own_map.cap is not None:
+            return [], str(own_map.cap)
+        cap = self._b32("cap")
+        return [f"ld.param.u32 {cap}, [{self._names.parameter('cap', own_map.name)}];"], cap
+
+    def _stride(self, own_map: Map, storage: Storage, each: int, header: int) -> tuple[list[str], str]:
+        """``header + cap × each``."""
+        if storage.cap:
+            return [], str(header + storage.cap * each)
+        loaded, cap = self._cap(own_map)
+        stride = self._b32("stride")
+        return [*loaded, f"mad.lo.u32 {stride}, {cap}, {each}, {header};"], stride
+
+    def _parameter(self, own_map: Map) -> str:
+        return self._names.parameter("map", own_map.name)
+
+    def _place(self, own_map: Map) -> str:
+        """Of rows, the index of the lane's unit in the row of counts; of a queue, the number of the warp."""
+        return self._b32(f"place_{own_map.name}")
+
+    def _attempts(self, own_map: Map) -> str:
+        return self._b32(f"attempts_{own_map.name}")
+
+    def _b32(self, name: str) -> str:
+        return self._names.temporary(name, "b32")
+
+    def _pred(self, name: str) -> str:
+        return self._names.temporary(name, "pred")
