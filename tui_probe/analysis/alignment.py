@@ -110,7 +110,8 @@ class _Marked:
         near = range(left, min(left + _AHEAD, len(self._pruned)))
         found = next((i for i in near if self._pruned[i] == line or f"{self._pruned[i]}," == line), None)
         if found is None:
-            yield self._changed(right)
+            comes = left < len(self._pruned) and self._pruned[left] in self._probed[right + 1 : right + _AHEAD]
+            yield Pair(None, right, "added") if comes else self._changed(right)
             return
         yield from (Pair(i, None, "removed") for i in range(left, found))
         self._left = found + 1

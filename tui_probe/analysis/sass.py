@@ -44,7 +44,7 @@ _BY_PATTERN: Final = tuple(
         (r"D(ADD|FMA|MUL|SETP|MNMX)", "fp64"),
         (r"H(ADD2|FMA2|MUL2|SET2|SETP2|MNMX2)", "fp16"),
         (r"F(ADD|FMA|MUL|SEL|SETP|SET|MNMX|CHK|SWZADD|RO)|MUFU|RRO", "fp32"),
-        (r"U?(IADD3?|IMAD|ISETP|LEA|LOP3|LOP|SHF|SHL|SHR|IABS|IMNMX|POPC|PRMT|BMSK|SGXT|FLO|BREV|IDP|ISCADD|VIADD"
+        (r"U?(IADD3?|IMAD|ISETP|LEA|LOP3|LOP|SHF(?!L)|SHL|SHR|IABS|IMNMX|POPC|PRMT|BMSK|SGXT|FLO|BREV|IDP|ISCADD|VIADD"
          r"|VIMNMX|PLOP3|PSETP|P2R|R2P|IMUL|XMAD|VABSDIFF\d*)", "integer"),
     )
 )  # fmt: skip
@@ -79,7 +79,7 @@ def parse(text: str) -> Code:
             lines.append(f"{match[1]}:")
             sources.append("")
     end = len(lines)
-    while end and lines[end - 1].strip() in ("NOP",):
+    while end and (lines[end - 1].strip() == "NOP" or lines[end - 1].endswith(":")):
         end -= 1
     del lines[end:], sources[end:]
     return Code(lines, sources, count(lines))

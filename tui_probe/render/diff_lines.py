@@ -149,7 +149,7 @@ class DiffLines:
     def _fold(self, entry: int, cells: int) -> Line:
         start, end = self._runs[-1 - entry]
         first = self.pairs[start]
-        words = f" ⋯ {units.counted(end - start, 'unchanged line')} from {(first.left or 0) + 1} on "
+        words = f" … {units.counted(end - start, 'unchanged line')} from {(first.left or 0) + 1} on "
         return ((clip(words + "─" * max(0, cells - len(words)), cells), "rule"),)
 
     def _source(self, pair: Pair) -> str:

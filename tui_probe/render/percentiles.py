@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SHARES: Final = (0, 50, 90, 99, 100)
 TITLES: Final = ("least", "median", "90 %", "99 %", "most")
 _LABEL: Final = 16
-_CELLS: Final = 10
+_CELLS: Final = 9
 _BINS: Final = 16
 
 
@@ -27,7 +27,7 @@ def percentiles(values: Sequence[float]) -> list[float] | None:
 def head_line() -> Line:
     """The titles of the columns."""
     titles = "".join(pad(title, _CELLS, right=True) for title in TITLES)
-    return ((" " + pad("", _LABEL), "dim"), (titles + "  least to most", "head"))
+    return ((" " + pad("", _LABEL), "dim"), (titles + "  shape", "head"))
 
 
 def distribution_line(label: str, values: Sequence[float], show: Callable[[float], str]) -> Line:

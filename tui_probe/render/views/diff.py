@@ -47,7 +47,7 @@ class Diff(Document):
 
     def _head(self, width: int) -> list[Line]:
         count = self.alignment.count
-        words = f"+{count('added')} −{count('removed')} ~{count('changed')} lines"
+        words = f"+{count('added')} -{count('removed')} ~{count('changed')} lines"
         if not self.alignment.exact:
             words += f"; {self.alignment.problem or 'matched by what they say: no mark tells what was inserted'}"
         lines = _field("changes", words, width)

@@ -1,0 +1,221 @@
+"""The views of kernels as text at the sizes that people have, and as data."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from tests.render.example import write_example
+from tui_probe.cli.main import main
+from tui_probe.engine.toolchain import Tool
+from tui_probe.render.spans import plain
+from tui_probe.render.views import kind_of
+from tui_probe.render.views.choose import choose
+from tui_probe.render.views.output import obey, text_lines, view_lines
+from tui_probe.render.views.view import Document, View, no_progress
+from tui_probe.trace.model import Trace
+
+GOLDENS = Path(__file__).parent / "goldens" / "views"
+DATA = Path(__file__).parents[1] / "data"
+SIZES = ((80, 24), (120, 40), (200, 50))
+OF_KERNELS = {"summary": "4", "ptx": "0", "diff": "4", "sass": "0", "log": "4", "launches": "4"}
+"""The views made here, and the kernel of the recorded run that each shows."""
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
+    """A run on an H200, with machine code for one kernel as nvdisasm 13 prints it."""
+    copy = tmp_path / "demo"
+    shutil.copytree(DATA / "h200" / "demo", copy)
+    folder = next(copy.glob("kernel/0_*"))
+    for variant in ("pruned", "probed"):
+        (folder / f"{variant}.bin").write_bytes(b"machine code")
+
+    def told(_: Tool, cubin: Path) -> str:
+        return (DATA / "sass" / f"zero_fill.{cubin.stem}.txt").read_text()
+
+    tool = Tool(Path("nvdisasm"), (13, 0), "13.0.0")
+    monkeypatch.setattr("tui_probe.render.views.sass.disassembler", lambda: tool)
+    monkeypatch.setattr("tui_probe.render.views.sass.disassemble", told)
+    return Trace.open(copy)
+
+
+@pytest.fixture
+def benchmarked(tmp_path: Path) -> Trace:
+    """Kernels of every fate, and one that was timed."""
+    write_example(tmp_path / "example")
+    return Trace.open(tmp_path / "example")
+
+
+def opened(trace: Trace, name: str, kernel: str, commands: str = "") -> View:
+    choice = choose(trace, kind_of(name), kernel)
+    assert choice.missing is None
+    view = kind_of(name).open(choice.source, no_progress)
+    obey(view, [word for word in commands.split(",") if word], (120, 40))
+    return view
+
+
+def check(name: str, lines: list[str], request: pytest.FixtureRequest) -> None:
+    text = "\n".join(lines) + "\n"
+    path = GOLDENS / name
+    if request.config.getoption("--write-goldens", default=False):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", OF_KERNELS)
+def test_a_view(
+    recorded: Trace, name: str, size: tuple[int, int], ascii_only: bool, request: pytest.FixtureRequest
+) -> None:
+    view = opened(recorded, name, OF_KERNELS[name])
+    lines = list(text_lines(view_lines(view, *size, ascii_only=ascii_only)))
+    assert max(map(cell_len, lines)) <= size[0]
+    assert len(lines) <= size[1]
+    assert all(line.isascii() for line in lines) or not ascii_only
+    check(f"{name}-{size[0]}x{size[1]}{'-ascii' if ascii_only else ''}.txt", lines, request)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_the_summary_of_a_kernel_that_was_timed(
+    benchmarked: Trace, size: tuple[int, int], request: pytest.FixtureRequest
+) -> None:
+    view = opened(benchmarked, "summary", "0")
+    check(f"summary-timed-{size[0]}x{size[1]}.txt", list(text_lines(view_lines(view, *size))), request)
+    percentiles = view.record()["distributions"]["slowdown"]
+    assert (percentiles["count"], percentiles["p0"], percentiles["p50"], percentiles["p100"]) == pytest.approx(
+        (7, 1.05, 1.2, 1.35)
+    )
+
+
+def test_a_kernel_that_was_not_probed_says_why_and_what_to_do(benchmarked: Trace) -> None:
+    text = "\n".join(text_lines(view_lines(opened(benchmarked, "summary", "2"), 100, None)))
+    assert "no PTX in image" in text
+    assert "TORCH_CUDA_ARCH_LIST" in text
+    for name in ("ptx", "diff", "sass", "log"):
+        missing = choose(benchmarked, kind_of(name), "2").missing
+        assert missing is not None
+        assert "no PTX in image" in missing
+
+
+@pytest.mark.parametrize("name", OF_KERNELS)
+def test_data_is_json_and_its_csv_has_headings(recorded: Trace, name: str) -> None:
+    view = opened(recorded, name, OF_KERNELS[name])
+    assert json.loads(json.dumps(view.record(), allow_nan=False))
+    heading, *rows = view.cells()
+    assert rows
+    assert all(len(row) == len(heading) for row in rows)
+
+
+def test_the_diff_counts_and_names_what_was_added(recorded: Trace) -> None:
+    view = opened(recorded, "diff", "4")
+    record = view.record()
+    assert record["exact"]
+    assert set(record["registers_added"]) == {"b64", "b32", "pred"}
+    added = [line for line in record["lines"] if line["change"] == "added"]
+    assert {line["probe"] for line in added} == {"block_sched", "parameter"}
+    probed = next(recorded.directory.glob("kernel/4_*/probed.ptx")).read_text()
+    assert sum(line["probe"] == "block_sched" for line in added) == probed.count("// tui-probe: block_sched")
+
+
+def test_folding_shows_and_hides_what_did_not_change(recorded: Trace) -> None:
+    view = opened(recorded, "diff", "4")
+    assert isinstance(view, Document)
+    folded = list(map(plain, view.lines(120)))
+    obey(view, ["fold"], (120, 40))
+    unfolded = list(map(plain, view.lines(120)))
+    assert any("unchanged lines" in line for line in folded)
+    assert not any("unchanged lines" in line for line in unfolded)
+    assert len(unfolded) > len(folded)
+
+
+def test_the_level_of_ptx_is_which_text(recorded: Trace) -> None:
+    shown = [opened(recorded, "ptx", "4", ",".join(["level"] * presses)) for presses in range(3)]
+    assert [view.status() for view in shown] == [["probed.ptx"], ["pruned.ptx"], ["probed.ptx"]]
+
+
+def test_sass_counts_instructions_by_class(recorded: Trace) -> None:
+    counts = opened(recorded, "sass", "0").record()["counts"]
+    assert counts["store"] == {"pruned": 1, "probed": 3}
+    assert counts["all"]["probed"] > counts["all"]["pruned"]
+
+
+def test_without_nvdisasm_it_says_what_to_install(recorded: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_probe.render.views.sass.disassembler", lambda: None)
+    missing = choose(recorded, kind_of("sass"), "0").missing
+    assert missing is not None
+    assert "nvidia-cuda-nvdisasm" in missing
+
+
+def test_launches_have_the_parameters_of_the_log_in_any_order(benchmarked: Trace) -> None:
+    view = opened(benchmarked, "launches", "0", "reverse")
+    launches = view.record()["launches"]
+    assert [row["launch"] for row in launches] == list(range(6, -1, -1))
+    assert launches[0]["parameters"] == [0x7F0000000000, 0x10]
+    by_blocks = opened(benchmarked, "launches", "1", "order").record()["launches"]
+    assert [row["grid"][0] for row in by_blocks] == [4, 8, 8]
+
+
+# -- the command
+
+
+def test_show_writes_what_the_view_says(recorded: Trace, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "diff", str(recorded.directory), "--kernel", "matm.l", "--width", "100"]) == 0
+    out, err = capfd.readouterr()
+    assert err == ""
+    assert out.splitlines() == list(text_lines(view_lines(opened(recorded, "diff", "4"), 100, None)))
+
+
+def test_show_says_what_is_missing_and_what_there_is(benchmarked: Trace, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "diff", str(benchmarked.directory), "-k", "sm90_xmma"]) == 1
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "nothing to show as diff of #2 sm90_xmma_gemm_f16: no PTX in image" in err
+    assert "summary     5 of 5 kernels" in err
+
+
+def test_show_without_a_view_lists_them(benchmarked: Trace, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["show"]) == 0
+    assert "diff        pruned and probed PTX" in capfd.readouterr().out
+    assert main(["show", str(benchmarked.directory)]) == 0
+    out = capfd.readouterr().out
+    assert "launches    5 of 5 kernels" in out
+    assert "sass        nothing: " in out
+
+
+@pytest.mark.parametrize(("words", "status", "said"), [
+    (["nonesuch", "."], 2, "there is no view 'nonesuch'"),
+    (["summary"], 2, "name a trace"),
+    (["summary", "/nowhere"], 4, "does not exist"),
+    (["summary", "TRACE", "--kernel", "99"], 1, "no kernel is 99"),
+    (["summary", "TRACE", "--kernel", "("], 1, "regular expression"),
+    (["summary", "TRACE", "--launch", "99"], 1, "there is no launch 99"),
+    (["summary", "TRACE", "--launch", "0", "--kernel", "1"], 1, "launch 0 is of kernel #0"),
+    (["launches", "TRACE", "--do", "colour"], 1, "it knows order (sort by blocks), reverse"),
+])  # fmt: skip
+def test_what_cannot_be_shown(
+    benchmarked: Trace, words: list[str], status: int, said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", *(str(benchmarked.directory) if word == "TRACE" else word for word in words)]) == status
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert said in err
+
+
+def test_pictures(
+    recorded: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    svg = tmp_path / "diff.svg"
+    assert main(["show", "diff", str(recorded.directory), "--svg", str(svg), "--height", "20"]) == 0
+    assert "<svg" in svg.read_text()
+    assert str(svg) in capfd.readouterr().err
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["show", "diff", str(recorded.directory), "--png", str(tmp_path / "x.png")]) == 1
+    assert "pip install 'tui-probe[png]'" in capfd.readouterr().err
