@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tui_probe.ptx.prune import find_entry, prune
 from tui_probe.ptx.references import items_by_name, references
 from tui_probe.ptx.tree import Function, Variable
+from tui_probe.ptx.value_types import ValueTypes
 
 if TYPE_CHECKING:
     from tui_probe.engine.edits import Edits
@@ -32,12 +33,12 @@ class Kernel:
     def of(cls, module: Module, name: str) -> Kernel:
         """The kernel of that name. Raises PtxError if there is none or a body is damaged."""
         entry = find_entry(module, name)
-        items = items_by_name(module)
-        needed = {id(item) for reference in references(module, entry) for item in items[reference]}
+        items, names = items_by_name(module), references(module, entry)
+        needed = {id(item) for reference in names for item in items[reference]}
         kept = [item for item in module.items if id(item) in needed and item is not entry]
         functions = tuple(item for item in kept if isinstance(item, Function))
         variables = tuple(item for item in kept if isinstance(item, Variable))
-        return cls(module, entry, prune(module, name), functions, variables)
+        return cls(module, entry, prune(module, name, names), functions, variables)
 
     def text(self, span: Span) -> str:
         """The source of a node."""
@@ -46,6 +47,11 @@ class Kernel:
     def line_of(self, node: Instruction) -> int:
         """The line of the pruned text, counted from 1, on which an instruction of the kernel begins."""
         return node.span.line - self.entry.span.line + self._first_line
+
+    @cached_property
+    def value_types(self) -> ValueTypes:
+        """What the registers of the kernel hold."""
+        return ValueTypes(self.entry)
 
     @cached_property
     def _first_line(self) -> int:

@@ -214,17 +214,21 @@ class _Preparation:
             kernel = Kernel.of(original.module, name)
         self._write("pruned.ptx", kernel.pruned)
         tools = self.assembler.tools()
-        assemblies = [self._start("pruned", arch, name)] if tools else []
-        probed, info = probed_kernel(kernel, self.probe)
+        try:
+            probed, info = probed_kernel(kernel, self.probe)
+        except UnsupportedKernelError:
+            if tools:
+                self._start("pruned", arch, name)
+            raise
         self._write("probed.ptx", probed)
         self._write("kernel.info", info)
-        if tools:
-            assemblies.append(self._start("probed", arch, name))
-        else:
+        # The launch waits for the probed kernel alone, so that one comes first.
+        assemblies = [self._start(variant, arch, name) for variant in ("probed", "pruned")] if tools else []
+        if not tools:
             self.log.write(_NO_ASSEMBLER)
         load = "probed.bin" if tools and self.options.load == "bin" else "probed.ptx"
-        if load == "probed.bin" and isinstance(failure := assemblies[-1].result(), ToolchainError):
-            assemblies[0].result()
+        if load == "probed.bin" and isinstance(failure := assemblies[0].result(), ToolchainError):
+            assemblies[1].result()
             return Answer("failed", str(failure).partition("\n")[0][:_SHORT])
         if self.kept is not None:
             self.pool.submit(self._keep, self.kept, key, load, found, assemblies)

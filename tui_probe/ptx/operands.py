@@ -25,6 +25,7 @@ from tui_probe.ptx.tree import (
 )
 
 _MAX_DEPTH: Final = 16
+_SPACES: Final = " \t\r\n\f\v"
 _CLOSERS: Final = {"{": "}", "(": ")", "[": "]"}
 _SIMPLE: Final = re.compile(
     rf"{SPACE}*+(?:"
@@ -98,7 +99,10 @@ class OperandParser:
         for piece in pieces:
             operand = known.get(piece)
             if operand is None:
-                operand = self._simple(piece)
+                name = piece.strip(_SPACES)
+                # Most operands are registers such as %r1, for which no pattern is needed.
+                is_plain = name[:1] == "%" and name[1:].isalnum() and name.isascii()
+                operand = Register(name) if is_plain else self._simple(piece)
                 if operand is None:
                     return None
                 known[piece] = operand

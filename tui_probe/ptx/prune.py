@@ -32,17 +32,19 @@ def find_entry(module: Module, entry: str) -> Function:
     raise PtxError(f"the module has no kernel named {entry}; {hint}")
 
 
-def prune(module: Module, entry: str) -> str:
+def prune(module: Module, entry: str, needed: Iterable[str] | None = None) -> str:
     """PTX text of the kernel ``entry`` and what it needs of ``module``.
 
     That is: the version, target and address size, the variables and functions it refers to directly or through
     others, declarations, aliases, and the files that its ``.loc`` directives name. Debug sections go, and
     with them the ``debug`` option of ``.target``, which would demand them; only the strings that ``.loc``
-    directives refer to stay. Raises PtxError if there is no such kernel or a body needed is damaged.
+    directives refer to stay. ``needed`` is what ``references`` gives for the kernel, for those who have it already.
+    Raises PtxError if there is no such kernel or a body needed is damaged.
     """
     kernel = find_entry(module, entry)
     items = items_by_name(module)
-    kept = {id(item) for name in references(module, kernel) for item in items[name]}
+    names = references(module, kernel) if needed is None else needed
+    kept = {id(item) for name in names for item in items[name]}
     kept |= {id(item) for item in items[kernel.name]}
     functions = [item for item in module.functions() if id(item) in kept]
     locations = "\n".join(text for function in functions for text in _locations(function.body or (), module.source))

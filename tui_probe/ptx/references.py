@@ -97,13 +97,15 @@ def _in_body(statements: Iterable[Statement], outer: set[str]) -> Iterator[str]:
     """The names used in a scope that neither it nor a scope around it declares."""
     statements = list(statements)
     own = outer | {node.name for node in statements if isinstance(node, Variable | Label)}
+    seen: set[int] = set()  # of operands, which the parser gives to many instructions
     for node in statements:
         match node:
             case Scope():
                 yield from _in_body(node.body, own)
             case Instruction():
                 for operand in node.operands:
-                    if not isinstance(operand, Register | Immediate):
+                    if not isinstance(operand, Register | Immediate) and id(operand) not in seen:
+                        seen.add(id(operand))
                         yield from _in_operand(operand) - own
             case Variable():
                 yield from names_in(node.initializer) - own
