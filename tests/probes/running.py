@@ -56,7 +56,7 @@ def result_of(
     maps = DeviceMaps(own, grid, block)
     copies = [argument.copy() for argument in arguments]
     function = compile_kernel(parse(probed), name)
-    Device().launch(function, *copies, *maps.arguments, grid=grid, block=block, shared=shared)
+    Device(1 << 26).launch(function, *copies, *maps.arguments, grid=grid, block=block, shared=shared)
     for original, copy in zip(originals, copies, strict=True):
         np.testing.assert_array_equal(copy, original)
     path = folder / "1.000000.bin"

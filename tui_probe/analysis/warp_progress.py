@@ -55,7 +55,8 @@ class WarpProgress:
     """One launch. Arrays of shape (blocks, warps a block); warps that left no record are not in ``ran``.
 
     ``start`` and ``end`` (f8) are ns since the first start, NaN where not known. ``pace`` has the records as saved, of
-    shape (blocks, warps a block, capacity), and ``reached`` (u4) how often each warp came to the head of a loop.
+    shape (blocks, warps a block, capacity), and ``reached`` (i8) how often each warp came to the head of a loop: -1
+    where that is not known, since lanes ended in a way that told no number.
     """
 
     warps: NDArray[Any]
@@ -64,7 +65,7 @@ class WarpProgress:
     end: NDArray[np.float64]
     alignment: Alignment | None
     pace: NDArray[Any]
-    reached: NDArray[np.uint32]
+    reached: NDArray[np.int64]
     loops: tuple[Loop, ...]
     threads_missing: int = 0
 
@@ -76,7 +77,7 @@ class WarpProgress:
     @property
     def kept(self) -> NDArray[np.int64]:
         """How many of its arrivals each warp kept."""
-        return np.minimum(self.reached, self.pace.shape[2]).astype(np.int64)
+        return np.clip(self.reached, 0, self.pace.shape[2])
 
     def arrivals(self, block: int, warp: int) -> tuple[NDArray[np.float64], NDArray[np.uint32]]:
         """Times in ns since the first start at which one warp reached the heads of loops, and their lines."""
@@ -115,7 +116,7 @@ class WarpProgress:
     def figures(self) -> tuple[Figure, ...]:
         lived = self.warps["elapsed"][self.ran]
         aligned, loop = self.alignment, self.main_loop
-        kept, reached = int(self.kept.sum()), int(self.reached.sum(dtype=np.int64))
+        kept, reached = int(self.kept.sum()), int(np.maximum(self.reached, 0).sum())
         return (
             Figure("warps", "warps", int(self.ran.sum()), ""),
             Figure("duration", "first start to last end", float(self.end[self.ran].max()) if aligned else None, "ns"),
@@ -144,9 +145,11 @@ def analyse(result: Result, clock_khz: int | None = None) -> WarpProgress:
     """
     if len(result.maps) < 3 or any(section.level != "warp" for section in result.sections[:2]):
         raise TraceError(f"{result.path}: it has no maps of warp_progress, which keeps two a warp")
-    warps = result.records(0, WARP)[:, :, 0]
-    pace, reached = result.records(1, PACE), result.records(2, "<u4")[:, :, 0]
-    ran = warps["time"] > 0
+    warps, pace, reached = result.records(0, WARP)[:, :, 0], result.records(1, PACE), result.attempts(1)
+    written = result.written(0)
+    if reached is None or written is None:
+        raise TraceError(f"{result.path}: it does not tell which records were written: it is of another probe")
+    ran = written[:, :, 0]
     if not ran.any():
         raise TraceError(f"{result.path}: no warp left a record; the kernel was cut off, or the probe did not run")
     found = warps[ran]

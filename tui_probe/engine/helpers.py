@@ -4,7 +4,8 @@ OUT, IN1, IN2, IN3 are its operands in order. An operand in memory stands for it
 address in global memory, if the instruction has one, or else in the first memory operand, always as
 64 bits. BYTES is what one thread moves: of a matrix that a warp moves its share, and of a ``cp.async`` that
 reads less than it writes what it reads. MULTIPLY_ADDS is a thread's share of those of a matrix instruction.
-LINE is where the instruction stands in ``pruned.ptx``, counted from 1.
+LINE is where the instruction stands in ``pruned.ptx``, counted from 1. NONFINITE, VALUE and KIND tell of what a store
+writes: see :mod:`tui_probe.engine.nonfinite`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.matrices import fragment_bytes, multiply_adds
+from tui_probe.engine.nonfinite import HELPERS as NONFINITE_HELPERS
+from tui_probe.engine.nonfinite import Nonfinite, nonfinite
 from tui_probe.engine.walk import type_of
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.access import TYPE_BYTES, access_bytes
@@ -22,9 +25,12 @@ from tui_probe.ptx.tree import Immediate, Instruction, Memory, Operand, Register
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from tui_probe.engine.kernel import Kernel
+    from tui_probe.engine.model import Snippet
     from tui_probe.engine.names import Names
 
 _OPERANDS: Final = {"OUT": 0, "IN1": 1, "IN2": 2, "IN3": 3}
+_STORES: Final = frozenset({"st", "wmma"})
 _SPACES: Final = ("global", "shared", "local", "const", "param")
 TYPE_BITS: Final = {name: size * 8 for name, size in TYPE_BYTES.items()}
 
@@ -40,22 +46,24 @@ class HelperValue:
 
 
 class Helpers:
-    """Helper values for one probed instruction. ``types`` are the kernel's registers, ``line`` is its line."""
+    """Helper values for one probed instruction of ``kernel``. ``types`` are the kernel's registers."""
 
-    def __init__(self, instruction: Instruction, types: dict[str, str], names: Names, line: int) -> None:
+    def __init__(self, instruction: Instruction, types: dict[str, str], names: Names, kernel: Kernel) -> None:
         self._instruction = instruction
         self._types = types
         self._names = names
-        self._line = line
+        self._kernel = kernel
 
     def value(self, helper: str) -> HelperValue:
         """The value of a helper. Raises UnsupportedKernelError where the instruction has no such thing."""
         if helper == "LINE":
-            return HelperValue(str(self._line), "b32")
+            return HelperValue(str(self._kernel.line_of(self._instruction)), "b32")
         if helper == "BYTES":
             return self._bytes()
         if helper == "MULTIPLY_ADDS":
             return self._multiply_adds()
+        if helper in NONFINITE_HELPERS:
+            return self._nonfinite(helper)
         if helper == "ADDR":
             return self._address(self._global_operand(), helper)
         index = _OPERANDS[helper]
@@ -68,6 +76,26 @@ class Helpers:
         sources = frozenset(_registers(operand))
         types = {type_of(name, self._types) for name in sources}
         return HelperValue(print_operand(operand), types.pop() if len(types) == 1 else "", [], sources)
+
+    def tells(self, snippet: Snippet) -> bool:
+        """Whether a snippet has anything to do here: one that asks for NONFINITE, only where numbers are stored."""
+        return not snippet.helpers & NONFINITE_HELPERS or self._find_nonfinite() is not None
+
+    def _find_nonfinite(self) -> Nonfinite | None:
+        stored = self._kernel.value_types.of_stored(self._instruction)
+        types = {name: type_of(name, self._types) for name, _ in stored}
+        return nonfinite(stored, types, self._names) if self._instruction.opcode in _STORES else None
+
+    def _nonfinite(self, helper: str) -> HelperValue:
+        found = self._find_nonfinite()
+        if found is None:
+            raise self._error(f"has no {helper}: it stores no numbers whose type is known")
+        match helper:
+            case "NONFINITE":
+                return HelperValue(found.predicate, "pred", found.lines)
+            case "VALUE":
+                return HelperValue(found.value, found.value_type)
+        return HelperValue(str(found.kind), "b32")
 
     def overwritten(self) -> frozenset[str]:
         """The registers that the instruction writes."""

@@ -159,7 +159,9 @@ class _Inserter:
             self._inserted.append(point.before)
 
     def _around(self, instruction: Instruction, point: ProbePoint) -> None:
-        helpers = Helpers(instruction, self._types, self._names, self._kernel.line_of(instruction))
+        helpers = Helpers(instruction, self._types, self._names, self._kernel)
+        if not all(helpers.tells(snippet) for snippet in (point.before, point.after) if snippet):
+            return
         self._inserted += [snippet for snippet in (point.before, point.after) if snippet]
         if point.before:
             values = {name: helpers.value(name) for name in sorted(point.before.helpers)}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tui_probe.ptx.prune import find_entry, prune
 from tui_probe.ptx.references import items_by_name, references
 from tui_probe.ptx.tree import Function, Variable
+from tui_probe.ptx.value_types import ValueTypes
 
 if TYPE_CHECKING:
     from tui_probe.engine.edits import Edits
@@ -46,6 +47,11 @@ class Kernel:
     def line_of(self, node: Instruction) -> int:
         """The line of the pruned text, counted from 1, on which an instruction of the kernel begins."""
         return node.span.line - self.entry.span.line + self._first_line
+
+    @cached_property
+    def value_types(self) -> ValueTypes:
+        """What the registers of the kernel hold."""
+        return ValueTypes(self.entry)
 
     @cached_property
     def _first_line(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tui_probe.engine.model import Code, Locate, Place, Save, Snippet, SnippetStatement
+from tui_probe.engine.nonfinite import HELPERS as NONFINITE
 from tui_probe.errors import ProbeFileError, PtxError
 from tui_probe.ptx.lexer import COMMENT, NAME
 from tui_probe.ptx.parser import parse
@@ -16,7 +17,9 @@ BLOCK_HELPER: Final = "INSTRUCTIONS"
 """The number of instructions of the position's class in a basic block."""
 LINE_HELPER: Final = "LINE"
 """The line in ``pruned.ptx`` of the probed instruction, or of the first one of a basic block."""
-HELPERS: Final = frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES", "MULTIPLY_ADDS", BLOCK_HELPER, LINE_HELPER})
+HELPERS: Final = (
+    frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES", "MULTIPLY_ADDS", BLOCK_HELPER, LINE_HELPER}) | NONFINITE
+)
 
 _AROUND: Final = (".version 8.0\n.target sm_80\n.address_size 64\n.entry snippet()\n{\n", "\n}\n")
 _LINES_BEFORE: Final = _AROUND[0].count("\n")

@@ -1,0 +1,179 @@
+"""Which instruction makes the uncoalesced access: requests and sectors of each PTX line, from the records of ``dmat``.
+
+    request   one execution of an access by a warp: the records of its lanes that read the same clock. A warp issues
+              one instruction at a time, so lanes that read one clock read it together, and those that came apart read
+              others; no counting of iterations is needed, which goes wrong once lanes have come apart.
+    sectors   of a request: the distinct 32-byte sectors that its lanes touch. PTX accesses are aligned and at most
+              32 bytes wide, so a lane touches one.
+    bytes     what the lanes asked for: accesses × bytes of the instruction
+    used      bytes / (32 · sectors): how much of what is moved was asked for; more than 1 where lanes share addresses
+
+For loads and stores these are what ``gmem_sectors`` and the hardware's counters count, told apart by instruction. They
+are whole if every thread kept all its records; otherwise they are of the first accesses of each thread.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.analysis.counts import Figure, ratio
+from tui_probe.errors import PtxError, TraceError
+from tui_probe.ptx.access import access_bytes, access_kind
+from tui_probe.ptx.parser import parse
+from tui_probe.ptx.tree import Instruction, Scope
+from tui_probe.trace.source_lines import SourceLine, SourceLines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from tui_probe.analysis.accesses import Accesses, Part
+    from tui_probe.ptx.access import Kind
+    from tui_probe.ptx.tree import Statement
+
+SECTOR: Final = 32
+_SECTOR_BITS: Final = np.uint64(5)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessLine:
+    """An instruction of ``pruned.ptx``: its ``opcode`` with modifiers, and the bytes of one thread's access."""
+
+    line: int
+    opcode: str
+    kind: Kind
+    bytes: int | None
+    source: SourceLine | None
+
+
+@dataclass(frozen=True, slots=True)
+class LineAccesses:
+    """What one instruction did in one launch. ``code`` is None if ``pruned.ptx`` does not have it."""
+
+    line: int
+    code: AccessLine | None
+    accesses: int
+    requests: int
+    sectors: int
+
+    @property
+    def bytes(self) -> int | None:
+        """Bytes that its threads asked for; of a ``cp.async`` that may read less than it writes, at most."""
+        size = self.code.bytes if self.code else None
+        return None if size is None else size * self.accesses
+
+    @property
+    def sectors_per_request(self) -> float | None:
+        return ratio(self.sectors, self.requests)
+
+    @property
+    def used(self) -> float | None:
+        """The part of the moved bytes that was asked for."""
+        return None if self.bytes is None else ratio(self.bytes, SECTOR * self.sectors)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessTable:
+    """All instructions that accessed global memory, the one with the most sectors first.
+
+    ``accesses`` were made, ``kept`` of them recorded: the rows are of those.
+    """
+
+    rows: tuple[LineAccesses, ...]
+    accesses: int
+    kept: int
+    threads_missing: int = field(default=0)
+
+    def total(self, kind: Kind) -> tuple[int, int]:
+        """Requests and sectors of all instructions of a kind."""
+        rows = [row for row in self.rows if row.code and row.code.kind == kind]
+        return sum(row.requests for row in rows), sum(row.sectors for row in rows)
+
+    def figures(self) -> tuple[Figure, ...]:
+        """The sums, and the instruction with the most sectors a request."""
+        worst = max(self.rows, key=lambda row: row.sectors_per_request or 0, default=None)
+        requests, sectors = sum(row.requests for row in self.rows), sum(row.sectors for row in self.rows)
+        return (
+            Figure("accesses", "accesses", self.accesses, ""),
+            Figure("kept", "kept", self.kept, "", shown=self.kept < self.accesses),
+            Figure("requests", "requests", requests, ""),
+            Figure("sectors", "sectors", sectors, ""),
+            Figure("sectors_per_request", "sectors a request", ratio(sectors, requests), ""),
+            Figure(
+                "worst_line", "most a request at PTX line", worst.line if worst else None, "", shown=worst is not None
+            ),
+            Figure(
+                "worst_sectors_per_request",
+                "with",
+                worst.sectors_per_request if worst else None,
+                "",
+                shown=worst is not None,
+            ),
+        )
+
+
+def access_lines(folder: Path) -> dict[int, AccessLine]:
+    """The accesses of a kernel by line of ``pruned.ptx``; of several on one line the first. Empty without that file."""
+    try:
+        entries = parse((folder / "pruned.ptx").read_text("utf-8", "replace")).entries()
+        body = list(_instructions(entries[0].body or [])) if entries else []
+    except (OSError, PtxError):
+        return {}
+    sources = SourceLines.of(folder)
+    found: dict[int, AccessLine] = {}
+    for one in body:
+        kind = access_kind(one)
+        if kind is not None:
+            line = one.span.line
+            name = ".".join((one.opcode, *one.modifiers))
+            found.setdefault(line, AccessLine(line, name, kind, access_bytes(one), sources.ptx_line(line)))
+    return found
+
+
+def _instructions(body: Iterable[Statement]) -> Iterator[Instruction]:
+    for node in body:
+        if isinstance(node, Scope):
+            yield from _instructions(node.body)
+        elif isinstance(node, Instruction):
+            yield node
+
+
+def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
+    """The table of one launch, read part by part. ``folder`` is that of its kernel in the trace.
+
+    TraceError for results of ``dmat_compact``, which do not tell instructions.
+    """
+    if accesses.compact:
+        raise TraceError(f"{accesses.result.path}: dmat_compact records no instructions: run with -p dmat")
+    counts: dict[str, Counter[int]] = {name: Counter() for name in ("accesses", "requests", "sectors")}
+    for part in accesses.parts():
+        for name, lines in zip(counts, _of_part(part), strict=True):
+            numbers, times = np.unique(lines, return_counts=True)
+            counts[name].update(dict(zip(numbers.tolist(), times.tolist(), strict=True)))
+    code = access_lines(folder) if folder else {}
+    rows = [
+        LineAccesses(line, code.get(line), number, counts["requests"][line], counts["sectors"][line])
+        for line, number in counts["accesses"].items()
+    ]
+    rows.sort(key=lambda row: (-row.sectors, row.line))
+    kept = sum(row.accesses for row in rows)
+    made = kept if accesses.attempts is None else int(accesses.attempts.sum(dtype=np.int64))
+    return AccessTable(tuple(rows), made, kept)
+
+
+def _of_part(part: Part) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint32]], ...]:
+    """The line of each access, of each request, and of each sector of a request."""
+    lines, warps, times = part.lines(), part.warps(), part.times()
+    sectors = part.addresses() >> _SECTOR_BITS
+    if lines is None or not len(lines):
+        empty = np.zeros(0, dtype=np.uint32)
+        return empty, empty, empty
+    order = np.lexsort((sectors, times, warps))
+    lines, warps, times, sectors = lines[order], warps[order], times[order], sectors[order]
+    request = np.append(True, (np.diff(warps) != 0) | (times[1:] != times[:-1]))
+    sector = request | np.append(True, sectors[1:] != sectors[:-1])
+    return lines, lines[request], lines[sector]
