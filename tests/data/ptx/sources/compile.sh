@@ -23,6 +23,7 @@ compile transactions.cu sm_90a transactions.sm_90a.ptx
 compile numbers.cu sm_90 numbers.sm_90.ptx
 compile calls.cu sm_90 calls.lineinfo.sm_90.ptx -lineinfo
 compile separate.cu sm_80 separate.rdc.sm_80.ptx -rdc=true
+compile ../../../gpu/programs/tiled_matmul.cu compute_80 tiled_matmul.sm_80.ptx
 
 # With CUTLASS=DIR, the folder that holds cutlass/ and cute/.
 for name in ${CUTLASS:+gemm stream_k convolution}; do
