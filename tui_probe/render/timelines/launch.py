@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.analysis import warp_progress
 from tui_probe.analysis.timeline import from_block_sched, from_warp_progress
+from tui_probe.errors import TraceError
 from tui_probe.render import probe_results, units
 
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ class LaunchTimeline:
     """Where ``clock_khz`` comes from."""
     progress: WarpProgress | None = None
     """What else ``warp_progress`` recorded."""
+
+    def recorded(self) -> WarpProgress:
+        """``progress`` of a launch that has it. Raises TraceError otherwise."""
+        if self.progress is None:
+            raise TraceError(f"{self.which}: its probe recorded no progress of warps")
+        return self.progress
 
     def rows(self, choice: Choice) -> int:
         """How many rows a choice has."""

@@ -17,6 +17,7 @@ NAMES: Final[tuple[str, ...]] = (
     "launches",
     "timeline",
     "blocks",
+    "progress",
     "latency",
     "memory",
     "sectors",
