@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 TOOLS: Final = {
     "ncu": "CSV files of Nsight Compute: which kernels matter, memory traffic, sectors, the critical kernel",
+    "nsys": "Nsight Systems: an sqlite export, or CSV files of nsys stats: kernels, NVTX ranges, gaps, a timeline",
 }
 
 

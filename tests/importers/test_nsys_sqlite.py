@@ -1,0 +1,202 @@
+"""Exports with one trap each."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.importers.export import (
+    COPY,
+    KERNEL,
+    OTHER_THREAD,
+    RANGE,
+    call,
+    kernel,
+    span,
+    tables,
+    write_export,
+)
+from tests.importers.files import real
+from tui_probe.analysis.launch_gaps import gaps
+from tui_probe.analysis.projection import project
+from tui_probe.errors import ImportFileError
+from tui_probe.importers.nsys import read_nsys
+from tui_probe.importers.nsys_model import NsysReport, ProjectedRange
+
+
+def projected(report: NsysReport) -> list[ProjectedRange]:
+    assert report.ranges is not None
+    return project(report.kernels, report.ranges)
+
+
+def test_a_range_runs_from_its_first_kernel_to_its_last(tmp_path: Path) -> None:
+    path = write_export(
+        tmp_path / "x.sqlite",
+        tables([kernel(100, 150, 1), kernel(300, 400, 2)], [call(10, 12, 1), call(20, 22, 2)], [span(5, 9000, "step")]),
+    )
+    (each,) = projected(read_nsys([path]))
+    assert (each.name, each.start, each.end, each.kernels, each.busy) == ("step", 100, 400, 2, 150)
+    assert (each.host_start, each.host_end, each.level) == (5, 9000, 0)
+
+
+def test_ranges_are_projected_on_each_stream(tmp_path: Path) -> None:
+    kernels = [kernel(100, 150, 1, stream=7), kernel(120, 400, 2, stream=8)]
+    calls = [call(10, 12, 1), call(20, 22, 2)]
+    path = write_export(tmp_path / "x.sqlite", tables(kernels, calls, [span(5, 30, "step")]))
+    assert [(each.stream, each.start, each.end) for each in projected(read_nsys([path]))] == [
+        (7, 100, 150),
+        (8, 120, 400),
+    ]
+
+
+def test_what_another_thread_launches_is_not_in_the_range(tmp_path: Path) -> None:
+    calls = [call(10, 12, 1), call(20, 22, 2, thread=OTHER_THREAD)]
+    path = write_export(
+        tmp_path / "x.sqlite", tables([kernel(100, 150, 1), kernel(300, 400, 2)], calls, [span(5, 30, "step")])
+    )
+    (each,) = projected(read_nsys([path]))
+    assert (each.kernels, each.end) == (1, 150)
+
+
+def test_a_call_that_only_begins_in_a_range_is_not_in_it(tmp_path: Path) -> None:
+    path = write_export(tmp_path / "x.sqlite", tables([kernel(100, 150, 1)], [call(10, 40, 1)], [span(5, 30, "step")]))
+    assert projected(read_nsys([path])) == []
+
+
+def test_ranges_of_the_host_alone_are_left_out_and_do_not_nest(tmp_path: Path) -> None:
+    ranges = [span(0, 90, "outer"), span(1, 4, "sleep"), span(5, 50, "inner"), span(200, 300, "idle")]
+    path = write_export(tmp_path / "x.sqlite", tables([kernel(100, 150, 1)], [call(10, 12, 1)], ranges))
+    assert [(each.name, each.level) for each in projected(read_nsys([path]))] == [("outer", 0), ("inner", 1)]
+
+
+def test_text_in_either_column_and_other_events(tmp_path: Path) -> None:
+    ranges = [
+        span(0, 90, None, text_id=3),
+        span(1, 80, "start/end", kind=60),
+        span(2, 70, "a mark", kind=34),
+        span(3, None, "never popped"),
+        span(-5, None, "a domain", kind=75),
+    ]
+    path = write_export(tmp_path / "x.sqlite", tables([kernel(100, 150, 1)], [call(10, 12, 1)], ranges))
+    assert [each.name for each in projected(read_nsys([path]))] == ["registered", "start/end"]
+
+
+def test_correlation_is_within_a_process(tmp_path: Path) -> None:
+    foreign = (10, 12, 8 << 24 | 11, 1, 2)
+    path = write_export(
+        tmp_path / "x.sqlite", tables([kernel(100, 150, 1)], [foreign], [span(5, 30, "step", thread=8 << 24 | 11)])
+    )
+    report = read_nsys([path])
+    assert projected(report) == []
+    assert "1 kernels without the call" in report.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("left_out", "said"),
+    [
+        ("CUPTI_ACTIVITY_KIND_RUNTIME", "no calls of the CUDA API"),
+        ("NVTX_EVENTS", "no NVTX ranges"),
+        ("CUPTI_ACTIVITY_KIND_KERNEL", "no kernels"),
+    ],
+)
+def test_missing_tables_are_told(tmp_path: Path, left_out: str, said: str) -> None:
+    there = tables([kernel(100, 150, 1)], [call(10, 12, 1)], [span(5, 30, "step")])
+    del there[left_out]
+    report = read_nsys([write_export(tmp_path / "x.sqlite", there)])
+    assert any(said in note for note in report.notes)
+
+
+def test_missing_columns_are_unknown_or_told(tmp_path: Path) -> None:
+    few = ("start", "end", "streamId", "demangledName")
+    path = write_export(tmp_path / "a.sqlite", {"CUPTI_ACTIVITY_KIND_KERNEL": (few, [(100, 150, 7, 1)])})
+    kernels = read_nsys([path]).kernels
+    assert kernels.shape.tolist() == [[-1] * 6]
+    assert kernels.registers.tolist() == [-1]
+    path = write_export(tmp_path / "b.sqlite", {"CUPTI_ACTIVITY_KIND_KERNEL": (few[1:], [(150, 7, 1)])})
+    with pytest.raises(ImportFileError, match=r"b\.sqlite: table CUPTI_ACTIVITY_KIND_KERNEL has no column start"):
+        read_nsys([path])
+
+
+def test_why_there_are_gaps(tmp_path: Path) -> None:
+    kernels = [kernel(100, 200, 1), kernel(300, 400, 2), kernel(500, 600, 3), kernel(1000, 1100, 4)]
+    calls = [call(10, 12, 1), call(20, 22, 2), call(450, 460, 3), call(900, 910, 4)]
+    there = tables(kernels, calls, []) | {"CUPTI_ACTIVITY_KIND_MEMCPY": (COPY, [(610, 900, 0, 7)])}
+    report = read_nsys([write_export(tmp_path / "x.sqlite", there)])
+    found = gaps(report.kernels, report.copies)
+    assert [(gap.start, gap.length, gap.late, gap.why) for gap in found] == [
+        (600, 400, 300, "copy"),
+        (200, 100, -180, "other"),
+        (400, 100, 50, "host"),
+    ]
+
+
+def test_files_that_are_no_export(tmp_path: Path) -> None:
+    other = tmp_path / "other.sqlite"
+    connection = sqlite3.connect(other)
+    connection.execute("CREATE TABLE songs (title)")
+    connection.commit()
+    connection.close()
+    with pytest.raises(ImportFileError, match=r"other\.sqlite: an sqlite file, but no export"):
+        read_nsys([other])
+    empty = write_export(tmp_path / "empty.sqlite", {})
+    with pytest.raises(ImportFileError, match="no kernels and no NVTX ranges"):
+        read_nsys([empty])
+    report = tmp_path / "run.nsys-rep"
+    report.write_bytes(b"\x01\x02")
+    with pytest.raises(ImportFileError, match="nsys export --type sqlite"):
+        read_nsys([report])
+    with pytest.raises(ImportFileError, match="alone"):
+        read_nsys([empty, empty])
+    with pytest.raises(ImportFileError):
+        read_nsys([])
+
+
+def test_the_file_is_only_read(tmp_path: Path) -> None:
+    path = write_export(tmp_path / "x y%20?#.sqlite", tables([kernel(1, 2, 1)], [], []))
+    before = path.read_bytes()
+    path.chmod(0o444)
+    assert len(read_nsys([path]).kernels) == 1
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return real(tmp_path_factory.mktemp("nsys"), "nsys/sample.sqlite").read_bytes()[: 256 << 10]
+
+
+@given(at=st.integers(100, 200_000), instead=st.binary(min_size=1, max_size=300))
+def test_a_damaged_export_gives_a_report_or_an_error_of_ours(
+    tmp_path_factory: pytest.TempPathFactory, recorded: bytes, at: int, instead: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("damaged") / "x.sqlite"
+    path.write_bytes(recorded[:at] + instead + recorded[at + len(instead) :])
+    assert reads(path)
+
+
+CELLS = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.text(max_size=4), st.floats(), st.binary(max_size=4))
+
+
+@given(
+    kernels=st.lists(st.tuples(*[CELLS] * len(KERNEL)), max_size=3),
+    ranges=st.lists(st.tuples(*[CELLS] * len(RANGE)), max_size=3),
+)
+def test_any_cells(
+    tmp_path_factory: pytest.TempPathFactory, kernels: list[tuple[object, ...]], ranges: list[tuple[object, ...]]
+) -> None:
+    path = tmp_path_factory.mktemp("cells") / "x.sqlite"
+    assert reads(write_export(path, tables(kernels, [call(10, 12, 1)], ranges)))
+
+
+def reads(path: Path) -> bool:
+    """Whether a file gives a report, or an error that names it; any other error passes through."""
+    try:
+        report = read_nsys([path])
+    except ImportFileError as error:
+        return str(error).startswith(f"{path}: ")
+    gaps(report.kernels, report.copies)
+    return report.ranges is None or len(project(report.kernels, report.ranges)) >= 0

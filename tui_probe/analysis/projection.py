@@ -1,0 +1,84 @@
+"""NVTX ranges of the host, projected on the streams of the GPU.
+
+A kernel belongs to a range if the call that launched it lies within the range, on the same thread. On each stream the
+projected range runs from the start of its first kernel to the end of its last, so what the host did meanwhile is not in
+it; a range that launched nothing has no projection.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tui_probe.importers.nsys_model import UNKNOWN, ProjectedRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from tui_probe.importers.nsys_model import HostRanges, Kernels
+
+
+def project(kernels: Kernels, ranges: HostRanges) -> list[ProjectedRange]:
+    """The ranges on every stream, by start, the outer first. ``level`` counts the projected ranges around one."""
+    found: list[ProjectedRange] = []
+    for thread in np.unique(ranges.thread).tolist():
+        own = np.flatnonzero(kernels.thread == thread)
+        own = own[np.argsort(kernels.launch_start[own], kind="stable")]
+        if len(own) and thread != UNKNOWN:
+            found += _project_thread(kernels, ranges, own, np.flatnonzero(ranges.thread == thread))
+    return sorted(found, key=lambda each: (each.start, each.level, -each.end))
+
+
+def _project_thread(
+    kernels: Kernels, ranges: HostRanges, own: NDArray[np.int64], rows: NDArray[np.int64]
+) -> Iterator[ProjectedRange]:
+    """The ranges of one thread; ``own`` are its kernels in the order of launching."""
+    launched, returned = kernels.launch_start[own], kernels.launch_end[own]
+    first = np.searchsorted(launched, ranges.start[rows], side="left").tolist()
+    last = np.searchsorted(launched, ranges.end[rows], side="right").tolist()
+    around: list[int] = []  # ends of the projected ranges that enclose the next one, the outermost first
+    for row, low, high in zip(rows.tolist(), first, last, strict=True):
+        start, end = int(ranges.start[row]), int(ranges.end[row])
+        around = [each for each in around if each >= end and each > start]
+        inside = own[low:high][returned[low:high] <= end]
+        if not len(inside):
+            continue
+        yield from _streams(kernels, ranges, inside, row, len(around))
+        around.append(end)
+
+
+def _streams(
+    kernels: Kernels, ranges: HostRanges, inside: NDArray[np.int64], row: int, level: int
+) -> Iterator[ProjectedRange]:
+    """One range on each stream on which it launched kernels."""
+    devices, streams = kernels.device[inside], kernels.stream[inside]
+    for device, stream in sorted(set(zip(devices.tolist(), streams.tolist(), strict=True))):
+        each = inside[(devices == device) & (streams == stream)]
+        yield ProjectedRange(
+            name=ranges.names[ranges.name[row]],
+            device=device,
+            stream=stream,
+            start=int(kernels.start[each].min()),
+            end=int(kernels.end[each].max()),
+            kernels=len(each),
+            level=level,
+            busy=int(kernels.duration[each].sum()),
+            host_start=int(ranges.start[row]),
+            host_end=int(ranges.end[row]),
+        )
+
+
+def innermost(kernels: Kernels, ranges: HostRanges) -> NDArray[np.int64]:
+    """For each kernel the shortest range that it belongs to, -1 if it is in none."""
+    found = np.full(len(kernels), UNKNOWN, dtype=np.int64)
+    for row in np.argsort(ranges.start - ranges.end, kind="stable").tolist():  # the longest first
+        inside = (
+            (kernels.thread == ranges.thread[row])
+            & (kernels.launch_start >= ranges.start[row])
+            & (kernels.launch_end <= ranges.end[row])
+        )
+        found[inside] = row
+    return found

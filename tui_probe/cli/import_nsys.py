@@ -1,0 +1,76 @@
+"""``tui-probe import nsys``: an sqlite export of Nsight Systems, or CSV files of ``nsys stats``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_probe.render.nsight.choices import NSYS_PAGES
+
+from .import_command import add_output_options, plain, width_of, write_lines, write_page
+
+if TYPE_CHECKING:
+    from tui_probe.render.nsight.nsys_pages import NsysSources
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Files and the page."""
+    parser.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE", help="an sqlite export, or CSV files of one nsys stats"
+    )
+    parser.add_argument("--page", choices=NSYS_PAGES, default="kernels", help="what to show; default %(default)s")
+    parser.add_argument("--search", default="", metavar="TEXT", help="only kernels and ranges with TEXT in their names")
+    parser.add_argument(
+        "--trace", action="append", default=[], type=Path, metavar="TRACE",
+        help="a trace of the same program: the page kernels names its kernels; may be repeated",
+    )  # fmt: skip
+    parser.add_argument("--height", type=lines, metavar="N", default=24, help="lines of the timeline; default 24")
+    add_output_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write one page."""
+    from tui_probe.importers.nsys import read_nsys
+    from tui_probe.render.nsight.nsys_pages import NsysSources, gaps_page, kernels_page, ranges_page
+    from tui_probe.trace.model import Trace
+
+    traces = [Trace.open(path) for path in arguments.trace]
+    sources = NsysSources(read_nsys(arguments.files), arguments.search, traces)
+    if arguments.page == "timeline":
+        return write_timeline(sources, arguments)
+    page = {"kernels": kernels_page, "ranges": ranges_page, "gaps": gaps_page}[arguments.page]
+    return write_page(page(sources), arguments)
+
+
+def write_timeline(sources: NsysSources, arguments: argparse.Namespace) -> int:
+    """The whole timeline as a picture made of characters, or its lanes as data."""
+    from tui_probe.render.formats import SCHEMA, SCHEMA_VERSION, csv_lines
+    from tui_probe.render.nsight.explanations import EXPLANATIONS
+    from tui_probe.render.nsight.timeline import StreamTimeline
+    from tui_probe.render.spans import plain as words_of
+    from tui_probe.render.spans import to_ascii, wrap
+
+    drawing = StreamTimeline(sources)
+    if arguments.format == "json":
+        record = {"schema": SCHEMA, "version": SCHEMA_VERSION, **drawing.record()}
+        return write_lines([json.dumps(record, ensure_ascii=False)], arguments)
+    if arguments.format == "csv":
+        return write_lines(csv_lines(drawing.cells()), arguments)
+    width = width_of(arguments)
+    text = [words_of(line) for line in drawing.draw(width, arguments.height, ascii_only=plain(arguments))]
+    if arguments.format == "md":
+        text = ["```text", *text, "```"]
+    if arguments.explain:
+        about = ["", *(line for paragraph in EXPLANATIONS["nsys timeline"] for line in wrap(paragraph, width))]
+        text += map(to_ascii, about) if plain(arguments) else about
+    return write_lines(text, arguments)
+
+
+def lines(word: str) -> int:
+    """A height: room for a lane and an axis."""
+    number = int(word) if word.isascii() and word.isdigit() and len(word) < 5 else 0
+    if number < 6:
+        raise argparse.ArgumentTypeError(f"{word}: a number of at least 6 was expected")
+    return number

@@ -1,0 +1,35 @@
+"""Reads what Nsight Systems exports: an sqlite file, or CSV files of ``nsys stats``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import ImportFileError
+from tui_probe.importers.nsys_csv import read_csv
+from tui_probe.importers.nsys_sqlite import read_sqlite
+from tui_probe.importers.text_file import first_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tui_probe.importers.nsys_model import NsysReport
+
+SQLITE_MARK: Final = b"SQLite format 3\0"
+
+
+def read_nsys(paths: Iterable[Path | str]) -> NsysReport:
+    """One profile. ImportFileError names the file that cannot be used, and what to do."""
+    files = [Path(path) for path in paths]
+    if not files:
+        raise ImportFileError("no file: name an sqlite export of Nsight Systems, or CSV files of nsys stats")
+    starts = [first_bytes(path, len(SQLITE_MARK)) for path in files]
+    databases = [path for path, start in zip(files, starts, strict=True) if start == SQLITE_MARK]
+    if databases and len(files) > 1:
+        raise ImportFileError(f"{databases[0]}: an sqlite export is imported by itself: name it alone")
+    for path in files:
+        if path.suffix in (".nsys-rep", ".qdrep"):
+            raise ImportFileError(
+                f"{path}: a report of Nsight Systems, which only nsys can read: nsys export --type sqlite {path}"
+            )
+    return read_sqlite(files[0]) if databases else read_csv(files)

@@ -1,0 +1,84 @@
+"""Tables of an sqlite file that another program wrote: opened for reading alone, columns that may be missing."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tui_probe.errors import ImportFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+
+class Tables:
+    """The tables of one file. Every error of sqlite becomes an ImportFileError that names the file."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        self.names = {str(name) for (name,) in found}
+
+    def columns_of(self, table: str) -> set[str]:
+        """The names of a table's columns; none if there is no such table."""
+        if table not in self.names:
+            return set()
+        return {str(row[1]) for row in self._connection.execute(f'PRAGMA table_info("{table}")')}
+
+    def rows(self, table: str, wanted: Mapping[str, object], order: str | None = None) -> list[tuple[Any, ...]]:
+        """All rows of a table: the columns ``wanted``, by name, with what stands for a missing one.
+
+        ``...`` marks a column that has to be there; without it ImportFileError says which. No table, no rows.
+        """
+        there = self.columns_of(table)
+        if not there:
+            return []
+        for column, default in wanted.items():
+            if column not in there and default is ...:
+                raise ImportFileError(f"{self.path}: table {table} has no column {column}: export it with a newer nsys")
+        names = [f'"{column}"' if column in there else "NULL" for column in wanted]
+        ordered = f' ORDER BY "{order}"' if order in there else ""
+        rows = self._connection.execute(f'SELECT {", ".join(names)} FROM "{table}"{ordered}').fetchall()
+        defaults = [None if default is ... else default for default in wanted.values()]
+        if None not in defaults or any(default is not None for default in defaults):
+            rows = [tuple(d if v is None else v for v, d in zip(row, defaults, strict=True)) for row in rows]
+        return rows
+
+    def integers(self, table: str, wanted: Mapping[str, object], order: str | None = None) -> dict[str, NDArray[Any]]:
+        """Columns of integers (i8) by name."""
+        rows = self.rows(table, wanted, order)
+        try:
+            values = np.array(rows, dtype=np.int64).reshape(len(rows), len(wanted))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ImportFileError(f"{self.path}: table {table} holds what is no number ({error})") from error
+        return {name: np.ascontiguousarray(values[:, i]) for i, name in enumerate(wanted)}
+
+
+@contextmanager
+def open_tables(path: Path) -> Iterator[Tables]:
+    """The tables of a file, for as long as the block lasts."""
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    except (sqlite3.Error, ValueError) as error:
+        raise ImportFileError(f"{path}: {error}: name an sqlite file that can be read") from error
+    try:
+        connection.text_factory = _text
+        connection.execute("PRAGMA trusted_schema = OFF")
+        yield Tables(path, connection)
+    except (sqlite3.Error, OverflowError) as error:
+        raise ImportFileError(
+            f"{path}: not an sqlite export that can be read ({error}): make one with nsys export --type sqlite REPORT"
+        ) from error
+    finally:
+        connection.close()
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
