@@ -99,7 +99,8 @@ def test_a_kernel_is_prepared(tmp_path: Path, ptxas: Tool) -> None:
         assert hook.send(b"hello\t1\t77\n") == "hello\t1"
         assert hook.prepare(directory, "store") == ("ok", "probed.bin")
     assert {path.name for path in directory.iterdir()} == FILES
-    assert (directory / "kernel.info").read_text() == "store\n1\n1\n1,16\ncallback block_sched\n"
+    info = "store\n1\n1\n1,16\nstorage 0 marked record 16 cap 1\ncallback block_sched\n"
+    assert (directory / "kernel.info").read_text() == info
     assert (directory / "original.ptx").read_text() == HEADER + STORE
     for variant in ("pruned", "probed"):
         assert (directory / f"{variant}.bin").read_bytes().startswith(b"\x7fELF")
@@ -227,6 +228,7 @@ ret;
         "1",
         "1",
         "1,16",
+        "storage 0 marked record 16 cap 1",
         "callback block_sched",
         "global visits",
         "global limit",
@@ -242,7 +244,11 @@ def test_counts_are_maps_of_their_own(tmp_path: Path) -> None:
     directory = kernel_directory(tmp_path, (HEADER + STORE).encode())
     with EngineServer(tmp_path / "engine", probe, assembler=Assembler([])), connected(tmp_path / "engine") as hook:
         assert hook.prepare(directory, "store")[0] == "ok"
-    assert (directory / "kernel.info").read_text() == "store\n1\n2\n0,32\n0,4\n"
+    assert (directory / "kernel.info").read_text().splitlines() == [
+        *("store", "1", "2", "0,32", "0,4"),
+        "storage 0 rows record 8 cap 4",
+        "storage 1 counts",
+    ]
 
 
 @pytest.mark.parametrize(
