@@ -58,9 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     if not arguments.files and not arguments.trace:
         arguments.refuse("which files? tui-probe import ncu FILE.csv...")
+    plan, tensor = plan_of(arguments), tensor_of(arguments)
     table = read_ncu(arguments.files) if arguments.files else None
     traces = [Trace.open(path) for path in arguments.trace]
-    sources = Sources(table, traces, plan_of(arguments), tensor_of(arguments))
+    sources = Sources(table, traces, plan, tensor)
     return write_page(ncu_page(arguments.page, sources), arguments)
 
 

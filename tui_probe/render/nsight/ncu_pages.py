@@ -52,7 +52,7 @@ def file_head(report: NcuReport) -> list[tuple[str, str]]:
             units.counted(processes, "process"),
         ]
     )
-    return [("files", "  ".join(report.names)), ("seen", seen)]
+    return [("files", ", ".join(report.names)), ("seen", seen)]
 
 
 def file_notes(report: NcuReport) -> Iterator[str]:
@@ -130,7 +130,7 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelRow], ...]] = (
     Column("kept", lambda r: r.kept, "kept", lambda r: units.count(r.kept)),
     Column("time_ns", lambda r: r.figures.time, "time", lambda r: nanoseconds(r.figures.time), rank=1),
     Column("share_of_time", lambda r: r.figures.share, "share", lambda r: share(r.figures.share), rank=1),
-    Column("reason", lambda r: r.reason, "why", lambda r: r.reason, False, narrow=24, rank=1),
+    Column("reason", lambda r: r.reason, "why", lambda r: r.reason, False, narrow=24),
 )  # fmt: skip
 
 

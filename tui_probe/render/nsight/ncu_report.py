@@ -54,7 +54,7 @@ def _compared(name: NcuPage, sources: Sources) -> TablePage[Any]:
         head += file_head(report)
         notes += file_notes(report)
     if sources.traces:
-        head.append(("traces", "  ".join(str(trace.directory) for trace in sources.traces)))
+        head.append(("traces", ", ".join(str(trace.directory) for trace in sources.traces)))
         if any(trace.state.simulated for trace in sources.traces):
             notes.append("a trace is of the simulated GPU: its counts are exact, and it has no times")
     probed = figures_of_traces(sources.traces)

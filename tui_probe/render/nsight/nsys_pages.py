@@ -74,7 +74,7 @@ def _same(kernel: Kernel, name: str, mangled: str) -> bool:
 def nsys_head(sources: NsysSources) -> list[tuple[str, str]]:
     """Which files, on what, and what is in them."""
     report = sources.report
-    head = [("files", "  ".join(short_names(report.files)))]
+    head = [("files", ", ".join(short_names(report.files)))]
     for device in report.devices.values():
         sms = "SMs not known" if device.sms is None else units.counted(device.sms, "SM")
         head.append(("device", f"{device.name}, {sms}"))

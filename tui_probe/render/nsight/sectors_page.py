@@ -144,5 +144,5 @@ SECTOR_COLUMNS: Final[tuple[Column[SectorRow], ...]] = (
     ),
     Column("verdict", lambda r: r.verdict),
     Column("differences", lambda r: r.differences, nested=True),
-    Column("said", title="verdict", text=_words, right=False, narrow=11, rank=1),
+    Column("said", title="verdict", text=_words, right=False, narrow=20),
 )  # fmt: skip

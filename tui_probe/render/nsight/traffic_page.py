@@ -93,9 +93,12 @@ def _kept(rows: list[TrafficRow]) -> list[str]:
 def _notes(report: NcuReport, choice: Choice, rows: list[TrafficRow]) -> Iterator[str]:
     for name in choice.missing:
         yield f"no kernel with “{name}” in its name was launched: what it should do is missing from the totals"
-    dropped = [fate for fate in choice.fates if not fate.kept]
-    for fate in dropped:
-        yield f"dropped: {report.names[fate.file]}: {shorten(fate.shape.kernel, 48)}: {fate.reason}"
+    dropped: dict[tuple[int, str], list[str]] = {}
+    for fate in choice.fates:
+        if not fate.kept:
+            dropped.setdefault((fate.file, fate.reason), []).append(shorten(fate.shape.kernel, 48))
+    for (file, reason), kernels in dropped.items():
+        yield f"dropped of {report.names[file]}, {reason}: {', '.join(kernels)}"
     if any(how == "derived" for row in rows for how in row.traffic.how.values()):
         yield "derived: no total was collected; it is throughput × duration"
     for row in rows:

@@ -1,0 +1,133 @@
+"""Every page in every form, against texts that were looked at; TUI_PROBE_GOLDENS=write writes them anew."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from tests.importers.files import real
+from tui_probe.cli.main import main
+
+GOLDENS = Path(__file__).parent / "goldens"
+ATTENTION = [f"h200/ncu/attention_{name}.csv" for name in ("efficient", "flash", "math", "triton")]
+TENSOR = ["--seq-len", "2048", "--head-dim", "64", "--heads", "8", "--batch", "2"]
+PAGES = {
+    "ncu-kernels": (["ncu", "--page", "kernels", "--warmup", "3"], ["ncu/t6_sdpa_flash.csv"]),
+    "ncu-metrics": (["ncu", "--page", "metrics"], ["ncu/vec_metrics.csv"]),
+    "ncu-traffic": (["ncu", "--page", "traffic", "--warmup", "3", "--expect", "middle_rows"], ATTENTION),
+    "ncu-traffic-derived": (["ncu", "--page", "traffic"], ["ncu/vec_full.csv", "ncu/sdpa_flash.csv"]),
+    "ncu-sectors": (["ncu", "--page", "sectors", *TENSOR], [ATTENTION[1], "ncu/vec_metrics.csv"]),
+    "ncu-critical": (["ncu", "--page", "critical", *TENSOR], [ATTENTION[1], ATTENTION[2]]),
+    "nsys-kernels": (["nsys", "--page", "kernels", "--search", "residual 0"], ["nsys/sample.sqlite"]),
+    "nsys-ranges": (["nsys", "--page", "ranges", "--search", "step"], ["nsys/sample.sqlite"]),
+    "nsys-gaps": (["nsys", "--page", "gaps", "--search", "cupy_fill"], ["nsys/sample.sqlite"]),
+}
+Shown = Callable[..., str]
+
+
+@pytest.fixture
+def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shown:
+    """What ``tui-probe import`` writes about recorded files, in the folder of which it runs."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(options: list[str], files: list[str]) -> str:
+        names = []
+        for file in files:
+            path = real(tmp_path, file)
+            local = tmp_path / path.name
+            if path != local:
+                local.write_bytes(path.read_bytes())
+            names.append(path.name)
+        assert main(["import", options[0], *names, *options[1:]]) == 0
+        captured = capsys.readouterr()
+        assert captured.err == ""
+        return captured.out
+
+    return run
+
+
+def check(name: str, text: str) -> None:
+    path = GOLDENS / name
+    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_as_text(shown: Shown, page: str, width: int, ascii_only: bool) -> None:
+    options, files = PAGES[page]
+    text = shown([*options, "--width", str(width), *(["--ascii"] if ascii_only else [])], files)
+    assert max(cell_len(line) for line in text.splitlines()) <= width
+    assert text.isascii() or not ascii_only
+    if not ascii_only:
+        check(f"{page}-{width}.txt", text)
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "md"])
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_as_data(shown: Shown, page: str, form: str) -> None:
+    options, files = PAGES[page]
+    text = shown([*options, "--format", form], files)
+    if form == "json":
+        record = json.loads(text)
+        assert (record["schema"], record["page"]) == ("tui-probe.report", page.split("-")[1])
+        assert record[record["page"]]
+    if form == "csv":
+        assert len({len(row) for row in csv.reader(io.StringIO(text))}) == 1
+    check(f"{page}.{form}", text)
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 50)])
+def test_the_timeline(shown: Shown, width: int, height: int, ascii_only: bool) -> None:
+    size = ["--width", str(width), "--height", str(height)]
+    text = shown(["nsys", "--page", "timeline", *size, *(["--ascii"] if ascii_only else [])], ["nsys/sample.sqlite"])
+    lines = text.splitlines()
+    assert len(lines) == height
+    assert max(cell_len(line) for line in lines) <= width
+    assert text.isascii() or not ascii_only
+    check(f"nsys-timeline-{width}x{height}{'-ascii' if ascii_only else ''}.txt", text)
+
+
+def test_the_timeline_as_data(shown: Shown) -> None:
+    files = ["nsys/sample.sqlite"]
+    record = json.loads(shown(["nsys", "--page", "timeline", "--format", "json"], files))
+    assert record["lanes"][0]["label"] == "stream 7"
+    assert sum(len(lane["names"]) for lane in record["lanes"]) == 3689 + 698
+    rows = list(csv.reader(io.StringIO(shown(["nsys", "--page", "timeline", "--format", "csv"], files))))
+    assert len(rows) == 1 + 3689 + 698
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_says_how_to_read_it(shown: Shown, page: str) -> None:
+    options, files = PAGES[page]
+    plain, explained = (shown([*options, "--width", "80", *more], files) for more in ([], ["--explain"]))
+    assert explained.startswith(plain)
+    assert len(explained) > len(plain) + 200
+    assert max(map(cell_len, explained.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", [["ncu"], ["ncu", "x.csv", "--seq-len", "3"], ["ncu", "--warmup", "-1"], ["nsys"]])
+def test_wrong_usage(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["import", *command])
+    assert caught.value.code == 2
+    assert "usage: tui-probe import" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tool", ["ncu", "nsys"])
+def test_a_file_that_cannot_be_used(tool: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("hello\n")
+    assert main(["import", tool, str(path)]) == 4
+    assert f"{path}: no " in capsys.readouterr().err
