@@ -17,7 +17,7 @@ from tui_probe.analysis.access_map import read_map
 from tui_probe.analysis.accesses import UNKNOWN, Selection
 from tui_probe.analysis.address_space import bands_of
 from tui_probe.analysis.density import Grid, raster
-from tui_probe.analysis.survey import UsedMemory, merged_runs, survey
+from tui_probe.analysis.survey import merged_runs, survey, used_runs
 from tui_probe.trace.allocations import Allocation, LaunchMemory
 from tui_probe.trace.tensors import Tensor
 
@@ -177,15 +177,18 @@ def test_whoever_lost_interest_stops_the_work(tmp_path: Path) -> None:
 
 @given(st.lists(st.lists(addresses, min_size=1, max_size=20), min_size=1, max_size=4))
 def test_used_memory_holds_every_address_and_little_else(groups: list[list[int]]) -> None:
-    used = UsedMemory()
-    for group in groups:
-        used.add(np.array(group, dtype=np.uint64))
-    runs = used.runs()
+    runs = merged_runs(np.concatenate([used_runs(np.array(group, dtype=np.uint64)) for group in groups]))
     assert (runs[1:, 0] > runs[:-1, 1]).all()
     for address in (address for group in groups for address in group):
         assert ((runs[:, 0] <= address) & (address < runs[:, 1])).any()
     assert (merged_runs(runs) == runs).all()
-    assert (runs[:, 1] - runs[:, 0]).sum() <= sum(map(len, groups)) * 8192
+    assert (runs[:, 1] - runs[:, 0]).sum() <= sum(map(len, groups)) * 32
+
+
+def test_very_many_runs_are_taken_together() -> None:
+    runs = used_runs(BASE + np.arange(100_000, dtype=np.uint64) * np.uint64(4096))
+    assert len(runs) <= 4096
+    assert (runs[0, 0], runs[-1, 1]) == (BASE, BASE + 99_999 * 4096 + 32)
 
 
 def runs_of(*pairs: tuple[int, int]) -> np.ndarray:

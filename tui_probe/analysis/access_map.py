@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SMALL: Final = 4 << 20
 """Records that are counted anew for each picture."""
-_SAMPLE: Final = 16
+_SAMPLE: Final = 64
 _COLUMNS, _ROWS = 1024, 1024
 _LARGEST_TABLE: Final = 1 << 21
 _MARGIN: Final = 64 << 10

@@ -152,7 +152,8 @@ class Part:
             yield Part(self.accesses, slice(at, min(at + step, self.blocks.stop)), self.threads)
 
     def sample(self, share: int) -> Part:
-        """The records of one in ``share`` threads, in each part others."""
+        """The records of one in ``share`` threads of a block, one at least; in each part others."""
+        share = min(share, _length(self.threads))
         offset = self.blocks.start * 3 % share
         return Part(self.accesses, self.blocks, slice(self.threads.start + offset, self.threads.stop, share))
 
@@ -244,6 +245,13 @@ class Part:
         blocks, threads = (np.arange(each.start, each.stop, each.step) for each in (self.blocks, self.threads))
         numbers = blocks[:, np.newaxis] * self.accesses.start.shape[1] + threads // WARP_SIZE
         return self._flat(np.broadcast_to(numbers[:, :, np.newaxis], records.shape))
+
+    def warp_shape(self) -> tuple[int, int, int] | None:
+        """(warps, lanes, records a lane) of the arrays, if all warps are whole and all lanes kept as many records."""
+        records = self._chosen()
+        blocks, threads, count = records.shape
+        whole = self._keep is None and threads % WARP_SIZE == 0 and self.threads.step in (None, 1)
+        return (blocks * threads // WARP_SIZE, WARP_SIZE, count) if whole and count else None
 
     def _of_threads(self, warps: NDArray[Any]) -> NDArray[Any]:
         """Values of warps for their threads: shape (blocks, threads, 1)."""

@@ -15,6 +15,7 @@ NAMES: Final[tuple[str, ...]] = (
     "sass",
     "log",
     "launches",
+    "dmat",
     "timeline",
     "blocks",
     "progress",

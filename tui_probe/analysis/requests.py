@@ -1,0 +1,45 @@
+"""Sectors of the request that each recorded access was part of, for pictures of where accesses do not coalesce.
+
+A request is what the lanes of a warp access at one clock, as :mod:`tui_probe.analysis.dmat` defines it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.trace.results import WARP_SIZE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tui_probe.analysis.accesses import Part
+
+_SECTOR_BITS: Final = np.uint64(5)
+
+
+def sectors_of_requests(part: Part) -> NDArray[np.float64]:
+    """For each record the distinct 32-byte sectors that its request touched (f8), in the order of the records."""
+    sectors, times = part.addresses(), part.times()
+    sectors >>= _SECTOR_BITS
+    shape = part.warp_shape()
+    if shape is not None and len(sectors):
+        together = times.reshape(shape)
+        if (together == together[:, :1]).all():
+            return _of_whole_warps(sectors.reshape(shape))
+    order = np.lexsort((sectors, times, part.warps()))
+    warps, times, sectors = part.warps()[order], times[order], sectors[order]
+    request = np.append(True, (np.diff(warps) != 0) | (times[1:] != times[:-1]))[: len(order)]
+    new = request | np.append(True, sectors[1:] != sectors[:-1])[: len(order)]
+    numbers = np.cumsum(request) - 1
+    found = np.empty(len(order), dtype=np.float64)
+    found[order] = np.bincount(numbers, new)[numbers] if len(order) else 0
+    return found
+
+
+def _of_whole_warps(sectors: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Of warps whose lanes stay together: ``sectors`` has shape (warps, lanes, records)."""
+    by_request = np.sort(sectors.transpose(0, 2, 1), axis=2)
+    counts = 1 + np.count_nonzero(np.diff(by_request, axis=2), axis=2)
+    return np.repeat(counts[:, np.newaxis], WARP_SIZE, axis=1).astype(np.float64).reshape(-1)

@@ -1,0 +1,1 @@
+"""The picture of a launch's memory accesses: address space by time."""

@@ -1,0 +1,82 @@
+"""What is under the cursor, in words and as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tui_probe.render import units
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tui_probe.analysis.address_space import Band
+    from tui_probe.analysis.dmat import AccessLine
+    from tui_probe.render.dmat.frame import Detail, Spot
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOut:
+    """A spot: its band, the accesses of its cell, and, where they were looked at, what they are."""
+
+    spot: Spot
+    band: Band | None
+    accesses: int
+    exact: bool
+    detail: Detail | None
+    code: Mapping[int, AccessLine]
+    warps_a_block: int
+
+    def place(self) -> Iterator[str]:
+        """Where: band, offset, index, address, cycles."""
+        low, high = self.spot.low, self.spot.high - 1
+        first = None if self.detail is None else self.detail.first
+        address = low if first is None else first[1]
+        if self.band is not None:
+            offset = address - self.band.origin
+            index = None if self.band.tensor is None else self.band.tensor.index(offset)
+            yield f"{self.band.name} +{offset:#x}" + ("" if index is None else f" [{', '.join(map(str, index))}]")
+        yield f"{address:#x}" if first is not None else f"{low:#x} to {high:#x}"
+        if first is not None:
+            yield f"cycle {units.count(first[0])}"
+        else:
+            yield f"cycles {units.count(self.spot.start)} to {units.count(self.spot.end - 1)}"
+        yield f"{'' if self.exact else 'about '}{units.counted(self.accesses, 'access')}"
+        if self.accesses and self.detail is None:
+            yield "zoom in to see which"
+
+    def makers(self) -> Iterator[str]:
+        """Who: loads and stores, sectors a request, instructions, warps."""
+        detail = self.detail
+        if detail is None or not detail.accesses:
+            return
+        kinds = self.kinds()
+        if kinds is not None:
+            yield ", ".join(units.counted(count, kind) for kind, count in kinds.items())
+        yield f"{detail.sectors / detail.accesses:.1f} sectors a request"
+        for line, count in detail.lines.most_common(1):
+            code = self.code.get(line)
+            name = f"PTX line {line}" if code is None else f"{code.opcode} at PTX line {line}"
+            source = (
+                ""
+                if code is None or code.source is None
+                else f", {code.source.file.rpartition('/')[2]}:{code.source.line}"
+            )
+            others = len(detail.lines) - 1
+            share = "" if not others else f" ({count / detail.accesses:.0%}, {units.counted(others, 'other')})"
+            yield name + source + share
+        warp = detail.warps.most_common(1)[0][0]
+        block, warp = divmod(warp, self.warps_a_block)
+        others = len(detail.warps) - 1
+        yield f"block {block} warp {warp}" + (f" and {units.counted(others, 'other')}" if others else "")
+
+    def kinds(self) -> dict[str, int] | None:
+        """Accesses by kind; None where the records or the PTX do not tell."""
+        if self.detail is None or not self.code or not self.detail.lines:
+            return None
+        found: dict[str, int] = {}
+        for line, count in self.detail.lines.items():
+            code = self.code.get(line)
+            kind = "access" if code is None else {"copy": "load"}.get(code.kind, code.kind)
+            found[kind] = found.get(kind, 0) + count
+        return dict(sorted(found.items()))

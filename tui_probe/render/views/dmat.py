@@ -1,0 +1,421 @@
+"""Memory accesses over time: which addresses, when, how densely, by whom, and how well they coalesce."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.analysis.access_map import read_map
+from tui_probe.analysis.accesses import Selection, read_accesses
+from tui_probe.analysis.dmat import access_lines
+from tui_probe.errors import TraceError
+from tui_probe.render import probe_results, units
+from tui_probe.render.canvas import Canvas
+from tui_probe.render.dmat.frame import Frame, Painter, Spot, Wish
+from tui_probe.render.dmat.moves import COLOURINGS, MOVES
+from tui_probe.render.dmat.picture import draw_cells, draw_gutter, draw_time, gutter_of, legend
+from tui_probe.render.dmat.readout import ReadOut
+from tui_probe.render.dmat.space import Space
+from tui_probe.render.dmat.window import Window
+from tui_probe.render.shorten import shorten
+from tui_probe.render.spans import clip, width
+from tui_probe.render.views.view import Cancelled, Drawing, Kind
+from tui_probe.trace.allocations import read_launch_memory
+from tui_probe.trace.tensors import read_tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from tui_probe.analysis.access_map import AccessMap
+    from tui_probe.analysis.dmat import AccessLine
+    from tui_probe.render.dmat.frame import Colouring, Detail
+    from tui_probe.render.probe_results import ProbeResult
+    from tui_probe.render.spans import Line
+    from tui_probe.render.views.view import Progress, Source, View
+
+_PROBES: Final = ("dmat", "dmat_compact")
+_AROUND: Final = 6
+"""Lines around the picture: a head, the axis and its labels, the legend, two of what is under the cursor."""
+_SMALLEST: Final = (40, 10)
+_DATA_SIZE: Final = (120, 40)
+"""Columns and rows of data that are asked for before anything was drawn."""
+
+
+class Dmat(Drawing):
+    """One launch. ``prepare`` counts; what is pressed changes the window, the cursor and the choices."""
+
+    window: Window
+    time: float
+    address: int
+    """With ``time`` the place of the cursor."""
+    selection: Selection
+    colouring: Colouring
+    unit: str
+    marks: list[tuple[float, int]]
+    frame: Frame | None
+    """What is shown now; behind ``wish`` while it is being made."""
+    wish: Wish | None
+
+    def __init__(self, found: ProbeResult, source: AccessMap, code: Mapping[int, AccessLine]) -> None:
+        self.found, self.map = found, source
+        self.title = f"Memory accesses of {found.which} {found.name}"
+        self.space = Space(source.bands)
+        self.painter = Painter(source, self.space, code)
+        self.window = Window(0, source.end)
+        self.time, self.address = -1.0, 0
+        self.selection, self.colouring = Selection(), "bands"
+        self.unit = self.units_known()[0]
+        self.marks = []
+        self.frame = self.wish = None
+        self._detail: tuple[Wish, Spot, Detail | None] | None = None
+
+    # -- what is shown
+
+    def units_known(self) -> list[str]:
+        """The units that the axes can have."""
+        known = ["cycles and bytes"]
+        if self.cycles_per_ns is not None:
+            known.append("time and bytes")
+        if any(band.tensor is not None and band.tensor.element for band in self.map.bands):
+            known.append("cycles and indices")
+        return known
+
+    @property
+    def cycles_per_ns(self) -> float | None:
+        """As the launch itself tells, else at the device's highest clock; None where cycles are no time."""
+        khz = self.found.clock_khz
+        return self.map.accesses.cycles_per_ns or (None if khz is None else khz / 1e6)
+
+    def whose(self) -> str:
+        """The selection in words."""
+        block, warp = self.selection.block, self.selection.warp
+        if block is None:
+            return "the whole grid"
+        return f"block {block}" if warp is None else f"block {block} warp {warp}"
+
+    def seen_most(self) -> int:
+        """The warp, counted through the grid, that made most accesses under the cursor; 0 where that is not known."""
+        detail = None if self._detail is None else self._detail[2]
+        return 0 if detail is None or not detail.warps else detail.warps.most_common(1)[0][0]
+
+    def prepare(self, width: int, height: int) -> Callable[[], None] | None:
+        """Count what is in sight, then look at what is under the cursor."""
+        if width < _SMALLEST[0] or height < _SMALLEST[1] or not self.map.bands:
+            return None
+        gutter = gutter_of(self.map.bands, width)
+        wish = Wish(self.window, width - gutter - 1, height - _AROUND, self.selection, self.colouring)
+        self.wish = wish.counted
+        if self.frame is None or self.frame.wish != self.wish:
+            coarse = self.painter.coarse(self.wish)
+            if coarse is not None:
+                self.frame = coarse
+                self._place_cursor(coarse)
+        frame = self.frame
+        if frame is not None and frame.wish == self.wish and (frame.exact or self.painter.fine_enough(frame)):
+            spot = self._spot(frame)
+            return None if self._looked(spot) else lambda: self._look(wish.counted, spot)
+        return lambda: self._paint(wish.counted)
+
+    def _still(self, wish: Wish) -> Progress:
+        """Stops the work for a picture that is no longer wanted."""
+
+        def check(share: float) -> None:
+            del share
+            if self.wish != wish:
+                raise Cancelled
+
+        return check
+
+    def _paint(self, wish: Wish) -> None:
+        try:
+            frame = self.painter.paint(wish, self._still(wish))
+            self._place_cursor(frame)
+            self.frame = frame
+            self._look(wish, self._spot(frame))
+        except Cancelled:
+            return
+
+    def _look(self, wish: Wish, spot: Spot) -> None:
+        try:
+            self._detail = (wish, spot, self.painter.look(wish, spot, self._still(wish)))
+        except Cancelled:
+            return
+
+    def _looked(self, spot: Spot) -> bool:
+        return self._detail is not None and self.wish is not None and self._detail[:2] == (self.wish, spot)
+
+    def _place_cursor(self, frame: Frame) -> None:
+        """On the first picture, to the cell with most accesses."""
+        if self.time >= 0 or not frame.counts.size:
+            return
+        counts = frame.cell_counts
+        row, column = divmod(int(counts.argmax()), counts.shape[1])
+        start, end = frame.times(column)
+        low, high = frame.addresses(row)
+        self.time, self.address = (start + end) / 2, (low + high) // 2
+
+    def _spot(self, frame: Frame) -> Spot:
+        return Spot(*frame.times(frame.column_at(self.time)), *frame.addresses(frame.row_at(self.address)))
+
+    def read_out(self, frame: Frame) -> ReadOut:
+        """What is under the cursor."""
+        row, column = frame.row_at(self.address), frame.column_at(self.time)
+        spot = self._spot(frame)
+        number = self.space.band_of(spot.low)
+        return ReadOut(
+            spot=spot,
+            band=None if number is None else self.map.bands[number],
+            accesses=int(frame.cell_counts[row, column]),
+            exact=frame.exact,
+            detail=self._detail[2] if self._detail is not None and self._looked(spot) else None,
+            code=self.painter.code,
+            warps_a_block=self.map.accesses.start.shape[1],
+        )
+
+    # -- as text
+
+    def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
+        """A head, the picture, the axis of time, the legend, and what is under the cursor."""
+        canvas = Canvas(width, height)
+        frame = self.frame
+        if width < _SMALLEST[0] or height < _SMALLEST[1]:
+            canvas.text(0, 0, f"this needs {_SMALLEST[0]}×{_SMALLEST[1]} cells", "warn")
+        elif not self.map.bands:
+            canvas.text(0, 0, "no access to global memory was recorded", "dim")
+        elif frame is None or frame.wish.cells + gutter_of(self.map.bands, width) + 1 > width:
+            canvas.text(0, 0, "being prepared", "dim")
+        else:
+            self._draw(canvas, frame, ascii_only=ascii_only)
+        return canvas.lines(ascii_only=ascii_only)
+
+    def _draw(self, canvas: Canvas, frame: Frame, *, ascii_only: bool) -> None:
+        gutter = gutter_of(self.map.bands, canvas.width)
+        self._draw_head(canvas)
+        draw_gutter(canvas, 1, gutter, frame, self.map.bands, in_index=self.unit == "cycles and indices")
+        draw_cells(canvas, gutter, 1, frame, self.colouring, ascii_only=ascii_only)
+        bottom = canvas.height - _AROUND + 1
+        draw_time(canvas, gutter, bottom, frame, self.cycles_per_ns if self.unit == "time and bytes" else None)
+        self._draw_cursor(canvas, frame, gutter, bottom)
+        words = f"{legend(frame, self.colouring, ascii_only=ascii_only)} · {self.whose()}"
+        canvas.text(0, bottom + 2, clip(words, canvas.width), "dim")
+        found = self.read_out(frame)
+        for line, parts in enumerate((found.place(), found.makers())):
+            canvas.text(0, bottom + 3 + line, clip(" · ".join(parts), canvas.width), "" if line else "soft")
+
+    def _draw_head(self, canvas: Canvas) -> None:
+        totals = self.totals()
+        room = canvas.width - width(totals) - width(self.found.which) - 3
+        canvas.text(0, 0, f"{self.found.which} {shorten(self.found.name, max(room, 0))}", "title")
+        lost = self.map.accesses.made is not None and self.map.survey.kept < self.map.accesses.made
+        canvas.text(max(canvas.width - width(totals), 0), 0, totals, "warn" if lost else "dim")
+
+    def totals(self) -> str:
+        """How many accesses there were, and how many of them were kept."""
+        kept, made = self.map.survey.kept, self.map.accesses.made
+        if made is None:
+            return f"{units.counted(kept, 'access')} kept, of an unknown number"
+        if kept < made:
+            return f"kept {units.count(kept)} of {units.counted(made, 'access')}"
+        return f"{units.counted(kept, 'access')}"
+
+    def _draw_cursor(self, canvas: Canvas, frame: Frame, gutter: int, bottom: int) -> None:
+        row = frame.row_at(self.address)
+        at = 0
+        for strip in frame.strips:
+            if row < at + strip.rows:
+                column, line = gutter + frame.column_at(self.time), 1 + strip.top + row - at
+                canvas.text(gutter - 1, line, "▶", "accent")
+                canvas.text(column, bottom, "▲", "accent")
+                canvas.tint(column, line, 1, 1, "cursor")
+                return
+            at += strip.rows
+
+    def commands(self) -> Mapping[str, str]:
+        """All that mean something for this launch."""
+        without = set() if len(self.units_known()) > 1 else {"unit"}
+        if self.selection.block is None:
+            without.add("select")
+        return {name: words for name, (words, _) in MOVES.items() if name not in without}
+
+    def press(self, command: str) -> str | None:
+        """Do one of the commands; one that means nothing here does nothing."""
+        return MOVES[command][1](self) if command in MOVES and self.map.bands else None
+
+    def click(self, column: int, row: int) -> None:
+        """Cursor to a cell; beside the picture only along the axis that was hit."""
+        frame = self.frame
+        if frame is None or self.wish is None:
+            return
+        gutter = len(self._gutter(frame))
+        if column >= gutter:
+            self.time = (
+                frame.grid.start + (column - gutter + 0.5) * (frame.grid.end - frame.grid.start) / frame.wish.cells
+            )
+        at = 0
+        for strip in frame.strips:
+            if strip.top <= row - 1 < strip.top + strip.rows:
+                low, high = frame.addresses(at + row - 1 - strip.top)
+                self.address = (low + high) // 2
+            at += strip.rows
+
+    def _gutter(self, frame: Frame) -> range:
+        """The columns left of the picture."""
+        for cells in range(_SMALLEST[0], 1 << 12):
+            if cells - gutter_of(self.map.bands, cells) - 1 == frame.wish.cells:
+                return range(gutter_of(self.map.bands, cells))
+        return range(0)
+
+    def status(self) -> list[str]:
+        """How the picture is to be read: colouring, part of the launch, what is not exact."""
+        parts = [COLOURINGS[self.colouring], self.whose()]
+        share = self.window.cycles / self.map.end
+        if share < 1:
+            parts.append(f"{share:.2%} of the time")
+        if self.frame is not None and not self.frame.exact:
+            parts.append("coarse")
+        if self.found.simulated:
+            parts.append("simulated")
+        return parts
+
+    def take_over(self, before: View) -> None:
+        """Keep the colouring; and the window, as a share, where the memory is of as many bands."""
+        if isinstance(before, Dmat):
+            self.colouring = before.colouring
+            if self.colouring == "kinds" and not self.painter.knows_kinds:
+                self.colouring = "bands"
+            if len(before.map.bands) == len(self.map.bands):
+                scale = self.map.end / before.map.end
+                window = before.window
+                self.window = Window(window.start * scale, window.end * scale, window.low, window.high)
+
+    # -- as data
+
+    def _counted(self) -> Frame | None:
+        """The frame that is shown; before anything was, one of everything."""
+        if self.frame is None and self.map.bands:
+            work = self.prepare(_DATA_SIZE[0] + 12, _DATA_SIZE[1] + _AROUND)
+            if work is not None:
+                work()
+        return self.frame
+
+    def record(self) -> Mapping[str, Any]:
+        """Axes, bands, and the accesses of each cell, row by row; ``null`` sectors and kinds were not asked for."""
+        frame, accesses = self._counted(), self.map.accesses
+        return {
+            "simulated": self.found.simulated,
+            "kept": self.map.survey.kept,
+            "accesses": accesses.made,
+            "capacity": accesses.capacity,
+            "selection": {"block": self.selection.block, "warp": self.selection.warp},
+            "colouring": self.colouring,
+            "clocks": {
+                "basis": accesses.clocks.basis,
+                "domains": accesses.clocks.domains,
+                "error": accesses.clocks.error,
+                "cycles_per_ns": accesses.cycles_per_ns,
+            },
+            "bands": [
+                {
+                    "name": band.name,
+                    "start": band.start,
+                    "end": band.end,
+                    "origin": band.origin,
+                    "shape": None if band.tensor is None else list(band.tensor.shape),
+                }
+                for band in self.map.bands
+            ],
+            "time": None if frame is None else {"unit": "cycles", "edges": frame.grid.column_edges()[::2].tolist()},
+            "exact": None if frame is None else frame.exact,
+            "rows": [] if frame is None else [self._row(frame, row) for row in range(len(frame.cell_counts))],
+        }
+
+    def _row(self, frame: Frame, row: int) -> dict[str, Any]:
+        low, high = frame.addresses(row)
+        number = self.space.band_of(low)
+        sectors = None if frame.sectors is None else [None if np.isnan(x) else float(x) for x in frame.sectors[row]]
+        return {
+            "band": None if number is None else self.map.bands[number].name,
+            "start": low,
+            "end": high,
+            "accesses": frame.cell_counts[row].tolist(),
+            "loads": None if frame.loads is None else frame.loads[row].tolist(),
+            "stores": None if frame.stores is None else frame.stores[row].tolist(),
+            "sectors_per_request": sectors,
+        }
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """A row a cell that has accesses."""
+        yield (
+            "band",
+            "address",
+            "address_end",
+            "cycle",
+            "cycle_end",
+            "accesses",
+            "loads",
+            "stores",
+            "sectors_per_request",
+        )
+        frame = self._counted()
+        if frame is None:
+            return
+        counts = frame.cell_counts
+        others = (frame.loads, frame.stores, frame.sectors)
+        for row, column in np.argwhere(counts).tolist():
+            low, high = frame.addresses(row)
+            number = self.space.band_of(low)
+            name = None if number is None else self.map.bands[number].name
+            rest = (None if each is None else each[row, column].item() for each in others)
+            yield (name, low, high, *frame.times(column), int(counts[row, column]), *rest)
+
+    def plot(self, axes: Any) -> None:
+        """The picture on matplotlib axes: a picture a band, one below the other, darker where accesses are denser."""
+        frame = self._counted()
+        if frame is None:
+            return
+        at, ticks, labels = 0, [], []
+        most = float(frame.counts.max(initial=1))
+        bottom = max(strip.top + strip.rows for strip in frame.strips)
+        for strip in frame.strips:
+            rows = slice(at * 4, (at + strip.rows) * 4)
+            at += strip.rows
+            shown = np.ma.masked_equal(np.log1p(frame.counts[rows]), 0)
+            extent = (frame.grid.start, frame.grid.end, strip.top + strip.rows, strip.top)
+            maps = ("Blues", "Oranges", "Greens", "Purples", "YlOrBr", "Reds", "PuBu", "Greys")
+            axes.imshow(
+                shown, aspect="auto", extent=extent, cmap=maps[strip.band % len(maps)], vmin=-0.5, vmax=np.log1p(most)
+            )
+            ticks.append(strip.top)
+            labels.append(self.map.bands[strip.band].name)
+        axes.set_xlim(frame.grid.start, frame.grid.end)
+        axes.set_ylim(bottom, 0)
+        axes.set_yticks(ticks, labels)
+        axes.set_xlabel("cycles" + (", simulated" if self.found.simulated else ""))
+        axes.set_title(self.title)
+
+
+def _missing(source: Source) -> str | None:
+    return probe_results.missing(source, *_PROBES)
+
+
+def _open(source: Source, progress: Progress) -> View:
+    progress(0.0)
+    found = probe_results.read(source)
+    if found.probe not in _PROBES:
+        raise TraceError(f"{found.result.path}: it is of {found.probe or 'an unknown probe'}: run with -p dmat")
+    memory, tensors = read_launch_memory(source.trace, found.launch), read_tensors(source.trace)
+    compact = found.probe == "dmat_compact"
+    accesses = read_accesses(found.result, compact=compact, memory=memory, simulated=found.simulated)
+    folder = source.kernel.folder
+    code = access_lines(folder) if folder is not None and not compact else {}
+    return Dmat(found, read_map(accesses, memory, tensors, progress), code)
+
+
+KIND: Final = Kind(
+    name="dmat",
+    title="DMAT",
+    about="memory accesses over time, as a density map of the address space, from -p dmat or dmat_compact",
+    missing=_missing,
+    open=_open,
+)
