@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.ui import keys
 from tui_probe.ui.feed import Session
 from tui_probe.ui.opening import FIXED
+from tui_probe.ui.screens.compare import CompareScreen
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.screens.tags import TagScreen
@@ -114,6 +116,19 @@ async def _(stage: Stage, key: str) -> None:
 async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
     assert isinstance(stage.app.screen, HelpScreen)
+    await stage.press(key)
+    assert stage.app.screen is stage.live
+
+
+@checks("compare")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key)
+    assert "marked #0 zero_fill" in stage.text
+    await stage.press("right_square_bracket", "enter", key)
+    assert isinstance(stage.app.screen, CompareScreen)
+    assert re.search(r"registers a thread +18 +20 +▲ \+2 +\+11.1 % +worse", stage.text)
+    await stage.press("q")
+    assert isinstance(stage.app.screen, KernelScreen)
 
 
 @checks("close")

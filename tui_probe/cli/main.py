@@ -42,6 +42,7 @@ COMMANDS = {
     "report": Entry("report", "a trace as a table, JSON, CSV or Markdown"),
     "show": Entry("show", "one view of a kernel as text, data or a picture"),
     "import": Entry("import_command", "files of Nsight Compute and Nsight Systems: tables, and a timeline"),
+    "compare": Entry("compare", "two traces, kernels or launches against each other"),
     "probes": Entry("probes", "the built-in probes: what each measures, what it costs, its source"),
     "roofline": Entry("roofline", "kernels beside what this machine's memory and tensor cores can do"),
     "bandwidth": Entry("bandwidth", "what this machine's memories can carry, measured"),

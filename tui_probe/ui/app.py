@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from textual.app import App
 
 from tui_probe.render.palette import PALETTES
+from tui_probe.render.shorten import shorten
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.background import Background, event_loop_delivery
 from tui_probe.ui.driver import FrugalDriver
@@ -21,6 +22,7 @@ from tui_probe.ui.feed import Feed, Session
 from tui_probe.ui.nvml import GpuSampler
 from tui_probe.ui.prompt import Answer, Question
 from tui_probe.ui.save import LARGEST_CLIPBOARD
+from tui_probe.ui.screens.compare import CompareScreen
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.live import LAYOUT, LiveScreen
 from tui_probe.ui.screens.tags import TagScreen
@@ -31,6 +33,7 @@ from tui_probe.ui.widgets.lines import Lines
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tui_probe.render.views.view import Source
     from tui_probe.ui.feed import Target
 
 SECOND_INTERRUPT = 2.0
@@ -70,6 +73,7 @@ class ProbeApp(App[None]):
         self.gpu = gpu or GpuSampler()
         self.crash: BaseException | None = None
         self._interrupted = float("-inf")
+        self._marked: Source | None = None
 
     @property
     def target(self) -> Target | None:
@@ -166,9 +170,20 @@ class ProbeApp(App[None]):
         (self.screen if isinstance(self.screen, ViewScreen) else self.live).notice(text)
 
     def action_help(self) -> None:
-        """All keys."""
-        if not isinstance(self.screen, HelpScreen):
+        """All keys, and back."""
+        if isinstance(self.screen, HelpScreen):
+            self.pop_screen()
+        elif isinstance(self.screen, ViewScreen):
             self.push_screen(HelpScreen())
+
+    def compare(self, source: Source) -> None:
+        """Remember a kernel or launch, or show it against the one that was remembered."""
+        marked, self._marked = self._marked, None
+        if marked is None or (marked.kernel, marked.launch) == (source.kernel, source.launch):
+            self._marked = source
+            self._say(f"marked {words_of(source)}: C on another kernel or launch compares them")
+        else:
+            self.push_screen(CompareScreen(marked, source))
 
     def action_theme(self) -> None:
         """The next palette."""
@@ -195,6 +210,12 @@ class ProbeApp(App[None]):
             self._exception = error
             self._exception_event.set()
         self._close_messages_no_wait()
+
+
+def words_of(source: Source) -> str:
+    """A kernel or launch in a few words."""
+    launch = "" if source.launch is None else f" launch {source.launch.number}"
+    return f"#{source.kernel.index} {shorten(source.kernel.demangled, 40)}{launch}"
 
 
 def report_crash(error: BaseException) -> None:

@@ -18,7 +18,7 @@ SCOPES = {
     "table": "In the kernel table",
     "log": "In a log",
     "drawing": "On a page of a kernel, where it knows how",
-    "help": "On the page of keys",
+    "help": "On the page of keys, and in a comparison",
 }
 
 
@@ -39,7 +39,7 @@ TABLE = (
     Key("interrupt", ("ctrl+c",), "interrupt", "app", "interrupt the target; twice within 2 s: ask to terminate it",
         "interrupt", priority=True),
     Key("quit", ("ctrl+q",), "quit", "app", "quit; asks first while the target runs", "quit", priority=True),
-    Key("help", ("question_mark", "f1"), "help", "app", "the page of keys", "keys"),
+    Key("help", ("question_mark", "f1"), "help", "app", "the page of keys, and back", "keys"),
     Key("theme", ("ctrl+t",), "theme", "app", "next theme: dark, light, ansi (the terminal's own 16 colours)"),
     Key("redraw", ("ctrl+l",), "redraw", "app", "draw the screen anew, after something else wrote on the terminal"),
     Key("back", ("q", "escape"), "back", "live", "back: end search and filter, full size; to the table"),
@@ -58,6 +58,7 @@ TABLE = (
     Key("next_kernel", ("right_square_bracket",), "step_kernel(1)", "kernels", "next kernel", "next kernel"),
     Key("previous_launch", ("left_curly_bracket",), "step_launch(-1)", "kernels", "previous launch of the kernel"),
     Key("next_launch", ("right_curly_bracket",), "step_launch(1)", "kernels", "next launch of the kernel", "launch"),
+    Key("compare", ("C",), "compare", "kernels", "mark the kernel or launch; on a second one: compare both", "compare"),
     Key("leave", ("q", "escape"), "back", "kernel", "back: stop reading, end search and filter; to the live screen",
         "back"),
     Key("view_1", ("1",), "number(1)", "kernel", "summary: why probed or not, registers, occupancy, times"),
@@ -109,7 +110,7 @@ TABLE = (
     Key("turn", ("r",), "command('reverse')", "drawing", "reverse the order of rows", "reverse"),
     Key("select", ("x",), "command('select')", "drawing", "next selection, such as an SM or a block", "select"),
     Key("fold", ("z",), "command('fold')", "drawing", "fold what did not change, or show it", "fold"),
-    Key("close", ("q", "escape", "question_mark", "f1"), "close", "help", "back", "back"),
+    Key("close", ("q", "escape"), "close", "help", "back", "back"),
 )  # fmt: skip
 
 _SHOWN = {

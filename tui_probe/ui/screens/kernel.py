@@ -256,6 +256,14 @@ class KernelScreen(ViewScreen):
         self.live.launches_at_hand[source.kernel.index] = found
         self.show_kernel()
 
+    def action_compare(self) -> None:
+        """Mark the kernel at hand, or compare it with the one that was marked."""
+        source = self._of
+        if source is None:
+            self.notice("no kernel is selected")
+        else:
+            self.probe_app.compare(source)
+
     def action_command(self, command: str) -> None:
         """Give a command to the page."""
         if command in self._view.commands():

@@ -289,6 +289,14 @@ class LiveScreen(ViewScreen):
             self.launches_at_hand[source.kernel.index] = found
             self.notice(f"#{source.kernel.index}: {self.launch_words(source.kernel)}; Enter shows it")
 
+    def action_compare(self) -> None:
+        """Mark the kernel at hand, or compare it with the one that was marked."""
+        source = self.source()
+        if source is None:
+            self.notice("no kernel is selected")
+        else:
+            self.probe_app.compare(source)
+
     def source(self) -> Source | None:
         """The selected kernel and its launch at hand."""
         process, row = self.process, self.table.kernel

@@ -1,0 +1,131 @@
+"""The figures of a kernel or of one of its launches that can be set against those of another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Final, Literal
+
+from tui_probe.analysis.occupancy import occupancy
+from tui_probe.render import units
+from tui_probe.render.analyses import block_schedule, has_block_schedule
+from tui_probe.render.counts import counted_result, probe_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tui_probe.render.views.view import Progress, Source
+    from tui_probe.trace.event_types import Dim3
+
+Better = Literal["less", "more", "neither"]
+MOST_RESULTS: Final = 20
+"""Results of a kernel whose median is taken, the newest ones."""
+_SCHEDULE: Final = ("running", "scheduling", "ramp", "tail", "span")
+_TO_SAVE: Final = ("bytes", "sector", "request", "pass", "wait", "conflict", "replay", "diverge")
+"""Words in the names of counts of which less is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number; ``value`` is None where it was not measured. ``show`` writes a value with its unit."""
+
+    key: str
+    label: str
+    value: float | None
+    show: Callable[[float], str]
+    better: Better = "less"
+
+    @property
+    def text(self) -> str:
+        """The value as it is shown."""
+        return units.NOT_MEASURED if self.value is None else self.show(self.value)
+
+
+def figures_of(source: Source, progress: Progress) -> list[Figure]:
+    """All figures: what the launches were, what the kernel needs, how long it took, what its probe saw.
+
+    Of several results it is the median of the newest ones; of a launch it is that launch's own. Times of a simulated
+    GPU are left out, and of its cycles neither more nor less is better.
+    """
+    return [*_shape(source), *_resources(source), *_times(source), *_seen(source, progress)]
+
+
+def _count(value: float) -> str:
+    return units.count(round(value))
+
+
+def _cycles(value: float) -> str:
+    return f"{units.count(round(value))} cycles"
+
+
+def _product(dim: Dim3 | None) -> int | None:
+    return None if dim is None else dim[0] * dim[1] * dim[2]
+
+
+def _shape(source: Source) -> Iterator[Figure]:
+    at = source.launch or source.kernel
+    if source.launch is None:
+        yield Figure("launches", "launches", source.kernel.launches, _count, "neither")
+    yield Figure("blocks", "blocks", _product(at.grid), _count, "neither")
+    yield Figure("threads", "threads a block", _product(at.block), _count, "neither")
+
+
+def _resources(source: Source) -> Iterator[Figure]:
+    kernel = source.kernel
+    device = source.trace.state.device
+    filled = occupancy(kernel.blocks_per_sm, kernel.block, device.capability if device else None)
+    yield Figure("registers", "registers a thread", kernel.registers_pruned, _count)
+    yield Figure("registers_probed", "registers, probed", kernel.registers_probed, _count)
+    yield Figure("spills", "spilled bytes", kernel.spills_pruned, _count)
+    yield Figure("spills_probed", "spilled bytes, probed", kernel.spills_probed, _count)
+    yield Figure("shared", "shared memory", kernel.shared, units.size, "neither")
+    yield Figure("blocks_per_sm", "blocks an SM", kernel.blocks_per_sm, _count, "more")
+    yield Figure("occupancy", "occupancy", filled, lambda share: f"{share:.0%}", "more")
+    yield Figure("probe_bytes", "probe memory", kernel.probe_bytes, units.size, "neither")
+
+
+def _times(source: Source) -> Iterator[Figure]:
+    kernel = source.kernel
+    yield Figure("time_ms", "time", kernel.time_ms, lambda ms: units.duration(ms / 1e3))
+    yield Figure("time_probed_ms", "time, probed", kernel.time_probed_ms, lambda ms: units.duration(ms / 1e3))
+    yield Figure("slowdown", "slowdown", kernel.slowdown, lambda ratio: f"{ratio:.2f}×")
+
+
+def _seen(source: Source, progress: Progress) -> Iterator[Figure]:
+    """What the probe's analysis says of one result, or the median over several."""
+    rows = list(source.kernel.result_rows[-MOST_RESULTS:])
+    if source.launch is not None:
+        rows = [] if source.launch.result is None else [source.launch.result]
+    seen: dict[str, tuple[Figure, list[float]]] = {}
+    for place, row in enumerate(rows):
+        progress(place / len(rows))
+        for figure in _of_result(source, row):
+            if figure.value is not None:
+                seen.setdefault(figure.key, (figure, []))[1].append(figure.value)
+    for figure, values in seen.values():
+        yield Figure(figure.key, figure.label, median(values), figure.show, figure.better)
+
+
+def _of_result(source: Source, row: int) -> Sequence[Figure]:
+    trace, kernel = source.trace, source.kernel
+    if has_block_schedule(kernel):
+        schedule = block_schedule(trace, kernel, row).schedule
+        if schedule is None:
+            return ()
+        better: Better = "neither" if trace.state.simulated else "less"
+        return [
+            Figure(f"{name}_cycles", f"{name} an SM", getattr(schedule, name), _cycles, better) for name in _SCHEDULE
+        ]
+    if (probe := probe_of(kernel)) is not None:
+        counts = counted_result(trace, kernel, row, probe).counts
+        found = () if counts is None else counts.figures()
+        return [_counted(each.key, each.label, each.value, each.unit) for each in found]
+    return ()
+
+
+def _counted(key: str, label: str, value: float | None, unit: str) -> Figure:
+    def show(number: float) -> str:
+        text = units.count(int(number)) if float(number).is_integer() else f"{number:.2f}"
+        return f"{text} {unit}".rstrip()
+
+    return Figure(key, label, value, show, "less" if any(word in key for word in _TO_SAVE) else "neither")
