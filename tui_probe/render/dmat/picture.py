@@ -59,8 +59,8 @@ def _cells(
     if colouring == "sectors" and frame.sectors is not None:
         some = counts > 0
         whole = np.where(some, np.clip(np.nan_to_num(frame.sectors), 1, 32).round(), 0).astype(np.uint8)
-        ramp = np.array([canvas.role(f"ramp{level}") for level in range(8)], dtype=np.uint16)
-        roles = calmed(ramp[np.clip((np.maximum(whole, 1) - 1) // 4, 0, 7)], some)
+        levels = np.array([canvas.role(f"ramp{level}") for level in range(8)], dtype=np.uint16)
+        roles = calmed(levels[np.clip((np.maximum(whole, 1) - 1) // 4, 0, 7)], some)
         return shaded(whole, " " + _DIGITS), roles
     if colouring == "kinds" and frame.loads is not None and frame.stores is not None:
         kinds = ((frame.loads > 0) + 2 * (frame.stores > 0)).astype(np.uint8)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from tui_probe.analysis.access_map import read_map
 from tui_probe.analysis.accesses import Selection, read_accesses
 from tui_probe.analysis.dmat import access_lines
 from tui_probe.errors import TraceError
 from tui_probe.render import probe_results, units
 from tui_probe.render.canvas import Canvas
+from tui_probe.render.dmat import data
 from tui_probe.render.dmat.frame import Frame, Painter, Spot, Wish
 from tui_probe.render.dmat.moves import COLOURINGS, MOVES
 from tui_probe.render.dmat.picture import draw_cells, draw_gutter, draw_time, gutter_of, legend
@@ -56,6 +55,8 @@ class Dmat(Drawing):
     frame: Frame | None
     """What is shown now; behind ``wish`` while it is being made."""
     wish: Wish | None
+    gutter: int
+    """Cells left of the picture."""
 
     def __init__(self, found: ProbeResult, source: AccessMap, code: Mapping[int, AccessLine]) -> None:
         self.found, self.map = found, source
@@ -68,6 +69,7 @@ class Dmat(Drawing):
         self.unit = self.units_known()[0]
         self.marks = []
         self.frame = self.wish = None
+        self.gutter = 0
         self._detail: tuple[Wish, Spot, Detail | None] | None = None
 
     # -- what is shown
@@ -103,8 +105,8 @@ class Dmat(Drawing):
         """Count what is in sight, then look at what is under the cursor."""
         if width < _SMALLEST[0] or height < _SMALLEST[1] or not self.map.bands:
             return None
-        gutter = gutter_of(self.map.bands, width)
-        wish = Wish(self.window, width - gutter - 1, height - _AROUND, self.selection, self.colouring)
+        self.gutter = gutter_of(self.map.bands, width)
+        wish = Wish(self.window, width - self.gutter - 1, height - _AROUND, self.selection, self.colouring)
         self.wish = wish.counted
         if self.frame is None or self.frame.wish != self.wish:
             coarse = self.painter.coarse(self.wish)
@@ -247,7 +249,7 @@ class Dmat(Drawing):
         frame = self.frame
         if frame is None or self.wish is None:
             return
-        gutter = len(self._gutter(frame))
+        gutter = self.gutter
         if column >= gutter:
             self.time = (
                 frame.grid.start + (column - gutter + 0.5) * (frame.grid.end - frame.grid.start) / frame.wish.cells
@@ -258,13 +260,6 @@ class Dmat(Drawing):
                 low, high = frame.addresses(at + row - 1 - strip.top)
                 self.address = (low + high) // 2
             at += strip.rows
-
-    def _gutter(self, frame: Frame) -> range:
-        """The columns left of the picture."""
-        for cells in range(_SMALLEST[0], 1 << 12):
-            if cells - gutter_of(self.map.bands, cells) - 1 == frame.wish.cells:
-                return range(gutter_of(self.map.bands, cells))
-        return range(0)
 
     def status(self) -> list[str]:
         """How the picture is to be read: colouring, part of the launch, what is not exact."""
@@ -300,99 +295,18 @@ class Dmat(Drawing):
         return self.frame
 
     def record(self) -> Mapping[str, Any]:
-        """Axes, bands, and the accesses of each cell, row by row; ``null`` sectors and kinds were not asked for."""
-        frame, accesses = self._counted(), self.map.accesses
-        return {
-            "simulated": self.found.simulated,
-            "kept": self.map.survey.kept,
-            "accesses": accesses.made,
-            "capacity": accesses.capacity,
-            "selection": {"block": self.selection.block, "warp": self.selection.warp},
-            "colouring": self.colouring,
-            "clocks": {
-                "basis": accesses.clocks.basis,
-                "domains": accesses.clocks.domains,
-                "error": accesses.clocks.error,
-                "cycles_per_ns": accesses.cycles_per_ns,
-            },
-            "bands": [
-                {
-                    "name": band.name,
-                    "start": band.start,
-                    "end": band.end,
-                    "origin": band.origin,
-                    "shape": None if band.tensor is None else list(band.tensor.shape),
-                }
-                for band in self.map.bands
-            ],
-            "time": None if frame is None else {"unit": "cycles", "edges": frame.grid.column_edges()[::2].tolist()},
-            "exact": None if frame is None else frame.exact,
-            "rows": [] if frame is None else [self._row(frame, row) for row in range(len(frame.cell_counts))],
-        }
-
-    def _row(self, frame: Frame, row: int) -> dict[str, Any]:
-        low, high = frame.addresses(row)
-        number = self.space.band_of(low)
-        sectors = None if frame.sectors is None else [None if np.isnan(x) else float(x) for x in frame.sectors[row]]
-        return {
-            "band": None if number is None else self.map.bands[number].name,
-            "start": low,
-            "end": high,
-            "accesses": frame.cell_counts[row].tolist(),
-            "loads": None if frame.loads is None else frame.loads[row].tolist(),
-            "stores": None if frame.stores is None else frame.stores[row].tolist(),
-            "sectors_per_request": sectors,
-        }
+        """Axes, bands, and the accesses of each cell, row by row; sectors and kinds are None if not asked for."""
+        return data.record(self, self._counted())
 
     def cells(self) -> Iterator[Sequence[object]]:
         """A row a cell that has accesses."""
-        yield (
-            "band",
-            "address",
-            "address_end",
-            "cycle",
-            "cycle_end",
-            "accesses",
-            "loads",
-            "stores",
-            "sectors_per_request",
-        )
-        frame = self._counted()
-        if frame is None:
-            return
-        counts = frame.cell_counts
-        others = (frame.loads, frame.stores, frame.sectors)
-        for row, column in np.argwhere(counts).tolist():
-            low, high = frame.addresses(row)
-            number = self.space.band_of(low)
-            name = None if number is None else self.map.bands[number].name
-            rest = (None if each is None else each[row, column].item() for each in others)
-            yield (name, low, high, *frame.times(column), int(counts[row, column]), *rest)
+        return data.cells(self, self._counted())
 
     def plot(self, axes: Any) -> None:
-        """The picture on matplotlib axes: a picture a band, one below the other, darker where accesses are denser."""
+        """The bands one below the other, darker where accesses are denser."""
         frame = self._counted()
-        if frame is None:
-            return
-        at, ticks, labels = 0, [], []
-        most = float(frame.counts.max(initial=1))
-        bottom = max(strip.top + strip.rows for strip in frame.strips)
-        for strip in frame.strips:
-            rows = slice(at * 4, (at + strip.rows) * 4)
-            at += strip.rows
-            shown = np.ma.masked_equal(np.log1p(frame.counts[rows]), 0)
-            extent = (frame.grid.start, frame.grid.end, strip.top + strip.rows, strip.top)
-            maps = ("Blues", "Oranges", "Greens", "Purples", "YlOrBr", "Reds", "PuBu", "Greys")
-            axes.imshow(
-                shown, aspect="auto", extent=extent, cmap=maps[strip.band % len(maps)], vmin=-0.5, vmax=np.log1p(most)
-            )
-            ticks.append(strip.top)
-            labels.append(self.map.bands[strip.band].name)
-        axes.set_xlim(frame.grid.start, frame.grid.end)
-        axes.set_ylim(bottom, 0)
-        axes.set_yticks(ticks, labels)
-        axes.set_xlabel("cycles" + (", simulated" if self.found.simulated else ""))
-        axes.set_title(self.title)
+        if frame is not None:
+            data.plot(self, frame, axes)
 
 
 def _missing(source: Source) -> str | None:
