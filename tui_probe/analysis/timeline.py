@@ -19,6 +19,7 @@ them in number and in the sum of their gaps.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -40,6 +41,7 @@ ClockReader: TypeAlias = "Callable[[NDArray[np.int32], NDArray[np.uint64]], Cloc
 WHOLE_BLOCK: Final = -1
 """``Intervals.warp`` of an interval that is a block's."""
 _MOST_SMS: Final = 4096
+_LARGEST_KEY: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class Tail:
         return self.end - self.start
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Timeline:
     """One launch. ``sms`` (i4) are all SMs that have a row, those that ran nothing among them; ``slots`` (i4) of each.
 
@@ -98,7 +100,7 @@ class Timeline:
     """
 
     blocks: Intervals
-    warps: Intervals
+    make_warps: Callable[[], Intervals]
     sms: NDArray[np.int32]
     slots: NDArray[np.int32]
     span: int
@@ -109,6 +111,11 @@ class Timeline:
     warps_missing: int
     blocks_missing: int
     blocks_astray: int
+
+    @cached_property
+    def warps(self) -> Intervals:
+        """The warps of the blocks: worked out when they are asked for first, since there are many."""
+        return self.make_warps()
 
     @property
     def idle_sms(self) -> list[int]:
@@ -206,7 +213,7 @@ def timeline(
     np.maximum.at(slots, np.searchsorted(sms, blocks.sm), blocks.slot + 1)
     return Timeline(
         blocks=blocks,
-        warps=_warps(start, elapsed, sm, blocks, zero[np.searchsorted(numbers, blocks.sm)]),
+        make_warps=lambda: _warps(start, elapsed, sm, blocks, zero[np.searchsorted(numbers, blocks.sm)]),
         sms=sms,
         slots=slots,
         span=int(blocks.end.max()),
@@ -223,12 +230,23 @@ def _in_slots(
     start: NDArray[np.int64], end: NDArray[np.int64], sm: NDArray[np.int32], block: NDArray[np.int64]
 ) -> Intervals:
     """Blocks with the slots that they take, an SM at a time."""
-    order = np.lexsort((end, start, sm))
+    order = order_by(sm, start)
+    tied = (np.diff(sm[order]) == 0) & (np.diff(start[order]) == 0) & (np.diff(end[order]) < 0)
+    if tied.any():
+        order = np.lexsort((end, start, sm))
     start, end, sm, block = start[order], end[order], sm[order], block[order]
     bounds = np.append(np.flatnonzero(np.diff(sm, prepend=-1)), len(sm))
     slot = np.concatenate([_slots(start[a:b], end[a:b]) for a, b in pairwise(bounds)])
     found = Intervals(start, end, sm, slot, np.full(len(sm), WHOLE_BLOCK, dtype=np.int32), block)
-    return found.take(np.lexsort((slot, sm)))
+    return found.take(order_by(sm, slot))
+
+
+def order_by(group: NDArray[Any], value: NDArray[Any]) -> NDArray[np.intp]:
+    """The order by ``group``, then ``value``, both integers from 0 on: one sort where a key can hold both."""
+    span = int(value.max(initial=0)) + 1
+    if (int(group.max(initial=0)) + 1) * span < _LARGEST_KEY:
+        return np.argsort(group.astype(np.int64) * span + value, kind="stable")
+    return np.lexsort((value, group))
 
 
 def _slots(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -269,4 +287,5 @@ def _warps(
         warp=warp.astype(np.int32),
         block=blocks.block[which],
     )
-    return found.take(np.lexsort((found.start, found.warp, found.slot, found.sm)))
+    row = (found.sm.astype(np.int64) * (int(found.slot.max(initial=0)) + 1) + found.slot) * start.shape[1] + found.warp
+    return found.take(order_by(row, found.start))

@@ -63,7 +63,7 @@ def _name(canvas: Canvas, y: int, cells: int, rows: Rows, line: int, *, cursor: 
 
 def _bars(canvas: Canvas, x: int, y: int, rows: Rows, line: int, window: Window, fence: float) -> None:
     """The intervals of one line, one after another."""
-    canvas.text(x, y, " " * window.cells)
+    signs, roles = [" "] * window.cells, np.zeros(window.cells, dtype=np.uint16)
     first, last = rows.bounds(line)
     start, end = rows.intervals.start[first:last], rows.intervals.end[first:last]
     for i in np.flatnonzero((end > window.begin) & (start < window.end)).tolist():
@@ -71,9 +71,11 @@ def _bars(canvas: Canvas, x: int, y: int, rows: Rows, line: int, window: Window,
         right = max(window.column(float(end[i]) - 1e-6), left)
         long = bool(end[i] - start[i] > fence)
         label = f"{rows.intervals.block[first + i]}{'!' if long else ''}"
-        role = "bad" if long else f"hue{(first + i) % _HUES}"
-        text, skip = _bar(label, left, right, window.cells)
-        canvas.text(x + skip, y, text, role)
+        text, begin = _bar(label, left, right, window.cells)
+        signs[begin : begin + len(text)] = text
+        roles[begin : begin + len(text)] = canvas.role("bad" if long else f"hue{(first + i) % _HUES}")
+    codes = np.frombuffer("".join(signs).encode("utf-32-le"), dtype="<u4")
+    canvas.paint(x, y, codes[np.newaxis], roles[np.newaxis])
 
 
 def _bar(label: str, left: int, right: int, cells: int) -> tuple[str, int]:

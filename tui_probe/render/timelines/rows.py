@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
+from tui_probe.analysis.timeline import order_by
 from tui_probe.analysis.timeline_busy import BusyRows
 
 if TYPE_CHECKING:
@@ -122,15 +123,19 @@ def rows_of(timeline: Timeline, choice: Choice, fence: float) -> Rows:
         intervals = intervals.take(intervals.sm == choice.sm)
     place = _place_of(timeline, choice, intervals)
     count = len(places[0])
-    by_place = np.lexsort((intervals.start, place))
-    intervals, place = intervals.take(by_place), place[by_place]
+    if choice.level == "SM":
+        by_place = order_by(place, intervals.start)
+        intervals, place = intervals.take(by_place), place[by_place]
     last, first = (np.full(count, value, dtype=np.int64) for value in (-1, np.iinfo(np.int64).max))
     np.maximum.at(last, place, intervals.end)
     np.minimum.at(first, place, intervals.start)
     order = _order(choice.order, first, last)
     row = np.empty(count, dtype=np.int64)
     row[order] = np.arange(count)
-    intervals, row_of = _in_order(intervals, row[place])
+    row_of = row[place]
+    if choice.order != "number":
+        by_row = np.argsort(row_of, kind="stable")
+        intervals, row_of = intervals.take(by_row), row_of[by_row]
     lines = -(-count // choice.together)
     sm, slot, warp = (values[order] for values in places)
     at_once = _slots(timeline)[np.searchsorted(timeline.sms, sm)] if choice.level == "SM" else np.ones(count, np.int32)
@@ -193,9 +198,3 @@ def _order(order: Order, first: NDArray[np.int64], last: NDArray[np.int64]) -> N
     if order == "start":
         return np.argsort(first, kind="stable")
     return np.arange(len(first))
-
-
-def _in_order(intervals: Intervals, row: NDArray[np.int64]) -> tuple[Intervals, NDArray[np.int64]]:
-    """Intervals, sorted by start in each row, sorted by row."""
-    order = np.argsort(row, kind="stable")
-    return intervals.take(order), row[order]

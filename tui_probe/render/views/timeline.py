@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from tui_probe.render.spans import Line
     from tui_probe.render.timelines.launch import LaunchTimeline
-    from tui_probe.render.timelines.rows import Rows
+    from tui_probe.render.timelines.rows import Level, Rows
     from tui_probe.render.views.view import Progress, Source, View
 
 _AROUND: Final = 5
@@ -50,7 +51,6 @@ class Timeline(Drawing):
     def __init__(self, launch: LaunchTimeline) -> None:
         self.launch, self.timeline = launch, launch.timeline
         self.title = f"Timeline of {launch.which} {launch.name}"
-        self.fences = tuple(_fence(each.duration) for each in (self.timeline.blocks, self.timeline.warps))
         self.tail = self.timeline.tail()
         self.choice = Choice()
         self.fitting = True
@@ -60,10 +60,17 @@ class Timeline(Drawing):
         self.rows = None
         self._shown: Rows | None = None
 
-    @property
-    def fence(self) -> float:
+    @cached_property
+    def _warp_fence(self) -> float:
+        return _fence(self.timeline.warps.duration)
+
+    @cached_property
+    def _block_fence(self) -> float:
+        return _fence(self.timeline.blocks.duration)
+
+    def fence(self, level: Level) -> float:
         """Cycles beyond which a block, or a warp where these are shown, stands out."""
-        return self.fences[self.choice.level == "warp"]
+        return self._warp_fence if level == "warp" else self._block_fence
 
     def prepare(self, width: int, height: int) -> Callable[[], None] | None:
         """Make the rows that are wanted; where all have to fit, as many share a line as it takes."""
@@ -73,10 +80,10 @@ class Timeline(Drawing):
             self.choice = replace(self.choice, together=together)
         if self.rows is not None and self.rows.choice == self.choice:
             return None
-        wanted, fence = self.choice, self.fence
+        wanted = self.choice
 
         def work() -> None:
-            self.rows = rows_of(self.timeline, wanted, fence)
+            self.rows = rows_of(self.timeline, wanted, self.fence(wanted.level))
 
         return work
 
@@ -91,7 +98,7 @@ class Timeline(Drawing):
         left = min(gutter(rows), width // 2)
         self.window.resize(width - left, max(height - _AROUND, 1))
         self._draw_head(canvas)
-        draw_rows(canvas, left, 1, rows, self.window, self.fence)
+        draw_rows(canvas, left, 1, rows, self.window, self.fence(rows.choice.level))
         bottom = height - _AROUND + 1
         self._draw_axis(canvas, left, bottom)
         for i, words in enumerate((self._tail_words(), self._clock_words())):
@@ -246,7 +253,7 @@ class Timeline(Drawing):
 
     def plot(self, axes: Any) -> None:
         """Every row as a strip, darker where more of its slots ran a block."""
-        rows = self.rows or rows_of(self.timeline, self.choice, self.fence)
+        rows = self.rows or rows_of(self.timeline, self.choice, self.fence(self.choice.level))
         edges = np.unique(np.linspace(self.window.begin, self.window.end, _PLOT_CELLS).astype(np.int64))
         share = rows.busy.covered(0, rows.lines, edges) / (rows.capacity[:, np.newaxis].clip(1) * np.diff(edges))
         axes.imshow(share, aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest",
