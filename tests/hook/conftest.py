@@ -69,6 +69,8 @@ class Engine:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.maps = "1,16"  # blank-separated
+        self.storage: list[str] = []  # lines of kernel.info
+        self.filled = ""  # as maps: what the stub's probed kernel fills, if that is something else
         self.globals = ""
         self.answer: Prepare | None = None
         self.prepared: list[str] = []
@@ -125,8 +127,8 @@ class Engine:
         sizes = re.search(r"__([0-9_]+)$", name)
         n_parameters = len(sizes.group(1).split("_")) if sizes else 0
         maps, variables = self.maps.split(), self.globals.split()
-        (directory / "probed.bin").write_text(f"//probed {n_parameters} {len(variables)} {' '.join(maps)}")
-        lines = [name, str(n_parameters), str(len(maps)), *maps, *[f"global {each}" for each in variables]]
+        (directory / "probed.bin").write_text(f"//probed {n_parameters} {len(variables)} {self.filled or self.maps}")
+        lines = [name, str(n_parameters), str(len(maps)), *maps, *self.storage, *[f"global {v}" for v in variables]]
         (directory / "kernel.info").write_text("\n".join(lines) + "\n")
 
     def close(self) -> None:
