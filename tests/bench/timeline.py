@@ -86,7 +86,7 @@ def taken(call: Callable[[], object]) -> float:
 
 
 def made_up(blocks: int) -> list[NDArray[Any]]:
-    """Starts, cycles and SMs, as ``timeline`` takes them, of blocks of 500 to 1500 cycles that follow 20 to 80 apart."""
+    """Starts, cycles and SMs, as ``timeline`` takes them, of blocks of 500 to 1500 cycles, 20 to 80 apart."""
     random = np.random.default_rng(1)
     slots = SMS * SLOTS
     rounds = -(-blocks // slots)

@@ -59,6 +59,7 @@ class Timeline(Drawing):
         self.window = Window(self.timeline.span, 1)
         self.rows = None
         self._shown: Rows | None = None
+        self._gutter = 0
 
     @cached_property
     def _warp_fence(self) -> float:
@@ -95,7 +96,7 @@ class Timeline(Drawing):
             canvas.text(0, 0, "being prepared", "dim")
             return canvas.lines(ascii_only=ascii_only)
         self._follow(rows)
-        left = min(gutter(rows), width // 2)
+        left = min(self._gutter, width // 2)
         self.window.resize(width - left, max(height - _AROUND, 1))
         self._draw_head(canvas)
         draw_rows(canvas, left, 1, rows, self.window, self.fence(rows.choice.level))
@@ -110,6 +111,7 @@ class Timeline(Drawing):
         before, self._shown = self._shown, rows
         if before is rows:
             return
+        self._gutter = gutter(rows)
         line = 0
         if before is not None:
             sm = before.sm[before.of_line(min(self.window.line, before.lines - 1)).start]
@@ -176,9 +178,8 @@ class Timeline(Drawing):
         """Cursor to a cell; a click beside the rows moves it along time alone."""
         if self.rows is None:
             return
-        left = gutter(self.rows)
-        if column >= left:
-            self.window.to(self.window.begin + (column - left + 0.5) * self.window.width / self.window.cells)
+        if column >= self._gutter:
+            self.window.to(self.window.begin + (column - self._gutter + 0.5) * self.window.width / self.window.cells)
         if 1 <= row <= self.window.height:
             self.window.move_lines(self.window.top + row - 1 - self.window.line)
 
