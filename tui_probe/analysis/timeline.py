@@ -231,9 +231,10 @@ def _in_slots(
 ) -> Intervals:
     """Blocks with the slots that they take, an SM at a time."""
     order = order_by(sm, start)
-    tied = (np.diff(sm[order]) == 0) & (np.diff(start[order]) == 0) & (np.diff(end[order]) < 0)
-    if tied.any():
-        order = np.lexsort((end, start, sm))
+    same = (np.diff(sm[order]) == 0) & (np.diff(start[order]) == 0)
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    among = order[tied]
+    order[tied] = among[np.lexsort((end[among], start[among], sm[among]))]
     start, end, sm, block = start[order], end[order], sm[order], block[order]
     bounds = np.append(np.flatnonzero(np.diff(sm, prepend=-1)), len(sm))
     slot = np.concatenate([_slots(start[a:b], end[a:b]) for a, b in pairwise(bounds)])
