@@ -79,7 +79,12 @@ def write_lines(lines: Iterable[str], arguments: argparse.Namespace) -> int:
 
 def width_of(arguments: argparse.Namespace) -> int:
     """The width asked for, else the terminal's."""
-    return arguments.width or max(NARROWEST, shutil.get_terminal_size((120, 24)).columns)
+    return arguments.width or text_width()
+
+
+def text_width() -> int:
+    """The terminal's width, 120 without one."""
+    return max(NARROWEST, shutil.get_terminal_size((120, 24)).columns)
 
 
 def plain(arguments: argparse.Namespace) -> bool:

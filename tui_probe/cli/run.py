@@ -16,6 +16,7 @@ from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
 
 from .output import inform, warn
+from .run_ncu import add_ncu_options, profile_with_ncu
 from .screen import add_screen_options, show, wants_screen
 from .text import report_after_run
 from .values import Unsupported, launches, names, size
@@ -47,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     machine = parser.add_argument_group("driver").add_mutually_exclusive_group()
     machine.add_argument("--driver", type=Path, metavar="PATH", help="the libcuda.so.1 to use")
     machine.add_argument("--sim", action="store_true", help="use the simulated GPU")
+    add_ncu_options(parser)
     add_screen_options(parser)
     parser.add_argument("command", nargs="...", metavar="COMMAND...", help="the program to profile, and its arguments")
 
@@ -67,6 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
         arguments.refuse("which command? tui-probe run [options] -- COMMAND...")
+    if arguments.ncu or arguments.ncu_metrics:
+        return profile_with_ncu(arguments, command)
     options = RunOptions(
         command=tuple(command),
         probe=arguments.probe,

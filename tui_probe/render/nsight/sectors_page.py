@@ -121,10 +121,6 @@ def _counted(title: str, name: str, rank: int) -> Column[SectorRow]:
 
 
 SECTOR_COLUMNS: Final[tuple[Column[SectorRow], ...]] = (
-    Column(
-        "kernel", lambda r: r.figures.shape.kernel, "kernel", lambda r: r.figures.shape.kernel, False,
-        narrow=16, shorten=shorten,
-    ),
     Column("tool", lambda r: r.figures.tool, "by", lambda r: r.figures.tool, False),
     Column("origin", lambda r: r.figures.origin),
     Column("grid", lambda r: r.figures.shape.grid, "grid", lambda r: units.extent(r.figures.shape.grid), rank=3),
@@ -145,4 +141,8 @@ SECTOR_COLUMNS: Final[tuple[Column[SectorRow], ...]] = (
     Column("verdict", lambda r: r.verdict),
     Column("differences", lambda r: r.differences, nested=True),
     Column("said", title="verdict", text=_words, right=False, narrow=20),
+    Column(
+        "kernel", lambda r: r.figures.shape.kernel, "kernel", lambda r: r.figures.shape.kernel, False,
+        narrow=16, shorten=shorten,
+    ),
 )  # fmt: skip

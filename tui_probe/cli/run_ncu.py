@@ -1,0 +1,91 @@
+"""``tui-probe run --ncu``: a command under Nsight Compute instead of the hook, and what it measured."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from tui_probe.errors import ImportFileError, LaunchError
+from tui_probe.launcher.ncu import BYTE_METRICS, find_ncu, needs_root, run_ncu
+from tui_probe.launcher.signals import tidy_end
+from tui_probe.launcher.target import exit_status
+
+from .output import inform, warn
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from pathlib import Path
+
+HOOK_OPTIONS = (
+    "benchmark", "kernel", "filter", "launches", "max_trace_bytes", "max_probe_memory", "driver", "sim",
+)  # fmt: skip
+
+
+def add_ncu_options(parser: argparse.ArgumentParser) -> None:
+    """The options of ``run`` that take ncu."""
+    ncu = parser.add_argument_group("Nsight Compute")
+    ncu.add_argument("--ncu", action="store_true", help="run under ncu, without probes; needs counter permission")
+    ncu.add_argument(
+        "--ncu-metrics", type=metrics, metavar="A,B", help="with --ncu: these metrics, not bytes of DRAM, L2 and L1"
+    )
+
+
+def metrics(text: str) -> tuple[str, ...]:
+    """``a,b``: names of metrics."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def profile_with_ncu(arguments: argparse.Namespace, command: Sequence[str]) -> int:
+    """Run the command under ncu and report. Returns the exit status of ncu, which passes on the command's."""
+    refuse_hook_options(arguments)
+    wanted = arguments.ncu_metrics or BYTE_METRICS
+    ncu = find_ncu(os.environ)
+    if needs_root():
+        warn("only an administrator may read performance counters here: ncu will run the command and measure nothing")
+    log = log_path(arguments.tracedir)
+    inform(f"ncu writes {log}")
+    with tidy_end():
+        status = exit_status(run_ncu(ncu, log, wanted, command))
+    if not arguments.no_report:
+        report(log, wanted, arguments)
+    return status
+
+
+def refuse_hook_options(arguments: argparse.Namespace) -> None:
+    """Under ncu there is no hook: its options would do nothing, so they are refused."""
+    given = [f"--{name.replace('_', '-')}" for name in HOOK_OPTIONS if getattr(arguments, name)]
+    if given:
+        arguments.refuse(f"--ncu runs the command without the hook: leave out {', '.join(given)}")
+
+
+def log_path(folder: Path) -> Path:
+    """A new file for the table."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LaunchError(f"{folder}: {error.strerror}: name another with --tracedir") from error
+    return (folder / f"{time.strftime('%b%d_%H%M%S')}_{os.getpid()}.ncu.csv").absolute()
+
+
+def report(log: Path, wanted: Sequence[str], arguments: argparse.Namespace) -> None:
+    """What was measured; trouble with it does not change the command's exit status."""
+    from tui_probe.importers.ncu import read_ncu
+    from tui_probe.render.nsight.ncu_report import Sources, ncu_page
+    from tui_probe.render.nsight.page import page_lines
+
+    from .import_command import text_width
+    from .report import speaks_utf8
+
+    try:
+        table = read_ncu([log])
+    except ImportFileError as error:
+        warn(f"no report: {error}")
+        return
+    page = ncu_page("traffic" if wanted == BYTE_METRICS else "metrics", Sources(table))
+    plain = arguments.ascii or not speaks_utf8(sys.stdout)
+    for line in ("", *page_lines(page, "table", width=text_width(), ascii_only=plain)):
+        sys.stdout.write(line + "\n")
+    inform(f"other pages: tui-probe import ncu {log} --page kernels --warmup W")

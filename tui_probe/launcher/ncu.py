@@ -1,0 +1,68 @@
+"""Nsight Compute as a launcher: where it is, and how it is told to write what we import."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import LaunchError
+
+from . import signals
+from .passing import has_terminal
+from .target import Group, Standard, check_command, start_target
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+BYTE_METRICS: Final = ("dram__bytes.sum", "lts__t_bytes.sum", "l1tex__t_bytes.sum", "gpu__time_duration.sum")
+"""Totals of DRAM, L2 and L1, and the time."""
+_PLACES: Final = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute")
+_DRIVER_SETTINGS: Final = Path("/proc/driver/nvidia/params")
+
+
+def find_ncu(environment: Mapping[str, str]) -> str:
+    """The ncu of ``PATH``, ``CUDA_HOME``, or the usual places, the newest first. LaunchError if there is none."""
+    found = shutil.which("ncu", path=environment.get("PATH"))
+    if found:
+        return found
+    folders = [Path(environment["CUDA_HOME"], "bin")] if environment.get("CUDA_HOME") else []
+    folders += [Path(place) for place in _PLACES]
+    for folder in folders:
+        for candidate in (folder / "ncu", *sorted(folder.glob("*/ncu"), reverse=True)):
+            if os.access(candidate, os.X_OK) and candidate.is_file():
+                return str(candidate)
+    raise LaunchError(
+        "no ncu: install Nsight Compute (it is part of the CUDA toolkit), and put it on PATH or set CUDA_HOME;"
+        " the probes gmem_bytes and gmem_sectors need neither ncu nor its permission"
+    )
+
+
+def needs_root(settings: Path = _DRIVER_SETTINGS) -> bool:
+    """Whether the driver lets only an administrator read performance counters, and this user is none."""
+    try:
+        text = settings.read_text(errors="replace")
+    except OSError:
+        return False
+    return "RmProfilingAdminOnly: 1" in text and os.geteuid() != 0
+
+
+def ncu_command(ncu: str, log: Path, metrics: Sequence[str], command: Sequence[str]) -> list[str]:
+    """``command`` under ncu: every process, only these metrics, a CSV table in ``log`` and nothing in its output."""
+    options = ["--csv", "--log-file", str(log), "--target-processes", "all", "--metrics", ",".join(metrics)]
+    return [ncu, *options, *command]
+
+
+def run_ncu(ncu: str, log: Path, metrics: Sequence[str], command: Sequence[str]) -> int:
+    """Run a command under ncu to its end, with our standard streams; signals are passed on.
+
+    Returns ``Popen.returncode`` of ncu, which is the command's where ncu has nothing of its own to tell. TargetError
+    if the command cannot be executed.
+    """
+    check_command(command, os.environ.get("PATH"))
+    group = Group.SHARED if has_terminal() else Group.OWN
+    with signals.held_back() as mask:
+        words = ncu_command(ncu, log, metrics, command)
+        target = start_target(words, os.environ, Standard(None, 1, 2), group, mask, lambda _: None)
+        return signals.wait(target, lambda: None)
