@@ -23,17 +23,15 @@ import numpy as np
 from tui_probe.analysis.counts import Figure, ratio
 from tui_probe.errors import PtxError, TraceError
 from tui_probe.ptx.access import access_bytes, access_kind
+from tui_probe.ptx.instructions import instructions_in
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.tree import Instruction, Scope
 from tui_probe.trace.source_lines import SourceLine, SourceLines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from tui_probe.analysis.accesses import Accesses, Part
     from tui_probe.ptx.access import Kind
-    from tui_probe.ptx.tree import Statement
 
 SECTOR: Final = 32
 _SECTOR_BITS: Final = np.uint64(5)
@@ -120,7 +118,7 @@ def access_lines(folder: Path) -> dict[int, AccessLine]:
     """The accesses of a kernel by line of ``pruned.ptx``; of several on one line the first. Empty without that file."""
     try:
         entries = parse((folder / "pruned.ptx").read_text("utf-8", "replace")).entries()
-        body = list(_instructions(entries[0].body or [])) if entries else []
+        body = list(instructions_in(entries[0].body or [])) if entries else []
     except (OSError, PtxError):
         return {}
     sources = SourceLines.of(folder)
@@ -132,14 +130,6 @@ def access_lines(folder: Path) -> dict[int, AccessLine]:
             name = ".".join((one.opcode, *one.modifiers))
             found.setdefault(line, AccessLine(line, name, kind, access_bytes(one), sources.ptx_line(line)))
     return found
-
-
-def _instructions(body: Iterable[Statement]) -> Iterator[Instruction]:
-    for node in body:
-        if isinstance(node, Scope):
-            yield from _instructions(node.body)
-        elif isinstance(node, Instruction):
-            yield node
 
 
 def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:

@@ -83,7 +83,7 @@ class WarpProgress:
         """Times in ns since the first start at which one warp reached the heads of loops, and their lines."""
         record, kept = self.warps[block, warp], int(self.kept[block, warp])
         records = self.pace[block, warp, :kept]
-        since = _unwrapped(records["clock"][np.newaxis], record["start"].astype(np.uint32)[np.newaxis])[0]
+        since = unwrapped(records["clock"][np.newaxis], record["start"].astype(np.uint32)[np.newaxis])[0]
         rate = self.alignment.ns_per_cycle if self.alignment else np.nan
         return self.start[block, warp] + since * rate, records["line"]
 
@@ -162,7 +162,7 @@ def analyse(result: Result, clock_khz: int | None = None) -> WarpProgress:
     return WarpProgress(warps, ran, start, end, alignment, pace, reached, _loops(progress))
 
 
-def _unwrapped(clock: NDArray[np.uint32], start: NDArray[np.uint32]) -> NDArray[np.int64]:
+def unwrapped(clock: NDArray[np.uint32], start: NDArray[np.uint32]) -> NDArray[np.int64]:
     """Cycles since the start of the warp, from the low halves of clocks that never stand still for 2**32 cycles.
 
     ``clock`` has the records along its last axis, ``start`` has one axis fewer.

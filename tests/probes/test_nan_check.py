@@ -1,0 +1,212 @@
+"""Planted NaNs and infinities are found where they are, of every type, and nothing else is."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.engine.kernels import DATA, entry, inserted, probed
+from tests.probes.running import example, result_of, simulated
+from tui_probe.analysis.nan_check import NanCheck, analyse
+from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.probe_file import load_probe
+from tui_probe.errors import TraceError
+from tui_probe.ptx.parser import parse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def checked(tmp_path: Path, text: str, *arguments: Any, name: str = "", **options: Any) -> NanCheck:
+    name = name or parse(text).entries()[0].name
+    (tmp_path / "pruned.ptx").write_text(Kernel.of(parse(text), name).pruned)
+    with np.errstate(all="ignore"):
+        result = result_of(tmp_path, "nan_check", text, *arguments, name=name, **options)
+    return analyse(result, tmp_path)
+
+
+def saxpy(tmp_path: Path, planted: dict[int, float], count: int = 300) -> NanCheck:
+    x = np.arange(count, dtype=np.float32)
+    for place, value in planted.items():
+        x[place] = value
+    y = np.ones(count, np.float32)
+    return checked(tmp_path, example("saxpy"), y, x, np.float32(2), np.int32(count), grid=(4,), block=(96,))
+
+
+def test_a_planted_nan(tmp_path: Path) -> None:
+    found = saxpy(tmp_path, {203: math.nan})
+    assert (found.stores, len(found.found), found.unchecked) == (1, 1, ())
+    first = found.first
+    assert first is not None
+    assert (first.block, first.thread, first.kind, first.words) == ((2, 0, 0), (11, 0, 0), "f32", "NaN (f32)")
+    assert "st.global" in (tmp_path / "pruned.ptx").read_text().splitlines()[first.line - 1]
+    assert first.source is not None
+    assert first.source.file.endswith(".cu")
+
+
+def test_all_finite(tmp_path: Path) -> None:
+    found = saxpy(tmp_path, {})
+    assert (found.stores, found.first) == (0, None)
+    assert [figure.key for figure in found.figures() if figure.shown] == ["stores"]
+
+
+def test_the_earliest_of_several(tmp_path: Path) -> None:
+    """Of one warp the lowest lane; of blocks the one that stores first by the simulated GPU's timer."""
+    found = saxpy(tmp_path, {5: math.inf, 3: -math.inf, 100: math.nan, 299: math.nan})
+    assert found.stores == 3
+    times = [one.time_ns for one in found.found]
+    assert times == sorted(times)
+    first = next(one for one in found.found if one.block[0] == 0)
+    assert (first.thread[0], first.value) == (3, -math.inf)
+    assert {figure.key: figure.label for figure in found.figures()}["first_line"].startswith("first ")
+
+
+BITS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+
+
+def store(kind: str, width: int, vector: int) -> str:
+    """Each thread negates ``vector`` numbers and stores them together as plain bits."""
+    numbers = range(vector)
+    data = ", ".join(f"%n{i}" for i in numbers)
+    load = [f"ld.global.b{width} %o{i}, [%rd3+{i * width // 8}];" for i in numbers]
+    suffix = f".v{vector}.b{width}" if vector > 1 else f".b{width}"
+    negate = [f"neg.{kind} %n{i}, %o{i};" for i in numbers]
+    return entry(
+        f"""
+.reg .b32 %r<3>;
+.reg .b{width} %o<{vector}>;
+.reg .b{width} %n<{vector}>;
+.reg .b64 %rd<5>;
+mov.u32 %r1, %tid.x;
+ld.param.u64 %rd1, [out];
+ld.param.u64 %rd2, [values];
+mul.wide.u32 %rd4, %r1, {vector * width // 8};
+add.s64 %rd3, %rd2, %rd4;
+add.s64 %rd4, %rd1, %rd4;
+{chr(10).join(load)}
+{chr(10).join(negate)}
+st.global{suffix} [%rd4], {"{" + data + "}" if vector > 1 else data};
+ret;
+""",
+        ".param .u64 out, .param .u64 values",
+    )
+
+
+@pytest.mark.parametrize(("kind", "vector"), [("f16", 1), ("f16", 4), ("f32", 1), ("f32", 4), ("f64", 1), ("f64", 2)])
+@given(planted=st.dictionaries(st.integers(0, 31), st.sampled_from([math.nan, math.inf, -math.inf]), max_size=3))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=6)
+def test_any_type_and_vector(tmp_path: Path, kind: str, vector: int, planted: dict[int, float]) -> None:
+    dtype = BITS[kind]
+    values = np.linspace(-60000, 60000, 32 * vector).astype(dtype)
+    for thread, value in planted.items():
+        values[thread * vector + thread % vector] = value
+    arguments = np.zeros(32 * vector, dtype), values
+    found = checked(tmp_path, store(kind, dtype().itemsize * 8, vector), *arguments)
+    assert found.stores == (1 if planted else 0)
+    assert found.unchecked == ()
+    if found.first:
+        lowest = min(planted)
+        assert found.first.thread == (lowest, 0, 0)
+        assert found.first.kind == kind
+        assert found.first.value == -planted[lowest] or math.isnan(planted[lowest])
+
+
+PACKED = """
+.reg .b16 %h<3>;
+.reg .b32 %r<4>;
+.reg .b64 %rd<3>;
+.reg .f32 %f<4>;
+ld.param.u64 %rd1, [out];
+ld.param.f32 %f1, [low];
+ld.param.f32 %f2, [high];
+cvt.rn.{kind}x2.f32 %r1, %f2, %f1;
+st.global.u32 [%rd1], %r1;
+ret;
+"""
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+@pytest.mark.parametrize(("low", "high"), [(1, 2), (math.nan, 1), (2, math.inf), (-math.inf, math.nan), (65504, -3)])
+def test_two_numbers_in_one_register(tmp_path: Path, kind: str, low: float, high: float) -> None:
+    text = entry(PACKED.format(kind=kind), ".param .u64 out, .param .f32 low, .param .f32 high")
+    found = checked(tmp_path, text, np.zeros(1, np.uint32), np.float32(low), np.float32(high))
+    wrong = [value for value in (low, high) if not math.isfinite(value)]
+    assert found.stores == bool(wrong)
+    if found.first:
+        assert found.first.kind == kind
+        assert found.first.value == wrong[0] or math.isnan(wrong[0])
+
+
+def test_whole_numbers_are_none(tmp_path: Path) -> None:
+    """0x7fc00000 stored as a number is a NaN; counted up, it is a whole number."""
+    body = """
+.reg .b32 %r<3>;
+.reg .b64 %rd<3>;
+ld.param.u64 %rd1, [out];
+ld.global.u32 %r1, [%rd1];
+add.u32 %r1, %r1, 1;
+st.global.u32 [%rd1], %r1;
+ret;
+"""
+    found = checked(tmp_path, entry(body, ".param .u64 out"), np.full(1, 0x7FC00000, np.uint32))
+    assert (found.stores, found.unchecked) == (0, ())
+
+
+def test_what_cannot_be_known_is_told(tmp_path: Path) -> None:
+    """Bits that are only copied may be anything."""
+    body = """
+.reg .b32 %r<5>;
+.reg .b64 %rd<3>;
+ld.param.u64 %rd1, [out];
+ld.global.v2.b32 {%r1, %r2}, [%rd1];
+st.global.v2.b32 [%rd1+8], {%r2, %r1};
+ret;
+"""
+    found = checked(tmp_path, entry(body, ".param .u64 out"), np.full(4, 0x7FC00000, np.uint32))
+    assert found.stores == 0
+    assert [one.opcode for one in found.unchecked] == ["st.global.v2.b32"]
+    assert {figure.key for figure in found.figures() if figure.shown} == {"stores", "unchecked"}
+
+
+def test_triton_softmax(tmp_path: Path) -> None:
+    """A row with an infinity is all NaN: every thread of its block stores them."""
+    rows, columns = 3, 64
+    values = np.zeros((rows, columns), np.float32)
+    values[1, 7] = math.inf
+    text, out = example("softmax"), np.zeros_like(values)
+    found = checked(tmp_path, text, out, values, np.int32(columns), grid=(rows,), block=(64,), shared=256)
+    assert {one.block for one in found.found} == {(1, 0, 0)}
+    assert found.stores == 2
+    assert all(math.isnan(one.value) for one in found.found)
+
+
+def test_triton_matrix_product_in_half_precision(tmp_path: Path) -> None:
+    """The product goes through shared memory, and its stores are of plain 16 bits."""
+    m = n = k = 64
+    a, b = np.ones((m, k), np.float16), np.ones((k, n), np.float16)
+    a[5, 3] = np.inf
+    extra = [np.zeros(1, np.uint64)] * 2
+    arguments = a, b, np.zeros((m, n), np.float16), np.int32(m), np.int32(n), np.int32(k), *extra
+    found = checked(tmp_path, simulated("triton_matmul"), *arguments, block=(128,), shared=3 * 8192)
+    assert found.unchecked == ()
+    assert found.stores > 0
+    assert {one.kind for one in found.found} == {"f16"}
+    assert {one.value for one in found.found} == {math.inf}
+
+
+@pytest.mark.parametrize("name", ["attn_fwd.sm_90a", "triton_matmul.sm_80", "triton_softmax.sm_90a"])
+def test_stores_of_the_corpus_are_looked_at(name: str) -> None:
+    text = (DATA / f"{name}.ptx").read_text()
+    lines = inserted(probed(text, parse(text).entries()[0].name, load_probe("nan_check")))
+    assert sum("%tp__found" in line and line.startswith("setp") for line in lines) >= text.count("st.global")
+
+
+def test_results_of_another_probe(tmp_path: Path) -> None:
+    arguments = np.zeros(64, np.uint32), np.uint32(64)
+    with pytest.raises(TraceError, match="another probe|nan_check"):
+        analyse(result_of(tmp_path, "gmem_bytes", example("zero_fill"), *arguments, block=(64,)))

@@ -1,0 +1,58 @@
+"""The time of each warp is told apart by basic blocks, and adds up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tests.probes.running import result_of
+from tests.probes.test_warp_progress import HEAD, TEXT
+from tui_probe.analysis.program_progress import ProgramProgress, analyse
+from tui_probe.engine.kernel import Kernel
+from tui_probe.ptx.parser import parse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LINES = Kernel.of(parse(TEXT), "kernel").pruned.splitlines()
+FIRST, LAST = LINES.index("mov.u32 %r1, %tid.x;") + 1, len(LINES) - LINES[::-1].index("ret;")
+
+
+def ran(tmp_path: Path, rounds: np.ndarray[Any, Any], block: int = 32) -> ProgramProgress:
+    blocks = len(rounds) // block
+    result = result_of(tmp_path, "program_progress", TEXT, rounds, grid=(blocks,), block=(block,))
+    return analyse(result, 1_000_000)
+
+
+def test_rounds_of_a_loop(tmp_path: Path) -> None:
+    """Three blocks: before the loop, the loop as often as told, after it."""
+    found = ran(tmp_path, np.repeat(np.array([1, 5, 9, 2], np.uint32), 32), block=64)
+    assert {block.line: (block.visits, block.warps) for block in found.blocks} == {
+        FIRST: (4, 4), HEAD: (17, 4), LAST: (4, 4),
+    }  # fmt: skip
+    progress = found.progress
+    before = int((progress.pace["clock"][:, :, 0] - progress.warps["start"].astype(np.uint32)).sum())
+    assert found.unknown == 0
+    assert found.cycles == int(progress.warps["elapsed"].sum()) - before
+    head = next(block for block in found.blocks if block.line == HEAD)
+    assert found.blocks[0] is head
+    assert head.cycles_per_visit == head.cycles / 17
+
+
+def test_where_warps_are(tmp_path: Path) -> None:
+    found = ran(tmp_path, np.repeat(np.array([1, 100], np.uint32), 32), block=64)
+    elapsed = found.progress.warps["elapsed"][0]
+    assert found.where(-1).tolist() == [[0, 0]]
+    assert found.where(int(elapsed[0]) + 1).tolist() == [[-1, HEAD]]
+    assert found.where(int(elapsed[1]) + 1).tolist() == [[-1, -1]]
+
+
+def test_more_blocks_than_room(tmp_path: Path) -> None:
+    found = ran(tmp_path, np.full(32, 1000, np.uint32))
+    assert found.progress.reached.tolist() == [[1002]]
+    assert {block.line: block.visits for block in found.blocks} == {FIRST: 1, HEAD: 255}
+    assert 0 < found.unknown < found.cycles
+    late = int(found.progress.warps["elapsed"][0, 0]) - 1
+    assert found.where(late).tolist() == [[-2]]
+    assert {figure.key for figure in found.figures() if figure.shown} >= {"blocks_kept", "unknown_share"}
