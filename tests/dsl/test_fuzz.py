@@ -32,6 +32,8 @@ STATEMENTS = [
     "for j in range(4, 0, -2):",
     "x = i * j",
     "m.locate()",
+    "m.add(x, low)",
+    "x = line",
     "m.save(x, low)",
     "m.save(clock() - total, y if x else 1)",
     "pass",

@@ -66,6 +66,24 @@ def test_gmem_bytes() -> None:
     np.testing.assert_array_equal(moved["stored"], np.where(WORKS, 4, 0))
 
 
+def test_counts() -> None:
+    run = run_saxpy(program("counts"))
+    works = WORKS.reshape(GRID, BLOCK)
+    threads = np.array([part.size for block in works for part in (block[:32], block[32:])])
+    working = np.array([part.sum() for block in works for part in (block[:32], block[32:])])
+    sums = run.records["sums"]
+    np.testing.assert_array_equal(sums["threads"], threads)
+    np.testing.assert_array_equal(sums["large"], threads * 100000)
+    np.testing.assert_array_equal(sums["products"], 0)
+    np.testing.assert_array_equal(sums["loaded"], working * 8)  # two loads of 4 bytes; those of parameters are left out
+    np.testing.assert_array_equal(sums["loads"], working * 2)  # those of parameters are no loads from memory
+    pruned = Kernel.of(parse(SAXPY), "saxpy").pruned.splitlines()
+    first = next(number for number, line in enumerate(pruned, 1) if "cvta.to.global" in line)
+    last = next(number for number, line in enumerate(pruned, 1) if "%f3, [%rd7]" in line)
+    np.testing.assert_array_equal(run.records["lines"]["first"], np.where(WORKS, first, 0))
+    np.testing.assert_array_equal(run.records["lines"]["last"], np.where(WORKS, last, 0) + 1000 * (LANES % 2))
+
+
 def test_dmat() -> None:
     run = run_saxpy(program("dmat"))
     records = run.records["dmat"]

@@ -19,9 +19,19 @@ A file holds, in any order:
         global begin                         optional
         begin = clock32()
 
-Functions hold assignments, ``if``/``elif``/``else``, ``for i in range(…)`` of constants, ``pass``, ``X.save(…)`` and
-``X.locate()``. The first line of the module's docstring is its title; lines ``Measures: …``, ``Unit: …``,
-``Cost: …`` and ``Checked: …`` are what the list of probes shows.
+Functions hold assignments, ``if``/``elif``/``else``, ``for i in range(…)`` of constants, ``pass``, ``X.save(…)``,
+``X.add(…)`` and ``X.locate()``. Where they run, ``pos`` says:
+
+    "kernel"                   the entry of the kernel with before=True, else every way out
+    "ld.global:st.global"      instructions of these opcodes that have all these modifiers; "ld.!param" has not that one
+    "block", "block.load"      the start of each basic block, or of each with instructions of a class (before=True)
+    "loop"                     the start of each loop, passed once an iteration (before=True)
+
+What they can read: ``clock() clock32() time() cuid() lane() warp()``; at an instruction ``addr bytes out in1 in2 in3
+multiply_adds line``; at a block ``line``, and ``instructions``, the number of those of its class.
+
+The first line of the module's docstring is its title; lines ``Measures: …``, ``Unit: …``, ``Cost: …`` and
+``Checked: …`` are what the list of probes shows.
 
 Numbers are unsigned integers of 64 bits: ``+ - * // % << >> & | ^ ~`` give the result mod 2**64, ``-1`` is 2**64 - 1,
 and comparisons are unsigned. A variable or field of type ``u32`` keeps the low 32 bits of what is stored in it; read,
@@ -47,8 +57,10 @@ from tui_probe.dsl.language import (
     in1,
     in2,
     in3,
+    instructions,
     lane,
     line,
+    multiply_adds,
     out,
     probe,
     time,
@@ -68,8 +80,10 @@ __all__ = [
     "in1",
     "in2",
     "in3",
+    "instructions",
     "lane",
     "line",
+    "multiply_adds",
     "out",
     "probe",
     "time",

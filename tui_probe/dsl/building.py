@@ -129,7 +129,7 @@ class Builder:
                 return self.build(argument)
             case ast.Call(func=ast.Name(id="u32"), args=[argument], keywords=[]):
                 return _low(self.build(argument))
-            case ast.Call(func=ast.Attribute(attr="save" | "locate")):
+            case ast.Call(func=ast.Attribute(attr="save" | "add" | "locate")):
                 raise self._source.error(node, f"'{words(node)}' gives no value: write it on a line of its own")
         raise self._source.error(node, f"'{words(node)}' is unknown: a probe can call {_CALLS}, u32(x) and u64(x)")
 

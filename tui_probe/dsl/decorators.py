@@ -75,7 +75,10 @@ def read_probe_function(node: ast.FunctionDef, source: Source) -> ProbeFunction:
     except ValueError as error:
         raise source.error(node, f"pos is wrong: {error}; write 'kernel' or opcodes, 'ld.global:st.global'") from None
     level = _one_of(node, "level", given["level"], _LEVELS, source) if "level" in given else None
-    return ProbeFunction(node.name, position, positions, level, bool(given.get("before", False)), node)
+    before = bool(given.get("before", False))
+    if not before and any(one.is_block for one in positions):
+        raise source.error(node, f"at {position!r} a probe runs at the start of the block: write before=True")
+    return ProbeFunction(node.name, position, positions, level, before, node)
 
 
 def _arguments(

@@ -33,6 +33,10 @@ class Emitter:
         self._registers = registers
         self.lines: list[str] = []
 
+    def temporary(self, bits: Bits) -> str:
+        """A register that no other part of the statement uses."""
+        return self._registers.temporary(kind_of(bits))
+
     def value(self, expression: Expression, bits: Bits, into: str = "") -> str:
         """The low ``bits`` of a value: a number or a register, ``into`` if that is given."""
         match expression:

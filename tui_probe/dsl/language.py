@@ -25,6 +25,12 @@ addr: Final[int] = 0
 bytes: Final[int] = 0  # noqa: A001 - the language's own word
 """Bytes that the probed instruction moves for this thread, all elements of a vector together."""
 
+multiply_adds: Final[int] = 0
+"""Multiply-adds of a matrix instruction (``mma``, ``wmma``, ``wgmma``), this thread's share of its warp's. 32 bits."""
+
+instructions: Final[int] = 0
+"""At ``pos="block.load"``: how many instructions of that class the basic block holds. 32 bits."""
+
 line: Final[int] = 0
 """The line of ``pruned.ptx`` on which the probed instruction stands, or the first one of a block or loop. 32 bits."""
 
@@ -49,6 +55,13 @@ class SavedMap(Protocol):
 
         In a map of level ``warp``, the lowest active lane saves for its warp. Values that read no clock are
         computed only where a record is saved.
+        """
+
+    def add(self, *values: int) -> None:
+        """Add to the one record of this thread or warp: a value for each field, from every lane that comes here.
+
+        Fields begin with 0, and their sums are taken mod 2**64 or 2**32. In a map of level ``warp`` a value must be
+        below 2**59, so that the sum over its lanes is right. Cheapest at the exits, of what a register counted.
         """
 
     def locate(self) -> None:
@@ -78,9 +91,11 @@ def probe(
 ) -> Callable[[Callable[[], None]], Callable[[], None]]:
     """A function as a probe.
 
-    ``pos`` is ``"kernel"`` (the entry with ``before=True``, or else every way out) or opcodes joined by ``:``, such
-    as ``"ld.global:st.global"``: instructions of that opcode that have all these modifiers. ``level`` must be that of
-    the maps that the function saves in.
+    ``pos`` is ``"kernel"`` (the entry with ``before=True``, or else every way out); opcodes joined by ``:``, such
+    as ``"ld.global:st.global"``: instructions of that opcode that have all these modifiers, and with ``"ld.!param"``
+    not that one; ``"block"``: the start of every basic block, of those alone that hold loads with ``"block.load"``
+    (or another class of the probe ``inst_mix``); ``"loop"``: the first block of every loop. The last two need
+    ``before=True``. ``level`` must be that of the maps that the function saves in.
     """
     _refuse(pos, level, before)
 

@@ -1,4 +1,4 @@
-"""What the names of a probed instruction's parts stand for: ``addr bytes line out in1 in2 in3``.
+"""What the names of a probed instruction's parts stand for: ``addr bytes multiply_adds line out in1 in2 in3``.
 
 ``addr`` has 64 bits, ``bytes`` and ``line`` have 32, whatever the instruction. The width of ``out`` and ``in1`` to
 ``in3`` is that of the kernel's register: saved as they are they need no width; in an expression the position must
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.dsl.expressions import Operand
+from tui_probe.engine.model import BLOCK
 
 if TYPE_CHECKING:
     import ast
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 HELPERS: Final = {
     "addr": "ADDR", "bytes": "BYTES", "out": "OUT", "in1": "IN1", "in2": "IN2", "in3": "IN3", "line": "LINE",
+    "multiply_adds": "MULTIPLY_ADDS", "instructions": "INSTRUCTIONS",
 }  # fmt: skip
 
 # What the operands of an instruction are: the address of memory, or a value of the instruction's type.
@@ -35,6 +37,7 @@ _TYPES: Final[dict[str, Literal[32, 64]]] = {
     **dict.fromkeys(("b32", "u32", "s32", "f32"), 32),
     **dict.fromkeys(("b64", "u64", "s64", "f64"), 64),
 }
+_NUMBERS: Final = ("bytes", "line", "multiply_adds", "instructions")
 _NOT_PLAIN: Final = frozenset({"v2", "v4", "v8", "wide", "f16", "f16x2", "bf16", "bf16x2"})
 
 
@@ -52,9 +55,10 @@ class ProbedOperands:
             raise self._source.error(
                 node, f"{node.id} belongs to an instruction: it has no meaning at position 'kernel'"
             )
+        self._refuse_at_blocks(node)
         if node.id == "addr":
             return Operand("ADDR", 64)
-        if node.id in ("bytes", "line"):
+        if node.id in _NUMBERS:
             return Operand(HELPERS[node.id], 32)
         if node.id == "out" and self._before and any(p.opcode in _WRITERS for p in self._positions):
             raise self._source.error(node, "out is known only after the instruction: use before=False")
@@ -67,6 +71,17 @@ class ProbedOperands:
                 "the position, such as pos='st.global.f32'",
             )
         return Operand(HELPERS[node.id], 0 if as_it_is else width)
+
+    def _refuse_at_blocks(self, node: ast.Name) -> None:
+        """A basic block has a line and a number of instructions; an instruction has all but that number."""
+        if node.id == "instructions" and any(position.opcode != BLOCK for position in self._positions):
+            raise self._source.error(
+                node, "instructions is a number of a basic block: it has a meaning at pos='block' or 'block.load' alone"
+            )
+        if node.id not in ("instructions", "line") and any(position.is_block for position in self._positions):
+            raise self._source.error(
+                node, f"{node.id} belongs to an instruction: it has no meaning at position 'block' or 'loop'"
+            )
 
     def _width(self, position: Position, name: str) -> Literal[0, 32, 64]:
         if position.opcode in _MEMORY_OPERANDS:

@@ -1,13 +1,14 @@
-"""``X.save(…)`` and ``X.locate()``."""
+"""``X.save(…)``, ``X.add(…)`` and ``X.locate()``."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING
 
-from tui_probe.dsl.expressions import Expression, Number, Operand, Special, Variable, reads_clock
+from tui_probe.dsl.expressions import Expression, Number, Operand, Special, Variable, fits_32_bits, reads_clock
 from tui_probe.dsl.operands import HELPERS
 from tui_probe.dsl.source import Source, words
+from tui_probe.engine.verify import MOST_ADDED
 
 if TYPE_CHECKING:
     from tui_probe.dsl.emission import Emitter
@@ -37,10 +38,12 @@ class Saver:
         match node.func:
             case ast.Attribute(value=ast.Name(id=name), attr="save"):
                 self._save(node, self._map(node, name))
+            case ast.Attribute(value=ast.Name(id=name), attr="add"):
+                self._add(node, self._map(node, name))
             case ast.Attribute(value=ast.Name(id=name), attr="locate"):
                 self._locate(node, self._map(node, name))
             case _:
-                raise self._source.error(node, f"'{words(node)}' has no effect: call X.save(…) or X.locate()")
+                raise self._source.error(node, f"'{words(node)}' has no effect: call X.save(…), X.add(…) or X.locate()")
 
     def allows(self, statement: ast.stmt) -> None:
         """Refuse what may not stand between ``locate`` and ``save``."""
@@ -95,19 +98,40 @@ class Saver:
         self._located, self._located_map = node, declared.name
         self._emitter.lines.append(f"LOCATE [ {declared.name} ];")
 
-    def _save(self, node: ast.Call, declared: DeclaredMap) -> None:
+    def _add(self, node: ast.Call, declared: DeclaredMap) -> None:
+        if declared.cap != 1 or declared.type == "dynamic":
+            raise self._source.error(node, f"add needs a map of one record: give {declared.name} cap=1, or use save")
+        widths = self._widths(node, declared, "add")
+        values = [self._summand(argument, bits) for argument, bits in zip(node.args, widths, strict=True)]
+        self._emitter.lines.append(f"ADD [ {declared.name} ] {{{', '.join(values)}}};")
+        self.saved.add(declared.name)
+
+    def _summand(self, node: ast.expr, bits: Bits) -> str:
+        """A value as ADD takes it: a small number, or a register that is no wider than it must be."""
+        expression = self._scope.builder.build(node)
+        if isinstance(expression, Number) and expression.value <= MOST_ADDED:
+            return str(expression.value)
+        width: Bits = 32 if fits_32_bits(expression) else bits
+        into = self._emitter.temporary(width) if isinstance(expression, Number) else ""
+        return self._emitter.value(expression, width, into)
+
+    def _widths(self, node: ast.Call, declared: DeclaredMap, word: str) -> list[Bits]:
+        """The widths of the fields. Raises ProbeFileError if the call does not have a value for each."""
         fields = declared.fields
         names = ", ".join(name for name, _ in fields)
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self._source.error(
-                node, f"save takes values in the order of the class: {declared.name}.save({names})"
+                node, f"{word} takes values in the order of the class: {declared.name}.{word}({names})"
             )
         if len(node.args) != len(fields):
             raise self._source.error(
-                node, f"save has {len(node.args)} values, map {declared.name} has {len(fields)} fields ({names})"
+                node, f"{word} has {len(node.args)} values, map {declared.name} has {len(fields)} fields ({names})"
             )
+        return [64 if kind == "u64" else 32 for _, kind in fields]
+
+    def _save(self, node: ast.Call, declared: DeclaredMap) -> None:
+        widths = self._widths(node, declared, "save")
         expressions = [self._value(argument) for argument in node.args]
-        widths: list[Bits] = [64 if kind == "u64" else 32 for _, kind in fields]
         values = self._values(expressions, widths, declared)
         self._emitter.lines.append(f"SAVE [ {declared.name} ] {{{', '.join(values)}}};")
         self.saved.add(declared.name)

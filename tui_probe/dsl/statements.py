@@ -24,7 +24,7 @@ _INSTEAD: Final[dict[type[ast.stmt], str]] = {
     ast.Break: "a loop runs to its end: put what follows under 'if'",
     ast.Continue: "a loop runs to its end: put what follows under 'if'",
 }
-_ALLOWED: Final = "a function holds assignments, if, for, pass, X.save(…) and X.locate()"
+_ALLOWED: Final = "a function holds assignments, if, for, pass, X.save(…), X.add(…) and X.locate()"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,9 @@ SPECIAL_REGISTERS: Final = frozenset(
     )
 )
 
-_MOST_ADDED: Final = (1 << 16) - 1
+MOST_ADDED: Final = (1 << 16) - 1
+"""The largest number that ADD takes; what is larger comes in a register."""
+
 _MAP_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # Opcodes that write memory, leave the snippet, wait for other threads, or read what a probe must not.
@@ -50,6 +52,7 @@ def verify(probe: Probe) -> None:
     """Raise ProbeFileError, with file and line and what to write instead, if a probe is not safe or not sound."""
     _check_names(probe)
     for point in probe.points:
+        _check_side(probe, point)
         for snippet in (point.before, point.after):
             if snippet is not None:
                 _SnippetCheck(probe, point, snippet).run()
@@ -68,6 +71,15 @@ def _statements(probe: Probe) -> Iterator[Code | Locate | Save]:
         for snippet in (point.before, point.after):
             if snippet is not None:
                 yield from snippet.statements
+
+
+def _check_side(probe: Probe, point: ProbePoint) -> None:
+    """A basic block has a start; where it ends another begins, or the kernel leaves."""
+    if point.after is not None and any(position.is_block for position in point.positions):
+        place = point.after.statements[0].place if point.after.statements else Place(str(probe.path), 0)
+        raise ProbeFileError(
+            f"{place}: [{point.name}] is at 'block' or 'loop', where nothing runs after: write 'before'"
+        )
 
 
 def _check_names(probe: Probe) -> None:
@@ -150,8 +162,8 @@ class _SnippetCheck:
         for value, field in zip(save.values, own_map.fields, strict=False):
             bits = TYPE_BITS.get(self._probe.registers.get(value, ""), 0)
             number = parse_integer(value)
-            if number is not None and not 0 <= number <= _MOST_ADDED:
-                raise self._error(save.place, f"ADD of {value}: a number must be from 0 to {_MOST_ADDED}")
+            if number is not None and not 0 <= number <= MOST_ADDED:
+                raise self._error(save.place, f"ADD of {value}: a number must be from 0 to {MOST_ADDED}")
             if number is None and (bits not in (32, 64) or self._probe.registers[value].startswith("f")):
                 raise self._error(save.place, f"ADD of {value}: add a .b32 or .b64 register of this probe, or a number")
             if bits > FIELD_BYTES[field.type] * 8:
