@@ -10,6 +10,8 @@ from tui_probe.trace.launches import UNKNOWN
 from tui_probe.trace.model import Kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from tui_probe.trace.columns import LaunchColumns, ResultColumns
@@ -35,10 +37,6 @@ class Recorder:
             self.trace.kernels.add(kernel)
         self.changed.add(index)
         return kernel
-
-    def _kernels(self, indices: NDArray[np.uint64]) -> dict[int, Kernel]:
-        """The kernels of a column, by index, in order of appearance."""
-        return {index: self.kernel(index) for index in dict.fromkeys(indices.tolist())}
 
     def kernel_at_hand(self) -> Kernel | None:
         """The kernel of the launch at hand, if there is one and its line named a kernel."""
@@ -77,15 +75,32 @@ class Recorder:
         """
         state = self.trace.state
         first = self.trace.launches.extend(launches)
-        shapes = zip(*launches.shape.T.tolist(), strict=True)
-        figures = zip(launches.kernel.tolist(), shapes, launches.probe_bytes.tolist(), strict=True)
-        kernels = self._kernels(launches.kernel)
-        for row, (index, shape, size) in enumerate(figures, first):
-            kernel = kernels[index]
-            _count_launch(kernel, row, shape)
-            if size != UNKNOWN:
-                kernel.launches_probed += 1
-                kernel.probe_bytes = max(kernel.probe_bytes or 0, size)
+        groups = _Groups(launches.kernel, first)
+        shapes = launches.shape[groups.order]
+        differs = shapes != shapes[groups.starts].repeat(groups.sizes, axis=0)
+        other_grids = groups.any(differs[:, :3].any(axis=1))
+        other_blocks = groups.any(differs[:, 3:6].any(axis=1))
+        memory = launches.probe_bytes[groups.order]
+        figures = zip(
+            map(tuple, shapes[groups.starts].tolist()),
+            map(tuple, shapes[groups.ends - 1].tolist()),
+            other_grids,
+            other_blocks,
+            groups.sums(memory != UNKNOWN),
+            groups.most(memory),
+            strict=True,
+        )
+        for (index, rows), (begin, end, grid, block, probed, most) in zip(groups, figures, strict=True):
+            kernel = self.kernel(index)
+            kernel.rows.frombytes(rows)
+            kernel.launches += len(rows) // 4
+            _see_shape(kernel, begin)
+            kernel.shape = end
+            kernel.grid_varies |= grid
+            kernel.block_varies |= block
+            kernel.launches_probed += probed
+            if probed:
+                kernel.probe_bytes = max(kernel.probe_bytes or 0, most)
         state.launches += len(launches)
         state.launches_probed += int(launches.probed.sum())
         self.row = None if launches.probed[-1] else first + len(launches) - 1
@@ -96,9 +111,8 @@ class Recorder:
         launches = self.trace.launches.rows_of(results.number.astype(np.int64))
         first = self.trace.results.extend(results, launches)
         self.trace.launches.set_results(launches, first)
-        kernels = self._kernels(results.kernel)
-        for row, index in enumerate(results.kernel.tolist(), first):
-            kernels[index].result_rows.append(row)
+        for index, rows in _Groups(results.kernel, first):
+            self.kernel(index).result_rows.frombytes(rows)
         state.results += len(results)
         state.bytes_written += sum(results.size.tolist())
 
@@ -142,9 +156,54 @@ class Recorder:
 def _count_launch(kernel: Kernel, row: int, shape: Shape) -> None:
     kernel.launches += 1
     kernel.rows.append(row)
-    if shape is kernel.shape or shape == kernel.shape:
+    _see_shape(kernel, shape)
+
+
+def _see_shape(kernel: Kernel, shape: Shape) -> None:
+    if shape == kernel.shape:
         return
     if kernel.shape is not None:
         kernel.grid_varies |= shape[:3] != kernel.shape[:3]
         kernel.block_varies |= shape[3:6] != kernel.shape[3:6]
     kernel.shape = shape
+
+
+class _Groups:
+    """The rows of a column by their kernel. Iterating gives each kernel, in order of appearance, and its rows.
+
+    Rows are numbers from ``first`` on, as the bytes of u32. ``order`` sorts the column; a group is its part from an
+    element of ``starts`` to that of ``ends``. There may be thousands of groups, so all is worked out for all at once.
+    """
+
+    def __init__(self, kernels: NDArray[np.uint64], first: int) -> None:
+        order = np.argsort(kernels, kind="stable")
+        changes = np.flatnonzero(np.diff(kernels[order])) + 1
+        starts = np.concatenate(([0], changes))
+        appearance = np.argsort(order[starts])
+        sizes = np.diff(np.append(starts, len(order)))[appearance]
+        offsets = np.repeat(starts[appearance] - (np.cumsum(sizes) - sizes), sizes)
+        self.order = order[np.arange(len(order)) + offsets]
+        self.sizes = sizes
+        self.ends = np.cumsum(sizes)
+        self.starts = self.ends - sizes
+        self._kernels = kernels[self.order[self.starts]].tolist()
+        self._rows = (self.order + first).astype(np.uint32).tobytes()
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        for kernel, start, end in zip(self._kernels, (4 * self.starts).tolist(), (4 * self.ends).tolist(), strict=True):
+            yield kernel, self._rows[start:end]
+
+    def any(self, values: NDArray[np.bool_]) -> list[bool]:
+        """Whether any of the sorted values of each group is set."""
+        found: list[bool] = np.logical_or.reduceat(values, self.starts).tolist()
+        return found
+
+    def sums(self, values: NDArray[np.bool_]) -> list[int]:
+        """How many of the sorted values of each group are set."""
+        found: list[int] = np.add.reduceat(values.astype(np.int64), self.starts).tolist()
+        return found
+
+    def most(self, values: NDArray[np.int64]) -> list[int]:
+        """The largest of the sorted values of each group."""
+        found: list[int] = np.maximum.reduceat(values, self.starts).tolist()
+        return found
