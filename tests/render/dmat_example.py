@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,7 @@ LOAD_A, LOAD_B, STORE_C = 12, 14, 16
 BLOCKS, THREADS, STEPS = 32, 64, 12
 
 
+@cache
 def stream() -> Launch:
     """Blocks in two waves. Each block streams through its part of A (coalesced) and all through the start of B, then
     each thread stores one word to C, 128 bytes from its neighbour's: 32 sectors a request.
@@ -54,6 +56,11 @@ def stream() -> Launch:
             accesses[block, thread] = made
     entries = [1000 * (block % 4) // 4 + 2500 * (block // 16) + 11 * (block % 16) for block in range(BLOCKS)]
     return Launch(BLOCKS, THREADS, accesses, entries)
+
+
+@cache
+def _content(capacity: int, *, compact: bool) -> bytes:
+    return stream().content(capacity, compact=compact)
 
 
 def write_dmat(
@@ -78,11 +85,12 @@ def write_dmat(
         "[exec] succeed 0",
     )
     writer.launches += 1
-    writer.save(0, 0, stream().content(capacity, compact=compact))
+    writer.save(0, 0, _content(capacity, compact=compact))
     writer.exit()
     writer.run_json(driver={"path": "/sim/libcuda.so.1", "simulated": simulated})
 
 
+@cache
 def everywhere(seed: int = 1) -> Launch:
     """Accesses all over three ranges at all times, in no order: the busiest picture that there can be."""
     generator = np.random.default_rng(seed)

@@ -197,7 +197,7 @@ class Pyramid:
     def seen_through(self, grid: Grid) -> NDArray[np.int64]:
         """The counts on another grid: shape (rows, columns), i8.
 
-        A cell of the pyramid counts where it begins. On a finer grid, each cell shows what the one around it has.
+        A cell of the pyramid counts where it begins. On a finer grid, what it has is spread over the cells in it.
         """
         rows = np.searchsorted(grid.low, self.grid.low, side="right") - 1
         inside = (rows >= 0) & (self.grid.low < grid.high[np.maximum(rows, 0)])
@@ -205,7 +205,8 @@ class Pyramid:
         np.add.at(part, rows[inside], self.counts[inside])
         around = np.clip(np.searchsorted(self.grid.low, grid.low, side="right") - 1, 0, self.grid.rows - 1)
         finer = (grid.high - grid.low < (self.grid.high - self.grid.low)[around]) & (grid.low < self.grid.high[around])
-        part[finer] = self.counts[around[finer]]
+        share = (grid.high - grid.low) / (self.grid.high - self.grid.low)[around]
+        part[finer] = np.ceil(self.counts[around[finer]] * share[finer, np.newaxis])
         return self._columns_through(part, grid)
 
     def _columns_through(self, part: NDArray[np.int64], grid: Grid) -> NDArray[np.int64]:
@@ -213,7 +214,8 @@ class Pyramid:
         width = own[1] - own[0]
         if edges[1] - edges[0] < width:
             around = np.clip((edges[:-1] - self.grid.start) // width, 0, self.grid.columns - 1)
-            return part[:, around]
+            spread: NDArray[np.int64] = np.ceil(part[:, around] * ((edges[1] - edges[0]) / width)).astype(np.int64)
+            return spread
         columns = np.searchsorted(edges, own, side="right") - 1
         inside = (columns >= 0) & (columns < grid.columns)
         found = np.zeros((grid.columns, grid.rows), dtype=np.int64)

@@ -55,20 +55,19 @@ class ReadOut:
             yield ", ".join(units.counted(count, kind) for kind, count in kinds.items())
         yield f"{detail.sectors / detail.accesses:.1f} sectors a request"
         for line, count in detail.lines.most_common(1):
-            code = self.code.get(line)
-            name = f"PTX line {line}" if code is None else f"{code.opcode} at PTX line {line}"
-            source = (
-                ""
-                if code is None or code.source is None
-                else f", {code.source.file.rpartition('/')[2]}:{code.source.line}"
-            )
             others = len(detail.lines) - 1
-            share = "" if not others else f" ({count / detail.accesses:.0%}, {units.counted(others, 'other')})"
-            yield name + source + share
-        warp = detail.warps.most_common(1)[0][0]
-        block, warp = divmod(warp, self.warps_a_block)
+            yield self._instruction(line) + (f" ({count / detail.accesses:.0%}) +{others}" if others else "")
+        block, warp = divmod(detail.warps.most_common(1)[0][0], self.warps_a_block)
         others = len(detail.warps) - 1
-        yield f"block {block} warp {warp}" + (f" and {units.counted(others, 'other')}" if others else "")
+        yield f"block {block} warp {warp}" + (f" +{others}" if others else "")
+
+    def _instruction(self, line: int) -> str:
+        """``ld.global.f32 PTX:84 matmul.cu:11``."""
+        code = self.code.get(line)
+        if code is None:
+            return f"PTX:{line}"
+        source = "" if code.source is None else f" {code.source.file.rpartition('/')[2]}:{code.source.line}"
+        return f"{code.opcode} PTX:{line}{source}"
 
     def kinds(self) -> dict[str, int] | None:
         """Accesses by kind; None where the records or the PTX do not tell."""

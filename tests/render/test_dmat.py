@@ -1,0 +1,475 @@
+"""Memory accesses over time, drawn: against pictures that were looked at, and against what is known of the accesses."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+from rich.segment import Segment
+
+from tests.analysis.dmat_files import START
+from tests.render import dmat_example
+from tests.render.dmat_example import BLOCKS, LOAD_A, STEPS, STORE_C, A, B, C, everywhere, stream, write_dmat
+from tui_probe.analysis import access_map
+from tui_probe.analysis.address_space import Band
+from tui_probe.render.dmat.picture import calmed
+from tui_probe.render.dmat.space import Space, row_edges
+from tui_probe.render.dmat.window import Window
+from tui_probe.render.palette import PALETTES
+from tui_probe.render.spans import plain
+from tui_probe.render.views.dmat import KIND, Dmat
+from tui_probe.render.views.output import obey, view_lines
+from tui_probe.render.views.view import Cancelled, Source, no_progress
+from tui_probe.trace.model import Trace
+from tui_probe.ui.widgets.lines import merged
+
+GOLDENS = Path(__file__).parent / "goldens" / "dmat"
+SIZES = ((80, 24), (120, 40), (200, 50))
+ACCESSES = len(stream().points())
+
+
+def opened(directory: Path) -> Dmat:
+    trace = Trace.open(directory)
+    source = Source(trace, trace.kernels[0])
+    assert KIND.missing(source) is None
+    view = KIND.open(source, no_progress)
+    assert isinstance(view, Dmat)
+    return view
+
+
+@pytest.fixture
+def view(tmp_path: Path) -> Dmat:
+    write_dmat(tmp_path / "trace")
+    return opened(tmp_path / "trace")
+
+
+def prepared(view: Dmat, width: int = 120, height: int = 40) -> Dmat:
+    for _ in range(3):
+        if (work := view.prepare(width, height)) is not None:
+            work()
+    return view
+
+
+def drawn(view: Dmat, width: int = 120, height: int = 40, *, ascii_only: bool = False) -> list[str]:
+    prepared(view, width, height)
+    return [plain(line).rstrip() for line in view.draw(width, height, ascii_only=ascii_only)]
+
+
+def check(name: str, text: str, request: pytest.FixtureRequest) -> None:
+    """Compare with a golden; ``pytest --write-goldens`` writes them instead."""
+    path = GOLDENS / name
+    if request.config.getoption("--write-goldens", default=False):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_the_picture(view: Dmat, size: tuple[int, int], ascii_only: bool, request: pytest.FixtureRequest) -> None:
+    lines = [plain(line) for line in view_lines(view, *size, ascii_only=ascii_only)]
+    assert len(lines) == size[1]
+    assert all(cell_len(line) <= size[0] for line in lines)
+    assert all(line.isascii() for line in lines) or not ascii_only
+    check(f"{size[0]}x{size[1]}{'-ascii' if ascii_only else ''}.txt", "".join(f"{line}\n" for line in lines), request)
+
+
+CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "density": ({}, ["colour"]),
+    "sectors": ({}, ["colour"] * 2),
+    "kinds": ({}, ["colour"] * 3),
+    "zoomed": ({}, ["zoom_in", "zoom_in", "zoom_in_rows", "left", "up"]),
+    "block": ({}, ["level"]),
+    "warp": ({}, ["level", "level"]),
+    "overflow": ({"capacity": 20}, []),
+    "compact": ({"compact": True}, ["colour", "colour"]),
+    "no_log": ({"memory": False}, []),
+    "time": ({"simulated": False}, ["unit"]),
+}
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("name", list(CASES))
+def test_other_pictures(name: str, ascii_only: bool, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    options, commands = CASES[name]
+    write_dmat(tmp_path / "trace", **options)
+    view = opened(tmp_path / "trace")
+    said = obey(view, commands, (80, 24))
+    lines = drawn(view, 80, 24, ascii_only=ascii_only)
+    text = "".join(f"{line}\n" for line in [*lines, *said, *view.status()])
+    check(f"{name}{'-ascii' if ascii_only else ''}.txt", text, request)
+
+
+def test_data(view: Dmat, request: pytest.FixtureRequest) -> None:
+    prepared(view, 60, 20)
+    record = json.loads(json.dumps(view.record(), allow_nan=False))
+    assert record["kept"] == record["accesses"] == ACCESSES == sum(sum(row["accesses"]) for row in record["rows"])
+    assert [band["name"] for band in record["bands"]] == ["param 0", "param 1", "param 2"]
+    rows = list(view.cells())
+    assert sum(row[5] for row in rows[1:]) == ACCESSES  # type: ignore[misc]
+    check("cells.csv", "".join(",".join("" if x is None else str(x) for x in row) + "\n" for row in rows), request)
+
+
+def test_data_before_anything_was_drawn(view: Dmat) -> None:
+    assert sum(sum(row["accesses"]) for row in view.record()["rows"]) == ACCESSES
+
+
+# -- what is seen
+
+
+def rows_of(view: Dmat, band: int) -> slice:
+    """The rows of a band in the frame."""
+    assert view.frame is not None
+    at = 0
+    for strip in view.frame.strips:
+        if strip.band == band:
+            return slice(at, at + strip.rows)
+        at += strip.rows
+    raise AssertionError(f"band {band} is out of sight")
+
+
+def test_the_strided_access_stands_out(view: Dmat) -> None:
+    obey(view, ["colour", "colour"], (120, 40))
+    prepared(view)
+    assert view.frame is not None
+    assert view.frame.sectors is not None
+    coalesced, strided = (view.frame.sectors[rows_of(view, band)] for band in (0, 2))
+    assert set(coalesced[~np.isnan(coalesced)].tolist()) == {4.0}
+    assert set(strided[~np.isnan(strided)].tolist()) == {32.0}
+    lines = drawn(view)
+    assert any("w" in re.sub("param", "", line) for line in lines[1:33])
+    view.address, view.time = C + 1, float(view.map.end - 1)
+    view.press("previous")
+    assert "32.0 sectors a request · st.global.f32 PTX:16 stream.cu:11" in drawn(view)[-1]
+
+
+def test_loads_are_told_from_stores(view: Dmat) -> None:
+    obey(view, ["colour"] * 3, (120, 40))
+    prepared(view)
+    assert view.frame is not None
+    assert view.frame.loads is not None
+    assert view.frame.stores is not None
+    threads = stream().blocks * stream().threads
+    assert (view.frame.loads.sum(), view.frame.stores.sum()) == (2 * STEPS * threads, threads)
+    assert view.frame.stores[rows_of(view, 2)].sum() == threads
+    assert view.frame.loads[rows_of(view, 2)].sum() == 0
+    assert re.search(r"[sS]{2}", "".join(drawn(view)[23:33]))
+
+
+def test_overflow_is_told(tmp_path: Path) -> None:
+    write_dmat(tmp_path / "trace", capacity=20)
+    assert f"kept {40_960:,} of {ACCESSES:,} accesses".replace(",", " ") in drawn(opened(tmp_path / "trace"))[0]
+
+
+def test_what_is_under_the_cursor(view: Dmat) -> None:
+    drawn(view)
+    view.time, view.address = 40.0, A
+    where, who = drawn(view)[-2:]
+    assert where.startswith(f"param 0 +0x0 · {A:#x} · cycle 40 · ")
+    assert "loads · 4.0 sectors a request · ld.global.f32 PTX:12 stream.cu:7 · block 0 warp" in who
+
+
+def test_a_tensor_gives_indices(tmp_path: Path) -> None:
+    write_dmat(tmp_path / "trace")
+    (tmp_path / "trace" / "tensor.trace").write_text(
+        f"[call]  torch.float32  torch.Size([32, 512])  65536  {A}  query\n"
+        f"[ret]  torch.float32  torch.Size([32, 16, 128])  262144  {C}  out\n"
+    )
+    view = opened(tmp_path / "trace")
+    assert [band.name for band in view.map.bands] == ["query", "param 1", "out"]
+    assert view.press("unit") == "cycles and indices"
+    drawn(view)
+    view.time, view.address = float(view.map.end - 1), view.map.bands[2].end - 1
+    view.press("previous")
+    lines = drawn(view)
+    assert any("[16,0,0]" in line for line in lines)
+    assert re.match(r"out \+0x[0-9a-f]+ \[\d+, \d+, \d+\] · ", lines[-2])
+
+
+def test_gaps_of_the_address_space_take_a_row(view: Dmat) -> None:
+    assert any("68.7 GB apart" in line for line in drawn(view))
+
+
+def test_a_block_has_its_own_accesses(view: Dmat) -> None:
+    prepared(view)
+    view.press("level")
+    prepared(view)
+    assert view.frame is not None
+    assert view.frame.counts.sum() == ACCESSES // BLOCKS
+    block = view.selection.block
+    assert block is not None
+    view.press("select")
+    assert view.whose() == f"block {block + 1}"
+    view.press("level")
+    prepared(view)
+    assert view.frame.counts.sum() == ACCESSES // BLOCKS // 2
+    assert view.press("level") == "the whole grid"
+
+
+def test_marks_measure(view: Dmat) -> None:
+    prepared(view)
+    view.time, view.address = 100.0, B
+    assert view.press("mark") == "marked: a second mark measures"
+    view.time, view.address = 1100.0, B + 2048
+    assert view.press("mark") == "1 000 cycles, 2.05 kB between the marks"
+
+
+def test_a_click_puts_the_cursor_where_it_was_clicked(view: Dmat) -> None:
+    drawn(view, 100, 30)
+    assert view.frame is not None
+    line = 1 + view.frame.strips[1].top + 1
+    view.click(view.gutter + 10, line)
+    shown = drawn(view, 100, 30)
+    assert (shown[line][view.gutter - 1], shown[25][view.gutter + 10]) == ("▶", "▲")
+    view.click(0, line + 1)
+    shown = drawn(view, 100, 30)
+    assert (shown[line + 1][view.gutter - 1], shown[25][view.gutter + 10]) == ("▶", "▲")
+
+
+@pytest.mark.parametrize("commands", [["next"], ["previous"], ["end", "previous"], ["start", "next"]])
+def test_steps_stop_at_accesses(view: Dmat, commands: list[str]) -> None:
+    prepared(view)
+    view.address = B + 64
+    for command in commands:
+        view.press(command)
+    prepared(view)
+    assert view.frame is not None
+    assert view.read_out(view.frame).accesses > 0 or "nothing more" in (view.press(commands[-1]) or "")
+
+
+def test_every_command_does_something_or_says_why_not(view: Dmat) -> None:
+    for command in list(view.commands()):
+        prepared(view)
+        before = (view.window, view.time, view.address, view.selection, view.colouring, view.unit, len(view.marks))
+        words = view.press(command)
+        after = (view.window, view.time, view.address, view.selection, view.colouring, view.unit, len(view.marks))
+        assert words or before != after or command in ("fit", "up", "down", "left", "right", "start", "end"), command
+
+
+MOVES = st.sampled_from(["left", "right", "up", "down", "next", "mark", "zoom_in", "zoom_in_rows"])
+
+
+@settings(max_examples=50)
+@given(st.lists(MOVES, max_size=12))
+def test_zooming_in_and_out_is_where_one_was(shared_view: Dmat, commands: list[str]) -> None:
+    view = shared_view
+    view.press("fit")
+    for command in commands:
+        view.press(command)
+        prepared(view, 60, 20)
+    for there, back in (("zoom_in", "zoom_out"), ("zoom_in_rows", "zoom_out_rows")):
+        before = view.window
+        if view.press(there) is None:
+            view.press(back)
+        assert (view.window.start, view.window.end) == pytest.approx((before.start, before.end), abs=1e-6)
+        assert (view.window.low, view.window.high) == pytest.approx((before.low, before.high), abs=1e-9)
+
+
+@settings(max_examples=50)
+@given(st.floats(0, 0.9), st.floats(0.01, 1), st.floats(0, 0.9), st.floats(0.01, 1))
+def test_a_picture_counts_what_is_in_its_window(
+    shared_view: Dmat, start: float, cycles: float, low: float, memory: float
+) -> None:
+    view, end = shared_view, shared_view.map.end
+    view.window = Window(start * end, start * end + cycles * end, low, low + memory).inside(end)
+    prepared(view, 70, 20)
+    frame = view.frame
+    assert frame is not None
+    grid = frame.grid
+    points = np.array([point[:2] for point in stream().points()])
+    inside = (points[:, 0] >= grid.start) & (points[:, 0] < grid.end)
+    row = np.searchsorted(grid.low, points[:, 1].astype(np.uint64), side="right") - 1
+    inside &= (row >= 0) & (points[:, 1].astype(np.uint64) < grid.high[np.maximum(row, 0)])
+    assert frame.counts.sum() == inside.sum()
+
+
+@pytest.fixture(scope="module")
+def shared_view(tmp_path_factory: pytest.TempPathFactory) -> Dmat:
+    directory = tmp_path_factory.mktemp("dmat") / "trace"
+    write_dmat(directory)
+    return opened(directory)
+
+
+# -- large results
+
+
+@pytest.fixture
+def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dmat:
+    """The same, treated as a result that is too large to be counted for each picture."""
+    monkeypatch.setattr(access_map, "SMALL", 0)
+    write_dmat(tmp_path / "trace")
+    return opened(tmp_path / "trace")
+
+
+def test_a_large_result_is_shown_at_once_and_then_exactly(large: Dmat) -> None:
+    work = large.prepare(200, 50)
+    assert large.frame is not None
+    assert not large.frame.exact
+    assert "coarse" in large.status()
+    assert large.frame.counts.any()
+    assert work is not None
+    work()
+    assert large.frame.exact
+    assert large.frame.counts.sum() == ACCESSES
+    assert "coarse" not in large.status()
+
+
+def test_work_that_is_no_longer_wanted_stops(large: Dmat) -> None:
+    for _ in range(5):
+        large.press("zoom_in")
+    prepared(large)
+    large.press("zoom_in")
+    work = large.prepare(120, 40)
+    large.press("zoom_out")
+    large.prepare(120, 40)
+    before = large.frame
+    assert work is not None
+    work()
+    assert large.frame is before
+
+
+def test_whoever_goes_elsewhere_stops_the_reading(tmp_path: Path) -> None:
+    write_dmat(tmp_path / "trace")
+    trace = Trace.open(tmp_path / "trace")
+
+    def gone(share: float) -> None:
+        if share > 0:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        KIND.open(Source(trace, trace.kernels[0]), gone)
+
+
+def test_another_launch_keeps_window_and_colouring(view: Dmat, tmp_path: Path) -> None:
+    write_dmat(tmp_path / "other")
+    other = opened(tmp_path / "other")
+    obey(view, ["zoom_in", "colour"], (120, 40))
+    other.take_over(view)
+    assert (other.window, other.colouring) == (view.window, view.colouring)
+
+
+# -- the terminal
+
+
+@pytest.mark.parametrize("colouring", ["bands", "density", "sectors", "kinds"])
+@pytest.mark.parametrize("busy", [False, True], ids=["stream", "noise"])
+def test_a_frame_is_at_most_25_kilobytes(tmp_path: Path, colouring: Any, busy: bool) -> None:
+    write_dmat(tmp_path / "trace")
+    if busy:
+        (path,) = (tmp_path / "trace" / "result").iterdir()
+        path.write_bytes(everywhere().content(32))
+    view = opened(tmp_path / "trace")
+    view.colouring = colouring
+    prepared(view, 200, 50)
+    assert frame_bytes(view) <= 25_000
+
+
+def frame_bytes(view: Dmat) -> int:
+    """What a terminal of 200 × 50 cells gets: styles as the widgets join them, every cell once."""
+    console = Console(color_system="256", force_terminal=True, width=200, legacy_windows=False)
+    style = PALETTES["dark"].style
+    total = 0
+    for line in view.draw(200, 50):
+        fill = " " * (200 - cell_len(plain(line)))
+        segments = merged([*((text, style(role)) for text, role in line), (fill, style(""))])
+        total += sum(len(_sent(segment, console).encode()) for segment in segments) + len("\x1b[50;1H")
+    return total
+
+
+def _sent(segment: Segment, console: Console) -> str:
+    assert segment.style is not None
+    return segment.style.render(segment.text, color_system=console._color_system)
+
+
+def test_a_cursor_step_changes_few_lines(view: Dmat) -> None:
+    prepared(view)
+    before = view.draw(120, 40)
+    view.press("right")
+    prepared(view)
+    changed = [y for y, (old, new) in enumerate(zip(before, view.draw(120, 40), strict=True)) if old != new]
+    assert len(changed) <= 4
+
+
+@given(st.integers(1, 60), st.integers(1, 200), st.integers(0, 400))
+def test_colours_change_rarely_enough(rows: int, columns: int, most: int) -> None:
+    generator = np.random.default_rng(rows * columns)
+    roles = generator.integers(0, 8, (rows, columns)).astype(np.uint16)
+    calm = calmed(roles, np.ones(roles.shape, dtype=np.bool_), most)
+    assert np.count_nonzero(np.diff(calm, axis=1)) <= most or calm.shape[1] == 1
+    same = np.zeros((rows, columns), dtype=np.uint16)
+    assert (calmed(same, same > 0, most) == same).all()
+
+
+@pytest.mark.parametrize("size", [(39, 24), (80, 9), (5, 2), (40, 10), (300, 100)])
+def test_any_size_is_filled_and_not_overrun(view: Dmat, size: tuple[int, int]) -> None:
+    lines = drawn(view, *size)
+    assert len(lines) == size[1]
+    assert all(cell_len(line) <= size[0] for line in lines)
+
+
+# -- the axis of memory
+
+
+bands = st.lists(st.tuples(st.integers(1, 1 << 24), st.integers(0, 1 << 30)), min_size=1, max_size=16)
+
+
+@given(bands, st.floats(0, 0.95), st.floats(0.001, 1), st.integers(1, 60))
+def test_strips_fill_their_rows_in_order(sizes: list[tuple[int, int]], low: float, extent: float, rows: int) -> None:
+    at, made = 0, []
+    for number, (size, gap) in enumerate(sizes):
+        made.append(Band(f"range {number}", at + gap, at + gap + size, at + gap))
+        at += gap + size
+    space = Space(made)
+    strips = space.strips(low, min(low + extent, 1.0), rows)
+    assert strips
+    assert strips[0].top == 0
+    assert all(one.top + one.rows <= other.top <= one.top + one.rows + 1 for one, other in pairwise(strips))
+    assert strips[-1].top + strips[-1].rows <= rows
+    lows, highs = row_edges(strips, 4)
+    assert len(lows) == 4 * sum(strip.rows for strip in strips)
+    assert (lows <= highs).all()
+    assert (highs[:-1] <= lows[1:]).all()
+    for strip in strips:
+        covered = sum(
+            int(b - a) for a, b in zip(lows.tolist(), highs.tolist(), strict=True) if strip.low <= a and b <= strip.high
+        )
+        assert covered == strip.high - strip.low
+    for band in made:
+        for address in (band.start, band.end - 1):
+            assert space.band_of(address) == made.index(band)
+            assert abs(space.address(space.place(address)) - address) <= 1 + band.size * 1e-6
+
+
+def test_nothing_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = replace(stream(), accesses={}).content(32)
+    monkeypatch.setattr(dmat_example, "_content", lambda *_, **__: empty)
+    write_dmat(tmp_path / "trace")
+    view = opened(tmp_path / "trace")
+    assert drawn(view)[0] == "no access to global memory was recorded"
+    assert view.record()["rows"] == []
+    assert view.press("zoom_in") is None
+
+
+def test_without_a_result_it_says_what_to_do(tmp_path: Path) -> None:
+    write_dmat(tmp_path / "trace")
+    trace = Trace.open(tmp_path / "trace")
+    (info,) = (tmp_path / "trace" / "kernel").glob("*/kernel.info")
+    info.write_text("stream\n4\n1\n1,16\ncallback block_sched\n")
+    missing = KIND.missing(Source(trace, trace.kernels[0]))
+    assert missing == "the kernel was probed with block_sched: run with -p dmat or -p dmat_compact"
+
+
+def test_lines_of_the_example_are_what_they_are_called() -> None:
+    text = dmat_example.PTX.splitlines()
+    assert (text[LOAD_A - 1].split()[0], text[STORE_C - 1].split()[0]) == ("ld.global.f32", "st.global.f32")
+    assert START > 1 << 32
