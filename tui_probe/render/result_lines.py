@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tui_probe.errors import TraceError
 from tui_probe.render.analyses import BLOCK_SCHED, block_schedule
 from tui_probe.render.block_report import launch_label, said
 from tui_probe.render.count_report import said as counts_said
 from tui_probe.render.counts import counted_result, counting_probe
+from tui_probe.render.kept import kept_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.model import Kernel, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,20 @@ def result_lines(trace: Trace, first: int, last: int) -> Iterator[ResultLine]:
             yield ResultLine(launch_label(counted), kernel.index, words, failed=counted.counts is None)
             continue
         if callback not in BLOCK_SCHED:
-            yield ResultLine(name, kernel.index, f"no analysis in one line for {callback}")
+            yield _kept_line(trace, kernel, row, name)
             continue
         result = block_schedule(trace, kernel, row)
         words = said(result, simulated=trace.state.simulated).replace(f"{trace.directory}/", "")
         yield ResultLine(launch_label(result), kernel.index, words, failed=result.schedule is None)
+
+
+def _kept_line(trace: Trace, kernel: Kernel, row: int, name: str) -> ResultLine:
+    """How much was kept, of a probe that has no analysis in one line."""
+    path, launch = trace.results.path(row), trace.results.launch(row)
+    label = name if launch is None else f"launch {trace.launches[launch].number}"
+    try:
+        if path is None:
+            raise TraceError("the log names it, and it leads out of the trace")
+        return ResultLine(label, kernel.index, kept_words(kernel.read(path)) or "no analysis in one line")
+    except TraceError as error:
+        return ResultLine(label, kernel.index, str(error).replace(f"{trace.directory}/", ""), failed=True)
