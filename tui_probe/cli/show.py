@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="default %(default)s")
     parser.add_argument("--png", type=Path, metavar="FILE", help="write a picture (needs matplotlib)")
+    parser.add_argument("--perfetto", type=Path, metavar="FILE", help="write trace events, of timeline and launches")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="write the text as a picture")
 
 
@@ -105,6 +106,8 @@ def write(kind: ViewKind, choice: Choice, view: View, arguments: argparse.Namesp
 
     columns, height = size(arguments)
     shown = arguments.height if isinstance(view, Document) else height
+    if arguments.perfetto:
+        return trace_events(kind, view, arguments.perfetto)
     if arguments.png or arguments.svg:
         pictures(view, list(view_lines(view, columns, shown, ascii_only=arguments.ascii)), columns, arguments)
         return ExitStatus.OK
@@ -131,6 +134,18 @@ def pictures(view: View, lines: list[Line], columns: int, arguments: argparse.Na
         write_png(arguments.png, view, lines, columns)
     for path in filter(None, (arguments.svg, arguments.png)):
         inform(f"written: {path}")
+
+
+def trace_events(kind: ViewKind, view: View, path: Path) -> int:
+    """Write what ui.perfetto.dev and chrome://tracing open, if the view has a timeline."""
+    from tui_probe.render.perfetto import writer_of
+
+    write = writer_of(view)
+    if write is None:
+        warn(f"error: {kind.name} has no events to write; timeline, progress and launches have")
+        return ExitStatus.USAGE
+    inform(f"written: {path}, {write(path)} events")
+    return ExitStatus.OK
 
 
 def coloured(lines: Iterator[Line]) -> Iterator[str]:

@@ -15,14 +15,18 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.render.table import safe
+from tui_probe.render.views.launches import Launches
+from tui_probe.render.views.progress import ProgressView
+from tui_probe.render.views.timeline import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
     from typing import TextIO
 
     from tui_probe.analysis.timeline import Intervals
     from tui_probe.render.timelines.launch import LaunchTimeline
+    from tui_probe.render.views.view import View
     from tui_probe.trace.model import Trace
 
     Event = dict[str, Any]
@@ -30,6 +34,18 @@ if TYPE_CHECKING:
 _DEVICE: Final = 0
 """The process that holds the counter; that of SM n is n + 1."""
 _PART: Final = 1 << 14
+
+
+def writer_of(view: View) -> Callable[[Path], int] | None:
+    """What writes the launch of a timeline, or the launches of the trace for the list of them; None for other views.
+
+    It is called with a path, returns how many events there are, and raises OSError if the file cannot be written.
+    """
+    if isinstance(view, Timeline):
+        return lambda path: write_timeline(path, view.launch, warps=view.choice.level == "warp")
+    if isinstance(view, ProgressView):
+        return lambda path: write_timeline(path, view.launch, warps=True)
+    return (lambda path: write_launches(path, view.trace)) if isinstance(view, Launches) else None
 
 
 def write_timeline(path: Path, launch: LaunchTimeline, *, warps: bool = False) -> int:

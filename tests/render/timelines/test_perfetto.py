@@ -12,6 +12,7 @@ import pytest
 
 from tests.render.example import write_example
 from tests.render.timelines import planted
+from tui_probe.cli.main import main
 from tui_probe.render.perfetto import write_launches, write_timeline
 from tui_probe.render.timelines.launch import read_timeline
 from tui_probe.render.views.view import Source, no_progress
@@ -84,6 +85,21 @@ def test_warps_have_a_thread_each(tmp_path: Path) -> None:
     assert len(warps) == 1024
     assert {event["args"]["warp"] for event in warps} == {0, 1}
     assert max(event["args"]["running"] for event in of_phase(document, "C")) <= 1024
+
+
+def test_from_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    planted.write_planted(tmp_path / "t")
+    out = tmp_path / "out.json"
+    assert main(["show", "timeline", str(tmp_path / "t"), "--do", "level,level", "--perfetto", str(out)]) == 0
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    count = len(json.loads(out.read_text())["traceEvents"])
+    assert f"written: {out}, {count} events" in captured.err
+    assert len(of_phase(checked(out, count), "X")) == 100, "warps, since they are shown"
+    assert main(["show", "launches", str(tmp_path / "t"), "--perfetto", str(out)]) == 0
+    assert len(of_phase(json.loads(out.read_text()), "i")) == 1
+    assert main(["show", "blocks", str(tmp_path / "t"), "--perfetto", str(out)]) == 2
+    assert "has no events to write" in capfd.readouterr().err
 
 
 def test_launches_are_instants_on_their_stream(tmp_path: Path) -> None:

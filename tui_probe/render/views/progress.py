@@ -122,6 +122,7 @@ class ProgressView(Drawing):
             return ""
         spread = "" if lengths.spread is None else f", spread {lengths.spread:.0%} (1–99 %)"
         late = f"! {units.count(len(self.late))} {'stands' if len(self.late) == 1 else 'stand'} out"
+        late = late if len(self.late) else "none stands out"
         return f"median {cycles_words(lengths.median, self.launch.clock_khz)}{spread}, {late}"
 
     def _clock_words(self) -> str:
