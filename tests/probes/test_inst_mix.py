@@ -100,7 +100,7 @@ def test_matrix_product_through_tensor_cores(mixed: Callable[..., InstructionMix
     [
         ("add.rn.f32 %f1, %f2, %f3", "fp32"),
         ("set.lt.u32.f64 %r1, %d1, %d2", "fp64"),
-        ("fma.rn.bf16x2 %r1, %r2, %r3, %r4", "fp16"),
+        ("fma.rn.bf16x2 %r1, %r2, %r3, %r4", "bf16"),
         ("mul.wide.u32 %rd1, %r1, 4", "integer"),
         ("or.pred %p1, %p2, %p3", "integer"),
         ("ld.param.u64 %rd1, [x]", "other"),

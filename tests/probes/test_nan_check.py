@@ -208,5 +208,5 @@ def test_stores_of_the_corpus_are_looked_at(name: str) -> None:
 
 def test_results_of_another_probe(tmp_path: Path) -> None:
     arguments = np.zeros(64, np.uint32), np.uint32(64)
-    with pytest.raises(TraceError, match="another probe|nan_check"):
+    with pytest.raises(TraceError, match=r"another probe|nan_check"):
         analyse(result_of(tmp_path, "gmem_bytes", example("zero_fill"), *arguments, block=(64,)))

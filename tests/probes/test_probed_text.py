@@ -16,7 +16,14 @@ from tui_probe.ptx.parser import parse
 GOLDENS = Path(__file__).parent / "goldens"
 BARRIER = entry(".reg .b32 %r<2>;\nbar.sync 0;\nret;")
 TILE = entry(".shared .b32 tile[32];\n.reg .b32 %r<2>;\nst.shared.u32 [tile+4], %r1;\nret;")
+STORE = entry(".reg .f32 %f<2>;\n.reg .b64 %rd<2>;\nadd.f32 %f1, %f1, %f1;\nst.global.f32 [%rd1], %f1;\nret;")
+LOOP = entry(".reg .pred %p<2>;\n$again:\n@%p1 bra $again;\nret;")
 CASES = {
+    "dmat": (example("strided_store"), "strided_store"),
+    "dmat_compact": (example("strided_store"), "strided_store"),
+    "nan_check": (STORE, "kernel"),
+    "program_progress": (LOOP, "kernel"),
+    "warp_progress": (LOOP, "kernel"),
     "gmem_bytes": (example("saxpy"), "saxpy"),
     "gmem_sectors": (example("strided_store"), "strided_store"),
     "tensorop_count": (simulated("matrices"), "fragments_double"),

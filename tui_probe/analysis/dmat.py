@@ -30,9 +30,15 @@ from tui_probe.trace.source_lines import SourceLine, SourceLines
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from tui_probe.analysis.accesses import Accesses, Part
     from tui_probe.ptx.access import Kind
 
+    Lines = NDArray[np.uint32]
+
+LARGEST: Final = 256 << 20
+"""Bytes of a result up to which one who did not ask for the table waits for it."""
 SECTOR: Final = 32
 _SECTOR_BITS: Final = np.uint64(5)
 
@@ -78,11 +84,11 @@ class LineAccesses:
 class AccessTable:
     """All instructions that accessed global memory, the one with the most sectors first.
 
-    ``accesses`` were made, ``kept`` of them recorded: the rows are of those.
+    ``accesses`` were made (None if not known of all threads), ``kept`` of them recorded: the rows are of those.
     """
 
     rows: tuple[LineAccesses, ...]
-    accesses: int
+    accesses: int | None
     kept: int
     threads_missing: int = field(default=0)
 
@@ -97,7 +103,7 @@ class AccessTable:
         requests, sectors = sum(row.requests for row in self.rows), sum(row.sectors for row in self.rows)
         return (
             Figure("accesses", "accesses", self.accesses, ""),
-            Figure("kept", "kept", self.kept, "", shown=self.kept < self.accesses),
+            Figure("kept", "kept", self.kept, "", shown=self.kept != self.accesses),
             Figure("requests", "requests", requests, ""),
             Figure("sectors", "sectors", sectors, ""),
             Figure("sectors_per_request", "sectors a request", ratio(sectors, requests), ""),
@@ -144,26 +150,68 @@ def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
         for name, lines in zip(counts, _of_part(part), strict=True):
             numbers, times = np.unique(lines, return_counts=True)
             counts[name].update(dict(zip(numbers.tolist(), times.tolist(), strict=True)))
+        part.release()
     code = access_lines(folder) if folder else {}
     rows = [
         LineAccesses(line, code.get(line), number, counts["requests"][line], counts["sectors"][line])
         for line, number in counts["accesses"].items()
     ]
     rows.sort(key=lambda row: (-row.sectors, row.line))
-    kept = sum(row.accesses for row in rows)
-    made = kept if accesses.attempts is None else int(accesses.attempts.sum(dtype=np.int64))
-    return AccessTable(tuple(rows), made, kept)
+    return AccessTable(tuple(rows), accesses.made, sum(row.accesses for row in rows))
 
 
-def _of_part(part: Part) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint32]], ...]:
+def _of_part(part: Part) -> tuple[Lines, Lines, Lines]:
     """The line of each access, of each request, and of each sector of a request."""
-    lines, warps, times = part.lines(), part.warps(), part.times()
+    lines, times = part.lines(), part.times()
     sectors = part.addresses() >> _SECTOR_BITS
     if lines is None or not len(lines):
         empty = np.zeros(0, dtype=np.uint32)
         return empty, empty, empty
+    shape = part.warp_shape()
+    if shape is not None:
+        together = times.reshape(shape)
+        if (together == together[:, :1]).all():
+            return (lines, *_of_whole_warps(lines.reshape(shape)[:, 0], sectors.reshape(shape)))
+    warps = part.warps()
     order = np.lexsort((sectors, times, warps))
     lines, warps, times, sectors = lines[order], warps[order], times[order], sectors[order]
     request = np.append(True, (np.diff(warps) != 0) | (times[1:] != times[:-1]))
     sector = request | np.append(True, sectors[1:] != sectors[:-1])
     return lines, lines[request], lines[sector]
+
+
+def _of_whole_warps(lines: Lines, sectors: NDArray[np.uint64]) -> tuple[Lines, Lines]:
+    """The same of warps whose lanes stay together: each of their records is a request.
+
+    ``lines`` has shape (warps, records), ``sectors`` (warps, lanes, records).
+    """
+    ordered = np.sort(sectors.transpose(0, 2, 1), axis=2)
+    numbers = 1 + np.count_nonzero(np.diff(ordered, axis=2), axis=2)
+    return lines.reshape(-1), np.repeat(lines.reshape(-1), numbers.reshape(-1))
+
+
+@dataclass(frozen=True, slots=True)
+class AccessCount:
+    """How many accesses there were and were kept: what is told of a result without reading its records."""
+
+    accesses: int | None
+    threads: int
+    capacity: int
+    threads_missing: int = 0
+
+    def figures(self) -> tuple[Figure, ...]:
+        mean = None if self.accesses is None else ratio(self.accesses, self.threads)
+        return (
+            Figure("accesses", "accesses", self.accesses, ""),
+            Figure("accesses_per_thread", "a thread", mean, ""),
+            Figure("capacity", "records a thread", self.capacity, ""),
+        )
+
+
+def summary(accesses: Accesses, folder: Path | None) -> AccessTable | AccessCount:
+    """The table if it takes no longer than a moment, else the numbers of accesses."""
+    if accesses.compact or accesses.records.nbytes > LARGEST:
+        return AccessCount(
+            accesses.made, accesses.result.header.blocks * accesses.result.header.threads, accesses.capacity
+        )
+    return by_line(accesses, folder)

@@ -1,6 +1,7 @@
 """What kind of work an instruction is: by its opcode, and for arithmetic by the type that it works on.
 
-    fp32 fp64 fp16   arithmetic and comparison on f32, on f64, on f16 and bf16 (also packed in pairs)
+    fp32 fp64        arithmetic and comparison on f32, on f64
+    fp16 bf16        on f16, on bf16, also packed in pairs
     integer          arithmetic, comparison, shifts and logic on integers, bits and predicates
     tensor           mma, wmma.mma, wgmma.mma_async, tcgen05.mma
     load             ld, ldmatrix, wmma.load, textures and surfaces, cp.async and bulk copies into shared memory
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Instruction
 
 CLASSES: Final = (
-    "fp32", "fp64", "fp16", "integer", "tensor", "load", "store", "atomic", "branch", "barrier", "other",
+    "fp32", "fp64", "fp16", "bf16", "integer", "tensor", "load", "store", "atomic", "branch", "barrier", "other",
 )  # fmt: skip
 
 _BY_OPCODE: Final = {
@@ -46,7 +47,8 @@ _ARITHMETIC: Final = frozenset(
 _BY_TYPE: Final = {
     **dict.fromkeys(("f32", "f32x2"), "fp32"),
     "f64": "fp64",
-    **dict.fromkeys(("f16", "f16x2", "bf16", "bf16x2"), "fp16"),
+    **dict.fromkeys(("f16", "f16x2"), "fp16"),
+    **dict.fromkeys(("bf16", "bf16x2"), "bf16"),
 }
 _BY_PART: Final = {
     "load": "load", "ld": "load", "store": "store", "st": "store", "mma": "tensor", "mma_async": "tensor",

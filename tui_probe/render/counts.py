@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.analysis import (
     barrier_wait,
     divergence,
+    dmat,
     gmem_bytes,
     gmem_sectors,
     inst_mix,
+    nan_check,
+    program_progress,
     smem_conflicts,
     tensorop_count,
+    warp_progress,
 )
+from tui_probe.analysis.accesses import read_accesses
 from tui_probe.errors import TraceError
 from tui_probe.render import units
 from tui_probe.render.units import NOT_MEASURED
+from tui_probe.trace.allocations import LaunchMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,14 +32,31 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
     from tui_probe.trace.results import Result
 
-ANALYSES: Final[dict[str, Callable[[Result], Counts]]] = {
-    "barrier_wait": barrier_wait.analyse,
-    "divergence": divergence.analyse,
-    "gmem_bytes": gmem_bytes.analyse,
-    "gmem_sectors": gmem_sectors.analyse,
-    "inst_mix": inst_mix.analyse,
-    "smem_conflicts": smem_conflicts.analyse,
-    "tensorop_count": tensorop_count.analyse,
+
+def _accesses(result: Result, kernel: Kernel, *, compact: bool) -> Counts:
+    accesses = read_accesses(result, compact=compact, memory=LaunchMemory(), simulated=kernel.trace.state.simulated)
+    return dmat.summary(accesses, kernel.folder)
+
+
+def _clock_khz(kernel: Kernel) -> int | None:
+    """The highest SM clock, for launches too short to measure it."""
+    device = kernel.trace.state.device
+    return device.clock_khz or None if device else None
+
+
+ANALYSES: Final[dict[str, Callable[[Result, Kernel], Counts]]] = {
+    "barrier_wait": lambda result, _: barrier_wait.analyse(result),
+    "divergence": lambda result, _: divergence.analyse(result),
+    "dmat": lambda result, kernel: _accesses(result, kernel, compact=False),
+    "dmat_compact": lambda result, kernel: _accesses(result, kernel, compact=True),
+    "gmem_bytes": lambda result, _: gmem_bytes.analyse(result),
+    "gmem_sectors": lambda result, _: gmem_sectors.analyse(result),
+    "inst_mix": lambda result, _: inst_mix.analyse(result),
+    "nan_check": lambda result, kernel: nan_check.analyse(result, kernel.folder),
+    "program_progress": lambda result, kernel: program_progress.analyse(result, _clock_khz(kernel), kernel.folder),
+    "smem_conflicts": lambda result, _: smem_conflicts.analyse(result),
+    "tensorop_count": lambda result, _: tensorop_count.analyse(result),
+    "warp_progress": lambda result, kernel: warp_progress.analyse(result, _clock_khz(kernel)),
 }
 
 
@@ -75,7 +98,7 @@ def counted_result(trace: Trace, kernel: Kernel, row: int, probe: str) -> Counte
     try:
         if path is None:
             raise TraceError(f"result/{file}: the log names it, and it leads out of the trace")
-        counts, problem = ANALYSES[probe](kernel.read(path)), None
+        counts, problem = ANALYSES[probe](kernel.read(path), kernel), None
     except TraceError as error:
         counts, problem = None, str(error)
     return CountedResult(kernel, probe, file, launch, counts, problem)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
 
 _SECTORS: Final = ("load_requests", "load_sectors", "store_requests", "store_sectors")
-_ARITHMETIC: Final = ("fp32", "fp64", "fp16")
+_ARITHMETIC: Final = ("fp32", "fp64", "fp16", "bf16")
 
 
 def figures_of_traces(traces: Iterable[Trace]) -> list[KernelFigures]:
