@@ -153,9 +153,13 @@ class DiffLines:
         return ((clip(words + "─" * max(0, cells - len(words)), cells), "rule"),)
 
     def _source(self, pair: Pair) -> str:
+        """The place in the source, where it is another than that of the line above."""
         if self._source_of is None or pair.left is None:
             return ""
-        return clip(" " + self._source_of(pair.left), _SOURCE_CELLS)
+        place = self._source_of(pair.left)
+        if pair.left and self._source_of(pair.left - 1) == place:
+            return ""
+        return clip(" " + place, _SOURCE_CELLS)
 
 
 def _unchanged_runs(pairs: Sequence[Pair]) -> list[tuple[int, int]]:

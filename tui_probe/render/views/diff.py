@@ -13,6 +13,7 @@ from tui_probe.render.kernel_report import change
 from tui_probe.render.source_text import read_lines
 from tui_probe.render.spans import pad, wrap
 from tui_probe.render.views.view import Document, Kind
+from tui_probe.trace.source_lines import SourceLines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tui_probe.render.spans import Line
     from tui_probe.render.views.view import Progress, Source, View
     from tui_probe.trace.model import Kernel
+    from tui_probe.trace.source_lines import SourceLine
 
 _LABEL: Final = 12
 _REGISTERS: Final = re.compile(r"\s*\.reg\s+\.(\w+)\s+([^;]+);")
@@ -28,13 +30,17 @@ _REGISTERS: Final = re.compile(r"\s*\.reg\s+\.(\w+)\s+([^;]+);")
 class Diff(Document):
     """The two texts; ``fold`` shows what did not change, or folds it away."""
 
-    def __init__(self, kernel: Kernel, pruned: list[str], probed: list[str]) -> None:
+    def __init__(self, kernel: Kernel, pruned: list[str], probed: list[str], sources: SourceLines) -> None:
         self.title = f"What the probe added to {kernel.demangled}"
         self.costs = _costs(kernel)
         self.alignment = align_probed(pruned, probed)
         self.registers = added_registers([probed[p.right] for p in self.alignment.pairs
                                           if p.change == "added" and p.right is not None])  # fmt: skip
-        self.text = DiffLines(pruned, probed, self.alignment)
+        self.sources = sources
+        self.text = DiffLines(pruned, probed, self.alignment, self._source_of if sources.lines else None)
+
+    def _source_of(self, place: int) -> str:
+        return place_of(self.sources.ptx_line(place + 1))
 
     def lines(self, width: int) -> Sequence[Line]:
         """What was added in numbers, then the texts."""
@@ -95,10 +101,16 @@ class Diff(Document):
             left = None if pair.left is None else self.text.left[pair.left]
             right = None if pair.right is None else self.text.right[pair.right]
             numbers = (None if place is None else place + 1 for place in (pair.left, pair.right))
-            yield (pair.change, pair.owner or None, *numbers, left, right)
+            source = None if pair.left is None else self._source_of(pair.left) or None
+            yield (pair.change, pair.owner or None, *numbers, source, left, right)
 
 
-_KEYS: Final = ("change", "probe", "pruned_line", "probed_line", "pruned", "probed")
+_KEYS: Final = ("change", "probe", "pruned_line", "probed_line", "source", "pruned", "probed")
+
+
+def place_of(source: SourceLine | None) -> str:
+    """``softmax.cu:31``; "" where it is not known."""
+    return "" if source is None else f"{source.file.rpartition('/')[2]}:{source.line}"
 
 
 def added_registers(lines: Sequence[str]) -> dict[str, list[str]]:
@@ -144,7 +156,10 @@ def _open(source: Source, progress: Progress) -> Diff:
         except OSError as error:
             raise TraceError(f"{path}: {error.strerror or error}") from error
     progress(0.5)
-    return Diff(source.kernel, *texts)
+    folder = source.kernel.folder
+    sources = SourceLines({}) if folder is None else SourceLines.of(folder)
+    progress(0.7)
+    return Diff(source.kernel, texts[0], texts[1], sources)
 
 
 KIND = Kind("diff", "Diff", "pruned and probed PTX side by side: every line that the probe added", missing, _open)
