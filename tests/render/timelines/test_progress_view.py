@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -157,6 +158,15 @@ def test_data(view: ProgressView) -> None:
     rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(view)))))
     assert [(row["block"], row["warp"]) for row in rows if row["stands_out"] == "true"] == [("21", "1")]
     assert len(rows) == WARPS
+
+
+def test_a_picture_for_matplotlib(view: ProgressView) -> None:
+    axes = MagicMock()
+    view.plot(axes)
+    assert axes.plot.call_count == WARPS
+    times, counts = axes.plot.call_args.args
+    assert counts[-1] == 90, "the one that stands out is drawn last"
+    assert len(times) == len(counts)
 
 
 def test_the_same_result_has_a_timeline(source: Source) -> None:

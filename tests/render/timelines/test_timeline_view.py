@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import lzma
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import given
@@ -14,6 +16,8 @@ from hypothesis import strategies as st
 
 from tests.render.timelines import planted
 from tests.render.timelines.drawing import EVERY_FORM, after, check_golden, text_of
+from tests.trace.make import TraceWriter
+from tui_probe.render.timelines.moves import MOVES
 from tui_probe.render.timelines.window import Window
 from tui_probe.render.views.output import data_csv, view_lines
 from tui_probe.render.views.timeline import KIND, Timeline
@@ -214,6 +218,61 @@ def test_any_size(view: Timeline, size: tuple[int, int]) -> None:
 def test_roles_are_few_and_runs_are_merged(view: Timeline) -> None:
     for line in view_lines(view, 200, 50):
         assert all(a[1] != b[1] for a, b in pairwise(line))
+
+
+def test_a_fill_of_an_h200_spends_its_time_on_scheduling(tmp_path: Path) -> None:
+    """32 768 blocks: the first wave fills the slots, later blocks are over faster than others can be scheduled."""
+    writer = TraceWriter(tmp_path / "t")
+    writer.start()
+    writer.kernel(0, "zero_fill")
+    launch = writer.launch(0, (32768, 1, 1), (128, 1, 1))
+    writer.save(0, launch, lzma.decompress((RECORDED / "zero_fill.bin.xz").read_bytes()))
+    trace = Trace.open(writer.directory)
+    view = opened(Source(trace, trace.kernels[0]))
+    lines = text_of(view, (120, 40))[1:34]
+    assert {line[15] for line in lines} == {"█"}
+    assert set("".join(line[24:] for line in lines)) <= set("▁▂")
+    assert "8 SM clocks aligned by first starts ±103 cycles" in text_of(view, (120, 40))[-1]
+    lines = after(view, "level", *["right"] * 60, *["zoom_in"] * 4, "next", size=(120, 40))
+    assert any(line.count("┣") > 1 for line in lines)
+    (gap,) = (int(part.split(" after")[0].replace(" ", "")) for part in view.status() if "after the one" in part)
+    assert gap > view.timeline.blocks.duration.mean()
+
+
+def test_another_launch_is_shown_in_the_same_way(tmp_path: Path, view: Timeline) -> None:
+    after(view, "level", "order", "zoom_in", "zoom_in", "right")
+    other = opened(planted.write_planted(tmp_path / "other"))
+    other.take_over(view)
+    assert text_of(other, (80, 24)) == text_of(view, (80, 24))
+    whole = opened(planted.write_planted(tmp_path / "whole"))
+    after(view, "fit")
+    whole.take_over(view)
+    assert whole.window.width == whole.window.longest
+
+
+def test_a_picture_for_matplotlib(view: Timeline) -> None:
+    axes = MagicMock()
+    view.plot(axes)
+    (share,), how = axes.imshow.call_args
+    assert share.shape[0] == planted.SMS
+    assert (share[planted.IDLE_SM] == 0).all()
+    assert share.max() == pytest.approx(1)
+    assert how["extent"][:2] == (0, planted.SPAN)
+
+
+@given(st.lists(st.sampled_from([*MOVES, "click", "resize"]), max_size=25))
+def test_nothing_that_is_pressed_breaks_the_picture(presses: list[str]) -> None:
+    view = recorded("torch_compile", 6)
+    size = (90, 20)
+    for press in presses:
+        size = (61, 12) if press == "resize" else size
+        if press == "click":
+            view.click(40, 3)
+        view.press(press)
+        lines = text_of(view, size)
+        assert sum(line.startswith("▶") for line in lines) == 1
+        assert lines[-4].count("▲") == 1
+        assert all(view.status())
 
 
 @given(st.integers(100, 10**10), st.integers(10, 300), st.floats(0, 1), st.integers(0, 12))
