@@ -5,7 +5,7 @@ A request is what the lanes of a warp access at one clock, as :mod:`tui_probe.an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -21,20 +21,28 @@ _SECTOR_BITS: Final = np.uint64(5)
 
 def sectors_of_requests(part: Part) -> NDArray[np.float64]:
     """For each record the distinct 32-byte sectors that its request touched (f8), in the order of the records."""
-    sectors, times = part.addresses(), part.times()
-    sectors >>= _SECTOR_BITS
-    shape = part.warp_shape()
-    if shape is not None and len(sectors):
+    addresses, times, shape = part.addresses(), part.times(), part.warp_shape()
+    if shape is not None and len(times):
         together = times.reshape(shape)
         if (together == together[:, :1]).all():
-            return _of_whole_warps(sectors.reshape(shape))
-    order = np.lexsort((sectors, times, part.warps()))
-    warps, times, sectors = part.warps()[order], times[order], sectors[order]
-    request = np.append(True, (np.diff(warps) != 0) | (times[1:] != times[:-1]))[: len(order)]
-    new = request | np.append(True, sectors[1:] != sectors[:-1])[: len(order)]
+            return _of_whole_warps((addresses >> _SECTOR_BITS).reshape(shape))
+    return sectors_by_request(addresses, times, part.warps())
+
+
+def sectors_by_request(
+    addresses: NDArray[np.uint64], times: NDArray[Any], warps: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """The same of any records, as long as all of a request are there."""
+    if not len(times):
+        return np.zeros(0, dtype=np.float64)
+    sectors = addresses >> _SECTOR_BITS
+    order = np.lexsort((sectors, times, warps))
+    warps, times, sectors = warps[order], times[order], sectors[order]
+    request = np.append(True, (np.diff(warps) != 0) | (times[1:] != times[:-1]))
+    new = request | np.append(True, sectors[1:] != sectors[:-1])
     numbers = np.cumsum(request) - 1
     found = np.empty(len(order), dtype=np.float64)
-    found[order] = np.bincount(numbers, new)[numbers] if len(order) else 0
+    found[order] = np.bincount(numbers, new)[numbers]
     return found
 
 

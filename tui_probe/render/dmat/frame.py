@@ -11,7 +11,7 @@ import numpy as np
 
 from tui_probe.analysis.accesses import Selection
 from tui_probe.analysis.density import Grid, each_part, raster
-from tui_probe.analysis.requests import sectors_of_requests
+from tui_probe.analysis.requests import sectors_by_request, sectors_of_requests
 from tui_probe.render.dmat.space import row_edges
 
 if TYPE_CHECKING:
@@ -204,19 +204,24 @@ class Detail:
 def _look(part: Part, spot: Spot) -> Detail:
     found = Detail(0, None, Counter(), Counter(), 0.0)
     for piece in part.pieces():
-        times, addresses = piece.times(), piece.addresses()
-        here = (times >= spot.start) & (times < spot.end) & (addresses >= spot.low) & (addresses < spot.high)
+        times = piece.times()
+        soon = np.flatnonzero((times >= spot.start) & (times < spot.end))
+        if not len(soon):
+            continue
+        times, addresses, warps = times[soon], piece.addresses()[soon], piece.warps()[soon]
+        here = (addresses >= spot.low) & (addresses < spot.high)
         if not here.any():
             continue
-        times, addresses, lines = times[here], addresses[here], piece.lines()
+        sectors, lines = sectors_by_request(addresses, times, warps)[here], piece.lines()
+        times, addresses = times[here], addresses[here]
         earliest = int(times.argmin())
         first = (int(times[earliest]), int(addresses[earliest]))
         found = Detail(
             found.accesses + len(times),
             first if found.first is None else min(found.first, first),
-            found.lines + _counted(lines[here] if lines is not None else times[:0]),
-            found.warps + _counted(piece.warps()[here]),
-            found.sectors + float(sectors_of_requests(piece)[here].sum()),
+            found.lines + _counted(lines[soon][here] if lines is not None else times[:0]),
+            found.warps + _counted(warps[here]),
+            found.sectors + float(sectors.sum()),
         )
     return found
 
