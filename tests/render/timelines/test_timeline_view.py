@@ -172,6 +172,19 @@ def test_every_command_is_known_and_draws(view: Timeline) -> None:
             assert words
 
 
+@pytest.mark.parametrize("command", ["next", "previous", "select", "order", "end"])
+def test_a_key_may_come_before_new_rows_are_drawn(view: Timeline, command: str) -> None:
+    """Rows are made in the background: fewer of them may be there when a key comes than were drawn last."""
+    after(view, "level", "level", *["down"] * 20)
+    view.press("level")
+    work = view.prepare(80, 24)
+    assert work is not None
+    work()
+    view.press(command)
+    assert view.status()
+    assert len(text_of(view, (80, 24))) == 24
+
+
 def test_many_rows_share_a_line_and_can_be_taken_apart() -> None:
     view = recorded("demo", 6)
     together = view.choice.together

@@ -58,7 +58,7 @@ def _fit(view: Timeline) -> None:
 
 def _next(view: Timeline) -> str | None:
     rows, window = view.rows, view.window
-    start = None if rows is None else rows.next_start(window.line, window.time)
+    start = None if rows is None else rows.next_start(view.line(rows), window.time)
     if start is None:
         return "nothing starts later in this row"
     window.to(start)
@@ -67,7 +67,7 @@ def _next(view: Timeline) -> str | None:
 
 def _previous(view: Timeline) -> str | None:
     rows, window = view.rows, view.window
-    start = None if rows is None else rows.previous_start(window.line, window.time)
+    start = None if rows is None else rows.previous_start(view.line(rows), window.time)
     if start is None:
         return "nothing starts earlier in this row"
     window.to(start)
@@ -96,7 +96,7 @@ def _select(view: Timeline) -> str:
     if view.choice.sm is not None or rows is None:
         view.choice, view.fitting = replace(view.choice, sm=None), view.choice.level == LEVELS[0]
         return "all SMs"
-    sm = int(rows.sm[rows.of_line(view.window.line).start])
+    sm = int(rows.sm[rows.of_line(view.line(rows)).start])
     view.choice, view.fitting = replace(view.choice, sm=sm), True
     return f"SM {sm} alone"
 

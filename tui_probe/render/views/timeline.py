@@ -88,6 +88,10 @@ class Timeline(Drawing):
 
         return work
 
+    def line(self, rows: Rows) -> int:
+        """The line of the cursor, in rows that may have come after it was last drawn."""
+        return min(self.window.line, rows.lines - 1)
+
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
         """A head, the rows, an axis, the tail, and how well the clocks of the SMs are aligned."""
         canvas = Canvas(width, height)
@@ -114,7 +118,7 @@ class Timeline(Drawing):
         self._gutter = gutter(rows)
         line = 0
         if before is not None:
-            sm = before.sm[before.of_line(min(self.window.line, before.lines - 1)).start]
+            sm = before.sm[before.of_line(self.line(before)).start]
             found = np.flatnonzero(rows.sm == sm)
             line = int(found[0]) // rows.choice.together if len(found) else 0
         self.window.set_lines(rows.lines, line)
@@ -157,10 +161,10 @@ class Timeline(Drawing):
         return ", ".join([words, *self.launch.left_out()])
 
     def _clock_words(self) -> str:
-        rows = "SMs: share of slots busy" if self.choice.level == "SM" else f"{self.choice.level}s"
-        rows += "" if self.choice.sm is None else f", SM {self.choice.sm} alone"
-        if self.choice.order != "number":
-            rows += f" {ORDER_WORDS[self.choice.order]}"
+        choice = self.choice if self.rows is None else self.rows.choice
+        rows = "SMs: share of slots busy" if choice.level == "SM" else f"{choice.level}s"
+        rows += "" if choice.sm is None else f", SM {choice.sm} alone"
+        rows += "" if choice.order == "number" else f" {ORDER_WORDS[choice.order]}"
         parts = [rows, self.timeline.clocks.words()]
         if self.launch.simulated:
             parts.append("simulated")
@@ -188,7 +192,7 @@ class Timeline(Drawing):
         rows = self.rows
         if rows is None:
             return []
-        line = min(self.window.line, rows.lines - 1)
+        line = self.line(rows)
         words = [self.measured()] if len(self.marks) == 2 else []
         index = rows.at(line, self.window.time)
         if index is None:
