@@ -1,12 +1,16 @@
-"""``tui-probe open``: a trace on the screen, or as text where there is no terminal."""
+"""``tui-probe open``: a trace, or imported files, on the screen, or as text where there is no terminal."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.trace.locate import find_trace
+from tui_probe.trace.locate import LOG, find_trace
 
+from .import_command import text_width
+from .import_ncu import add_plan_options, add_tensor_options, plan_of, tensor_of
+from .report import speaks_utf8
 from .screen import add_screen_options, show, wants_screen
 from .status import ExitStatus
 from .text import write_report
@@ -16,15 +20,41 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A trace, and how to show it."""
-    parser.add_argument("trace", type=Path, metavar="TRACE", help="a trace directory, or a folder of them")
+    """A trace or files, and how to show them."""
+    parser.add_argument(
+        "trace", type=Path, metavar="TRACE", help="a trace directory, a folder of them, or a file of ncu or nsys"
+    )
+    parser.add_argument("more", nargs="*", type=Path, metavar="FILE", help="more files of the same profiler")
     add_screen_options(parser)
+    add_plan_options(parser)
+    add_tensor_options(parser)
+    parser.set_defaults(refuse=parser.error)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the trace, whether its process has ended or not."""
+    if arguments.trace.is_file() and arguments.trace.name != LOG:
+        return open_files(arguments, [arguments.trace, *arguments.more])
+    if arguments.more:
+        arguments.refuse("one trace at a time; several files only of ncu or nsys")
     trace = find_trace(arguments.trace)
     if wants_screen(arguments):
         return show(arguments, traces=(trace,))
     write_report([trace], arguments.ascii)
+    return ExitStatus.OK
+
+
+def open_files(arguments: argparse.Namespace, files: list[Path]) -> int:
+    """Show files of another profiler: on the screen, or without one their first page."""
+    plan, tensor = plan_of(arguments), tensor_of(arguments)
+    from tui_probe.render.nsight.opening import open_imported
+    from tui_probe.render.views.output import text_lines, view_lines
+
+    imported = open_imported(files, plan, tensor)
+    if wants_screen(arguments):
+        return show(arguments, imported=imported)
+    plain = arguments.ascii or not speaks_utf8(sys.stdout)
+    first = imported.pages[0].make()
+    for line in text_lines(view_lines(first, text_width(), None, ascii_only=plain)):
+        sys.stdout.write(line + "\n")
     return ExitStatus.OK

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.launcher.screened import ScreenedTarget
+    from tui_probe.render.nsight.opening import Imported
 
 
 def add_screen_options(parser: argparse.ArgumentParser) -> None:
@@ -26,12 +27,17 @@ def wants_screen(arguments: argparse.Namespace) -> bool:
     return on_terminal() and not arguments.no_ui
 
 
-def show(arguments: argparse.Namespace, target: ScreenedTarget | None = None, traces: tuple[Path, ...] = ()) -> int:
-    """Show a running target, or traces, until the user quits. Returns what ``ui.run`` returns."""
+def show(
+    arguments: argparse.Namespace,
+    target: ScreenedTarget | None = None,
+    traces: tuple[Path, ...] = (),
+    imported: Imported | None = None,
+) -> int:
+    """Show a running target, traces, or imported files, until the user quits. Returns what ``ui.run`` returns."""
     from tui_probe import ui
     from tui_probe.ui.feed import Session
 
     appearance = ui.Appearance.from_environment(
         ascii_only=arguments.ascii or None, low_bandwidth=arguments.low_bandwidth or None
     )
-    return ui.run(Session(target=target, traces=traces), appearance)
+    return ui.run(Session(target=target, traces=traces, imported=imported), appearance)

@@ -24,6 +24,7 @@ from tui_probe.ui.prompt import Answer, Question
 from tui_probe.ui.save import LARGEST_CLIPBOARD
 from tui_probe.ui.screens.compare import CompareScreen
 from tui_probe.ui.screens.help import HelpScreen
+from tui_probe.ui.screens.imported import ImportedScreen
 from tui_probe.ui.screens.live import LAYOUT, LiveScreen
 from tui_probe.ui.screens.tags import TagScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
@@ -98,7 +99,7 @@ class ProbeApp(App[None]):
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, self._end_by_signal, number)
         self.live = LiveScreen(low_bandwidth=self.appearance.low_bandwidth, ascii_only=self.ascii_only)
-        self.push_screen(self.live)
+        self.push_screen(self.live if self.session.imported is None else ImportedScreen(self.session.imported))
 
     def on_unmount(self) -> None:
         """Let the threads end."""

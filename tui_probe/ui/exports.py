@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_probe.render.perfetto import writer_of
 from tui_probe.render.picture import write_png, write_svg
 from tui_probe.render.views.output import data_csv, json_lines, view_lines
 
@@ -29,26 +30,33 @@ def write_lines(lines: Callable[[], Iterable[str]], path: Path) -> None:
         file.writelines(f"{line}\n" for line in lines())
 
 
-def document_forms(name: str, document: Document, source: Source, cells: int) -> Mapping[str, Writer]:
+def document_forms(name: str, document: Document, source: Source | None, cells: int) -> Mapping[str, Writer]:
     """Data of all of it, pictures of its first lines."""
     return _forms(name, document, source, cells, None)
 
 
-def drawing_forms(name: str, drawing: Drawing, source: Source, size: tuple[int, int]) -> Mapping[str, Writer]:
+def drawing_forms(name: str, drawing: Drawing, source: Source | None, size: tuple[int, int]) -> Mapping[str, Writer]:
     """Data, and pictures of what is in sight."""
     return _forms(name, drawing, source, *size)
 
 
-def _forms(name: str, view: View, source: Source, cells: int, rows: int | None) -> Mapping[str, Writer]:
+def _forms(name: str, view: View, source: Source | None, cells: int, rows: int | None) -> Mapping[str, Writer]:
     def svg(path: Path) -> None:
         write_svg(path, list(view_lines(view, cells, rows)), cells, view.title)
 
     def png(path: Path) -> None:
         write_png(path, view, list(view_lines(view, cells, rows)), cells)
 
-    return {
+    forms: dict[str, Writer] = {
         "CSV": partial(write_lines, partial(data_csv, view)),
         "JSON": partial(write_lines, partial(json_lines, name, source, view)),
         "SVG": svg,
         "PNG": png,
     }
+    if (events := writer_of(view)) is not None:
+        forms["Perfetto"] = partial(_ignore_count, events)
+    return forms
+
+
+def _ignore_count(write: Callable[[Path], int], path: Path) -> None:
+    write(path)

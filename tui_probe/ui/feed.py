@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from tui_probe.render.nsight.opening import Imported
     from tui_probe.trace.model import Trace
 
 INTERVAL = 0.5
@@ -70,6 +71,8 @@ class Session:
 
     target: Target | None = None
     traces: tuple[Path, ...] = ()
+    imported: Imported | None = None
+    """Files of another profiler, shown instead."""
 
 
 @dataclass(frozen=True)

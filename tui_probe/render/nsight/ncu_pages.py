@@ -122,7 +122,7 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelRow], ...]] = (
     Column("file", lambda r: r.file, "file", lambda r: r.file, False, rank=3, narrow=16, shorten=cut_middle),
     Column("launches", lambda r: r.figures.launches, "launches", lambda r: units.count(r.figures.launches)),
     Column("kept", lambda r: r.kept, "kept", lambda r: units.count(r.kept)),
-    Column("reason", lambda r: r.reason, "why", lambda r: r.reason, False, narrow=20),
+    Column("reason", lambda r: r.reason, "why", lambda r: r.reason, False, narrow=38),
     Column("time_ns", lambda r: r.figures.time, "time", lambda r: nanoseconds(r.figures.time), rank=1),
     Column("share_of_time", lambda r: r.figures.share, "share", lambda r: share(r.figures.share), rank=1),
     Column("grid", lambda r: r.figures.shape.grid, "grid", lambda r: _extent(r.figures.shape.grid), rank=2),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from tui_probe.render.formats import as_csv, as_json, as_markdown, as_record
 from tui_probe.render.hanging import hanging
-from tui_probe.render.spans import to_ascii, wrap
-from tui_probe.render.table import in_data, safe, table
+from tui_probe.render.spans import clip, pad, to_ascii, width, wrap
+from tui_probe.render.table import cell, fitted_cell, in_data, in_tables, layout, safe, table
 from tui_probe.render.views.view import Document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from tui_probe.render.choices import Format
     from tui_probe.render.spans import Line
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 _LABEL: Final = 10
 _LEAST: Final = 20
+_GAP: Final = "  "
+_MEASURED: Final = 20_000
+"""Rows by which the widths of columns are chosen on the screen."""
+_NOTHING: Final = "nothing to show"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,32 +53,60 @@ class TablePage(Document, Generic[Row]):
     extra: Mapping[str, Any] = field(default_factory=dict)
     explained: bool = False
     """Whether ``lines`` ends with how to read the page."""
+    measured: list[int] | None = field(default=None, repr=False)
 
     def lines(self, width: int) -> Sequence[Line]:
-        return [((text, _role(text)),) for text in self.text(width, explained=self.explained)]
+        after = [*self._below(width), *(self._about(width) if self.explained else ())]
+        if not self.rows:
+            return [_line(text) for text in (*self._above(width), _NOTHING, *after)]
+        return PageLines([*self._above(width)], self.columns, self.rows, after, self._natural(), width)
 
     def text(self, width: int, *, explained: bool = False) -> Iterator[str]:
         """The page for people, in lines of at most ``width`` cells."""
-        for label, words in self.words.head:
-            parts = wrap(safe(words), max(_LEAST, width - _LABEL))
-            yield from (f"{label if i == 0 else '':<{_LABEL}}{part}" for i, part in enumerate(parts))
-        yield ""
-        if self.words.found:
-            for line in self.words.found:
-                yield from hanging(safe(line), width)
-            yield ""
+        yield from self._above(width)
         if self.rows:
             yield from table(self.columns, self.rows, width)
         else:
-            yield "nothing to show"
+            yield _NOTHING
+        yield from self._below(width)
+        if explained:
+            yield from self._about(width)
+
+    def _above(self, cells: int) -> Iterator[str]:
+        for label, words in self.words.head:
+            parts = wrap(safe(words), max(_LEAST, cells - _LABEL))
+            yield from (f"{label if i == 0 else '':<{_LABEL}}{part}".rstrip() for i, part in enumerate(parts))
+        yield ""
+        if self.words.found:
+            for line in self.words.found:
+                yield from hanging(safe(line), cells)
+            yield ""
+
+    def _below(self, cells: int) -> Iterator[str]:
         if self.words.notes:
             yield ""
             for note in self.words.notes:
-                yield from hanging(f"note: {safe(note)}", width)
-        if explained:
-            for paragraph in self.words.about:
-                yield ""
-                yield from wrap(paragraph, width)
+                yield from hanging(f"note: {safe(note)}", cells)
+
+    def _about(self, cells: int) -> Iterator[str]:
+        for paragraph in self.words.about:
+            yield ""
+            yield from wrap(paragraph, cells)
+
+    def _natural(self) -> list[int]:
+        """The width that each column would like to have, by its first rows."""
+        if self.measured is None:
+            shown = in_tables(self.columns)
+            self.measured = [width(column.title) for column in shown]
+            for row in itertools.islice(self.rows, _MEASURED):
+                sizes = (width(cell(column, row)) for column in shown)
+                self.measured = [max(pair) for pair in zip(self.measured, sizes, strict=True)]
+        return self.measured
+
+    def prepare(self) -> TablePage[Row]:
+        """Measure the rows, which may take a while; ``lines`` is fast then."""
+        self._natural()
+        return self
 
     def head(self) -> dict[str, Any]:
         """The head as data."""
@@ -88,8 +122,46 @@ class TablePage(Document, Generic[Row]):
             yield [column.value(row) for column in columns if column.value is not None]
 
 
-def _role(text: str) -> str:
-    return "dim" if text.startswith(("note: ", "─")) else ""
+class PageLines(Sequence["Line"], Generic[Row]):
+    """The lines of a page; those of its rows are made when they are asked for."""
+
+    def __init__(
+        self,
+        above: Sequence[str],
+        columns: Sequence[Column[Row]],
+        rows: Sequence[Row],
+        below: Sequence[str],
+        natural: Sequence[int],
+        cells: int,
+    ) -> None:
+        self._layout = layout(in_tables(columns), natural, cells)
+        heading = _GAP.join(pad(column.title, size, right=column.right) for column, size in self._layout)
+        rule = _GAP.join("─" * size for _, size in self._layout)
+        self._above = [*above, clip(heading.rstrip(), cells), clip(rule, cells)]
+        self._rows, self._below, self._cells = rows, below, cells
+
+    def __len__(self) -> int:
+        return len(self._above) + len(self._rows) + len(self._below)
+
+    @overload
+    def __getitem__(self, number: int) -> Line: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Line]: ...
+    def __getitem__(self, number: int | slice) -> Line | list[Line]:
+        if isinstance(number, slice):
+            return [self[i] for i in range(*number.indices(len(self)))]
+        number = range(len(self))[number]
+        row = number - len(self._above)
+        if row < 0:
+            return _line(self._above[number])
+        if row >= len(self._rows):
+            return _line(self._below[row - len(self._rows)])
+        texts = (fitted_cell(column, self._rows[row], size) for column, size in self._layout)
+        return ((clip(_GAP.join(texts).rstrip(), self._cells), ""),)
+
+
+def _line(text: str) -> Line:
+    return ((text, "dim" if text.startswith(("note: ", "─")) else ""),)
 
 
 def page_lines(

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from tui_probe.render.nsight.nsys_pages import NsysSources
     from tui_probe.render.spans import Line
 
-_AROUND: Final = 4
-"""Lines that are no lanes: a head, the axis and its labels, what is under the cursor."""
+_AROUND: Final = 3
+"""Lines that are no lanes: a head, the axis and its labels."""
 _CELLS_A_BAR: Final = 3
 _GUTTER: Final = 20
 _HUES: Final = 6
@@ -57,7 +57,6 @@ class StreamTimeline(Drawing):
             canvas.text(1, y + 1, pad(lane.label, left - 2), "title" if line == self.window.line else "dim")
             self._lane(canvas, left, y + 1, lane, edges)
         self._axis(canvas, left, height - _AROUND + 1)
-        canvas.text(0, height - 1, clip(" · ".join(self.status()), width), "dim")
         return canvas.lines(ascii_only=ascii_only)
 
     def _head(self, canvas: Canvas) -> None:

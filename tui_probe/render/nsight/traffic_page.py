@@ -130,7 +130,7 @@ def _level_columns(level: Level) -> tuple[Column[TrafficRow], ...]:
 
 
 TRAFFIC_COLUMNS: Final[tuple[Column[TrafficRow], ...]] = (
-    Column("program", lambda r: r.program, "program", lambda r: r.program, False, narrow=12),
+    Column("program", lambda r: r.program, "program", lambda r: r.program, False, narrow=24),
     Column("process", lambda r: r.traffic.loop.process),
     Column("iterations", lambda r: r.traffic.loop.times),
     Column("iterations_found", lambda r: r.traffic.loop.found),

@@ -42,8 +42,10 @@ def text_lines(lines: Iterable[Line]) -> Iterator[str]:
     return (plain(line).rstrip() for line in lines)
 
 
-def head(name: str, source: Source) -> dict[str, Any]:
-    """What a view is about, as data."""
+def head(name: str, source: Source | None) -> dict[str, Any]:
+    """What a view is about, as data; one of imported files has no trace."""
+    if source is None:
+        return {"schema": SCHEMA, "version": SCHEMA_VERSION, "view": name}
     trace, kernel = source.trace, source.kernel
     return {
         "schema": SCHEMA,
@@ -56,7 +58,7 @@ def head(name: str, source: Source) -> dict[str, Any]:
     }
 
 
-def json_lines(name: str, source: Source, view: View) -> Iterator[str]:
+def json_lines(name: str, source: Source | None, view: View) -> Iterator[str]:
     """One document; ``data`` is what the view shows, None what was not measured."""
     document = {**head(name, source), "data": view.record()}
     yield json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)

@@ -23,7 +23,7 @@ class DocumentView(View):
 
     kind = "drawing"
 
-    def __init__(self, desk: Desk, name: str, document: Document, source: Source) -> None:
+    def __init__(self, desk: Desk, name: str, document: Document, source: Source | None) -> None:
         super().__init__(desk, name)
         self.document = document
         self.source = source

@@ -23,7 +23,9 @@ class DrawingView(View):
 
     kind = "drawing"
 
-    def __init__(self, desk: Desk, name: str, drawing: Drawing, source: Source, *, ascii_only: bool = False) -> None:
+    def __init__(
+        self, desk: Desk, name: str, drawing: Drawing, source: Source | None, *, ascii_only: bool = False
+    ) -> None:
         super().__init__(desk, name)
         self.drawing = drawing
         self.source = source

@@ -1,0 +1,118 @@
+"""The screen of imported files."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.importers.export import call, kernel, span, tables, write_export
+from tests.importers.files import real
+from tests.ui.conftest import Stage, check_golden, no_gpu
+from tui_probe.analysis.chosen_launches import Plan
+from tui_probe.render.nsight.opening import open_imported
+from tui_probe.ui import Appearance
+from tui_probe.ui.app import ProbeApp
+from tui_probe.ui.feed import Session
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+SIZES = ((80, 24), (200, 50))
+NCU = {"kernels": "1", "metrics": "2", "traffic": "3", "sectors": "4", "critical": "5"}
+NSYS = {"kernels": "1", "ranges": "2", "gaps": "3", "timeline": "4"}
+
+
+@asynccontextmanager
+async def shown(files: list[Path], size: tuple[int, int], ascii_only: bool = False) -> AsyncIterator[Stage]:
+    """The application, showing files, on a headless terminal."""
+    imported = open_imported(files, Plan(warm_up=3))
+    app = ProbeApp(Session(imported=imported), Appearance(ascii_only=ascii_only), gpu=no_gpu())
+    app.feed.start = lambda: None  # type: ignore[method-assign]
+    async with app.run_test(size=size) as pilot:
+        stage = Stage(app, pilot, None)
+        await stage.settle()
+        yield stage
+
+
+def attention(folder: Path) -> list[Path]:
+    return [real(folder, f"h200/ncu/attention_{name}.csv") for name in ("flash", "triton")]
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_pages_of_ncu(tmp_path: Path, size: tuple[int, int], ascii_only: bool) -> None:
+    async with shown(attention(tmp_path), size, ascii_only) as stage:
+        for page, key in NCU.items():
+            await stage.press(key)
+            text = stage.text
+            assert all(len(line) <= size[0] for line in text.split("\n"))
+            assert text.isascii() or not ascii_only
+            if not ascii_only:
+                check_golden(f"imported-ncu-{page}-{size[0]}x{size[1]}.txt", text)
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_pages_of_nsys(tmp_path: Path, size: tuple[int, int], ascii_only: bool) -> None:
+    async with shown([real(tmp_path, "nsys/sample.sqlite")], size, ascii_only) as stage:
+        for page, key in NSYS.items():
+            await stage.press(key)
+            text = stage.text
+            assert all(len(line) <= size[0] for line in text.split("\n"))
+            assert text.isascii() or not ascii_only
+            if not ascii_only:
+                check_golden(f"imported-nsys-{page}-{size[0]}x{size[1]}.txt", text)
+
+
+async def test_pages_scroll_search_and_filter(tmp_path: Path) -> None:
+    async with shown([real(tmp_path, "nsys/sample.sqlite")], (100, 30)) as stage:
+        await stage.press("G")
+        assert "compete for L2" in stage.text or "Blocks share L2" in stage.text
+        await stage.press("g", "ampersand", *"gemv2T", "enter")
+        assert "gemv2T" in stage.text
+        assert "cupy_fill" not in stage.text
+        await stage.press("escape", "slash", *"cupy_fill", "enter")
+        assert "cupy_fill" in stage.text
+
+
+async def test_the_timeline_answers_keys(tmp_path: Path) -> None:
+    path = write_export(
+        tmp_path / "x.sqlite",
+        tables(
+            [kernel(100, 1100, 1), kernel(2000, 3000, 2)], [call(10, 12, 1), call(20, 22, 2)], [span(5, 30, "step")]
+        ),
+    )
+    async with shown([path], (100, 20)) as stage:
+        await stage.press("4")
+        assert "f(int)" in stage.text
+        assert "┣step" in stage.text
+        before = stage.text
+        await stage.press("w")
+        assert stage.text != before
+        await stage.press("full_stop")
+        assert "from 1.90 µs" in stage.text
+        await stage.press("m", "g", "m")
+        assert "× to ×: 1.90 µs" in stage.text
+
+
+async def test_quitting(tmp_path: Path) -> None:
+    async with shown(attention(tmp_path), (80, 24)) as stage:
+        await stage.press("tab")
+        assert "Metrics" in stage.text
+        await stage.press("7")
+        assert "there is no page 7" in stage.text
+        await stage.press("question_mark")
+        assert "Keys" in stage.text
+        await stage.press("question_mark", "q")
+        assert stage.app.return_code in (0, None)
+        assert not stage.app.is_running
+
+
+async def test_exports(tmp_path: Path) -> None:
+    async with shown(attention(tmp_path), (80, 24)) as stage:
+        await stage.press("3", "e", "c")
+        (written,) = list((tmp_path / "cwd").iterdir())
+        assert written.read_text().startswith("program,process,iterations")
