@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -245,6 +246,13 @@ async def test_a_page_is_written_in_any_form(recorded: Session, key: str) -> Non
         (written,) = Path.cwd().glob(f"tui-probe-diff-*.{suffix}")
         assert words in written.read_text()
         assert written.name in stage.text
+
+
+async def test_launches_are_written_for_perfetto(recorded: Session) -> None:
+    async with on_stage(recorded) as stage:
+        await stage.press("enter", "6", "e", "f")
+        (written,) = Path.cwd().glob("tui-probe-launches-*.json")
+        assert json.loads(written.read_text())["traceEvents"]
 
 
 async def test_a_png_needs_matplotlib_and_says_so(recorded: Session, monkeypatch: pytest.MonkeyPatch) -> None:
