@@ -89,7 +89,7 @@ static const char *buffer_make(struct bench_buffer *buffer, struct launch *launc
     if (kernel->dynamic && !launch->capacities)
         return "out of host memory";
     if (!layout_device_size(kernel, launch->capacities, launch->grid, launch->block, &buffer->size))
-        return "its records would not fit any memory";
+        return "too many records for one launch (a map has room for 2^32 pieces of one)";
     if (buffer->size && REAL_OR_NOT_FOUND(cuMemAlloc_v2, &buffer->memory, buffer->size) != CUDA_SUCCESS)
         return "probe memory full";
     return NULL;

@@ -79,7 +79,7 @@ static const char *take(struct holding *holding, struct launch *launch, struct k
     if (kernel->dynamic && !launch->capacities)
         return "out of host memory";
     if (!layout_device_size(kernel, launch->capacities, launch->grid, launch->block, &holding->size))
-        return "its records would not fit any memory";
+        return "too many records for one launch (a map has room for 2^32 pieces of one)";
     const char *reason = result_reserve(kernel, holding->size);
     if (reason)
         return reason;

@@ -139,6 +139,74 @@ def test_broken_files_name_the_file_and_the_offset(file: Path, name: str) -> Non
     assert message in str(error.value)
 
 
+COUNTED = [(1, slots(6, 100, 32)), (1, slots(6, 100, 4)), (32, slots(6, 4, 16))]
+MARKS = b"\xff\x0f\0"
+
+
+def test_counts_and_marks_are_those_of_their_maps(file: Path) -> None:
+    counts = np.arange(600, dtype="<u4").reshape(6, 100, 1)
+    counts[5, 99] = 0xFFFFFFFF
+    maps = [COUNTED[0], (1, counts.view(np.uint8)), COUNTED[2]]
+    file.write_bytes(result_bytes(GRID, BLOCK, maps, about=[(2, 8, b""), (3, 4, b""), (1, 16, MARKS)]))
+    result = read_result(file)
+    attempts, kept, written = result.attempts(0), result.kept(0), result.written(2)
+    assert attempts is not None
+    assert kept is not None
+    assert written is not None
+    assert (attempts[0, :6].tolist(), attempts[5, 99]) == ([0, 1, 2, 3, 4, 5], -1)
+    assert (kept[0, :6].tolist(), kept[5, 99]) == ([0, 1, 2, 3, 4, 4], -1)
+    assert result.totals(0) == (0 + 1 + 2 + 3 + 4 * 595, 598 * 599 // 2)
+    assert (result.capacity(0), result.capacity(1), result.capacity(2)) == (4, None, 1)
+    assert written.shape == (6, 4, 1)
+    np.testing.assert_array_equal(written.ravel(), np.arange(24) < 12)
+    assert (result.attempts(2), result.written(1), result.totals(2)) == (None, None, None)
+
+
+def test_a_file_that_does_not_tell(file: Path) -> None:
+    file.write_bytes(result_bytes(GRID, BLOCK, [COUNTED[2]]))
+    result = read_result(file)
+    assert (result.attempts(0), result.kept(0), result.written(0), result.capacity(0)) == (None,) * 4
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        ([(2, 8, b""), (3, 4, b""), (1, 16, MARKS[:2])], "map 2: 2 bytes of marks for 24 slots"),
+        ([(2, 8, b""), (0, 4, b""), (1, 16, MARKS)], "map 0: its counts are missing"),
+        ([(0, 8, b""), (0, 4, b""), (2, 16, MARKS)], "map 2: its counts are missing"),
+        ([(0, 8, b""), (2, 4, b""), (3, 16, b"")], "map 1: its counts are missing"),
+        ([(0, 8, b""), (0, 4, b""), (3, 16, b"")], "map 2: counts of 16 bytes"),
+        ([(4, 8, b""), (3, 4, b""), (1, 16, MARKS)], "not what a map of its size can be"),
+        ([(2, 12, b""), (3, 4, b""), (1, 16, MARKS)], "not what a map of its size can be"),
+        ([(2, 0, b""), (3, 4, b""), (1, 16, MARKS)], "not what a map of its size can be"),
+    ],
+)
+def test_what_cannot_be_true_of_a_map(file: Path, about: list[tuple[int, int, bytes]], message: str) -> None:
+    file.write_bytes(result_bytes(GRID, BLOCK, COUNTED, about=about))
+    with pytest.raises(TraceError, match=message):
+        read_result(file)
+
+
+@given(st.integers(0, 67), st.binary(min_size=1, max_size=12), st.integers(0, 80))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_damage_behind_the_maps_is_a_trace_error_or_told_as_unknown(
+    tmp_path: Path, at: int, damage: bytes, length: int
+) -> None:
+    content = bytearray(result_bytes(GRID, BLOCK, COUNTED, about=[(2, 8, b""), (3, 4, b""), (1, 16, MARKS)]))
+    begin = content.index(b"records\1")
+    content[begin + at : begin + at + len(damage)] = damage
+    file = tmp_path / "r.bin"
+    file.write_bytes(content[: begin + length])
+    try:
+        result = read_result(file)
+    except TraceError:
+        return
+    for index, view in enumerate(result.maps):
+        attempts, written = result.attempts(index), result.written(index)
+        assert attempts is None or attempts.shape == view.shape[:2]
+        assert written is None or written.shape[:2] == view.shape[:2]
+
+
 def test_a_missing_file_is_a_trace_error(file: Path) -> None:
     with pytest.raises(TraceError, match="No such file"):
         read_result(file)

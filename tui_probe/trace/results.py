@@ -3,14 +3,7 @@
 Layout, little-endian: eight u32 ``gridDim.xyz, blockDim.xyz, sharedMemBytes, numMaps``; one section of 16 bytes a map;
 then the slots of each map, slot = block_linear × slots_per_block + slot, slots_per_block = ceil(threads / warpDiv).
 A section is ``u32 bytes per slot, u32 warpDiv, u64 offset``; in files of older systems ``u64 bytes of the whole map,
-u64 offset``, which leaves open whether a slot is a thread's or a warp's.
-
-Behind the last map, at the next multiple of 8, files of ours say more of each map unless there is nothing to say:
-eight bytes ``records\\1``; a map ``u32 kind, u32 bytes a record, u64 bytes of marks``; the marks of each map.
-Kinds: 0 nothing is known; 1 one record a slot, and a bit a slot (the lowest of a byte first) that tells whether it was
-written; 2 several records a slot, whose number is in the next map; 3 that next map: a u32 a slot, the number of records
-that were to be saved, of which those that fit are kept; 4294967295 where the thread or the warp's lane 0 ended without
-telling. Records of a warp are in the order in which they were saved by lane 0, then by lanes that came without it.
+u64 offset``, which leaves open whether a slot is a thread's or a warp's. What may follow: see ``result_about``.
 """
 
 from __future__ import annotations
@@ -23,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from tui_probe.errors import TraceError
+from tui_probe.trace.result_about import About, Kind, read_about
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,11 +30,7 @@ WARP_SIZE: Final = 32
 _HEADER: Final = struct.Struct("<8I")
 _SECTION: Final = struct.Struct("<IIQ")
 _OLDER_SECTION: Final = struct.Struct("<QQ")
-_ABOUT_MAGIC: Final = b"records\1"
-_ABOUT: Final = struct.Struct("<IIQ")
-_ABOUT_ALIGNMENT: Final = 8
 _COUNT_UNKNOWN: Final = 0xFFFFFFFF
-_COUNT_BYTES: Final = 4
 _MOST_MAPS: Final = 4096
 
 Level = Literal["thread", "warp"]
@@ -82,21 +72,6 @@ class Section:
 
     def size(self, header: Header) -> int:
         return header.blocks * header.slots(self.level) * self.slot_bytes
-
-
-Kind = Literal["unknown", "marked", "counted", "counts"]
-_KINDS: Final[tuple[Kind, ...]] = ("unknown", "marked", "counted", "counts")
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What is known of a map: ``marked`` slots tell whether they were written; of ``counted`` ones the next map, whose
-    kind is ``counts``, tells how many records were to be saved. ``marks`` has a bit a slot.
-    """
-
-    kind: Kind
-    record_bytes: int
-    marks: NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +176,7 @@ def read_result(path: Path, levels: Sequence[Level] | None = None) -> Result:
     header = _read_header(path, data)
     sections, dialect = _read_sections(path, data, header, levels)
     maps = tuple(_slots(data, header, section) for section in sections)
-    about = _read_about(path, data, header, sections) if dialect == "current" else ()
+    about = read_about(path, data, header, sections) if dialect == "current" else ()
     return Result(path, header, sections, maps, dialect, about)
 
 
@@ -320,39 +295,3 @@ def _slots(data: mmap.mmap | bytes, header: Header, section: Section) -> NDArray
     if not section.size(header):
         return np.zeros(shape, dtype=np.uint8)
     return np.frombuffer(data, np.uint8, section.size(header), section.offset).reshape(shape)
-
-
-def _read_about(
-    path: Path, data: mmap.mmap | bytes, header: Header, sections: tuple[Section, ...]
-) -> tuple[About, ...]:
-    """What stands behind the last map; () if that is not ours. TraceError if it cannot be true."""
-    end = max((section.offset + section.size(header) for section in sections), default=0)
-    at = -(-end // _ABOUT_ALIGNMENT) * _ABOUT_ALIGNMENT
-    if data[at : at + len(_ABOUT_MAGIC)] != _ABOUT_MAGIC:
-        return ()
-    at += len(_ABOUT_MAGIC)
-    marks_at = at + len(sections) * _ABOUT.size
-    if len(data) < marks_at:
-        raise TraceError(
-            f"{path}, offset {at}: what is said of {len(sections)} maps ends at {len(data)}: it was cut off"
-        )
-    found = []
-    for index, section in enumerate(sections):
-        kind, record, size = _ABOUT.unpack_from(data, at + index * _ABOUT.size)
-        if kind >= len(_KINDS) or not record or section.slot_bytes % record or marks_at + size > len(data):
-            raise TraceError(f"{path}, offset {at + index * _ABOUT.size}: not what a map of its size can be")
-        found.append(About(_KINDS[kind], record, np.frombuffer(data, np.uint8, size, marks_at)))
-        marks_at += size
-    for index, (about, section) in enumerate(zip(found, sections, strict=True)):
-        _check_about(f"{path}, map {index}", about, found[index + 1 : index + 2], section, header)
-    return tuple(found)
-
-
-def _check_about(where: str, about: About, following: Sequence[About], section: Section, header: Header) -> None:
-    slots = header.blocks * header.slots(section.level)
-    if about.kind == "marked" and len(about.marks) * 8 < slots:
-        raise TraceError(f"{where}: {len(about.marks)} bytes of marks for {slots} slots")
-    if about.kind == "counted" and not (following and following[0].kind == "counts"):
-        raise TraceError(f"{where}: its counts are missing")
-    if about.kind == "counts" and section.slot_bytes != _COUNT_BYTES:
-        raise TraceError(f"{where}: counts of {section.slot_bytes} bytes")

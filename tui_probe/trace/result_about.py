@@ -1,0 +1,91 @@
+"""What a result file tells of its maps besides their bytes: how many records there were, which slots were written.
+
+Behind the last map, at the next multiple of 8, files of ours say more of each map unless there is nothing to say:
+eight bytes ``records\\1``; a map ``u32 kind, u32 bytes a record, u64 bytes of marks``; the marks of each map.
+Kinds: 0 nothing is known; 1 one record a slot, and a bit a slot (the lowest of a byte first) that tells whether it was
+written; 2 several records a slot, whose number is in the next map; 3 that next map: a u32 a slot, the number of records
+that were to be saved, of which those that fit are kept; 4294967295 where the thread or the warp's lane 0 ended without
+telling. Records of a warp are in the order in which they were saved by lane 0, then by lanes that came without it.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from tui_probe.errors import TraceError
+
+if TYPE_CHECKING:
+    import mmap
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from tui_probe.trace.results import Header, Section
+
+_ABOUT_MAGIC: Final = b"records\1"
+_ABOUT: Final = struct.Struct("<IIQ")
+_ABOUT_ALIGNMENT: Final = 8
+_COUNT_BYTES: Final = 4
+
+Kind = Literal["unknown", "marked", "counted", "counts"]
+_KINDS: Final[tuple[Kind, ...]] = ("unknown", "marked", "counted", "counts")
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What is known of a map: ``marked`` slots tell whether they were written; of ``counted`` ones the next map, whose
+    kind is ``counts``, tells how many records were to be saved. ``marks`` has a bit a slot.
+    """
+
+    kind: Kind
+    record_bytes: int
+    marks: NDArray[np.uint8]
+
+
+def read_about(path: Path, data: mmap.mmap | bytes, header: Header, sections: tuple[Section, ...]) -> tuple[About, ...]:
+    """What stands behind the last map; () if that is not ours. TraceError if it cannot be true."""
+    end = max((section.offset + section.size(header) for section in sections), default=0)
+    at = -(-end // _ABOUT_ALIGNMENT) * _ABOUT_ALIGNMENT
+    if data[at : at + len(_ABOUT_MAGIC)] != _ABOUT_MAGIC:
+        return ()
+    at += len(_ABOUT_MAGIC)
+    marks_at = at + len(sections) * _ABOUT.size
+    if len(data) < marks_at:
+        raise TraceError(
+            f"{path}, offset {at}: what is said of {len(sections)} maps ends at {len(data)}: it was cut off"
+        )
+    found = []
+    for index, section in enumerate(sections):
+        kind, record, size = _ABOUT.unpack_from(data, at + index * _ABOUT.size)
+        if kind >= len(_KINDS) or not record or section.slot_bytes % record or marks_at + size > len(data):
+            raise TraceError(f"{path}, offset {at + index * _ABOUT.size}: not what a map of its size can be")
+        found.append(About(_KINDS[kind], record, np.frombuffer(data, np.uint8, size, marks_at)))
+        marks_at += size
+    for index, about in enumerate(found):
+        _check_about(f"{path}, map {index}", header, about, sections[index], found[index + 1 :], sections[index + 1 :])
+    return tuple(found)
+
+
+def _check_about(
+    where: str,
+    header: Header,
+    about: About,
+    section: Section,
+    following: Sequence[About],
+    sections: Sequence[Section],
+) -> None:
+    """TraceError if marks or counts are not those of a map's slots. ``following`` maps are in ``sections``."""
+    slots = header.blocks * header.slots(section.level)
+    if about.kind == "marked" and len(about.marks) * 8 < slots:
+        raise TraceError(f"{where}: {len(about.marks)} bytes of marks for {slots} slots")
+    if about.kind == "counted" and not (
+        following and following[0].kind == "counts" and sections[0].level == section.level
+    ):
+        raise TraceError(f"{where}: its counts are missing")
+    if about.kind == "counts" and section.slot_bytes != _COUNT_BYTES:
+        raise TraceError(f"{where}: counts of {section.slot_bytes} bytes")
