@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import lzma
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from unittest.mock import MagicMock
@@ -131,6 +132,17 @@ def test_reading_under_the_cursor(view: Timeline) -> None:
     assert view.status()[-1] == "1 000 cycles"
     after(view, "level", "down")
     assert view.status()[:2] == ["SM 0 slot 0", "block 10 warp 1"]
+
+
+def test_a_block_has_a_place_in_its_grid() -> None:
+    view = recorded("demo", 4)  # 8 × 8 blocks
+    after(view, "level")
+    assert view.rows is not None
+    block = int(view.rows.intervals.block[0])
+    assert view.status()[1] == f"block {block} ({block % 8},{block // 8})"
+    launch = view.launch
+    assert replace(launch, grid=(4, 3, 2)).block_words(23) == "block 23 (3,2,1)"
+    assert replace(launch, grid=(64, 1, 1)).block_words(23) == "block 23"
 
 
 def test_cycles_of_a_simulated_gpu_are_no_time(view: Timeline, timed: Timeline) -> None:

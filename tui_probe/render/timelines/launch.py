@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tui_probe.analysis.warp_progress import WarpProgress
     from tui_probe.render.timelines.rows import Choice
     from tui_probe.render.views.view import Progress, Source
+    from tui_probe.trace.event_types import Dim3
 
 _PROBES: Final = ("block_sched", "warp_progress")
 
@@ -34,6 +35,15 @@ class LaunchTimeline:
     """Where ``clock_khz`` comes from."""
     progress: WarpProgress | None = None
     """What else ``warp_progress`` recorded."""
+    grid: Dim3 | None = None
+
+    def block_words(self, block: int) -> str:
+        """``block 37``, with its place in a grid of several dimensions: ``block 37 (5,4)``."""
+        if self.grid is None or self.grid[1] * self.grid[2] == 1:
+            return f"block {block}"
+        x, y, z = self.grid
+        place = [block % x, block // x % y, block // (x * y)][: 2 if z == 1 else 3]
+        return f"block {block} ({','.join(map(str, place))})"
 
     def recorded(self) -> WarpProgress:
         """``progress`` of a launch that has it. Raises TraceError otherwise."""
@@ -88,12 +98,13 @@ def read_timeline(source: Source, progress: Progress) -> LaunchTimeline:
     progress(0.0)
     found = probe_results.read(source)
     about = found.which, found.name, found.simulated
+    grid = found.result.header.grid
     if found.probe != "warp_progress":
         timeline = from_block_sched(found.result, device_sms=found.sms, one_clock=found.simulated)
-        return LaunchTimeline(timeline, *about, found.clock_khz)
+        return LaunchTimeline(timeline, *about, found.clock_khz, grid=grid)
     warps = warp_progress.analyse(found.result, found.clock_khz)
     timeline = from_warp_progress(warps, device_sms=found.sms, one_clock=found.simulated)
     aligned = warps.alignment
     if aligned is None or aligned.rate_error is None or found.simulated:
-        return LaunchTimeline(timeline, *about, found.clock_khz, progress=warps)
-    return LaunchTimeline(timeline, *about, round(1e6 / aligned.ns_per_cycle), "as measured", warps)
+        return LaunchTimeline(timeline, *about, found.clock_khz, progress=warps, grid=grid)
+    return LaunchTimeline(timeline, *about, round(1e6 / aligned.ns_per_cycle), "as measured", warps, grid)

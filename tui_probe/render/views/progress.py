@@ -173,7 +173,7 @@ class ProgressView(Drawing):
         warps, lengths = self.paces.warps, self.lengths
         length = int(warps.duration[place])
         times = f", {length / lengths.median:.1f}× the median" if lengths and lengths.median else ""
-        who = f"block {warps.block[place]} warp {warps.warp[place]} on SM {warps.sm[place]}"
+        who = f"{self.launch.block_words(int(warps.block[place]))} warp {warps.warp[place]} on SM {warps.sm[place]}"
         return f"{who}: {cycles_words(length, self.launch.clock_khz)}{times}"
 
     def record(self) -> dict[str, Any]:

@@ -199,7 +199,9 @@ class Timeline(Drawing):
             return [*words, rows.label(line), "ran nothing"]
         each, khz = rows.intervals, self.launch.clock_khz
         start, end = int(each.start[index]), int(each.end[index])
-        who = f"block {each.block[index]}" + (f" warp {each.warp[index]}" if each.warp[index] >= 0 else "")
+        who = self.launch.block_words(int(each.block[index])) + (
+            f" warp {each.warp[index]}" if each.warp[index] >= 0 else ""
+        )
         words += [f"SM {each.sm[index]} slot {each.slot[index]}", who]
         words.append(f"{units.count(start)} to {units.count(end)}")
         gap = self._gap_before(rows, index)
