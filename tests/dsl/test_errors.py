@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tui_probe.engine.instruction_classes import CLASSES
 from tui_probe.engine.probe_file import read_probe
 from tui_probe.errors import ProbeFileError
 
@@ -71,6 +72,7 @@ MISTAKES = {
     "before": WHOLE.replace('"kernel"', '"kernel", before=1'),
     "arguments": WHOLE.replace("leave()", "leave(x)"),
     "no effect": body("x = 1", before=PROBE.replace("leave", "first") + "    m.save(1, 2)\n"),
+    "dead": body("m.save(1, 2)", before="x: u32 = 0\n" + AT_LOAD + "    global x\n    x = bytes\n"),
     # statements
     "while": body("while 1:", "    pass"),
     "return": body("return"),
@@ -158,6 +160,7 @@ def message(source: str) -> str:
 
 def test_messages() -> None:
     messages = "".join(f"[{name}]\n{message(source)}\n" for name, source in MISTAKES.items())
+    messages = messages.replace(", ".join(CLASSES), "CLASSES")
     if os.environ.get("UPDATE_GOLDENS"):
         GOLDEN.write_text(messages)
     assert messages == GOLDEN.read_text()

@@ -120,7 +120,7 @@ def test_addr_is_64_bits_wide(instruction: str, position: str, expected: list[st
 
 def test_operands_in_order() -> None:
     fma = "fma.rn.f32 %f1, %f2, %f3, %f4;"
-    snippet = ".reg .f32 %x; add.f32 %x, IN1, IN2; add.f32 %x, %x, IN3; add.f32 %x, %x, OUT;"
+    snippet = ".reg .f32 %x; add.f32 %x, IN1, IN2; add.f32 %x, %x, IN3; add.f32 %x, %x, OUT; cvt.rni.u64.f32 %n, %x;"
     lines = lines_for(fma, snippet, "fma", "after")
     for expected in ("%f2, %f3", "%tp_x, %f4", "%tp_x, %f1"):
         assert f"add.f32 %tp_x, {expected};" in lines

@@ -138,3 +138,118 @@ def test_a_save_must_name_the_located_map() -> None:
     other = '[map.other]\nlevel = "thread"\nregs = { z = "u32" }\n'
     with pytest.raises(ProbeFileError, match="name the same map"):
         toml_probe(other + frame("LOCATE [ other ];"))
+
+
+# Each promise of what is refused, with what is written for it: after the colon stands what to write instead.
+CLAUSES = {
+    "writes a register of the kernel": (
+        "mov.b64 %rd1, %a;",
+        "'mov.b64 %rd1, %a;' writes %rd1, which this probe does not declare: add '.reg'",
+    ),
+    "writes an operand of the instruction": (
+        "mov.b64 OUT, %a;",
+        "'mov.b64 OUT, %a;' must write a register of the probe first: declare one with '.reg'",
+    ),
+    "writes memory": ("st.global.u64 [ADDR], %a;", "'st.global.u64 [ADDR], %a;' writes memory: use SAVE"),
+    "saves in no map": ("SAVE [ n ] {%a, %b};", "there is no map n (maps of this probe: m)"),
+    "branches out": ("bra done;", "'bra done;' branches out of the snippet: only its own labels can be reached"),
+    "leaves": ("@%yes exit;", "'@%yes exit;' leaves the probe: branch to a label of the snippet"),
+    "calls": ("call helper;", "'call helper;' leaves the probe: branch to a label of the snippet"),
+    "waits": ("bar.sync 0;", "'bar.sync 0;' makes the kernel wait: leave it out"),
+    "writes shared memory": ("st.shared.u32 [tile], %b;", "'st.shared.u32 [tile], %b;' writes memory: use SAVE"),
+    "reads shared memory": (
+        "ld.shared.u32 %b, [tile];",
+        "'ld.shared.u32 %b, [tile];' reads memory or parameters of the kernel: use ADDR, OUT, IN1, IN2 or IN3",
+    ),
+    "reads parameters": (
+        "ld.param.u64 %a, [x];",
+        "'ld.param.u64 %a, [x];' reads memory or parameters of the kernel: use ADDR, OUT, IN1, IN2 or IN3",
+    ),
+    "takes the address of a variable": (
+        "mov.u64 %a, tile;",
+        "'mov.u64 %a, tile;' uses tile, which this probe does not declare: add '.reg'",
+    ),
+    "declares shared memory": (
+        ".shared .b32 own;",
+        "a snippet holds instructions, labels, .reg declarations, LOCATE, SAVE, ADD; not '.shared .b32 own;'",
+    ),
+    "uses an undeclared register": (
+        "add.u64 %a, %a, %c;",
+        "'add.u64 %a, %a, %c;' uses %c, which this probe does not declare: add '.reg'",
+    ),
+    "is guarded by an undeclared register": (
+        "@%p mov.u32 %b, 1;",
+        "'@%p mov.u32 %b, 1;' uses %p, which this probe does not declare: add '.reg'",
+    ),
+    "saves an undeclared register": (
+        "SAVE [ m ] {%c, %b};",
+        "%c is no register of this probe: declare it, or save a number or a helper",
+    ),
+    "saves too few": ("SAVE [ m ] {%a};", "SAVE has 1 values; map m has 2 (x, y): list one for each"),
+    "saves too many": ("SAVE [ m ] {%a, %b, 1};", "SAVE has 3 values; map m has 2 (x, y): list one for each"),
+    "saves a predicate": (
+        "SAVE [ m ] {%a, %yes};",
+        "%yes is a predicate: use 'selp.u32' to turn it into a number first",
+    ),
+    "saves a number that is too large": (
+        "SAVE [ m ] {%a, 4294967296};",
+        "4294967296 is more than the 32 bits of field y: make it a u64",
+    ),
+    "saves half of a double": (
+        ".reg .f64 %d; SAVE [ m ] {%a, %d};",
+        "%d is .f64, which field y cannot hold: make it a u64",
+    ),
+    "saves three numbers as one": ("SAVE [ m ] {%a, %tid};", "%tid is three numbers: write %tid.x, %tid.y or %tid.z"),
+    "reads three numbers as one": (
+        "mov.u32 %b, %ctaid;",
+        "%ctaid is three numbers: write %ctaid.x, %ctaid.y or %ctaid.z",
+    ),
+    "reads a part of one number": ("mov.u32 %b, %clock.x;", "%clock is one number: write %clock, not %clock.x"),
+}
+
+
+@pytest.mark.parametrize("clause", CLAUSES)
+def test_every_refusal_names_file_line_and_what_to_write(clause: str) -> None:
+    snippet, reason = CLAUSES[clause]
+    with pytest.raises(ProbeFileError) as caught:
+        toml_probe(frame(snippet), "bad")
+    assert str(caught.value) == f"bad.toml, line {SNIPPET_LINE}: {reason}"
+
+
+@pytest.mark.parametrize("number", [0, -1, 4294967295, -2147483648])
+def test_numbers_that_fit_can_be_saved(number: int) -> None:
+    toml_probe(frame(f"SAVE [ m ] {{{number}, {number}}};"))
+
+
+DEAD = '''
+[probe.dead]
+position = "st.global"
+before = """
+.reg .b32 %c;
+{}
+"""
+'''
+
+
+@pytest.mark.parametrize("snippet", ["add.u32 %c, %c, 1;", "mov.u32 %c, BYTES;", ""])
+def test_a_part_without_effect_is_refused(snippet: str) -> None:
+    with pytest.raises(ProbeFileError) as caught:
+        toml_probe(frame("") + DEAD.format(snippet), "bad")
+    line = f", line {frame('').count(chr(10)) + 6}" if snippet else ""
+    words = "nothing that is saved depends on it; save what it computes"
+    assert str(caught.value) == f"bad.toml{line}: [dead] has no effect: {words}"
+
+
+def test_a_register_that_decides_whether_something_is_saved_has_an_effect() -> None:
+    text = frame("setp.ne.u32 %yes, %c, 0; @%yes bra over; mov.u64 %a, 1; over:") + DEAD.format("mov.u32 %c, 1;")
+    toml_probe(text)
+
+
+@pytest.mark.parametrize("position", ["block", "block.load", "loop"])
+def test_nothing_runs_after_a_block(position: str) -> None:
+    text = frame("", position).replace("before =", "after =")
+    with pytest.raises(ProbeFileError) as caught:
+        toml_probe(text, "bad")
+    reason = "[p] is at 'block' or 'loop', where nothing runs after: write 'before'"
+    assert str(caught.value).startswith("bad.toml, line ")
+    assert str(caught.value).endswith(reason)

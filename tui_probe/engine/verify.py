@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.effects import points_without_effect
 from tui_probe.engine.helpers import TYPE_BITS
-from tui_probe.engine.model import FIELD_BYTES, LOOP, Code, Locate, Map, Place, Probe, ProbePoint, Save, Snippet
+from tui_probe.engine.model import FIELD_BYTES, LOOP, Code, Field, Locate, Map, Place, Probe, ProbePoint, Save, Snippet
 from tui_probe.engine.snippet import BLOCK_HELPER, HELPERS, LINE_HELPER
 from tui_probe.errors import ProbeFileError
 from tui_probe.ptx.operands import parse_integer
@@ -31,6 +32,9 @@ SPECIAL_REGISTERS: Final = frozenset(
     )
 )
 
+_VECTOR_REGISTERS: Final = frozenset(
+    f"%{name}id" for name in ("t", "nt", "cta", "ncta", "cluster", "ncluster", "cluster_cta", "cluster_ncta")
+)
 MOST_ADDED: Final = (1 << 16) - 1
 """The largest number that ADD takes; what is larger comes in a register."""
 
@@ -38,13 +42,15 @@ _MAP_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # Opcodes that write memory, leave the snippet, wait for other threads, or read what a probe must not.
 _REFUSED: Final = {
-    **dict.fromkeys(("st", "atom", "red", "cp", "stmatrix", "sust", "sured", "multimem"), "writes memory: use SAVE"),
-    **dict.fromkeys(
-        ("ret", "exit", "trap", "brkpt", "call", "brx"), "leaves the probe: branch to a label of the snippet"
-    ),
-    **dict.fromkeys(("bar", "barrier", "mbarrier", "membar", "fence", "griddepcontrol"), "makes the kernel wait"),
-    **dict.fromkeys(("ld", "ldu", "ldmatrix", "tex", "suld", "alloca"), "reads memory or parameters of the kernel"),
-    **dict.fromkeys(("setmaxnreg", "wgmma", "tcgen05", "discard", "prefetch"), "changes the state of the kernel"),
+    opcode: reason
+    for opcodes, reason in (
+        ("st atom red cp stmatrix sust sured multimem", "writes memory: use SAVE"),
+        ("ret exit trap brkpt call brx", "leaves the probe: branch to a label of the snippet"),
+        ("bar barrier mbarrier membar fence griddepcontrol", "makes the kernel wait: leave it out"),
+        ("ld ldu ldmatrix tex suld alloca", "reads memory or parameters of the kernel: use ADDR, OUT, IN1, IN2 or IN3"),
+        ("setmaxnreg wgmma tcgen05 discard prefetch", "changes the state of the kernel: leave it out"),
+    )
+    for opcode in opcodes.split()
 }
 
 
@@ -64,13 +70,22 @@ def verify(probe: Probe) -> None:
             )
     if not probe.maps:
         raise ProbeFileError(f"{probe.path}: this probe has no effect: it keeps nothing; add a map and a SAVE")
+    for point in points_without_effect(probe)[-1:]:  # the Python language puts one in front
+        place = next((s.place for s in _statements_at(point)), Place(str(probe.path), 0))
+        raise ProbeFileError(
+            f"{place}: [{point.name}] has no effect: nothing that is saved depends on it; save what it computes"
+        )
 
 
 def _statements(probe: Probe) -> Iterator[Code | Locate | Save]:
     for point in probe.points:
-        for snippet in (point.before, point.after):
-            if snippet is not None:
-                yield from snippet.statements
+        yield from _statements_at(point)
+
+
+def _statements_at(point: ProbePoint) -> Iterator[Code | Locate | Save]:
+    for snippet in (point.before, point.after):
+        if snippet is not None:
+            yield from snippet.statements
 
 
 def _check_side(probe: Probe, point: ProbePoint) -> None:
@@ -148,10 +163,12 @@ class _SnippetCheck:
             word = "ADD" if save.adds else "SAVE"
             raise self._error(
                 save.place,
-                f"{word} has {len(save.values)} values; map {own_map.name} has {len(own_map.fields)} ({names})",
+                f"{word} has {len(save.values)} values; map {own_map.name} has {len(own_map.fields)} ({names}): "
+                "list one for each",
             )
-        for value in () if save.adds else save.values:
-            self._saved_value(value, save.place)
+        if not save.adds:
+            for value, field in zip(save.values, own_map.fields, strict=True):
+                self._saved_value(value, field, save.place)
 
     def _addition(self, save: Save, own_map: Map) -> None:
         """What ADD adds: whole numbers of the probe, no wider than the fields of the one record that it adds to."""
@@ -169,14 +186,28 @@ class _SnippetCheck:
             if bits > FIELD_BYTES[field.type] * 8:
                 raise self._error(save.place, f"ADD of {value}: it has 64 bits, so make the field {field.name} a u64")
 
-    def _saved_value(self, value: str, place: Place) -> None:
-        register = value.partition(".")[0]
+    def _saved_value(self, value: str, field: Field, place: Place) -> None:
+        register, _, component = value.partition(".")
+        kind, number = self._probe.registers.get(value, ""), parse_integer(value)
+        bits = FIELD_BYTES[field.type] * 8
         if value in HELPERS:
             self._helper(value, place)
-        elif self._probe.registers.get(value) == "pred":
+        elif kind == "pred":
             raise self._error(place, f"{value} is a predicate: use 'selp.u32' to turn it into a number first")
-        elif value not in self._probe.registers and register not in SPECIAL_REGISTERS and parse_integer(value) is None:
+        elif kind.startswith("f") and TYPE_BITS[kind] > bits:
+            raise self._error(place, f"{value} is .{kind}, which field {field.name} cannot hold: make it a u64")
+        elif register in SPECIAL_REGISTERS and not kind:
+            self._special_register(register, component, place)
+        elif number is not None and not -(1 << bits - 1) <= number < 1 << bits:
+            raise self._error(place, f"{value} is more than the {bits} bits of field {field.name}: make it a u64")
+        elif not kind and number is None:
             raise self._error(place, f"{value} is no register of this probe: declare it, or save a number or a helper")
+
+    def _special_register(self, name: str, component: str, place: Place) -> None:
+        if name in _VECTOR_REGISTERS and component not in ("x", "y", "z", "w"):
+            raise self._error(place, f"{name} is three numbers: write {name}.x, {name}.y or {name}.z")
+        if name not in _VECTOR_REGISTERS and component:
+            raise self._error(place, f"{name} is one number: write {name}, not {name}.{component}")
 
     def _map(self, name: str, place: Place) -> Map:
         try:
@@ -194,7 +225,7 @@ class _SnippetCheck:
             self._branch(instruction, code)
             return
         if not instruction.operands:
-            raise self._error(code.place, f"{code.text!r} is not an instruction that a probe can use")
+            raise self._error(code.place, f"{code.text!r} does nothing that a probe can use: leave it out")
         self._written(instruction.operands[0], code)
         for operand in instruction.operands[1:]:
             self._read(operand, code)
@@ -218,12 +249,19 @@ class _SnippetCheck:
                 for element in elements:
                     self._written(element, code)
             case Register(name=name):
-                raise self._error(code.place, f"{code.text!r} writes {name}, which this probe does not declare")
+                raise self._error(
+                    code.place,
+                    f"{code.text!r} writes {name}, which this probe does not declare: add '.reg'",
+                )
             case _:
-                raise self._error(code.place, f"{code.text!r} must write a register of the probe first")
+                raise self._error(
+                    code.place, f"{code.text!r} must write a register of the probe first: declare one with '.reg'"
+                )
 
     def _read(self, operand: Operand, code: Code) -> None:
         match operand:
+            case Register(name=name, selector=component) if name in SPECIAL_REGISTERS:
+                self._special_register(name, component, code.place)
             case Register(name=name) | Symbol(name=name):
                 self._name(name, code)
             case Pair(first, second):
@@ -237,7 +275,10 @@ class _SnippetCheck:
             case Raw():
                 raise self._error(code.place, f"{code.text!r} cannot be understood: is a semicolon missing?")
             case Memory():
-                raise self._error(code.place, f"{code.text!r} uses an address in memory: a probe reads registers only")
+                raise self._error(
+                    code.place,
+                    f"{code.text!r} uses an address in memory: use a register or OUT, IN1, …",
+                )
 
     def _name(self, name: str, code: Code) -> None:
         if name in HELPERS:
