@@ -197,7 +197,7 @@ def runs_of(*pairs: tuple[int, int]) -> np.ndarray:
 
 def test_bands_are_named_after_what_is_known() -> None:
     memory = LaunchMemory(
-        (Allocation(BASE, 4096), Allocation(BASE + (1 << 30), 1 << 21)), (BASE, 7, BASE + (1 << 30) + 512, None)
+        (Allocation(BASE, 4096), Allocation(BASE + (1 << 30), 1 << 21)), (BASE, 7, BASE + (1 << 30) + 512, b"long")
     )
     runs = runs_of(
         (BASE, BASE + 4096), (BASE + (1 << 30), BASE + (1 << 30) + 8192), (BASE + (1 << 40), BASE + (1 << 40) + 32)

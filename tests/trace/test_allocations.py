@@ -42,16 +42,20 @@ def test_memory_at_a_launch(tmp_path: Path) -> None:
     assert read_launch_memory(trace, None) == LaunchMemory(after.allocations)
 
 
-def test_a_parameter_longer_than_a_pointer_has_no_value(tmp_path: Path) -> None:
+def test_a_parameter_longer_than_a_pointer(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "trace")
     writer.start()
     writer.kernel(0, "k")
     writer.lines(
-        f"[exec] 77 param ff {'ab' * 24} 1",
+        f"[exec] 77 param ff {'00' * 8}3412007f00000000 1",
         "[exec] grid 1 1 1 block 32 1 1 shared 0 kernel 0 launch 0 stream 0x0",
     )
     trace = Trace.open(tmp_path / "trace")
-    assert read_launch_memory(trace, trace.launches[0]).parameters == (255, None, 1)
+    assert read_launch_memory(trace, trace.launches[0]).parameters == (
+        255, (0x7F00_1234 << 64).to_bytes(16, "little"), 1
+    )  # fmt: skip
+    pointers = list(read_launch_memory(trace, trace.launches[0]).pointers())
+    assert pointers == [("0", 255), ("1[0]", 0), ("1[8]", 0x7F00_1234), ("2", 1)]
 
 
 def test_the_allocation_of_an_address() -> None:

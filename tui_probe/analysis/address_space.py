@@ -80,16 +80,15 @@ def _places(memory: LaunchMemory, tensors: Sequence[Tensor]) -> list[_Place]:
     found: dict[int, _Place] = {}
     for number, each in enumerate(memory.allocations):
         found[each.start] = _Place(each.start, each.end, f"allocation {number}")
-    pointers: dict[int, list[int]] = {}
-    for index, value in enumerate(memory.parameters or ()):
-        if value is not None and (
-            memory.allocation_at(value) is not None or (not memory.allocations and value >= 1 << 32)
-        ):
-            pointers.setdefault(value, []).append(index)
-    for value, indices in pointers.items():
+    pointers: dict[int, list[str]] = {}
+    for name, value in memory.pointers():
+        # Without a log of allocations a number counts as an address if it is as large as those of devices are.
+        if memory.allocation_at(value) is not None or (not memory.allocations and 1 << 32 <= value < 1 << 57):
+            pointers.setdefault(value, []).append(name)
+    for value, names in pointers.items():
         inside = memory.allocation_at(value)
         end = value + (1 << 40) if inside is None else inside.end
-        found[value] = _Place(value, end, f"param {', '.join(map(str, indices))}")
+        found[value] = _Place(value, end, f"param {', '.join(names)}")
     for tensor in tensors:
         found[tensor.start] = _Place(tensor.start, tensor.start + tensor.size, tensor.name, tensor)
     return [found[start] for start in sorted(found)]
