@@ -16,6 +16,7 @@ NAMES: Final[tuple[str, ...]] = (
     "log",
     "launches",
     "dmat",
+    "lines",
     "timeline",
     "blocks",
     "progress",

@@ -1,0 +1,114 @@
+"""The table of lines names the instruction that does not coalesce, with its PTX and its source."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from tests.probes.running import example, result_of
+from tests.trace.make import TraceWriter
+from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.prepare import probed_kernel
+from tui_probe.engine.probe_file import load_probe
+from tui_probe.ptx.parser import parse
+from tui_probe.render.result_lines import result_lines
+from tui_probe.render.spans import plain, to_ascii
+from tui_probe.render.views import kind_of
+from tui_probe.render.views.lines import LinesView
+from tui_probe.render.views.output import data_csv
+from tui_probe.render.views.view import Source, no_progress
+from tui_probe.trace.model import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.trace.event_types import Dim3
+
+GOLDENS = Path(__file__).parent / "goldens" / "lines"
+X = np.arange(300, dtype=np.float32)
+X[203] = math.nan
+ROUNDS = np.ones((64, 64), np.float32)
+RUNS: dict[str, tuple[str, Sequence[Any], Dim3, Dim3]] = {
+    "dmat": ("strided_store", (np.zeros(16384, np.uint32), np.uint32(8192)), (32, 1, 1), (256, 1, 1)),
+    "nan_check": ("saxpy", (np.ones(300, np.float32), X, np.float32(2), np.int32(300)), (4, 1, 1), (96, 1, 1)),
+    "program_progress": ("matmul", (ROUNDS * 0, ROUNDS, ROUNDS, np.int32(64)), (4, 4, 1), (16, 16, 1)),
+    "warp_progress": ("matmul", (ROUNDS * 0, ROUNDS, ROUNDS, np.int32(64)), (4, 4, 1), (16, 16, 1)),
+}
+
+
+@pytest.fixture
+def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
+    """A kernel for each probe, run on the simulated GPU."""
+    monkeypatch.chdir(tmp_path)
+    writer = TraceWriter(Path("lines"))
+    writer.start()
+    for index, (probe, (name, arguments, grid, block)) in enumerate(RUNS.items()):
+        text = example(name)
+        kernel = Kernel.of(parse(text), parse(text).entries()[0].name)
+        folder = writer.kernel(index, f"{probe}_of_{kernel.entry.name}")
+        (folder / "pruned.ptx").write_text(kernel.pruned)
+        (folder / "kernel.info").write_text(probed_kernel(kernel, load_probe(probe))[1])
+        result = result_of(tmp_path, probe, text, *arguments, grid=grid, block=block)
+        writer.save(index, writer.launch(index, grid, block), result.path.read_bytes())
+    return Trace.open(writer.directory)
+
+
+def opened(trace: Trace, probe: str) -> LinesView:
+    source = Source(trace, trace.kernels[list(RUNS).index(probe)])
+    assert kind_of("lines").missing(source) is None
+    view = kind_of("lines").open(source, no_progress)
+    assert isinstance(view, LinesView)
+    return view
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+def test_goldens(trace: Trace, ascii_only: bool) -> None:
+    """All probes at 80, 120 and 200 cells."""
+    for probe in RUNS:
+        view = opened(trace, probe)
+        for width in (80, 120, 200):
+            check(f"{probe}-{width}{'-ascii' if ascii_only else ''}.txt", view, width, ascii_only=ascii_only)
+
+
+def check(name: str, view: LinesView, width: int, *, ascii_only: bool) -> None:
+    """Compare with a golden; TUI_PROBE_GOLDENS=write writes it anew."""
+    text = "".join(f"{plain(line)}\n" for line in view.lines(width))
+    text = to_ascii(text) if ascii_only else text
+    path = GOLDENS / name
+    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_the_instruction_that_does_not_coalesce(trace: Trace) -> None:
+    (row,) = csv.DictReader(io.StringIO("\n".join(data_csv(opened(trace, "dmat")))))
+    assert (row["requests"], row["sectors"], row["sectors_a_request"], row["used"]) == ("256", "2048", "8.0", "50%")
+    assert "st.global" in row["ptx"]
+    assert row["file"].endswith("strided_store.cu")
+    assert int(row["source_line"]) > 0
+
+
+def test_data(trace: Trace) -> None:
+    for probe in RUNS:
+        record = json.loads(json.dumps(opened(trace, probe).record()))
+        assert record["probe"] == probe
+        assert record["lines"]
+
+
+def test_every_probe_says_its_result_in_a_line(trace: Trace) -> None:
+    words = [line.words for line in result_lines(trace, 0, len(RUNS))]
+    assert not any("no analysis" in said for said in words)
+    assert "sectors a request 8.00" in words[0]
+    assert "first NaN (f32) at PTX line" in words[1]
+    assert "most time at PTX line" in words[2]
+    assert "main loop at line" in words[3]

@@ -1,0 +1,140 @@
+"""What a probe found of single lines of PTX: rows of a table, for each probe that tells lines apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.analysis import dmat, nan_check, program_progress, warp_progress
+from tui_probe.analysis.accesses import read_accesses
+from tui_probe.analysis.counts import ratio
+from tui_probe.trace.allocations import LaunchMemory
+from tui_probe.trace.source_lines import SourceLine, SourceLines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tui_probe.render.probe_results import ProbeResult
+
+Value = int | float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LineRow:
+    """A line of pruned.ptx, 0 if the row is of none, its source, and what was found of it by the column's name."""
+
+    line: int
+    source: SourceLine | None
+    found: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class LineRows:
+    """The rows in the order in which they matter, and what must be said of all of them."""
+
+    rows: list[LineRow]
+    notes: list[str] = field(default_factory=list)
+
+
+def _of_dmat(of: ProbeResult, folder: Path | None) -> LineRows:
+    accesses = read_accesses(of.result, compact=False, memory=LaunchMemory(), simulated=of.simulated)
+    found = dmat.by_line(accesses, folder)
+    rows = [
+        LineRow(
+            each.line,
+            each.code.source if each.code else None,
+            {
+                "requests": each.requests,
+                "sectors": each.sectors,
+                "sectors a request": each.sectors_per_request,
+                "used": None if each.used is None else f"{each.used:.0%}",
+                "accesses": each.accesses,
+                "bytes": each.bytes,
+            },
+        )
+        for each in found.rows
+    ]
+    notes = ["used: bytes asked for, of the 32 bytes of each sector that was moved"]
+    if found.kept != found.accesses:
+        notes.append(f"of the first {accesses.capacity} accesses of each thread only")
+    return LineRows(rows, notes)
+
+
+def _of_program(of: ProbeResult, folder: Path | None) -> LineRows:
+    found = program_progress.analyse(of.result, of.clock_khz, folder)
+    rows = [
+        LineRow(
+            each.line,
+            each.source,
+            {
+                "share": _share(each.cycles, found.cycles),
+                "cycles": each.cycles,
+                "visits": each.visits,
+                "cycles a visit": each.cycles_per_visit,
+                "warps": each.warps,
+            },
+        )
+        for each in found.blocks
+    ]
+    notes = ["a basic block from its first line on; cycles of all warps together"]
+    if found.unknown:
+        notes.append(f"{_share(found.unknown, found.cycles)} of the time is not known: more blocks than a warp keeps")
+    return LineRows(rows, notes)
+
+
+def _of_loops(of: ProbeResult, folder: Path | None) -> LineRows:
+    found = warp_progress.analyse(of.result, of.clock_khz)
+    sources = SourceLines.of(folder) if folder else SourceLines({})
+    rows = [
+        LineRow(
+            each.line,
+            sources.following(each.line),
+            {
+                "iterations": each.iterations,
+                "cycles an iteration": each.cycles_per_iteration,
+                "cycles": each.cycles,
+                "warps": each.warps,
+            },
+        )
+        for each in sorted(found.loops, key=lambda loop: -loop.cycles)
+    ]
+    return LineRows(rows, ["loops, by the line of their first instruction"])
+
+
+def _of_nan_check(of: ProbeResult, folder: Path | None) -> LineRows:
+    found = nan_check.analyse(of.result, folder)
+    rows = [
+        LineRow(
+            each.line,
+            each.source,
+            {
+                "value": each.words,
+                "block": ",".join(map(str, each.block)),
+                "thread": ",".join(map(str, each.thread)),
+                "address": f"{each.address:#x}",
+            },
+        )
+        for each in found.found
+    ]
+    rows += [LineRow(each.line, each.source, {"value": "not looked at"}) for each in found.unchecked]
+    return LineRows(rows, [f"stores of NaN or infinity: {found.stores}; the first of each warp, by time"])
+
+
+def _share(part: int, whole: int) -> str | None:
+    share = ratio(part, whole)
+    return None if share is None else f"{share:.1%}"
+
+
+PROBES: Final[dict[str, Callable[[ProbeResult, Path | None], LineRows]]] = {
+    "dmat": _of_dmat,
+    "nan_check": _of_nan_check,
+    "program_progress": _of_program,
+    "warp_progress": _of_loops,
+}
+"""The probes that tell lines apart."""
+
+
+def line_rows(of: ProbeResult) -> LineRows:
+    """What was found of each line in one result. Raises TraceError if the result is not of that probe."""
+    return PROBES[of.probe](of, of.kernel.folder)
