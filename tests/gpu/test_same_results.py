@@ -1,0 +1,192 @@
+"""Probed kernels leave on a real GPU the memory that the originals leave, bit for bit, with each built-in probe.
+
+The kernels are those of the corpus that run on the simulated GPU with made-up arguments, which therefore touch nothing
+outside these. They are launched here through the driver API, without the profiler. Programs, run under it, print what
+they print alone; checksums that they print are of all bits of their output.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.engine.device_maps import DeviceMaps
+from tests.engine.kernels import probed_and_shared
+from tests.engine.test_same_results import GRID, SHARED_BYTES, Case, block_of, cases, made_up
+from tui_probe.engine.probe_file import built_in_names, load_probe
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.ptx.parser import parse
+
+from .conftest import PROGRAMS, Runner
+
+PROBES = list(built_in_names())
+MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+CANNOT_LOAD = {200, 209, 218, 222}
+"""cuModuleLoadData: the driver is too old for the PTX, or the GPU is not of its architecture."""
+CANNOT_LAUNCH = {1, 701, 912}
+"""cuLaunchKernel: the shape does not fit the kernel's clusters or bounds."""
+
+
+class Gpu:
+    """The first GPU, through the driver API."""
+
+    def __init__(self) -> None:
+        self._driver = ctypes.CDLL("libcuda.so.1")
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        self.check("cuInit", 0)
+        self.check("cuDeviceGet", ctypes.byref(device), 0)
+        self.check("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self.check("cuCtxSetCurrent", context)
+
+    def call(self, name: str, *arguments: Any) -> int:
+        """A driver function's status."""
+        status: int = getattr(self._driver, name)(*arguments)
+        return status
+
+    def check(self, name: str, *arguments: Any) -> None:
+        status = self.call(name, *arguments)
+        assert status == 0, f"{name} failed with status {status}"
+
+    def load(self, text: str) -> ctypes.c_void_p | None:
+        """A module, or None if this driver or GPU does not take the PTX."""
+        module = ctypes.c_void_p()
+        status = self.call("cuModuleLoadData", ctypes.byref(module), text.encode() + b"\0")
+        assert status == 0 or status in CANNOT_LOAD, f"cuModuleLoadData failed with status {status}"
+        return module if status == 0 else None
+
+    def upload(self, array: np.ndarray[Any, Any]) -> int:
+        """The address of a copy."""
+        address = ctypes.c_uint64()
+        self.check("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(array.nbytes, 1)))
+        self.check("cuMemcpyHtoD_v2", address, array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.nbytes))
+        return address.value
+
+    def download(self, address: int, size: int) -> bytes:
+        data = ctypes.create_string_buffer(size)
+        self.check("cuMemcpyDtoH_v2", data, ctypes.c_uint64(address), ctypes.c_size_t(size))
+        return data.raw
+
+    def variable(self, module: ctypes.c_void_p, name: str) -> tuple[int, int]:
+        """Address and size of a module's variable."""
+        address, size = ctypes.c_uint64(), ctypes.c_size_t()
+        self.check("cuModuleGetGlobal_v2", ctypes.byref(address), ctypes.byref(size), module, name.encode())
+        return address.value, size.value
+
+    def launch(self, module: ctypes.c_void_p, name: str, block: tuple[int, ...], arguments: list[Any]) -> bool:
+        """Run a kernel to its end; False if the shape is not one that it takes."""
+        function = ctypes.c_void_p()
+        self.check("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+        self.call("cuFuncSetAttribute", function, MAX_DYNAMIC_SHARED_SIZE_BYTES, SHARED_BYTES)
+        values = [ctypes.create_string_buffer(raw, len(raw)) for raw in map(raw_bytes, arguments)]
+        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+        x, y, z = (*block, 1, 1)[:3]
+        status = self.call("cuLaunchKernel", function, *GRID, 1, 1, x, y, z, SHARED_BYTES, None, pointers, None)
+        assert status == 0 or status in CANNOT_LAUNCH, f"cuLaunchKernel of {name} failed with status {status}"
+        if status == 0:
+            self.check("cuCtxSynchronize")
+        return status == 0
+
+
+def raw_bytes(argument: Any) -> bytes:
+    return argument if isinstance(argument, bytes) else argument.tobytes()
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Gpu:
+    return Gpu()
+
+
+def left_by(gpu: Gpu, case: Case, probe: str = "") -> list[bytes] | None:
+    """The arrays and shared variables after a run, or None if the kernel cannot run here."""
+    module = parse(case.text)
+    (entry,) = module.entries()
+    owner = gpu.load(case.text)
+    if owner is None:
+        return None
+    own = load_probe(probe or "block_sched")
+    source, shared = probed_and_shared(case.text, case.name, own)
+    variables = [gpu.variable(owner, name) for name in shared.variables]
+    given = made_up(module, entry, case.kind)
+    arrays = [(gpu.upload(one), one.nbytes) for one in given if isinstance(one, np.ndarray)]
+    addresses = iter(arrays)
+    arguments = [np.uint64(next(addresses)[0]) if isinstance(one, np.ndarray) else one for one in given]
+    loaded, maps = owner, []
+    if probe:
+        probed = gpu.load(source)
+        assert probed is not None, f"{case.name} with {probe} does not load"
+        own_arguments = DeviceMaps(own, GRID, block_of(entry)).arguments
+        maps = [gpu.upload(one) for one in own_arguments if isinstance(one, np.ndarray)]
+        arguments += [np.uint64(address) for address in maps]
+        arguments += [one for one in own_arguments if not isinstance(one, np.ndarray)]
+        arguments += [np.uint64(address) for address, _ in variables]
+        loaded = probed
+    ran = gpu.launch(loaded, case.name, block_of(entry), arguments)
+    memory = [gpu.download(address, size) for address, size in [*arrays, *variables]]
+    for address in [*(address for address, _ in arrays), *maps]:
+        gpu.check("cuMemFree_v2", ctypes.c_uint64(address))
+    for one in {id(owner): owner, id(loaded): loaded}.values():
+        gpu.check("cuModuleUnload", one)
+    return memory if ran else None
+
+
+@pytest.fixture(scope="module")
+def originals(gpu: Gpu) -> list[tuple[Case, list[bytes]]]:
+    """Kernels that run here, and that leave the same twice: with atomics or races a kernel may not."""
+    found = []
+    for case in cases():
+        try:
+            first = left_by(gpu, case)
+        except UnsupportedKernelError:
+            continue
+        if first is not None and left_by(gpu, case) == first:
+            found.append((case, first))
+    return found
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_memory_is_the_same(name: str, gpu: Gpu, originals: list[tuple[Case, list[bytes]]]) -> None:
+    compared, different = 0, []
+    for case, memory in originals:
+        try:
+            probed = left_by(gpu, case, name)
+        except UnsupportedKernelError:
+            continue
+        compared += 1
+        if probed != memory:
+            different.append(case.name)
+    print(f"GPU-SAME\t{name}\t{compared} kernels compared, {len(different)} differ {different}")
+    assert not different
+    assert compared >= 50
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """Programs that print a checksum of all their output: built here, and those of ``TUI_PROBE_PROGRAMS``."""
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if nvcc is None:
+        pytest.skip("no nvcc on this machine to build the test programs with")
+    folder = tmp_path_factory.mktemp("same")
+    found = {}
+    for name in ("tiled_matmul", "memory_patterns"):
+        both = "-gencode=arch=compute_90,code=[sm_90,compute_90]"
+        command = [nvcc, both, "-cudart=static", "-o", str(folder / name), str(PROGRAMS / f"{name}.cu")]
+        subprocess.run(command, check=True, capture_output=True)
+        found[name] = [str(folder / name)]
+    if given := os.environ.get("TUI_PROBE_PROGRAMS"):
+        found |= {path.name: [str(path)] for path in sorted(Path(given).resolve().glob("cutlass_*")) if path.is_file()}
+    return found
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_programs_print_the_same(name: str, programs: dict[str, list[str]], runner: Runner) -> None:
+    for program, command in programs.items():
+        alone, profiled = runner.alone(command), runner.profiled(command, "-p", name)
+        assert alone.status == 0, program
+        assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout), program
