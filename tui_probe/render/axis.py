@@ -64,7 +64,7 @@ def ticks(low: float, high: float, most: int, unit: Unit) -> list[Tick]:
     while math.floor(high / step) - math.ceil(low / step) + 1 > most:
         step = _step(step * 1.01, unit)
     values = [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    return [Tick(value, unit.label(value, step)) for value in values]
+    return [Tick(value, unit.label(value, step)) for value in values if low <= value <= high]
 
 
 def _step(least: float, unit: Unit) -> float:
