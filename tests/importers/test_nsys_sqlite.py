@@ -21,11 +21,14 @@ from tests.importers.export import (
     write_export,
 )
 from tests.importers.files import real
+from tests.trace.make import TraceWriter
 from tui_probe.analysis.launch_gaps import gaps
 from tui_probe.analysis.projection import project
 from tui_probe.errors import ImportFileError
 from tui_probe.importers.nsys import read_nsys
 from tui_probe.importers.nsys_model import NsysReport, ProjectedRange
+from tui_probe.render.nsight.nsys_pages import NsysSources, kernels_page
+from tui_probe.trace.model import Trace
 
 
 def projected(report: NsysReport) -> list[ProjectedRange]:
@@ -200,3 +203,13 @@ def reads(path: Path) -> bool:
         return str(error).startswith(f"{path}: ")
     gaps(report.kernels, report.copies)
     return report.ranges is None or len(project(report.kernels, report.ranges)) >= 0
+
+
+def test_kernels_name_what_the_probes_saw(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "Nov21_101010_42")
+    writer.start()
+    writer.kernel(3, "_Z1fi")
+    path = write_export(tmp_path / "x.sqlite", tables([kernel(1, 2, 1), kernel(3, 4, 2, name=4)], [], []))
+    page = kernels_page(NsysSources(read_nsys([path]), traces=[Trace.open(writer.directory)]))
+    assert [row.probed for row in page.rows] == ["Nov21_101010_42 #3 probed", None]
+    assert "Nov21_101010_42 #3 probed" in "\n".join(page.text(120))

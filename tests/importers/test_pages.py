@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from tests.importers.files import real
 from tui_probe.cli.main import main
 
 GOLDENS = Path(__file__).parent / "goldens"
+ROOT = Path(__file__).resolve().parents[2]
 ATTENTION = [f"h200/ncu/attention_{name}.csv" for name in ("efficient", "flash", "math", "triton")]
 TENSOR = ["--seq-len", "2048", "--head-dim", "64", "--heads", "8", "--batch", "2"]
 PAGES = {
@@ -131,3 +134,14 @@ def test_a_file_that_cannot_be_used(tool: str, tmp_path: Path, capsys: pytest.Ca
     path.write_text("hello\n")
     assert main(["import", tool, str(path)]) == 4
     assert f"{path}: no " in capsys.readouterr().err
+
+
+def test_asking_for_help_imports_nothing_heavy() -> None:
+    program = "import sys; from tui_probe.cli.main import main\ntry: main(sys.argv[1:])\nexcept SystemExit: pass\n"
+    program += "print('HEAVY', *({'textual', 'numpy', 'rich', 'sqlite3'} & {*sys.modules}))"
+    for words in (["import", "--help"], ["import", "ncu", "--help"], ["import", "nsys", "--help"]):
+        done = subprocess.run(
+            [sys.executable, "-c", program, *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+        )
+        assert "usage: tui-probe import" in done.stdout
+        assert done.stdout.splitlines()[-1].strip() == "HEAVY"

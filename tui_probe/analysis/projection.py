@@ -24,30 +24,30 @@ if TYPE_CHECKING:
 def project(kernels: Kernels, ranges: HostRanges) -> list[ProjectedRange]:
     """The ranges on every stream, by start, the outer first. ``level`` counts the projected ranges around one."""
     found: list[ProjectedRange] = []
-    for thread in np.unique(ranges.thread).tolist():
-        own = np.flatnonzero(kernels.thread == thread)
-        own = own[np.argsort(kernels.launch_start[own], kind="stable")]
-        if len(own) and thread != UNKNOWN:
-            found += _project_thread(kernels, ranges, own, np.flatnonzero(ranges.thread == thread))
+    around: list[tuple[int, int]] = []  # thread and end of the ranges that enclose the next, the outermost first
+    for row, inside in _members(kernels, ranges):
+        thread, start, end = int(ranges.thread[row]), int(ranges.start[row]), int(ranges.end[row])
+        around = [each for each in around if each[0] == thread and each[1] >= end and each[1] > start]
+        found += _streams(kernels, ranges, inside, row, len(around))
+        around.append((thread, end))
     return sorted(found, key=lambda each: (each.start, each.level, -each.end))
 
 
-def _project_thread(
-    kernels: Kernels, ranges: HostRanges, own: NDArray[np.int64], rows: NDArray[np.int64]
-) -> Iterator[ProjectedRange]:
-    """The ranges of one thread; ``own`` are its kernels in the order of launching."""
-    launched, returned = kernels.launch_start[own], kernels.launch_end[own]
-    first = np.searchsorted(launched, ranges.start[rows], side="left").tolist()
-    last = np.searchsorted(launched, ranges.end[rows], side="right").tolist()
-    around: list[int] = []  # ends of the projected ranges that enclose the next one, the outermost first
-    for row, low, high in zip(rows.tolist(), first, last, strict=True):
-        start, end = int(ranges.start[row]), int(ranges.end[row])
-        around = [each for each in around if each >= end and each > start]
-        inside = own[low:high][returned[low:high] <= end]
-        if not len(inside):
+def _members(kernels: Kernels, ranges: HostRanges) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Every range that launched kernels, in order, and these kernels."""
+    for thread in np.unique(ranges.thread).tolist():
+        own = np.flatnonzero(kernels.thread == thread)
+        if not len(own) or thread == UNKNOWN:
             continue
-        yield from _streams(kernels, ranges, inside, row, len(around))
-        around.append(end)
+        own = own[np.argsort(kernels.launch_start[own], kind="stable")]
+        launched, returned = kernels.launch_start[own], kernels.launch_end[own]
+        rows = np.flatnonzero(ranges.thread == thread)
+        first = np.searchsorted(launched, ranges.start[rows], side="left").tolist()
+        last = np.searchsorted(launched, ranges.end[rows], side="right").tolist()
+        for row, low, high in zip(rows.tolist(), first, last, strict=True):
+            inside = own[low:high][returned[low:high] <= ranges.end[row]]
+            if len(inside):
+                yield row, inside
 
 
 def _streams(
@@ -74,11 +74,9 @@ def _streams(
 def innermost(kernels: Kernels, ranges: HostRanges) -> NDArray[np.int64]:
     """For each kernel the shortest range that it belongs to, -1 if it is in none."""
     found = np.full(len(kernels), UNKNOWN, dtype=np.int64)
-    for row in np.argsort(ranges.start - ranges.end, kind="stable").tolist():  # the longest first
-        inside = (
-            (kernels.thread == ranges.thread[row])
-            & (kernels.launch_start >= ranges.start[row])
-            & (kernels.launch_end <= ranges.end[row])
-        )
-        found[inside] = row
+    shortest = np.full(len(kernels), np.iinfo(np.int64).max, dtype=np.int64)
+    for row, inside in _members(kernels, ranges):
+        length = ranges.end[row] - ranges.start[row]
+        nearer = inside[length <= shortest[inside]]
+        found[nearer], shortest[nearer] = row, length
     return found

@@ -107,10 +107,10 @@ def _calls(tables: Tables, kernels: Mapping[str, NDArray[Any]]) -> tuple[NDArray
     calls = tables.integers(
         _CALLS, {"globalTid": UNKNOWN, "start": ..., "end": ..., "correlationId": UNKNOWN}, order="start"
     )
-    keys = zip((calls["globalTid"] & _PROCESS).tolist(), calls["correlationId"].tolist(), strict=True)
-    by_key = {key: row for row, key in reversed(list(enumerate(keys)))}
-    wanted = zip((kernels["globalPid"] & _PROCESS).tolist(), kernels["correlationId"].tolist(), strict=True)
-    rows = np.array([by_key.get(key, UNKNOWN) for key in wanted], dtype=np.int64)
+    rows = _first_rows(
+        (calls["globalTid"] & _PROCESS, calls["correlationId"]),
+        (kernels["globalPid"] & _PROCESS, kernels["correlationId"]),
+    )
     found = rows >= 0
     columns = []
     for name in ("globalTid", "start", "end"):
@@ -118,6 +118,21 @@ def _calls(tables: Tables, kernels: Mapping[str, NDArray[Any]]) -> tuple[NDArray
         column[found] = calls[name][rows[found]]
         columns.append(column)
     return tuple(columns)
+
+
+def _first_rows(
+    table: tuple[NDArray[np.int64], NDArray[np.int64]], wanted: tuple[NDArray[np.int64], NDArray[np.int64]]
+) -> NDArray[np.int64]:
+    """For each wanted pair the first row of the table that holds it, -1 if none does."""
+    size = len(table[0])
+    codes = np.zeros(size + len(wanted[0]), dtype=np.int64)
+    for there, looked_for in zip(table, wanted, strict=True):
+        distinct, inverse = np.unique(np.concatenate((there, looked_for)), return_inverse=True)
+        codes = codes * len(distinct) + inverse.reshape(-1)
+    order = np.argsort(codes[:size], kind="stable")
+    places = np.searchsorted(codes[:size][order], codes[size:])
+    rows = np.append(order, UNKNOWN)[places]
+    return np.where((rows >= 0) & (codes[rows] == codes[size:]), rows, UNKNOWN)
 
 
 def _copies(tables: Tables) -> Copies:

@@ -43,13 +43,13 @@ class Tables:
         for column, default in wanted.items():
             if column not in there and default is ...:
                 raise ImportFileError(f"{self.path}: table {table} has no column {column}: export it with a newer nsys")
-        names = [f'"{column}"' if column in there else "NULL" for column in wanted]
+        values, standing_in = [], []
+        for column, default in wanted.items():
+            name = f'"{column}"' if column in there else "NULL"
+            values.append(name if default is ... else f"coalesce({name}, ?)")
+            standing_in += [] if default is ... else [default]
         ordered = f' ORDER BY "{order}"' if order in there else ""
-        rows = self._connection.execute(f'SELECT {", ".join(names)} FROM "{table}"{ordered}').fetchall()
-        defaults = [None if default is ... else default for default in wanted.values()]
-        if None not in defaults or any(default is not None for default in defaults):
-            rows = [tuple(d if v is None else v for v, d in zip(row, defaults, strict=True)) for row in rows]
-        return rows
+        return self._connection.execute(f'SELECT {", ".join(values)} FROM "{table}"{ordered}', standing_in).fetchall()
 
     def integers(self, table: str, wanted: Mapping[str, object], order: str | None = None) -> dict[str, NDArray[Any]]:
         """Columns of integers (i8) by name."""

@@ -1,0 +1,128 @@
+"""Figures from traces of ours, beside those of ncu."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.importers.files import real
+from tests.probes.test_report import Writer
+from tests.trace.make import result_bytes
+from tui_probe.analysis import gmem_bytes, gmem_sectors, inst_mix, tensorop_count
+from tui_probe.analysis.critical import data_type, operations_per_byte
+from tui_probe.analysis.kernel_figures import COUNTED
+from tui_probe.cli.main import main
+from tui_probe.importers.ncu import read_ncu
+from tui_probe.render.nsight.from_traces import figures_of_traces
+from tui_probe.render.nsight.ncu_report import Sources, ncu_page
+from tui_probe.render.nsight.sectors_page import SectorRow, sector_rows
+from tui_probe.trace.model import Trace
+
+GRID, BLOCK = (32, 1, 1), (256, 1, 1)
+
+
+def stores_trace(folder: Path, sectors: int = 4) -> Trace:
+    """The two stores of the recorded ncu file as ``gmem_sectors`` counts them: each warp stores once."""
+    writer = Writer(folder / f"stores{sectors}")
+    writer.start()
+    for index, (name, each) in enumerate({"_Z9coalescedPii": sectors, "_Z11uncoalescedPii": 8}.items()):
+        writer.counting_kernel(index, name, "gmem_sectors", gmem_sectors.RECORD)
+        records = np.zeros((32, 8, 1), gmem_sectors.RECORD)
+        records["store_requests"], records["store_sectors"], records["threads"] = 1, each, 32
+        slots = np.ascontiguousarray(records).view(np.uint8).reshape(32, 8, gmem_sectors.RECORD.itemsize)
+        for _ in range(2):
+            writer.save(index, writer.launch(index, GRID, BLOCK), result_bytes(GRID, BLOCK, [(32, slots)]))
+    return Trace.open(writer.directory)
+
+
+def rows_of(tmp_path: Path, trace: Trace) -> list[SectorRow]:
+    table = read_ncu([real(tmp_path, "ncu/vec_metrics.csv")])
+    return sector_rows(table, figures_of_traces([trace]), None)
+
+
+def test_the_probe_counts_what_ncu_counts(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path, stores_trace(tmp_path))
+    assert [(row.figures.tool, row.figures.launches) for row in rows] == [
+        ("ncu", 3), ("probes", 2), ("ncu", 3), ("probes", 2), ("ncu", 7),
+    ]  # fmt: skip
+    for row in rows[:4]:
+        assert row.differences == []
+        assert row.other is not None
+        assert all(getattr(row.figures, name) == getattr(row.other, name) for name in COUNTED)
+    assert rows[4].differences is None
+
+
+def test_differences_are_marked(tmp_path: Path) -> None:
+    trace = stores_trace(tmp_path, sectors=5)
+    assert [row.differences for row in rows_of(tmp_path, trace)[:4]] == [["store_sectors"], ["store_sectors"], [], []]
+    table = read_ncu([real(tmp_path, "ncu/vec_metrics.csv")])
+    text = "\n".join(ncu_page("sectors", Sources(table, [trace])).text(200))
+    assert "store sectors differ from probes" in text
+    assert "= probes" in text
+
+
+def test_a_page_of_traces_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = stores_trace(tmp_path)
+    words = ["--seq-len", "1024", "--head-dim", "8", "--dtype", "fp32", "--format", "json"]
+    assert main(["import", "ncu", "--trace", str(trace.directory), "--page", "sectors", *words]) == 0
+    page = json.loads(capsys.readouterr().out)
+    assert page["expected_sectors"] == 1024
+    assert [(row["tool"], row["store_sectors"], row["verdict"]) for row in page["sectors"]] == [
+        ("probes", 1024, "equal"),
+        ("probes", 2048, "within"),
+    ]
+    assert main(["import", "ncu", "--trace", str(trace.directory), "--page", "traffic"]) == 4
+    assert "name one" in capsys.readouterr().err
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> list[Trace]:
+    """Three traces of a program: a matrix product in tensor cores, and a copy, counted by three probes."""
+    traces = []
+    for probe, record, gemm, copy in (
+        ("tensorop_count", tensorop_count.RECORD, {"multiply_adds": 4096, "mma": 32}, {}),
+        ("gmem_bytes", gmem_bytes.RECORD, {"loaded": 512, "stored": 512}, {"loaded": 2048, "stored": 2048}),
+        ("inst_mix", inst_mix.RECORD, {"tensor": 1, "fp32": 2}, {"fp64": 9, "fp32": 1}),
+    ):
+        writer = Writer(tmp_path / probe)
+        writer.start()
+        for index, (name, fields) in enumerate({"gemm": gemm, "copy": copy}.items()):
+            writer.counting_kernel(index, name, probe, record)
+            writer.counts(index, record, **fields)
+        traces.append(Trace.open(writer.directory))
+    return traces
+
+
+def test_traces_of_several_probes_complete_each_other(product: list[Trace]) -> None:
+    gemm, copy = figures_of_traces(product)
+    assert gemm.shape.kernel == "gemm"
+    assert gemm.tensor_operations == 2 * 4096 * 6
+    assert gemm.requested_bytes == 6 * 1024
+    assert operations_per_byte(gemm) == 8
+    assert gemm.uses_tensor_cores
+    assert copy.tensor_operations == 0
+    assert not copy.uses_tensor_cores
+    found = data_type(copy)
+    assert found is not None
+    assert (found.name, found.evidence) == ("fp64", "90% of its arithmetic")
+
+
+def test_counted_operations_give_the_critical_kernel(product: list[Trace]) -> None:
+    page = ncu_page("critical", Sources(None, product))
+    assert [(row.figures.shape.kernel, row.is_critical) for row in page.rows] == [("gemm", True), ("copy", False)]
+    text = "\n".join(page.text(100))
+    assert "which use tensor cores: 1 of 2" in text
+    assert "tensor operations a byte of loads and stores: 8.0" in text
+
+
+def test_launches_that_were_cut_off_do_not_count(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "cut")
+    writer.start()
+    writer.counting_kernel(0, "saxpy", "gmem_sectors", gmem_sectors.RECORD)
+    writer.counts(0, gmem_sectors.RECORD, lost=3, store_requests=1, store_sectors=4)
+    writer.counts(0, gmem_sectors.RECORD, store_requests=1, store_sectors=4)
+    (figures,) = figures_of_traces([Trace.open(writer.directory)])
+    assert (figures.launches, figures.store_requests) == (1, 6)

@@ -1,0 +1,120 @@
+"""The timeline of streams: what is drawn, and what keys do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.importers.export import call, kernel, span, tables, write_export
+from tui_probe.analysis.coverage import time_covered
+from tui_probe.importers.nsys import read_nsys
+from tui_probe.render.nsight.nsys_pages import NsysSources
+from tui_probe.render.nsight.timeline import StreamTimeline
+from tui_probe.render.spans import plain
+
+
+@pytest.fixture
+def view(tmp_path: Path) -> StreamTimeline:
+    """Two streams: a kernel of 1 µs, one of 2 µs 3 µs later, and one on the other stream."""
+    kernels = [kernel(1000, 2000, 1), kernel(5000, 7000, 2, name=4), kernel(1500, 3000, 3, stream=8)]
+    calls = [call(10, 12, 1), call(20, 22, 2), call(30, 32, 3)]
+    ranges = [span(5, 40, "outer"), span(6, 15, "inner")]
+    path = write_export(tmp_path / "x.sqlite", tables(kernels, calls, ranges))
+    return StreamTimeline(NsysSources(read_nsys([path])))
+
+
+def drawn(view: StreamTimeline, width: int = 72, height: int = 10, **options: bool) -> list[str]:
+    return [plain(line) for line in view.draw(width, height, **options)]
+
+
+def test_lanes_and_bars(view: StreamTimeline) -> None:
+    lines = drawn(view)
+    assert [line[:12].strip(" ▶") for line in lines[1:6]] == [
+        "stream 7",
+        "ranges 0",
+        "ranges 1",
+        "stream 8",
+        "ranges 0",
+    ]
+    kernels, outer, inner, other = (line[12:] for line in lines[1:5])
+    assert kernels == "┣f(int)━━┫" + " " * 30 + "┣g(int)━━━━━━━━━━━━┫"
+    assert outer == "┣outer" + "━" * 53 + "┫"
+    assert inner == "┣inner━━━┫"
+    assert other.startswith("     ┣f(int)")
+    assert len(lines) == 10
+
+
+def test_ascii(view: StreamTimeline) -> None:
+    assert all(line.isascii() for line in drawn(view, ascii_only=True))
+
+
+def test_a_stream_with_more_kernels_than_cells_is_shaded(tmp_path: Path) -> None:
+    kernels = [kernel(100 * i, 100 * i + 50, i) for i in range(1, 400)]
+    path = write_export(tmp_path / "x.sqlite", tables(kernels, [], []))
+    line = drawn(StreamTimeline(NsysSources(read_nsys([path]))))[1]
+    assert set(line[12:]) <= set("▃▄▅")
+    assert len(line) == 72
+
+
+def test_the_cursor_tells_what_is_there(view: StreamTimeline) -> None:
+    drawn(view)
+    assert view.status() == ["f(int)", "from 0 ns", "1.00 µs"]
+    assert view.press("next") is None
+    assert view.status() == ["g(int)", "from 4.00 µs", "2.00 µs"]
+    assert view.press("next") == "nothing starts later in this lane"
+    view.press("left")
+    assert view.status()[0] == "not now: f(int)"
+    view.press("down")
+    assert view.status()[0] == "outer"
+    for _ in range(3):
+        view.press("down")
+    assert view.lane is not None
+    assert view.lane.label == "  ranges 0"
+
+
+def test_zoom_pan_and_marks(view: StreamTimeline) -> None:
+    drawn(view)
+    assert view.press("zoom_out") == "this is as far as it goes"
+    view.press("next")
+    assert view.press("mark") == "marked: a second mark measures"
+    view.press("zoom_in")
+    lines = drawn(view)
+    assert view.window.width == 3000
+    assert "┣g(int)" in lines[1]
+    view.press("start")
+    assert view.press("mark") == "× to ×: 4.00 µs"
+    view.press("fit")
+    assert drawn(view)[1].endswith("┫")
+    view.click(71, 1)
+    assert view.status()[1] == "g(int)"
+    assert view.press("no such command") is None
+
+
+def test_every_command_is_explained(view: StreamTimeline) -> None:
+    drawn(view)
+    for command, words in view.commands().items():
+        assert words
+        view.press(command)
+        assert len(drawn(view, 40, 8)) == 8
+
+
+def test_ranges_alone(tmp_path: Path) -> None:
+    path = write_export(tmp_path / "x.sqlite", tables([], [], [span(5, 40, "host")]))
+    view = StreamTimeline(NsysSources(read_nsys([path])))
+    assert len(drawn(view)) == 10
+    assert view.status() == ["at 0 ns: nothing yet"]
+    assert view.press("next") == "there is nothing to go to"
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), max_size=8), st.lists(st.integers(-5, 80), max_size=6)
+)
+def test_time_covered(intervals: list[tuple[int, int]], times: list[int]) -> None:
+    starts = np.array(sorted(start for start, _ in intervals), dtype=np.int64)
+    ends = np.array(sorted(start + length for start, length in intervals), dtype=np.int64)
+    by_hand = [sum(max(0, min(time, start + length) - start) for start, length in intervals) for time in times]
+    assert time_covered(starts, ends, np.array(times, dtype=np.int64)).tolist() == by_hand
