@@ -104,3 +104,30 @@ def test_kernel_info_round_trip(
     ]
     text = "\n".join(lines + [f"global {name}" for name in variables]) + "\n"
     assert parse(parsers, 1, [text.encode()]) == [["read", str(parameters), str(len(maps)), str(len(variables))]]
+
+
+@pytest.mark.parametrize(
+    ("maps", "storage", "outcome"),
+    [
+        (["0,-1", "0,4"], ["0 rows record 16 cap 0", "1 counts"], "read"),
+        (["1,64", "1,4", "1,16"], ["0 queue record 16 cap 4", "1 counts", "2 marked record 16 cap 1"], "read"),
+        (["0,-1", "0,4"], ["0 rows record 16 cap 0"], "refused"),  # nothing counts
+        (["0,-1", "0,8"], ["0 rows record 16 cap 0", "1 counts"], "refused"),
+        (["0,-1", "1,4"], ["0 rows record 16 cap 0", "1 counts"], "refused"),
+        (["1,-1", "1,4"], ["0 rows record 16 cap 0", "1 counts"], "refused"),
+        (["0,-1", "0,4"], ["0 queue record 16 cap 0", "1 counts"], "refused"),
+        (["0,4", "0,4"], ["0 counts"], "refused"),
+        (["0,16", "0,4"], ["0 marked record 16 cap 1", "1 counts"], "refused"),
+        (["0,16"], ["0 marked record 16 cap 0"], "refused"),
+        (["0,16"], ["0 marked record 0 cap 1"], "refused"),
+        (["0,16"], ["0 marked record 18 cap 1"], "refused"),
+        (["0,16"], ["0 marked"], "refused"),
+        (["0,16"], ["1 marked record 16 cap 1"], "refused"),
+        (["0,16"], ["0 heap record 16 cap 1"], "refused"),
+        (["0,-1"], [], "refused"),
+    ],
+)
+def test_storage_lines_go_with_their_maps(parsers: Path, maps: list[str], storage: list[str], outcome: str) -> None:
+    lines = ["add", "2", str(len(maps)), *maps, *[f"storage {each}" for each in storage]]
+    ((found, *_),) = parse(parsers, 1, ["\n".join(lines).encode()])
+    assert found == outcome
