@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from tests.analysis.dmat_files import Launch, opened
 from tui_probe.analysis import access_map
 from tui_probe.analysis.access_map import read_map
-from tui_probe.analysis.accesses import UNKNOWN, Selection
+from tui_probe.analysis.accesses import RECORD, UNKNOWN, WARP, Selection, read_accesses
 from tui_probe.analysis.address_space import bands_of
 from tui_probe.analysis.density import Grid, raster
 from tui_probe.analysis.survey import merged_runs, survey, used_runs
 from tui_probe.trace.allocations import Allocation, LaunchMemory
+from tui_probe.trace.results import read_result
 from tui_probe.trace.tensors import Tensor
 
 BASE = 0x7F00_0000_0000
@@ -242,3 +243,25 @@ def test_bands_ascend_and_hold_all_that_is_used(pairs: list[tuple[int, int]], mo
     for low, high in runs.tolist():
         covered = sum(max(min(high, band.end) - max(low, band.start), 0) for band in bands)
         assert covered == high - low
+
+
+def test_clocks_of_sms_are_put_beside_each_other(tmp_path: Path) -> None:
+    """Two SMs whose clocks are far apart; the timer says that the second began 400 cycles after the first."""
+    launch = Launch(4, 32, {(block, 0): [(10, BASE, 1)] for block in range(4)}, [0, 400, 3_000_000, 3_000_400])
+    content = bytearray(launch.content(1))
+    warps = np.frombuffer(content, dtype=WARP, count=4, offset=32 + 3 * 16)
+    warps["sm"], warps["time"] = (0, 1, 0, 1), 10**18 + np.array([0, 224, 1_500_000, 1_500_224]) // 32 * 32
+    shift = np.array([0, 1 << 40, 0, 1 << 40], dtype=np.uint64)
+    warps["start"] += shift
+    records = np.frombuffer(content, dtype=RECORD, count=4 * 32, offset=32 + 3 * 16 + 4 * 24)
+    records["clock"][::32] += shift.astype(np.uint32)
+    path = tmp_path / "1.000000.bin"
+    path.write_bytes(content)
+    accesses = read_accesses(read_result(path), compact=False, memory=LaunchMemory(), simulated=False)
+    assert accesses.clocks.basis == "global timer"
+    assert accesses.clocks.error is not None
+    assert accesses.cycles_per_ns == pytest.approx(2, rel=1e-4)
+    expected = [0, 400, 3_000_000, 3_000_400]
+    assert accesses.entry[:, 0].tolist() == pytest.approx(expected, abs=accesses.clocks.error)
+    times = accesses.parts()[0].times()
+    assert (times - 10).tolist() == accesses.entry[:, 0].tolist()

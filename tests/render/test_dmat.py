@@ -350,6 +350,27 @@ def test_whoever_goes_elsewhere_stops_the_reading(tmp_path: Path) -> None:
         KIND.open(Source(trace, trace.kernels[0]), gone)
 
 
+class Axes:
+    """What is done to matplotlib's axes."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[str, Any, Any]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *words, **options: self.done.append((name, words, options))
+
+
+def test_a_plot_has_a_picture_for_each_band(view: Dmat) -> None:
+    axes = Axes()
+    view.plot(axes)
+    pictures = [(words[0], options) for name, words, options in axes.done if name == "imshow"]
+    assert sum(int(np.expm1(picture.filled(0)).round().sum()) for picture, _ in pictures) == ACCESSES
+    assert [options["cmap"] for _, options in pictures] == ["Blues", "Oranges", "Greens"]
+    done = {name: words for name, words, _ in axes.done}
+    assert done["set_yticks"][1] == ["param 0", "param 1", "param 2"]
+    assert done["set_xlabel"] == ("cycles, simulated",)
+
+
 def test_another_launch_keeps_window_and_colouring(view: Dmat, tmp_path: Path) -> None:
     write_dmat(tmp_path / "other")
     other = opened(tmp_path / "other")

@@ -4,8 +4,8 @@ A record is an access of one thread. Results may be larger than memory, so they 
 part gives its records as flat arrays, those of a thread one after another.
 
 **Time** is in cycles on one axis for all SMs, from the first warp's entry on: the clocks of SMs are put beside each
-other as :mod:`tui_probe.analysis.timeline_clocks` tells. A record holds the low half of its SM's clock; the other half
-comes from what its warp read when it began.
+other by the timer that all warps read, or by their first starts, whichever errs less. A record holds the low half of
+its SM's clock; the other half comes from what its warp read when it began.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tui_probe.analysis.sm_clocks import align
 from tui_probe.analysis.timeline_clocks import Clocks, clock_domains, shared_clock
 from tui_probe.errors import TraceError
 from tui_probe.trace.results import WARP_SIZE
@@ -91,7 +92,7 @@ class Accesses:
     start: NDArray[np.uint64]
     clocks: Clocks
     cycles_per_ns: float | None
-    """The clock rate as the warps' clocks and timers tell; None where they began too close together."""
+    """The clock rate as the warps' clocks and timers tell; None where they do not."""
     memory: LaunchMemory
     """What was allocated, which tells the upper bits of the addresses of compact records."""
     mapping: Mapping
@@ -283,8 +284,13 @@ def raised(low: NDArray[np.uint64], memory: LaunchMemory) -> NDArray[np.uint64]:
     return found
 
 
-def read_accesses(result: Result, *, compact: bool, memory: LaunchMemory, simulated: bool) -> Accesses:
-    """The accesses of one launch; TraceError if the maps are not those of the probe."""
+def read_accesses(
+    result: Result, *, compact: bool, memory: LaunchMemory, simulated: bool, clock_khz: int | None = None
+) -> Accesses:
+    """The accesses of one launch; TraceError if the maps are not those of the probe.
+
+    ``clock_khz`` is the device's highest SM clock, for launches too short to measure the rate.
+    """
     places = [place for place, section in enumerate(result.sections) if section.level == "thread"]
     warps = next((place for place, section in enumerate(result.sections) if section.level == "warp"), None)
     if not places or warps is None:
@@ -292,7 +298,7 @@ def read_accesses(result: Result, *, compact: bool, memory: LaunchMemory, simula
     begun = result.records(warps, WARP)[:, :, 0]
     counts = next((place for place in places[1:] if result.sections[place].slot_bytes == 4), None)
     attempts = None if counts is None else result.records(counts, "<u4")[:, :, 0]
-    clocks, entry = _entries(begun, simulated=simulated)
+    clocks, entry, rate = _entries(begun, simulated=simulated, clock_khz=clock_khz)
     return Accesses(
         result=result,
         records=result.records(places[0], COMPACT if compact else RECORD),
@@ -300,41 +306,37 @@ def read_accesses(result: Result, *, compact: bool, memory: LaunchMemory, simula
         entry=entry,
         start=begun["start"],
         clocks=clocks,
-        cycles_per_ns=None if simulated else _rate(begun),
+        cycles_per_ns=rate,
         memory=memory,
         mapping=Mapping(result.maps[places[0]]),
     )
 
 
-def _entries(begun: NDArray[Any], *, simulated: bool) -> tuple[Clocks, NDArray[np.int64]]:
-    """When each warp began, in cycles from the first on, the clocks of SMs being put beside each other."""
+def _entries(
+    begun: NDArray[Any], *, simulated: bool, clock_khz: int | None
+) -> tuple[Clocks, NDArray[np.int64], float | None]:
+    """When each warp began, in cycles from the first on, how SMs were put beside each other, and the clock rate."""
     start, sm = begun["start"].reshape(-1), begun["sm"].reshape(-1).astype(np.int32)
     ran = start > 0
     entry = np.zeros(start.shape, dtype=np.int64)
     if not ran.any():
-        return Clocks(np.zeros(0, dtype=np.int64), 0, "shared", 0), entry.reshape(begun.shape)
+        return Clocks(np.zeros(0, dtype=np.int64), 0, "shared", 0), entry.reshape(begun.shape), None
     numbers, place = np.unique(sm[ran], return_inverse=True)
     first = np.full(len(numbers), np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(first, place, start[ran])
-    clocks = (shared_clock if simulated else clock_domains)(numbers, first)
+    rate = None
+    if simulated:
+        clocks = shared_clock(numbers, first)
+    else:
+        clocks = clock_domains(numbers, first)
+        by_timer = align(sm[ran], start[ran], begun["time"].reshape(-1)[ran], clock_khz)
+        if by_timer is not None:
+            clocks = min(clocks, by_timer.clocks(), key=_unsure)
+            rate = None if by_timer.rate_error is None else 1 / by_timer.ns_per_cycle
     entry[ran] = (start[ran] - first[place]).view(np.int64) + clocks.shift[place]
-    return clocks, entry.reshape(begun.shape)
+    return clocks, entry.reshape(begun.shape), rate
 
 
-def _rate(begun: NDArray[Any]) -> float | None:
-    """Cycles a nanosecond, over the SM whose warps began farthest apart, if that is 20 µs or more."""
-    warps = begun.reshape(-1)
-    warps = warps[(warps["start"] > 0) & (warps["time"] > 0)]
-    order = np.lexsort((warps["start"], warps["sm"]))
-    warps = warps[order]
-    if not len(warps):
-        return None
-    bounds = np.flatnonzero(np.diff(warps["sm"], prepend=warps["sm"][:1])).tolist()
-    first = np.array([0, *bounds])
-    last = np.array([*bounds, len(warps)]) - 1
-    time = warps["time"][last].astype(np.int64) - warps["time"][first].astype(np.int64)
-    longest = int(time.argmax())
-    if time[longest] < 20_000:
-        return None
-    cycles = int(warps["start"][last[longest]] - warps["start"][first[longest]])
-    return cycles / int(time[longest])
+def _unsure(clocks: Clocks) -> float:
+    """The error, as large as can be where it is not known."""
+    return np.inf if clocks.error is None else clocks.error

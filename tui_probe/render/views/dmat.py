@@ -269,8 +269,7 @@ class Dmat(Drawing):
             parts.append(f"{share:.2%} of the time")
         if self.frame is not None and not self.frame.exact:
             parts.append("coarse")
-        if self.found.simulated:
-            parts.append("simulated")
+        parts.append("simulated" if self.found.simulated else self.map.accesses.clocks.words())
         return parts
 
     def take_over(self, before: View) -> None:
@@ -320,7 +319,9 @@ def _open(source: Source, progress: Progress) -> View:
         raise TraceError(f"{found.result.path}: it is of {found.probe or 'an unknown probe'}: run with -p dmat")
     memory, tensors = read_launch_memory(source.trace, found.launch), read_tensors(source.trace)
     compact = found.probe == "dmat_compact"
-    accesses = read_accesses(found.result, compact=compact, memory=memory, simulated=found.simulated)
+    accesses = read_accesses(
+        found.result, compact=compact, memory=memory, simulated=found.simulated, clock_khz=found.clock_khz
+    )
     folder = source.kernel.folder
     code = access_lines(folder) if folder is not None and not compact else {}
     return Dmat(found, read_map(accesses, memory, tensors, progress), code)
