@@ -12,6 +12,7 @@ from .status import ExitStatus
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,8 +45,14 @@ def description(probe: CatalogueEntry) -> str:
         ("unit", probe.unit),
         ("cost", probe.cost),
         ("checked", probe.checked),
-        ("records", probe.records),
+        *labelled("keeps", probe.records),
+        *labelled("runs", probe.places),
         ("file", str(probe.path)),
     )
     lines = [f"{label:<10}{words}" for label, words in fields if words]
     return "\n".join(lines) + f"\n\n{probe.source.rstrip()}\n"
+
+
+def labelled(label: str, items: Sequence[str]) -> list[tuple[str, str]]:
+    """The items in lines, of which the first has the label."""
+    return [("" if index else label, item) for index, item in enumerate(items)]

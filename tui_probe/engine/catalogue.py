@@ -10,14 +10,15 @@ from tui_probe.engine.probe_file import built_in_names, load_probe
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.engine.model import Map, Probe
+    from tui_probe.engine.model import Map, Position, Probe, ProbePoint
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
     """What a person chooses a probe by.
 
-    ``checked`` tells against what its numbers are tested, ``records`` what is kept; ``source`` is the file's text.
+    ``checked`` tells against what its numbers are tested, ``records`` what is kept in each map, ``places`` where each
+    part of it runs; ``source`` is the file's text.
     """
 
     name: str
@@ -26,7 +27,8 @@ class CatalogueEntry:
     unit: str
     cost: str
     checked: str
-    records: str
+    records: tuple[str, ...]
+    places: tuple[str, ...]
     path: Path
     source: str
 
@@ -39,13 +41,29 @@ def built_in_probes() -> list[CatalogueEntry]:
 def describe(probe: Probe) -> CatalogueEntry:
     """A probe, built-in or one's own, as the catalogue shows it."""
     about = probe.about
-    records = "; ".join(_records(own_map) for own_map in probe.maps)
+    records = tuple(_records(own_map) for own_map in probe.maps)
+    places = tuple(_places(point) for point in probe.points)
     told = (about.title, about.measures, about.unit, about.cost, about.checked)
-    return CatalogueEntry(probe.name, *told, records, probe.path, probe.source)
+    return CatalogueEntry(probe.name, *told, records, places, probe.path, probe.source)
+
+
+def _places(point: ProbePoint) -> str:
+    """``load: before ld.global, atom.global``, ``whole: at the kernel's entry and its exits``."""
+    sides = [side for side, snippet in (("before", point.before), ("after", point.after)) if snippet]
+    ends = [end for end, snippet in (("entry", point.before), ("exits", point.after)) if snippet]
+    instructions = [_position(position) for position in point.positions if not position.is_kernel]
+    told = [f"at the kernel's {' and '.join(ends)}"] if len(instructions) < len(point.positions) else []
+    told += [f"{' and '.join(sides)} {', '.join(instructions)}"] if instructions else []
+    return f"{point.name}: {'; '.join(told)}"
+
+
+def _position(position: Position) -> str:
+    unwanted = (f"!{modifier}" for modifier in position.unwanted)
+    return ".".join((position.opcode, *position.modifiers, *unwanted))
 
 
 def _records(own_map: Map) -> str:
     """``block_sched: 1 record a warp of 16 bytes (start u64, elapsed u32, smid u32)``."""
     fields = ", ".join(f"{field.name} {field.type}" for field in own_map.fields)
-    number = "records" if own_map.cap is None else f"{own_map.cap} record{'s' if own_map.cap > 1 else ''}"
+    number = "any number of records" if own_map.cap is None else f"{own_map.cap} record{'s' if own_map.cap > 1 else ''}"
     return f"{own_map.name}: {number} a {own_map.level.name.lower()} of {own_map.record_bytes} bytes ({fields})"

@@ -11,7 +11,7 @@ from tui_probe.render.units import count, counted, size
 from tui_probe.trace.demangle import demangle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from tui_probe.engine.checking import Image, KernelCheck
@@ -54,7 +54,8 @@ def check_text(check: Check, arrow: str) -> str:
 def _head(check: Check) -> Iterator[str]:
     entry = describe(check.probe)
     yield _field("probe", f"{entry.name}: {entry.title}" if entry.title else entry.name)
-    yield _field("keeps", entry.records)
+    yield from _listed("keeps", entry.records)
+    yield from _listed("runs", entry.places)
     yield _field("verified", _VERIFIED)
     if check.image is not None:
         image = check.image
@@ -111,6 +112,11 @@ def _summary(check: Check) -> str:
 
 
 _STATUSES = ("ok", "refused", "failed")
+
+
+def _listed(label: str, items: Sequence[str]) -> Iterator[str]:
+    """Lines of which the first has the label."""
+    yield from (_field("" if index else label, item) for index, item in enumerate(items))
 
 
 def _field(label: str, words: str) -> str:
