@@ -44,7 +44,7 @@ def result_file(
     path: Path,
     sizes: list[tuple[int, int]],
     contents: list[bytes],
-    marks: list[tuple[int, bytes]] = [],  # noqa: B006
+    marks: list[tuple[int, int, bytes]] = [],  # noqa: B006
 ) -> Path:
     """A result of 2 × 1 × 2 blocks of 5 × 9 threads. ``sizes``: bytes and threads a slot of each map."""
     head = struct.pack("<8I", 2, 1, 2, 5, 9, 1, 64, len(sizes))
@@ -56,8 +56,8 @@ def result_file(
     body = b"".join([head, *contents])
     if marks:
         body += bytes(-len(body) % 8) + b"records\1"
-        body += b"".join(struct.pack("<IIQ", kind, 1, len(bits)) for kind, bits in marks)
-        body += b"".join(bits for _, bits in marks)
+        body += b"".join(struct.pack("<IIQ", kind, record, len(bits)) for kind, record, bits in marks)
+        body += b"".join(bits for _, _, bits in marks)
     path.write_bytes(body)
     return path
 
@@ -70,7 +70,7 @@ def two_maps(path: Path, room: int, attempts: list[int]) -> Path:
     """A result of ``TWO_MAPS``, in which warps 0 and 3 saved."""
     counts = np.resize(np.array(attempts, "<u4"), 180)
     contents = [random_bytes(8 * 16), random_bytes(180 * 16 * room), counts.tobytes()]
-    marks = [(1, np.packbits([1, 0, 0, 1, 0, 0, 0, 0], bitorder="little").tobytes()), (2, b""), (3, b"")]
+    marks = [(1, 16, np.packbits([1, 0, 0, 1, 0, 0, 0, 0], bitorder="little").tobytes()), (2, 16, b""), (3, 4, b"")]
     return result_file(path, [(16, 32), (16 * room, 1), (4, 1)], contents, marks)
 
 
@@ -104,6 +104,8 @@ def test_as_a_module(tmp_path: Path) -> None:
         np.testing.assert_array_equal(ends, ours.records(0, ends.dtype))
         np.testing.assert_array_equal(moves, ours.records(1, moves.dtype))
         np.testing.assert_array_equal(attempts, ours.records(2, "<u4"))
+        np.testing.assert_array_equal(theirs["is ends"], ours.written(0))
+        np.testing.assert_array_equal(theirs["is moves"], ours.written(1))
         assert (ends.shape, moves.shape, attempts.shape) == ((4, 2, 1), (4, 45, 3), (4, 45, 1))
         assert ends.dtype.names == ("time", "smid")
         assert theirs["is ends"].ravel().tolist() == [True, False, False, True, False, False, False, False]
@@ -154,7 +156,10 @@ def test_the_room_is_that_of_the_launch(
 
 def test_a_slot_that_was_never_written_is_told_from_a_zero(tmp_path: Path) -> None:
     path = result_file(
-        tmp_path / "1.bin", [(16, 32)], [bytes(128)], [(1, np.packbits([1, 1] + [0] * 6, bitorder="little").tobytes())]
+        tmp_path / "1.bin",
+        [(16, 32)],
+        [bytes(128)],
+        [(1, 16, np.packbits([1, 1] + [0] * 6, bitorder="little").tobytes())],
     )
     result = names_of(tmp_path, BLOCK_SCHED)["read"](str(path))
     assert result.written["block_sched"].sum() == 2
