@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tui_probe.engine.model import Probe
 
 Extent = tuple[int, ...]
+ESTIMATE = 64
+"""Records a slot of dynamic maps, as in a kernel's first launch."""
 
 EXAMPLES = Path(tui_probe.simgpu.examples.__path__[0]) / "kernels"
 KERNELS = Path(__file__).parent.parent / "simgpu" / "kernels"
@@ -53,7 +55,8 @@ def result_of(
     Device().launch(compile_kernel(tree, name), *originals, grid=grid, block=block, shared=shared)
     probed, variables = probed_and_shared(text, name, own)
     assert variables.variables == ()
-    maps = DeviceMaps(own, grid, block)
+    dynamic = {one.name: ESTIMATE for one in own.maps if one.cap is None}
+    maps = DeviceMaps(own, grid, block, dynamic)
     copies = [argument.copy() for argument in arguments]
     function = compile_kernel(parse(probed), name)
     Device(1 << 26).launch(function, *copies, *maps.arguments, grid=grid, block=block, shared=shared)
