@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,55 +13,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from rich.console import Console
-from rich.segment import Segment
 
 from tests.analysis.dmat_files import START
 from tests.render import dmat_example
-from tests.render.dmat_example import BLOCKS, LOAD_A, STEPS, STORE_C, A, B, C, everywhere, stream, write_dmat
+from tests.render.dmat_example import BLOCKS, LOAD_A, STEPS, STORE_C, A, B, C, stream, write_dmat
+from tests.render.dmat_view import drawn, opened, prepared
 from tui_probe.analysis import access_map
-from tui_probe.analysis.address_space import Band
-from tui_probe.render.dmat.picture import calmed
-from tui_probe.render.dmat.space import Space, row_edges
 from tui_probe.render.dmat.window import Window
-from tui_probe.render.palette import PALETTES
 from tui_probe.render.spans import plain
 from tui_probe.render.views.dmat import KIND, Dmat
 from tui_probe.render.views.output import obey, view_lines
-from tui_probe.render.views.view import Cancelled, Source, no_progress
+from tui_probe.render.views.view import Cancelled, Source
 from tui_probe.trace.model import Trace
-from tui_probe.ui.widgets.lines import merged
 
 GOLDENS = Path(__file__).parent / "goldens" / "dmat"
 SIZES = ((80, 24), (120, 40), (200, 50))
 ACCESSES = len(stream().points())
 
 
-def opened(directory: Path) -> Dmat:
-    trace = Trace.open(directory)
-    source = Source(trace, trace.kernels[0])
-    assert KIND.missing(source) is None
-    view = KIND.open(source, no_progress)
-    assert isinstance(view, Dmat)
-    return view
-
-
 @pytest.fixture
 def view(tmp_path: Path) -> Dmat:
     write_dmat(tmp_path / "trace")
     return opened(tmp_path / "trace")
-
-
-def prepared(view: Dmat, width: int = 120, height: int = 40) -> Dmat:
-    for _ in range(3):
-        if (work := view.prepare(width, height)) is not None:
-            work()
-    return view
-
-
-def drawn(view: Dmat, width: int = 120, height: int = 40, *, ascii_only: bool = False) -> list[str]:
-    prepared(view, width, height)
-    return [plain(line).rstrip() for line in view.draw(width, height, ascii_only=ascii_only)]
 
 
 def check(name: str, text: str, request: pytest.FixtureRequest) -> None:
@@ -379,96 +351,11 @@ def test_another_launch_keeps_window_and_colouring(view: Dmat, tmp_path: Path) -
     assert (other.window, other.colouring) == (view.window, view.colouring)
 
 
-# -- the terminal
-
-
-@pytest.mark.parametrize("colouring", ["bands", "density", "sectors", "kinds"])
-@pytest.mark.parametrize("busy", [False, True], ids=["stream", "noise"])
-def test_a_frame_is_at_most_25_kilobytes(tmp_path: Path, colouring: Any, busy: bool) -> None:
-    write_dmat(tmp_path / "trace")
-    if busy:
-        (path,) = (tmp_path / "trace" / "result").iterdir()
-        path.write_bytes(everywhere().content(32))
-    view = opened(tmp_path / "trace")
-    view.colouring = colouring
-    prepared(view, 200, 50)
-    assert frame_bytes(view) <= 25_000
-
-
-def frame_bytes(view: Dmat) -> int:
-    """What a terminal of 200 × 50 cells gets: styles as the widgets join them, every cell once."""
-    console = Console(color_system="256", force_terminal=True, width=200, legacy_windows=False)
-    style = PALETTES["dark"].style
-    total = 0
-    for line in view.draw(200, 50):
-        fill = " " * (200 - cell_len(plain(line)))
-        segments = merged([*((text, style(role)) for text, role in line), (fill, style(""))])
-        total += sum(len(_sent(segment, console).encode()) for segment in segments) + len("\x1b[50;1H")
-    return total
-
-
-def _sent(segment: Segment, console: Console) -> str:
-    assert segment.style is not None
-    return segment.style.render(segment.text, color_system=console._color_system)
-
-
-def test_a_cursor_step_changes_few_lines(view: Dmat) -> None:
-    prepared(view)
-    before = view.draw(120, 40)
-    view.press("right")
-    prepared(view)
-    changed = [y for y, (old, new) in enumerate(zip(before, view.draw(120, 40), strict=True)) if old != new]
-    assert len(changed) <= 4
-
-
-@given(st.integers(1, 60), st.integers(1, 200), st.integers(0, 400))
-def test_colours_change_rarely_enough(rows: int, columns: int, most: int) -> None:
-    generator = np.random.default_rng(rows * columns)
-    roles = generator.integers(0, 8, (rows, columns)).astype(np.uint16)
-    calm = calmed(roles, np.ones(roles.shape, dtype=np.bool_), most)
-    assert np.count_nonzero(np.diff(calm, axis=1)) <= most or calm.shape[1] == 1
-    same = np.zeros((rows, columns), dtype=np.uint16)
-    assert (calmed(same, same > 0, most) == same).all()
-
-
 @pytest.mark.parametrize("size", [(39, 24), (80, 9), (5, 2), (40, 10), (300, 100)])
 def test_any_size_is_filled_and_not_overrun(view: Dmat, size: tuple[int, int]) -> None:
     lines = drawn(view, *size)
     assert len(lines) == size[1]
     assert all(cell_len(line) <= size[0] for line in lines)
-
-
-# -- the axis of memory
-
-
-bands = st.lists(st.tuples(st.integers(1, 1 << 24), st.integers(0, 1 << 30)), min_size=1, max_size=16)
-
-
-@given(bands, st.floats(0, 0.95), st.floats(0.001, 1), st.integers(1, 60))
-def test_strips_fill_their_rows_in_order(sizes: list[tuple[int, int]], low: float, extent: float, rows: int) -> None:
-    at, made = 0, []
-    for number, (size, gap) in enumerate(sizes):
-        made.append(Band(f"range {number}", at + gap, at + gap + size, at + gap))
-        at += gap + size
-    space = Space(made)
-    strips = space.strips(low, min(low + extent, 1.0), rows)
-    assert strips
-    assert strips[0].top == 0
-    assert all(one.top + one.rows <= other.top <= one.top + one.rows + 1 for one, other in pairwise(strips))
-    assert strips[-1].top + strips[-1].rows <= rows
-    lows, highs = row_edges(strips, 4)
-    assert len(lows) == 4 * sum(strip.rows for strip in strips)
-    assert (lows <= highs).all()
-    assert (highs[:-1] <= lows[1:]).all()
-    for strip in strips:
-        covered = sum(
-            int(b - a) for a, b in zip(lows.tolist(), highs.tolist(), strict=True) if strip.low <= a and b <= strip.high
-        )
-        assert covered == strip.high - strip.low
-    for band in made:
-        for address in (band.start, band.end - 1):
-            assert space.band_of(address) == made.index(band)
-            assert abs(space.address(space.place(address)) - address) <= 1 + band.size * 1e-6
 
 
 def test_nothing_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
