@@ -72,14 +72,14 @@ def test_what_ncu_measured_is_imported(tmp_path: Path) -> None:
 
 def test_metrics_of_the_user(tmp_path: Path) -> None:
     tools = fake_ncu(tmp_path, REAL / "ncu" / "vec_metrics.csv")
-    result = run(tmp_path, tools, "--ncu-metrics", "a.sum, b.sum", "true")
+    result = run(tmp_path, tools, "--ncu=a__b.sum, c__d.sum", "true")
     assert result.returncode == 0
-    assert json.loads((tmp_path / "told.json").read_text())["options"][-1] == "a.sum,b.sum"
+    assert json.loads((tmp_path / "told.json").read_text())["options"][-1] == "a__b.sum,c__d.sum"
     assert "l1tex__t_requests_pipe" in result.stdout
 
 
 def test_no_permission_is_explained_and_the_status_stays(tmp_path: Path) -> None:
-    result = run(tmp_path, fake_ncu(tmp_path, None), "--ncu", "sh", "-c", "exit 3")
+    result = run(tmp_path, fake_ncu(tmp_path, None), "--ncu", "--", "sh", "-c", "exit 3")
     assert (result.returncode, result.stdout) == (3, "")
     assert "ERR_NVGPUCTRPERM" in result.stderr
     assert "gmem_sectors" in result.stderr
@@ -87,7 +87,7 @@ def test_no_permission_is_explained_and_the_status_stays(tmp_path: Path) -> None
 
 def test_no_report(tmp_path: Path) -> None:
     tools = fake_ncu(tmp_path, REAL / "ncu" / "vec_metrics.csv")
-    result = run(tmp_path, tools, "--ncu", "--no-report", "echo", "hello")
+    result = run(tmp_path, tools, "--ncu", "--no-report", "--", "echo", "hello")
     assert (result.returncode, result.stdout) == (0, "hello\n")
 
 
@@ -99,7 +99,7 @@ def test_options_of_the_hook_are_refused(tmp_path: Path) -> None:
 
 def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     tools = fake_ncu(tmp_path, REAL / "ncu" / "vec_metrics.csv")
-    result = run(tmp_path, tools, "--ncu", "no-such-command")
+    result = run(tmp_path, tools, "--ncu", "--", "no-such-command")
     assert result.returncode == 127
     assert not (tmp_path / "told.json").exists()
 
@@ -132,3 +132,9 @@ def test_who_may_read_counters(
     monkeypatch.setattr(os, "geteuid", lambda: user)
     assert needs_root(settings) is needed
     assert not needs_root(tmp_path / "missing")
+
+
+def test_a_command_right_after_the_option_is_not_taken_for_metrics(tmp_path: Path) -> None:
+    result = run(tmp_path, None, "--ncu", "python", "program.py")
+    assert result.returncode == 2
+    assert "write --ncu -- COMMAND" in result.stderr

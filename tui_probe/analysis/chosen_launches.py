@@ -122,7 +122,7 @@ def _loops(session: Session, plan: Plan) -> list[Loop]:
             return []
         return [_loop(session, part, number, part.times, plan) for number, part in enumerate(parts)]
     times = plan.times
-    parts = apart(repeat for repeat in repeats(session.codes) if repeat.times % times == 0)
+    parts = apart(repeat for repeat in repeats(session.codes, max(times, 2)) if repeat.times % times == 0)
     if parts:
         return [_loop(session, part, number, times, plan) for number, part in enumerate(parts)]
     return _counted_loop(session, times, plan)

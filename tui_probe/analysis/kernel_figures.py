@@ -116,6 +116,7 @@ def figures_of(table: NcuTable) -> list[KernelFigures]:
         groups.setdefault((table.launches[launch].file, shape_of(table, launch)), []).append(launch)
     columns = _columns(table)
     times = durations(table)
+    wholes = _file_times(table, times)
     arithmetic = _sums_by_type(table, _arithmetic_type)
     tensor_types = _sums_by_type(table, _tensor_type)
     found = []
@@ -123,7 +124,7 @@ def figures_of(table: NcuTable) -> list[KernelFigures]:
         at = np.array(launches)
         weights = np.array([table.launches[launch].invocations or 1 for launch in launches], dtype=np.float64)
         means = {name: _mean(values[at], weights) for name, values in columns.items()}
-        whole = _file_time(table, times, file)
+        whole = wholes[file]
         spent = _mean(times[at], weights)
         share = spent * weights.sum() / whole if spent is not None and whole else None
         found.append(
@@ -203,8 +204,9 @@ def _means(
     return {name: value for name, value in means.items() if value is not None}
 
 
-def _file_time(table: NcuTable, times: NDArray[np.float64], file: int) -> float:
-    """Time of all launches of a file in ns, 0 where none was measured."""
-    rows = [(position, launch) for position, launch in enumerate(table.launches) if launch.file == file]
-    spent = [times[position] * (launch.invocations or 1) for position, launch in rows]
-    return float(np.nansum(spent)) if spent else 0.0
+def _file_times(table: NcuTable, times: NDArray[np.float64]) -> list[float]:
+    """Time of all launches of each file in ns, 0 where none was measured."""
+    sums = [0.0] * len(table.files)
+    for launch, time in zip(table.launches, np.nan_to_num(times).tolist(), strict=True):
+        sums[launch.file] += time * (launch.invocations or 1)
+    return sums

@@ -34,26 +34,29 @@ class Repeat(NamedTuple):
         return self.start + self.period * self.times
 
 
-def repeats(codes: Sequence[int]) -> list[Repeat]:
-    """Every part that is repeated at least twice, the shortest periods first; no period is a multiple of a shorter one.
+def repeats(codes: Sequence[int], least: int = 2) -> list[Repeat]:
+    """Every part that is repeated ``least`` times or more, the shortest periods first; no period is a multiple of a
+    shorter one.
 
     ``codes`` is shape (items,). Takes time in proportion to items × the longest period looked for (4096).
     """
     items = np.asarray(codes, dtype=np.int64)
     found: list[Repeat] = []
-    for period in range(1, min(len(items) // 2, _LONGEST_PERIOD) + 1):
-        for start, end in _runs(items[:-period] == items[period:]):
+    for period in range(1, min(len(items) // least, _LONGEST_PERIOD) + 1):
+        for start, end in _runs(items[:-period] == items[period:], period * (least - 1)):
             times = (end - start + period) // period
             repeat = Repeat(start, period, times)
-            if times >= 2 and not _known(found, repeat):
+            if times >= least and not _known(found, repeat):
                 found.append(repeat)
     return found
 
 
-def _runs(same: NDArray[np.bool_]) -> Iterable[tuple[int, int]]:
-    """Where runs of True begin and end."""
+def _runs(same: NDArray[np.bool_], least: int) -> Iterable[tuple[int, int]]:
+    """Where runs of at least so many True begin and end."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], same, [False])).astype(np.int8)))
-    return zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+    starts, ends = edges[::2], edges[1::2]
+    long = ends - starts >= least
+    return zip(starts[long].tolist(), ends[long].tolist(), strict=True)
 
 
 def _known(found: Iterable[Repeat], repeat: Repeat) -> bool:
@@ -66,10 +69,8 @@ def _known(found: Iterable[Repeat], repeat: Repeat) -> bool:
 
 def iterations(codes: Sequence[int]) -> list[Repeat]:
     """The parts that are repeated equally often and hold the most items, in order; none if nothing repeats."""
-    found = repeats(codes)
-    sure = [repeat for repeat in found if repeat.times >= _SURE]
     by_times: dict[int, list[Repeat]] = defaultdict(list)
-    for repeat in sure or found:
+    for repeat in repeats(codes, _SURE) or repeats(codes):
         by_times[repeat.times].append(repeat)
     parts = [apart(group) for group in by_times.values()]
     return max(parts, key=lambda part: (sum(each.end - each.start for each in part), part[0].times), default=[])

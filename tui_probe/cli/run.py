@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
         arguments.refuse("which command? tui-probe run [options] -- COMMAND...")
-    if arguments.ncu or arguments.ncu_metrics:
+    if arguments.ncu:
         return profile_with_ncu(arguments, command)
     options = RunOptions(
         command=tuple(command),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -15,33 +17,38 @@ from tui_probe.launcher.target import exit_status
 from .output import inform, warn
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
     from pathlib import Path
 
+METRIC = re.compile(r"\w+__[\w.]+|(?:group|regex|breakdown|pmsampling):\S+")
 HOOK_OPTIONS = (
     "benchmark", "kernel", "filter", "launches", "max_trace_bytes", "max_probe_memory", "driver", "sim",
 )  # fmt: skip
 
 
 def add_ncu_options(parser: argparse.ArgumentParser) -> None:
-    """The options of ``run`` that take ncu."""
-    ncu = parser.add_argument_group("Nsight Compute")
-    ncu.add_argument("--ncu", action="store_true", help="run under ncu, without probes; needs counter permission")
-    ncu.add_argument(
-        "--ncu-metrics", type=metrics, metavar="A,B", help="with --ncu: these metrics, not bytes of DRAM, L2 and L1"
-    )
+    """The option of ``run`` that takes ncu."""
+    parser.add_argument_group("Nsight Compute").add_argument(
+        "--ncu", nargs="?", const=BYTE_METRICS, type=metrics, metavar="A,B",
+        help="run under ncu, without probes, and import what it measures: these metrics, by default the bytes of DRAM,"
+        " L2 and L1; needs counter permission. Write --ncu -- COMMAND",
+    )  # fmt: skip
 
 
 def metrics(text: str) -> tuple[str, ...]:
-    """``a,b``: names of metrics."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    """``a__b.sum,c__d.sum``: names of metrics, or what ncu knows as ``group:…`` and ``regex:…``."""
+    names = tuple(part.strip() for part in text.split(","))
+    if not all(METRIC.fullmatch(name) for name in names):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} does not name metrics, as dram__bytes.sum; before a command write --ncu -- COMMAND"
+        )
+    return names
 
 
 def profile_with_ncu(arguments: argparse.Namespace, command: Sequence[str]) -> int:
     """Run the command under ncu and report. Returns the exit status of ncu, which passes on the command's."""
     refuse_hook_options(arguments)
-    wanted = arguments.ncu_metrics or BYTE_METRICS
+    wanted = arguments.ncu
     ncu = find_ncu(os.environ)
     if needs_root():
         warn("only an administrator may read performance counters here: ncu will run the command and measure nothing")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImportFileError
 from tui_probe.importers.ncu_layouts import layout_of
-from tui_probe.importers.ncu_lines import Lines
+from tui_probe.importers.ncu_lines import HEADING, Lines
 from tui_probe.importers.ncu_rows import Rows
 from tui_probe.importers.ncu_table import NcuFile, NcuTable, joined
 from tui_probe.importers.text_file import first_bytes, lines_of
@@ -67,7 +67,7 @@ def _read(lines: Lines, rows: Rows, texts: Iterable[str]) -> int:
     layout: Layout | None = None
     tables = 0
     for cells in lines.rows(texts):
-        if "Kernel Name" in cells:
+        if not cells[0].isdigit() and HEADING in cells:
             found = layout_of(cells, tables)
             if found is not None:
                 layout, tables = found, tables + 1
