@@ -19,6 +19,7 @@ from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
 from tui_probe.engine.probe_file import load_probe
 from tui_probe.ptx.parser import parse
+from tui_probe.render.counts import counted_results
 from tui_probe.render.result_lines import result_lines
 from tui_probe.render.spans import plain, to_ascii
 from tui_probe.render.views import kind_of
@@ -112,3 +113,15 @@ def test_every_probe_says_its_result_in_a_line(trace: Trace) -> None:
     assert "first NaN (f32) at PTX line" in words[1]
     assert "most time at PTX line" in words[2]
     assert "main loop at line" in words[3]
+
+
+def test_simulated_nanoseconds_are_no_times(trace: Trace) -> None:
+    kernel = trace.kernels[list(RUNS).index("warp_progress")]
+    for simulated in (False, True):
+        trace.state.simulated = simulated
+        (result,) = counted_results(trace, kernel)
+        assert result.counts is not None
+        figures = {figure.key: figure for figure in result.counts.figures()}
+        assert (figures["duration"].value is None) is simulated
+        assert figures["longest_cycles"].value
+        assert result.counts.threads_missing == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.analysis import (
@@ -38,6 +38,27 @@ def _accesses(result: Result, kernel: Kernel, *, compact: bool) -> Counts:
     return dmat.summary(accesses, kernel.folder)
 
 
+@dataclass(frozen=True, slots=True)
+class Untimed:
+    """What was counted on a simulated GPU, whose nanoseconds are no times."""
+
+    counts: Counts
+
+    @property
+    def threads_missing(self) -> int:
+        return self.counts.threads_missing
+
+    def figures(self) -> tuple[Figure, ...]:
+        """The figures, without values of those in nanoseconds."""
+        return tuple(
+            replace(each, value=None, shown=False) if each.unit == "ns" else each for each in self.counts.figures()
+        )
+
+
+def _timed(counts: Counts, kernel: Kernel) -> Counts:
+    return Untimed(counts) if kernel.trace.state.simulated else counts
+
+
 def _clock_khz(kernel: Kernel) -> int | None:
     """The highest SM clock, for launches too short to measure it."""
     device = kernel.trace.state.device
@@ -56,7 +77,7 @@ ANALYSES: Final[dict[str, Callable[[Result, Kernel], Counts]]] = {
     "program_progress": lambda result, kernel: program_progress.analyse(result, _clock_khz(kernel), kernel.folder),
     "smem_conflicts": lambda result, _: smem_conflicts.analyse(result),
     "tensorop_count": lambda result, _: tensorop_count.analyse(result),
-    "warp_progress": lambda result, kernel: warp_progress.analyse(result, _clock_khz(kernel)),
+    "warp_progress": lambda result, kernel: _timed(warp_progress.analyse(result, _clock_khz(kernel)), kernel),
 }
 
 
