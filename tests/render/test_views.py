@@ -11,11 +11,13 @@ import pytest
 from rich.cells import cell_len
 
 from tests.render.example import write_example
+from tests.trace.make import EPOCH_NS, TraceWriter
 from tui_probe.cli.main import main
 from tui_probe.engine.toolchain import Tool
 from tui_probe.render.spans import plain
 from tui_probe.render.views import kind_of
 from tui_probe.render.views.choose import choose
+from tui_probe.render.views.launches import Launches, Row
 from tui_probe.render.views.output import obey, text_lines, view_lines
 from tui_probe.render.views.view import Document, View, no_progress
 from tui_probe.trace.model import Trace
@@ -219,3 +221,34 @@ def test_pictures(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main(["show", "diff", str(recorded.directory), "--png", str(tmp_path / "x.png")]) == 1
     assert "pip install 'tui-probe[png]'" in capfd.readouterr().err
+
+
+def test_a_hundred_thousand_launches_cost_what_is_in_sight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = TraceWriter(tmp_path / "long")
+    writer.start()
+    writer.kernel(0, "busy")
+    with writer.log.open("a") as log:
+        log.writelines(
+            f"[exec] {EPOCH_NS + n} param 7f00 {n:x}\n"
+            f"[exec] grid {n % 7 + 1} 1 1 block 32 1 1 shared 0 kernel 0 launch {n} stream 0\n"
+            "[exec] grid 8 warp  1 probe 16 total 128\n[exec] probe-mem 128 (bytes)\n[exec] succeed 0\n"
+            for n in range(100_000)
+        )
+    view = opened(Trace.open(writer.directory), "launches", "0", "order,reverse")
+    assert isinstance(view, Launches)
+    lines = view.lines(120)
+    made = 0
+    row = view.row
+
+    def count(place: int) -> Row:
+        nonlocal made
+        made += 1
+        return row(place)
+
+    monkeypatch.setattr(view, "row", count)
+    shown = [plain(line) for line in lines[50_000:50_040]]
+    assert made == 40
+    assert len(lines) == 100_001
+    assert len(shown) == 40
+    assert view.row(0).launch.grid == (7, 1, 1)
+    assert plain(lines[1]).split()[-2:] == ["7f00", f"{view.row(0).launch.number:x}"]

@@ -171,6 +171,26 @@ def test_byte_budgets(root: Path) -> None:
             assert terminal.quiet(0.6, steady=True) - before <= 12_000, "log tail"
 
 
+def test_byte_budgets_of_the_kernel_screen(tmp_path: Path) -> None:
+    """A run on an H200: pages and steps to the next kernel, at 200×50."""
+    shutil.copytree(ROOT / "tests" / "data" / "h200" / "demo", tmp_path / "trace")
+    with Terminal(on_screen(tmp_path), (200, 50)) as terminal:
+        terminal.wait("7 kernels")
+        terminal.type("jjjj")
+        before = terminal.quiet(0.4, steady=True)
+        terminal.type("\r")
+        terminal.wait("static shared")
+        assert terminal.quiet(0.4, steady=True) - before <= 25_000, "to the screen of a kernel"
+        for page in "2367":
+            for key, what in ((page, "page"), ("]", "kernel step")):
+                before = terminal.count
+                terminal.type(key)
+                after = terminal.quiet(0.4, steady=True)
+                assert 0 < after - before <= 25_000, f"{what} {page}"
+            terminal.type("[")
+            terminal.quiet(0.3, steady=True)
+
+
 def test_on_a_slow_line_the_screen_is_current_and_keys_act(root: Path) -> None:
     """50 kB/s, while the log grows faster than could be sent."""
     log = root / "stdout.log"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.analysis.alignment import align_probed
@@ -36,6 +37,7 @@ class Diff(Document):
         self.alignment = align_probed(pruned, probed)
         self.registers = added_registers([probed[p.right] for p in self.alignment.pairs
                                           if p.change == "added" and p.right is not None])  # fmt: skip
+        self.counts = Counter(pair.change for pair in self.alignment.pairs)
         self.sources = sources
         self.text = DiffLines(pruned, probed, self.alignment, self._source_of if sources.lines else None)
 
@@ -52,8 +54,7 @@ class Diff(Document):
         return [above + place for place in self.text.anchors(width)]
 
     def _head(self, width: int) -> list[Line]:
-        count = self.alignment.count
-        words = f"+{count('added')} -{count('removed')} ~{count('changed')} lines"
+        words = f"+{self.counts['added']} -{self.counts['removed']} ~{self.counts['changed']} lines"
         if not self.alignment.exact:
             words += f"; {self.alignment.problem or 'matched by what they say: no mark tells what was inserted'}"
         lines = _field("changes", words, width)

@@ -106,15 +106,27 @@ class KernelScreen(ViewScreen):
         """Take what was opened, if it is still wanted."""
         if opening is not self.opening:
             return
-        self.opening = None
         if result is None:
+            self.opening = None
             return
         view = self._hosting(opening, result)
         before = self._view.before if isinstance(self._view, OpeningView) else self._view
         if isinstance(view, DocumentView | DrawingView) and before.name == view.name:
             view.resume(before)
-        self.hosted[self.current] = view
-        self.host(view)
+        size = self.query_one("#page", Pane).size
+        if isinstance(view, DrawingView) and size:
+            # What was there stays until the drawing is ready: an empty page in between would be sent, too.
+            view.when_ready = partial(self._take, opening, view)
+            view.resize(*size)
+        else:
+            self._take(opening, view)
+
+    def _take(self, opening: Opening, view: View) -> None:
+        """Show what was opened."""
+        if opening is self.opening:
+            self.opening = None
+            self.hosted[view.name] = view
+            self.host(view)
 
     def _hosting(self, opening: Opening, result: Any) -> View:
         name = opening.kind.name

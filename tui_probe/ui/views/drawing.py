@@ -32,6 +32,8 @@ class DrawingView(View):
         self.ascii_only = ascii_only
         self.busy = False
         self.problem = ""
+        self.when_ready: Callable[[], None] | None = None
+        """Called once, when there is something to see for the first time."""
         self._ready: tuple[int, int] | None = None
 
     def resume(self, before: View) -> None:
@@ -52,8 +54,7 @@ class DrawingView(View):
         size = (self.width, self.height)
         work = self.drawing.prepare(*size)
         if work is None:
-            self._ready, self.busy = size, False
-            self.changed()
+            self._show(size)
             return
         self.busy = True
         self.desk.analyses.submit((self, "prepare"), partial(_attempt, work), partial(self._prepared, size))
@@ -62,8 +63,14 @@ class DrawingView(View):
     def _prepared(self, size: tuple[int, int], problem: str) -> None:
         self.problem = problem
         if size == (self.width, self.height):
-            self._ready, self.busy = size, False
-            self.changed()
+            self._show(size)
+
+    def _show(self, size: tuple[int, int]) -> None:
+        self._ready, self.busy = size, False
+        if self.when_ready is not None:
+            tell, self.when_ready = self.when_ready, None
+            tell()
+        self.changed()
 
     def draw(self, width: int, height: int) -> list[Line]:
         """The drawing as it was prepared last."""

@@ -46,6 +46,9 @@ class Lines(Widget):
         """Draw again and refresh the cells that differ from what the terminal shows."""
         if not self.is_mounted or not self.size:
             return
+        if self.app.screen is not self.screen:
+            self._drawn = None  # Textual would send the whole screen in front of it; drawn when it is in front again
+            return
         before, size = self._drawn, self._drawn_size
         lines = self._draw_all()
         if before is None or size != self._drawn_size:
