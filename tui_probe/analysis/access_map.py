@@ -16,6 +16,7 @@ from tui_probe.analysis.accesses import SECTOR
 from tui_probe.analysis.address_space import Band, bands_of
 from tui_probe.analysis.density import Grid, Pyramid, raster
 from tui_probe.analysis.survey import merged_runs, survey
+from tui_probe.errors import TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,6 +34,10 @@ _SAMPLE: Final = 64
 _COLUMNS, _ROWS = 1024, 1024
 _LARGEST_TABLE: Final = 1 << 21
 _MARGIN: Final = 64 << 10
+_LATEST: Final = 1 << 48
+"""Cycles: more than a day."""
+_HIGHEST: Final = 1 << 57
+"""Where the addresses of GPUs end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +66,36 @@ class AccessMap:
 def read_map(
     accesses: Accesses, memory: LaunchMemory, tensors: Sequence[Tensor], progress: Callable[[float], None]
 ) -> AccessMap:
-    """Look over all accesses. ``progress`` hears the share done, and may raise to stop it."""
+    """Look over all accesses. ``progress`` hears the share done, and may raise to stop it.
+
+    TraceError if there are clocks or addresses that cannot be.
+    """
     small = accesses.records.size <= SMALL
     if small:
         accesses, seen = survey(accesses, progress)
+        _believable(accesses, seen)
         return AccessMap(accesses, seen, tuple(bands_of(seen.runs, memory, tensors)))
     accesses, seen = survey(accesses, lambda share: progress(share * 0.3), _SAMPLE)
+    _believable(accesses, seen)
     pyramid = _pyramid(
         accesses, seen, _widened(bands_of(seen.runs, memory, tensors)), lambda s: progress(0.3 + s * 0.7)
     )
     if int(pyramid.counts.sum()) != seen.kept:
         accesses, seen = survey(accesses, progress)
+        _believable(accesses, seen)
         pyramid = _pyramid(accesses, seen, [(b.start, b.end) for b in bands_of(seen.runs, memory, tensors)], progress)
     used = pyramid.counts.any(axis=1)
     runs = merged_runs(np.stack((pyramid.grid.low[used], pyramid.grid.high[used]), axis=1))
     return AccessMap(accesses, seen, tuple(bands_of(runs, memory, tensors)), pyramid)
+
+
+def _believable(accesses: Accesses, seen: Survey) -> None:
+    """TraceError if there are clocks or addresses that no GPU has: the file is damaged."""
+    path = accesses.result.path
+    if seen.end > _LATEST:
+        raise TraceError(f"{path}: accesses {seen.end} cycles after the first warp began: the file is damaged")
+    if len(seen.runs) and int(seen.runs[-1, 1]) > _HIGHEST:
+        raise TraceError(f"{path}: accesses at address {int(seen.runs[-1, 0]):#x}: the file is damaged")
 
 
 def _pyramid(
