@@ -6,7 +6,6 @@ import lzma
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-DATA = Path(__file__).parent / "data"
 REAL = Path(__file__).parent.parent / "data"
 
 IDENTITY = (

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from tests.importers.files import real
+from tests.importers.files import line, real, write
 from tui_probe.cli.main import main
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -145,3 +145,27 @@ def test_asking_for_help_imports_nothing_heavy() -> None:
         )
         assert "usage: tui-probe import" in done.stdout
         assert done.stdout.splitlines()[-1].strip() == "HEAVY"
+
+
+def test_a_summary_has_kernels_and_no_iterations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    headings = (
+        "Process ID", "Process Name", "Host Name", "Kernel Name", "Block Size", "Grid Size", "Device", "CC",
+        "Invocations", "Section Name", "Metric Name", "Metric Unit", "Minimum", "Maximum", "Average",
+    )  # fmt: skip
+    cells = ("7", "app", "host", "f(int)", "(64, 1, 1)", "(4, 1, 1)", "0", "9.0", "8", "S", "dram__bytes.sum", "Kbyte",
+             "1", "3", "2")  # fmt: skip
+    path = write(tmp_path, f"{line(headings)}\n{line(cells)}\n")
+    assert main(["import", "ncu", str(path), "--format", "csv"]) == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (row["kernel"], row["launches"], row["kept"]) == ("f(int)", "8", "")
+    assert main(["import", "ncu", str(path), "--page", "traffic", "--width", "200"]) == 0
+    text = capsys.readouterr().out
+    assert "nothing to show" in text
+    assert "the warm-up among them, which cannot be left out" in text
+    assert main(["import", "ncu", str(path), "--page", "metrics", "--format", "csv"]) == 0
+    values = {row["metric"]: row["value"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
+    assert values == {
+        "dram__bytes.sum": "2000",
+        "dram__bytes.sum (minimum)": "1000",
+        "dram__bytes.sum (maximum)": "3000",
+    }

@@ -177,8 +177,8 @@ def _fates(session: Session, loops: Iterable[Loop], plan: Plan) -> list[Fate]:
 
 def _kept(loop: Loop, launched: int, inside: Sequence[int], kept: int) -> str:
     each, odd = divmod(len(inside), loop.times)
-    words = f"{each} in each of {loop.times} iterations" if not odd else f"{len(inside)} in {loop.times} iterations"
-    words += f", warm-up of {loop.warm_up} dropped" if loop.warm_up else ""
+    words = f"{len(inside)} in" if odd else f"{each} ×"
+    words += f" {loop.times} iterations" + (f", {loop.warm_up} warm-up dropped" if loop.warm_up else "")
     outside = launched - len(inside)
     return words + (f", {outside} outside of them dropped" if outside else "") if kept else f"{words}: none left"
 
