@@ -101,12 +101,12 @@ ret;
 @given(planted=st.dictionaries(st.integers(0, 31), st.sampled_from([math.nan, math.inf, -math.inf]), max_size=3))
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=6)
 def test_any_type_and_vector(tmp_path: Path, kind: str, vector: int, planted: dict[int, float]) -> None:
-    dtype = BITS[kind]
+    dtype = np.dtype(BITS[kind])
     values = np.linspace(-60000, 60000, 32 * vector).astype(dtype)
     for thread, value in planted.items():
         values[thread * vector + thread % vector] = value
     arguments = np.zeros(32 * vector, dtype), values
-    found = checked(tmp_path, store(kind, dtype().itemsize * 8, vector), *arguments)
+    found = checked(tmp_path, store(kind, dtype.itemsize * 8, vector), *arguments)
     assert found.stores == (1 if planted else 0)
     assert found.unchecked == ()
     if found.first:
@@ -140,6 +140,31 @@ def test_two_numbers_in_one_register(tmp_path: Path, kind: str, low: float, high
     if found.first:
         assert found.first.kind == kind
         assert found.first.value == wrong[0] or math.isnan(wrong[0])
+
+
+WIDE = """
+.reg .f16x2 %h<3>;
+.reg .b16 %s<3>;
+.reg .b32 %r<4>;
+.reg .b64 %rd<3>;
+.reg .f32 %f<4>;
+ld.param.u64 %rd1, [out];
+ld.param.f32 %f1, [value];
+cvt.rn.f16x2.f32 %r1, %f1, 0f3F800000;
+mov.b32 %h1, %r1;
+{store}
+ret;
+"""
+
+
+@pytest.mark.parametrize(
+    ("store", "stores"),
+    [("st.global.b32 [%rd1], %h1;", 1), ("st.global.b16 [%rd1], %r1;", 0), ("st.global.b8 [%rd1], %r1;", 0)],
+)
+def test_only_what_is_stored_is_looked_at(tmp_path: Path, store: str, stores: int) -> None:
+    """The upper half is infinite; the lower half, which is all that 16 bits take, is 1."""
+    text = entry(WIDE.format(store=store), ".param .u64 out, .param .f32 value")
+    assert checked(tmp_path, text, np.zeros(1, np.uint32), np.float32(math.inf)).stores == stores
 
 
 def test_whole_numbers_are_none(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.ptx.access import TYPE_BYTES
 from tui_probe.ptx.value_types import FLOAT_BITS
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 KINDS: Final = {"f16": 1, "bf16": 2, "f32": 3, "f64": 4}
 """The numbers of ``KIND``."""
 HELPERS: Final = frozenset({"NONFINITE", "VALUE", "KIND"})
+_WIDEST: Final = 64
 _EXPONENT: Final = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0_0000_0000_0000}
 
 
@@ -37,10 +39,13 @@ class Nonfinite:
 def nonfinite(stored: list[tuple[str, Elements | None]], types: dict[str, str], names: Names) -> Nonfinite | None:
     """How to find a number that is not finite among ``stored`` registers and what is in each.
 
-    ``types`` has the width in bits of each register, as ``b32``. None if they do not all hold numbers of one type.
+    ``types`` has the PTX type of each register. None if they do not all hold numbers of one type.
     """
     kinds = {element for _, elements in stored for element in elements or ("",)}
     if len(kinds) != 1 or (kind := kinds.pop()) not in KINDS:
+        return None
+    held = {name: 8 * TYPE_BYTES.get(types[name], 0) for name, _ in stored}
+    if any(not FLOAT_BITS[kind] <= bits <= _WIDEST for bits in held.values()):
         return None
     bits = 64 if kind == "f64" else 32
     predicate, found, value, masked = (
@@ -51,7 +56,7 @@ def nonfinite(stored: list[tuple[str, Elements | None]], types: dict[str, str], 
         )
     )  # fmt: skip
     lines: list[str] = [f"mov.b{bits} {value}, 0;", f"setp.ne.u32 {predicate}, 0, 0;"]
-    numbers = [text for name, elements in stored for text in _numbers(name, elements or (), kind, types, names)]
+    numbers = [text for name, elements in stored for text in _numbers(name, elements or (), kind, held[name], names)]
     exponent = _EXPONENT[kind]
     for number in reversed(numbers):
         *before, name = number
@@ -65,9 +70,9 @@ def nonfinite(stored: list[tuple[str, Elements | None]], types: dict[str, str], 
     return Nonfinite(lines, predicate, value, f"b{bits}", KINDS[kind])
 
 
-def _numbers(register: str, elements: Elements, kind: str, types: dict[str, str], names: Names) -> Iterator[list[str]]:
-    """For each number in a register the lines that put it into one of 32 or 64 bits, and the name of that one."""
-    held, width = int(types[register].lstrip("bfusx")), FLOAT_BITS[kind]
+def _numbers(register: str, elements: Elements, kind: str, held: int, names: Names) -> Iterator[list[str]]:
+    """For each number in a register of ``held`` bits the lines that put it into one of 32 or 64, and the name of that."""
+    width = FLOAT_BITS[kind]
     wide, part = names.temporary("bits_b64", "b64"), names.temporary("bits_b32", "b32")
     if held == 16:
         half = names.temporary("bits_b16", "b16")

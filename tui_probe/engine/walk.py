@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.ptx.tree import Instruction, Scope, Variable
+from tui_probe.ptx.instructions import instructions_in
+from tui_probe.ptx.tree import Scope, Variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tui_probe.ptx.tree import Function, Statement
+    from tui_probe.ptx.tree import Function, Instruction, Statement
 
 
 def statements(body: Iterable[Statement]) -> Iterator[Statement]:
@@ -23,7 +24,7 @@ def statements(body: Iterable[Statement]) -> Iterator[Statement]:
 
 def instructions(function: Function) -> Iterator[Instruction]:
     """All instructions of a function in order, those of inner scopes included."""
-    return (node for node in statements(function.body or ()) if isinstance(node, Instruction))
+    return instructions_in(function.body or ())
 
 
 def register_types(function: Function) -> dict[str, str]:

@@ -74,8 +74,9 @@ class ValueTypes:
     def _stored(self, one: Instruction) -> list[tuple[str, Elements | None]]:
         named = _first_type(one)
         told = ("f16", "f16") if one.opcode == "wmma" and named == "f16" else _PACKED.get(named)
+        size = 32 if one.opcode in ("wmma", "stmatrix") else 8 * (element_bytes(one) or 0)
         values = (value for value in _flat(one.operands[1:2]) if isinstance(value, Register))
-        return [(value.name, told or self._known.get(value.name)) for value in values]
+        return [(value.name, told or _lowest(self._known.get(value.name), size)) for value in values]
 
     def _settle(self) -> None:
         """Begin with what constants are and take in what each writer says, until nothing changes any more.
@@ -252,6 +253,15 @@ def _joined(parts: list[Elements | None]) -> Elements | None:
     if None in parts or len(known) > 1:
         return None
     return known.pop() * len(parts) if known else ANYTHING
+
+
+def _lowest(elements: Elements | None, size: int) -> Elements | None:
+    """The numbers in the lowest ``size`` bits of a value, which are all that a store takes; None if it cuts one."""
+    for count in range(1, len(elements or ()) + 1):
+        kept = (elements or ())[:count]
+        if kept == ("int",) or sum(FLOAT_BITS.get(each, size) for each in kept) == size:
+            return kept
+    return None if elements else elements
 
 
 def _part(whole: Elements | None, place: int | None, one: Instruction) -> Elements | None:
