@@ -24,7 +24,7 @@ MOST_LINES: Final = 40_000
 PARAMETER: Final = "parameter"
 _AHEAD: Final = 64
 _ALIKE: Final = 0.5
-_PARAMETER: Final = re.compile(r"\s*\.param \.u64 tp_\w+,?\s*")
+_PARAMETER: Final = re.compile(r"\s*\.param \.u(?:32|64) tp_\w+,?\s*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,11 @@ def _of_result(source: Source, row: int) -> Sequence[Figure]:
     if (probe := probe_of(kernel)) is not None:
         counts = counted_result(trace, kernel, row, probe).counts
         found = () if counts is None else counts.figures()
-        return [_counted(each.key, each.label, each.value, each.unit) for each in found]
+        return [
+            _counted(each.key, each.key.replace("_", " "), each.value, each.unit)
+            for each in found
+            if "line" not in each.key.split("_")  # where in the text it is, which is no size
+        ]
     return ()
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tui_probe.trace.source_lines import SourceLine
 
 _LABEL: Final = 12
+_WITH_NAMES: Final = 120
+"""Cells from which on the registers that were added are named."""
 _REGISTERS: Final = re.compile(r"\s*\.reg\s+\.(\w+)\s+([^;]+);")
 
 
@@ -61,6 +63,8 @@ class Diff(Document):
         if self.registers:
             total = sum(map(len, self.registers.values()))
             names = "; ".join(f".{kind} {', '.join(each)}" for kind, each in self.registers.items())
+            if width < _WITH_NAMES:
+                names = ", ".join(f"{len(each)} .{kind}" for kind, each in self.registers.items())
             lines += _field("registers", f"{units.counted(total, 'register')} of PTX added: {names}", width)
         if self.costs:
             lines += _field("assembled", self.costs, width)

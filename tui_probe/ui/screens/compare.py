@@ -60,7 +60,7 @@ class CompareScreen(ViewScreen):
 
     def hints(self) -> list[keys.Key]:
         """How to leave, then the keys of views."""
-        return keys.in_scope("help", "view")
+        return [*keys.in_scope("help"), *keys.in_scope("view")]
 
     def action_close(self) -> None:
         """Back to the screen before; first out of a search."""

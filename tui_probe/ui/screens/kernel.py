@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 INTERVAL = 0.25
 GROWING = ("summary", "log", "launches")
 """Documents that are read again while the kernel goes on being launched."""
-SHORT = {"launches": "Launch", "summary": "Sum"}
+SHORT = {"launches": "Launch", "summary": "Sum", "timeline": "Time", "progress": "Warps", "latency": "Lat"}
+"""Titles of pages where there is little room."""
 
 
 class KernelScreen(ViewScreen):

@@ -100,8 +100,8 @@ class TabBar(Lines):
         del height
         long, short, numbers = (self._titles(shortness) for shortness in range(3))
         # Not by what the notes need now: titles that change while a log grows are hard to read.
-        titles = long if sum(map(len, long)) + (NOTES if self.noted else 0) <= width else short
-        if sum(map(len, titles)) > width:
+        titles = long if sum(map(len, long)) + (NOTES if self.noted else 0) < width else short
+        if sum(map(len, titles)) >= width:
             titles = numbers
         self._ends = list(accumulate(map(len, titles)))
         spans = [(title, self._role(tab)) for tab, title in zip(self.tabs, titles, strict=True)]
