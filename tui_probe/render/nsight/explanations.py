@@ -73,12 +73,12 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "nsys gaps": (
         "Time between the end of one kernel and the start of the next on the same stream, the longest first. “why” is"
         " what took most of it: a copy on the stream; or the host, whose launching call came only after the end of the"
-        " kernel before; otherwise the launch was in time and waited, for the GPU itself (about a microsecond is usual),"
+        " kernel before; otherwise the launch was in time and waited, for the GPU itself (a microsecond is usual),"
         " another stream, or an event.",
     ),
     "nsys timeline": (
-        "A row a stream with its kernels, and below it the NVTX ranges projected on it, the outermost first. Where there"
-        " is room, each is a bar with its name; else the height of a sign is the part of the cell's time in which a"
+        "A row a stream with its kernels, and below it the NVTX ranges projected on it, the outermost first. Where"
+        " there is room, each is a bar with its name; else the height of a sign is the part of the cell's time in which a"
         " kernel ran.",
     ),
 }
