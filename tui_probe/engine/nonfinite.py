@@ -71,7 +71,7 @@ def nonfinite(stored: list[tuple[str, Elements | None]], types: dict[str, str], 
 
 
 def _numbers(register: str, elements: Elements, kind: str, held: int, names: Names) -> Iterator[list[str]]:
-    """For each number in a register of ``held`` bits the lines that put it into one of 32 or 64, and the name of that."""
+    """For each number in a register of ``held`` bits: the lines that put it into one of 32 or 64, and that name."""
     width = FLOAT_BITS[kind]
     wide, part = names.temporary("bits_b64", "b64"), names.temporary("bits_b32", "b32")
     if held == 16:
