@@ -78,7 +78,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "nsys timeline": (
         "A row a stream with its kernels, and below it the NVTX ranges projected on it, the outermost first. Where"
-        " there is room, each is a bar with its name; else the height of a sign is the part of the cell's time in which a"
-        " kernel ran.",
+        " there is room, each is a bar with its name; else the height of a sign is the part of the cell's time in which"
+        " a kernel ran.",
     ),
 }
