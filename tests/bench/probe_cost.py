@@ -1,7 +1,7 @@
 """What probes cost: slowdown and added registers, beside naive probes that measure the same.
 
     python -m tests.bench.probe_cost [--kernels NAME …] [--probes NAME …] [--arch sm_90] [--out FILE.md]
-                                     [--programs DIR | --cutlass DIR] [--no-gpu]
+                                     [--programs DIR | --cutlass DIR] [--minutes N] [--no-gpu]
 
 On a GPU each program runs once under the profiler for each probe, with ``--benchmark``; registers and spills are those
 that the engine's assembler reports. ``--no-gpu`` assembles the same kernels from the PTX corpus: no slowdowns. The
@@ -77,18 +77,29 @@ def static_costs(workloads: list[Workload], chosen: list[Variant], arch: str) ->
 
 
 def measured_costs(
-    workloads: list[Workload], chosen: list[Variant], programs: dict[str, list[str]], folder: Path
+    workloads: list[Workload], chosen: list[Variant], programs: dict[str, list[str]], folder: Path, minutes: float
 ) -> Iterator[Cost]:
-    """One run of each program for each probe."""
+    """One run of each program for each probe; none is begun when ``minutes`` are over."""
+    began = time.monotonic()
     for variant in chosen:
         for program, command in programs.items():
             rows = [workload for workload in workloads if workload.program == program]
-            if rows:
-                started = time.monotonic()
-                kernels = profile(command, variant, rows, folder)
+            started = time.monotonic()
+            if started - began > 60 * minutes:
+                yield from (Cost(one.name, variant.probe, variant.naive, reason="out of time") for one in rows)
+            elif rows:
+                try:
+                    kernels = profile(command, variant, rows, folder)
+                    yield from (cost_of(workload, variant, kernels) for workload in rows)
+                except ProgramError as error:
+                    print(error, file=sys.stderr)
+                    yield from (Cost(one.name, variant.probe, variant.naive, reason="program failed") for one in rows)
                 took = time.monotonic() - started
                 print(f"{variant.file} on {program}: {took:.1f} s", file=sys.stderr, flush=True)
-                yield from (cost_of(workload, variant, kernels) for workload in rows)
+
+
+class ProgramError(Exception):
+    """A program did not end well under the profiler."""
 
 
 def profile(command: list[str], variant: Variant, rows: list[Workload], folder: Path) -> list[dict[str, object]]:
@@ -111,7 +122,8 @@ def profile(command: list[str], variant: Variant, rows: list[Workload], folder: 
         done = subprocess.run([*tool, "run", *options, "--", *command], capture_output=True, text=True, check=False)
         trace = re.search(r"\[info\] trace in (.+)", done.stderr)
         if done.returncode or trace is None:
-            sys.exit(f"{' '.join(command)} ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
+            said = f"{done.stdout}{done.stderr}"[-2000:]
+            raise ProgramError(f"{' '.join(command)} ended with status {done.returncode}:\n{said}")
         report = [*tool, "report", trace[1].strip(), "--format", "json"]
         text = subprocess.run(report, capture_output=True, text=True, check=True).stdout
     kernels: list[dict[str, object]] = json.loads(text)["kernels"]
@@ -142,7 +154,7 @@ def main() -> None:
     else:
         with tempfile.TemporaryDirectory() as name:
             programs, missing = commands(Path(name), options.programs, options.cutlass)
-            costs = list(measured_costs(workloads, chosen, programs, Path(name)))
+            costs = list(measured_costs(workloads, chosen, programs, Path(name), options.minutes))
     text = "\n".join([*tables(costs, timed=not options.no_gpu), *(f"Not measured: {line}\n" for line in missing)])
     print(text)
     if options.out:
@@ -160,6 +172,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, metavar="FILE.md")
     parser.add_argument("--programs", type=Path, metavar="DIR", help="where the native programs are, already built")
     parser.add_argument("--cutlass", type=Path, metavar="DIR", help="the folder that holds cutlass/ and cute/")
+    parser.add_argument("--minutes", type=float, default=60.0, help="begin no run after this time (default 60)")
     parser.add_argument("--no-gpu", action="store_true", help="registers and spills alone, from the PTX corpus")
     options: argparse.Namespace = parser.parse_args()
     return options

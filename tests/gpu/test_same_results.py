@@ -47,8 +47,8 @@ class Gpu:
         self.check("cuDeviceGet", ctypes.byref(device), 0)
         self.check("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self.check("cuCtxSetCurrent", context)
-        self.arena = self.allocate(ROOM)
-        """Where the arguments lie in each run: what a kernel makes of an address is the same, too."""
+        self.arena = self.allocate(32 * ROOM) + 16 * ROOM
+        """Where the arguments lie in each run, with room around: what a kernel makes of an address is the same, too."""
 
     def call(self, name: str, *arguments: Any) -> int:
         """A driver function's status."""
