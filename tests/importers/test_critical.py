@@ -144,3 +144,13 @@ def test_names_of_two_tools() -> None:
     pairs = matched(shapes, others, lambda shape: shape)
     assert pairs[:2] == [(shapes[0], others[1]), (shapes[1], others[0])]
     assert pairs[2:] == [(shapes[2], None), (shapes[3], None), (None, others[2]), (None, others[3]), (None, others[4])]
+
+
+def test_two_that_do_as_much_do_not_stand_out(tmp_path: Path) -> None:
+    result = found(real(tmp_path, "h200/ncu/stores.csv"), None)
+    assert result.kernel is None
+    assert "none stands out" in result.steps[-1].answer
+
+
+def test_a_program_without_kernels() -> None:
+    assert critical([], ATTENTION).kernel is None

@@ -7,7 +7,7 @@ In turn, until one kernel is left:
        where none does, all
     3. those that store exactly the sectors of the expected tensor, where one is given and any does; not where no
        kernel uses tensor cores, since then each that only copies or converts the tensor would do
-    4. the one with the most tensor work, or where none uses tensor cores the most time
+    4. the one with the most tensor work, or where none uses tensor cores the most time, by a tenth at least
 
 Each kernel's type comes from its instructions; whether it is bound by compute or memory, from the parts of the peak
 that it reaches.
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tui_probe.analysis.sectors import Tensor
 
 Bound = Literal["compute", "memory", "neither"]
+_APART: Final = 1.1
+"""How much more than the next a kernel must do to stand out."""
 _BUSY: Final = 60.0
 """Percent of the peak above which ncu's own rules call a unit the bottleneck; below it, latency is."""
 _NAMED_TYPES: Final = (
@@ -117,19 +119,21 @@ def _storing(kernels: list[KernelFigures], tensor: Tensor | None) -> tuple[list[
 
 def _heaviest(kernels: list[KernelFigures]) -> tuple[list[KernelFigures], Step]:
     question = "which does the most"
-    if len(kernels) == 1:
-        return kernels, Step(question, "one is left")
+    if len(kernels) < 2:
+        return kernels, Step(question, "one is left" if kernels else "there is no kernel")
     measures: tuple[tuple[str, Callable[[KernelFigures], float | None]], ...] = (
         ("tensor work", lambda kernel: kernel.tensor_work if kernel.uses_tensor_cores else None),
         ("time", lambda kernel: kernel.share),
     )
     for name, measure in measures:
-        values = [(measure(kernel) or 0.0, kernel) for kernel in kernels]
-        whole = sum(value for value, _ in values)
-        most = max((value for value, _ in values), default=0.0)
-        best = [kernel for value, kernel in values if value == most]
-        if whole and len(best) == 1:
-            return best, Step(question, f"one has {most / whole:.0%} of their {name}")
+        values = [measure(kernel) or 0.0 for kernel in kernels]
+        first, second = sorted(values, reverse=True)[:2]
+        if not first:
+            continue
+        parts = f"{first / sum(values):.0%} of their {name}, the next {second / sum(values):.0%}"
+        if first < _APART * second:
+            return kernels, Step(question, f"none stands out: the first has {parts}")
+        return [kernels[values.index(first)]], Step(question, f"one has {parts}")
     return kernels, Step(question, "neither tensor work nor time tells them apart")
 
 
