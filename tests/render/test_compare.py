@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from tests.render.example import write_example
 from tui_probe.cli.main import main
@@ -83,6 +84,21 @@ def test_launches_and_csv(capfd: pytest.CaptureFixture[str]) -> None:
 def test_markdown(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "one:0", ":1", "--format", "md"]) == 0
     assert "| registers a thread | 18 | 38 | ▲ +20 | +111.1 % | worse |" in capfd.readouterr().out
+
+
+def test_timelines_side_by_side(capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["compare", f"{RECORDED}:4", ":5", "--view", "timeline", "--width", "100", "--height", "20"]
+    assert main(words) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert len(lines) == 20
+    assert max(map(cell_len, lines)) <= 100
+    assert lines[0] == f" A  Timeline of launch 4 of #4 matmul{' ' * 14} B  Timeline of launch 5 of #5 reduction"
+    assert lines[2].count("SM 0") == 2
+    assert main([*words, "--format", "csv"]) == 0
+    letters = {line.partition(",")[0] for line in capfd.readouterr().out.splitlines()}
+    assert letters == {"side", "A", "B"}
+    assert main(["compare", f"{RECORDED}:4", ":5", "--view", "dmat"]) == 1
+    assert "A has nothing to show as dmat" in capfd.readouterr().err
 
 
 @pytest.mark.usefixtures("traces")

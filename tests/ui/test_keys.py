@@ -58,7 +58,11 @@ def test_every_row_has_a_check() -> None:
 
 def test_no_key_means_two_things_in_one_place() -> None:
     live = ("app", "live", "kernels", "view")
-    for scopes in ((*live, "table", "log"), ("app", "kernels", "kernel", "view", "drawing"), ("view", "help")):
+    for scopes in (
+        (*live, "table", "log"),
+        ("app", "kernels", "kernel", "view", "drawing"),
+        ("view", "help", "drawing", "comparison"),
+    ):
         pressed = [name for key in keys.in_scope(*scopes) for name in key.keys]
         assert len(pressed) == len(set(pressed))
 
@@ -129,6 +133,20 @@ async def _(stage: Stage, key: str) -> None:
     assert re.search(r"registers a thread +18 +20 +▲ \+2 +\+11.1 % +worse", stage.text)
     await stage.press("q")
     assert isinstance(stage.app.screen, KernelScreen)
+
+
+@checks("next_page", "previous_page")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("C", "right_square_bracket", "C")
+    screen = stage.app.screen
+    assert isinstance(screen, CompareScreen)
+    assert [tab.id for tab in screen.tabs] == ["figures", "timeline"]
+    await stage.press(key)
+    assert screen.current == "timeline"
+    assert isinstance(screen.view, DrawingView)
+    assert "A  " in stage.text
+    await stage.press(key)
+    assert screen.current == "figures"
 
 
 @checks("close")

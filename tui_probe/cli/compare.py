@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from tui_probe.render.views.view import Source
     from tui_probe.trace.model import Trace
 
+    Sides = tuple[Source, Source] | tuple[Trace, Trace]
+
 FORMATS = ("table", "json", "csv", "md")
+DRAWN = ("dmat", "timeline", "progress")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("before", metavar="A", help="what was before")
     parser.add_argument("after", metavar="B", help="what is after")
+    parser.add_argument("--view", choices=DRAWN, help="a drawing of both side by side, in the place of figures")
+    parser.add_argument("--height", type=int, metavar="N", default=24, help="lines of a drawing; default %(default)s")
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
     parser.add_argument("--width", type=cells, metavar="N", help="width of tables; default: the terminal's, or 120")
@@ -39,16 +45,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the comparison; nothing else goes to stdout."""
-    comparison = compared(arguments.before, arguments.after)
-    for line in written(comparison, arguments):
+    sides = opened(arguments.before, arguments.after)
+    lines = written(compared(sides), arguments) if arguments.view is None else drawn(sides, arguments)
+    for line in lines:
         sys.stdout.write(line + "\n")
     return ExitStatus.OK
 
 
-def compared(before: str, after: str) -> Comparison:
-    """Open both sides. Raises ChoiceError for a trace against a kernel."""
-    from tui_probe.render.comparison import compare_sources, compare_traces
-    from tui_probe.render.views.view import no_progress
+def opened(before: str, after: str) -> Sides:
+    """Both sides: two traces, or a kernel of each. Raises ChoiceError for a trace against a kernel."""
     from tui_probe.trace.model import Trace
 
     first_path, first = side(before)
@@ -58,10 +63,40 @@ def compared(before: str, after: str) -> Comparison:
     one = Trace.open(first_path)
     other = one if second_path is None else Trace.open(second_path)
     if first is None and second is None:
-        return compare_traces(one, other, no_progress)
+        return one, other
     if first is None or second is None:
         raise ChoiceError("a trace and a kernel cannot be compared: name a kernel on both sides, TRACE:KERNEL")
-    return compare_sources(source(one, first), source(other, second), no_progress)
+    return source(one, first), source(other, second)
+
+
+def compared(sides: Sides) -> Comparison:
+    """The figures of both sides."""
+    from tui_probe.render.comparison import compare_sources, compare_traces
+    from tui_probe.render.views.view import Source, no_progress
+
+    match sides:
+        case (Source() as one, Source() as other):
+            return compare_sources(one, other, no_progress)
+        case (one, other):
+            return compare_traces(one, other, no_progress)
+
+
+def drawn(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
+    """A drawing of both sides."""
+    from tui_probe.render.beside import open_beside
+    from tui_probe.render.views.output import data_csv, text_lines, view_lines
+    from tui_probe.render.views.view import Source, no_progress
+
+    one, other = sides
+    if not isinstance(one, Source) or not isinstance(other, Source):
+        raise ChoiceError("a drawing is of a kernel: name one on both sides, TRACE:KERNEL")
+    view = open_beside(arguments.view, one, other, no_progress)
+    if arguments.format == "csv":
+        return data_csv(view)
+    if arguments.format == "json":
+        return iter([json.dumps(view.record(), allow_nan=False)])
+    width, height = arguments.width or shutil.get_terminal_size((120, 40)).columns, arguments.height
+    return text_lines(view_lines(view, width, height, ascii_only=arguments.ascii or not speaks_utf8(sys.stdout)))
 
 
 def side(word: str) -> tuple[Path | None, str | None]:

@@ -18,6 +18,7 @@ SCOPES = {
     "table": "In the kernel table",
     "log": "In a log",
     "drawing": "On a page of a kernel, where it knows how",
+    "comparison": "In a comparison",
     "help": "On the page of keys, and in a comparison",
 }
 
@@ -110,6 +111,8 @@ TABLE = (
     Key("turn", ("r",), "command('reverse')", "drawing", "reverse the order of rows", "reverse"),
     Key("select", ("x",), "command('select')", "drawing", "next selection, such as an SM or a block", "select"),
     Key("fold", ("z",), "command('fold')", "drawing", "fold what did not change, or show it", "fold"),
+    Key("next_page", ("tab",), "next_page(1)", "comparison", "next page: figures, drawings side by side", "page"),
+    Key("previous_page", ("shift+tab",), "next_page(-1)", "comparison", "previous page"),
     Key("close", ("q", "escape"), "close", "help", "back", "back"),
 )  # fmt: skip
 
