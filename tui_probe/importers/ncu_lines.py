@@ -33,22 +33,7 @@ class Lines:
     messages: dict[str, list[str]] = field(default_factory=lambda: {"ERROR": [], "WARNING": [], "PROF": []})
 
     def rows(self, lines: Iterable[str]) -> Iterator[list[str]]:
-        """Headings and rows as cells, in order."""
-        for text in self._whole(lines):
-            cells = _quoted_cells(text) or self._cells(text)
-            if cells:
-                yield cells
-
-    def _cells(self, text: str) -> list[str]:
-        """The cells of any row; none if it cannot be read."""
-        try:
-            return next(csv.reader([text]), [])
-        except csv.Error:
-            self.broken += 1
-            return []
-
-    def _whole(self, lines: Iterable[str]) -> Iterator[str]:
-        """Rows as texts in which every quote is closed, so that the reader never runs on into other lines."""
+        """Headings and rows as cells, in order. A quote that is left open never runs on into other rows."""
         pending = ""
         for line in lines:
             text = line.rstrip("\r\n")
@@ -56,20 +41,39 @@ class Lines:
                 self.broken += 1
                 pending = ""
             if pending:
-                pending += "\n" + text
-                if text.count('"') % 2:
-                    yield pending
-                    pending = ""
-                elif pending.count("\n") > _LONGEST_ROW:
-                    self.broken += 1
+                pending = self._continued(pending, text)
+                if not pending.count('"') % 2:
+                    yield from self._cells(pending)
                     pending = ""
                 continue
             part = self._part(text)
-            if part is not None and part.count('"') % 2:
+            if part is None:
+                continue
+            cells = _quoted_cells(part)
+            if cells is not None:
+                yield cells
+            elif part.count('"') % 2:
                 pending = part
-            elif part is not None:
-                yield part
+            else:
+                yield from self._cells(part)
         self.broken += bool(pending)
+
+    def _continued(self, pending: str, text: str) -> str:
+        """A row and the next line of its cell; nothing if it goes on for too long."""
+        if pending.count("\n") < _LONGEST_ROW:
+            return f"{pending}\n{text}"
+        self.broken += 1
+        return ""
+
+    def _cells(self, text: str) -> Iterator[list[str]]:
+        """The cells of any row; none if it cannot be read."""
+        try:
+            cells = next(csv.reader([text]), [])
+        except csv.Error:
+            self.broken += 1
+            return
+        if cells:
+            yield cells
 
     def _part(self, text: str) -> str | None:
         """The part of a line that is of a table, None if there is none."""

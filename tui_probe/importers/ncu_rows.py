@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -31,6 +31,10 @@ class Codes(dict[str, int]):
         return code
 
 
+_Block: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]"
+"""Launches, metrics and texts, an entry a value."""
+
+
 class Rows:
     """The values of one file as they are read."""
 
@@ -41,6 +45,7 @@ class Rows:
         self._launch = array("i")
         self._metric = array("i")
         self._text = array("i")
+        self._blocks: list[_Block] = []
 
     def metric(self, section: str, name: str, unit: str) -> int:
         """The code of a metric; ``unit`` as it is printed."""
@@ -55,9 +60,15 @@ class Rows:
     def extend(self, launch: int, metrics: NDArray[np.int32], texts: Sequence[str]) -> None:
         """All values of one launch: as many metrics as texts."""
         codes = np.fromiter(map(self.texts.__getitem__, texts), dtype=np.int32, count=len(texts))
-        self._launch.frombytes(np.full(len(texts), launch, dtype=np.int32).tobytes())
-        self._metric.frombytes(metrics.tobytes())
-        self._text.frombytes(codes.tobytes())
+        self._close_block()
+        self._blocks.append((np.full(len(texts), launch, dtype=np.int32), metrics, codes))
+
+    def _close_block(self) -> None:
+        """What was added one by one becomes a block."""
+        if self._launch:
+            launch, metric, text = (np.array(part, dtype=np.int32) for part in (self._launch, self._metric, self._text))
+            self._blocks.append((launch, metric, text))
+            del self._launch[:], self._metric[:], self._text[:]
 
     def metrics(self) -> tuple[list[Metric], NDArray[np.int32], NDArray[np.float64]]:
         """The metrics in base units; for each code of ours the position among them, and its factor."""
@@ -71,7 +82,11 @@ class Rows:
 
     def columns(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], dict[int, str]]:
         """``launch``, code of the ``metric``, ``value`` as it is printed, and words by row."""
-        launch, metric, codes = (np.array(part, dtype=np.int32) for part in (self._launch, self._metric, self._text))
+        self._close_block()
+        none = np.empty(0, dtype=np.int32)
+        columns = zip(*self._blocks, strict=True) if self._blocks else ((none,),) * 3
+        launch, metric, codes = (np.concatenate(column) for column in columns)
+        self._blocks.clear()
         texts = [text.strip() for text in self.texts]
         point = point_of(texts)
         numbers = [number_of(text, point) for text in texts]
