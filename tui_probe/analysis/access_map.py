@@ -7,7 +7,7 @@ miss some accesses, from all of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from tui_probe.analysis.accesses import SECTOR
 from tui_probe.analysis.address_space import Band, bands_of
 from tui_probe.analysis.density import Grid, Pyramid, raster
-from tui_probe.analysis.survey import merged_runs, survey
+from tui_probe.analysis.survey import NEVER, merged_runs, survey
 from tui_probe.errors import TraceError
 
 if TYPE_CHECKING:
@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 SMALL: Final = 4 << 20
 """Records that are counted anew for each picture."""
 _SAMPLE: Final = 64
-_COLUMNS, _ROWS = 1024, 1024
+_FIRST: Final = 0.15
+"""The part of the time that the sample takes."""
+_COLUMNS, _ROWS = 1024, 512
+_LATER: Final = 1.05
+"""How much later than the sample's the last access may be."""
 _LARGEST_TABLE: Final = 1 << 21
 _MARGIN: Final = 64 << 10
 _LATEST: Final = 1 << 48
@@ -75,18 +79,26 @@ def read_map(
         accesses, seen = survey(accesses, progress)
         _believable(accesses, seen)
         return AccessMap(accesses, seen, tuple(bands_of(seen.runs, memory, tensors)))
-    accesses, seen = survey(accesses, lambda share: progress(share * 0.3), _SAMPLE)
-    _believable(accesses, seen)
-    pyramid = _pyramid(
-        accesses, seen, _widened(bands_of(seen.runs, memory, tensors)), lambda s: progress(0.3 + s * 0.7)
-    )
+    accesses, seen, pyramid = _from_sample(accesses, memory, tensors, progress)
     if int(pyramid.counts.sum()) != seen.kept:
         accesses, seen = survey(accesses, progress)
         _believable(accesses, seen)
-        pyramid = _pyramid(accesses, seen, [(b.start, b.end) for b in bands_of(seen.runs, memory, tensors)], progress)
+        ranges = [(band.start, band.end) for band in bands_of(seen.runs, memory, tensors)]
+        seen, pyramid = _pyramid(accesses, seen, ranges, seen.end, progress)
     used = pyramid.counts.any(axis=1)
     runs = merged_runs(np.stack((pyramid.grid.low[used], pyramid.grid.high[used]), axis=1))
     return AccessMap(accesses, seen, tuple(bands_of(runs, memory, tensors)), pyramid)
+
+
+def _from_sample(
+    accesses: Accesses, memory: LaunchMemory, tensors: Sequence[Tensor], progress: Callable[[float], None]
+) -> tuple[Accesses, Survey, Pyramid]:
+    """A pyramid around what a sample of threads touched; it may lack some accesses."""
+    accesses, seen = survey(accesses, lambda share: progress(share * _FIRST), _SAMPLE)
+    _believable(accesses, seen)
+    ranges = _widened(bands_of(seen.runs, memory, tensors))
+    later = int(seen.end * _LATER)
+    return accesses, *_pyramid(accesses, seen, ranges, later, lambda share: progress(_FIRST + share * (1 - _FIRST)))
 
 
 def _believable(accesses: Accesses, seen: Survey) -> None:
@@ -99,12 +111,16 @@ def _believable(accesses: Accesses, seen: Survey) -> None:
 
 
 def _pyramid(
-    accesses: Accesses, seen: Survey, ranges: list[tuple[int, int]], progress: Callable[[float], None]
-) -> Pyramid:
-    width = 1 << max((max(seen.end, 1) - 1).bit_length() - (_COLUMNS.bit_length() - 1), 0)
-    low, high = _rows(ranges)
-    grid = Grid(0, width * _COLUMNS, _COLUMNS, low, high)
-    return Pyramid(grid, raster(accesses.parts(), grid, progress))
+    accesses: Accesses, seen: Survey, ranges: list[tuple[int, int]], end: int, progress: Callable[[float], None]
+) -> tuple[Survey, Pyramid]:
+    """All accesses in some ranges and before some cycle, and with them when each part's really were."""
+    width = 1 << max((max(end, 1) - 1).bit_length() - (_COLUMNS.bit_length() - 1), 0)
+    grid = Grid(0, width * _COLUMNS, _COLUMNS, *_rows(ranges))
+    parts = accesses.parts()
+    extents = np.tile(np.array(NEVER, dtype=np.int64), (len(parts), 1))
+    counts = raster(parts, grid, progress, extents=extents)
+    found = replace(seen, end=int(extents[:, 1].max(initial=-1)) + 1, part_times=extents)
+    return found, Pyramid(grid, counts)
 
 
 def _widened(bands: list[Band]) -> list[tuple[int, int]]:

@@ -97,7 +97,7 @@ class Finder:
             shares = since * float(grid.columns)
             shares /= span
             since = np.minimum(shares, grid.columns, out=shares)
-        columns: NDArray[np.uint32] = np.minimum(since, grid.columns).astype(np.uint32, copy=False)
+        columns: NDArray[np.uint32] = np.minimum(since, grid.columns, out=since).astype(np.uint32, copy=False)
         return columns
 
 
@@ -122,24 +122,30 @@ def raster(
     grid: Grid,
     progress: Callable[[float], None],
     weigh: Callable[[Part], NDArray[Any]] | None = None,
+    extents: NDArray[np.int64] | None = None,
 ) -> NDArray[Any]:
     """The accesses of ``parts`` in each cell of ``grid``: shape (rows, columns), i8.
 
     With ``weigh`` the sum of what it gives each record (f8), or, where that is a mask (bool), the number of records
-    that it chooses (i8).
+    that it chooses (i8). ``extents`` (i8, shape (parts, 2)) is widened to the first and the last time of each part.
     """
     finder = Finder(grid)
     total: NDArray[Any] = np.zeros(finder.cells, dtype=np.int64)
     room = max((part.room for part in parts), default=0)
     own = threading.local()
 
-    def count(part: Part) -> NDArray[Any]:
+    def count(numbered: tuple[int, Part]) -> NDArray[Any]:
+        number, part = numbered
         if not hasattr(own, "places"):
             own.places = np.empty(room, dtype=np.int64)
         places: NDArray[np.int64] = own.places
         weights, end = [], 0
         for piece in part.pieces():
-            found = finder.places(piece.addresses(), piece.times())
+            times = piece.times()
+            if extents is not None and len(times):
+                first, last = extents[number]
+                extents[number] = min(first, int(times.min())), max(last, int(times.max()))
+            found = finder.places(piece.addresses(), times)
             if weigh is not None:
                 weights.append(weigh(piece))
                 if weights[-1].dtype == np.bool_:
@@ -151,7 +157,7 @@ def raster(
         return np.bincount(places[:end], np.concatenate(weights) if weights else None, minlength=finder.cells)
 
     if grid.rows and grid.end > grid.start:
-        for counted in each_part(parts, count, progress):
+        for counted in each_part(list(enumerate(parts)), count, progress):
             total = total + counted if counted.dtype != total.dtype else np.add(total, counted, out=total)
     return total.reshape(grid.rows + 1, finder.stride)[:-1, :-1]
 

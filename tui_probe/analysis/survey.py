@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _MOST_RUNS: Final = 1 << 12
 _SECTOR_BITS: Final = np.uint64(5)
 _LONG: Final = 1 << 31
+NEVER: Final = (1 << 62, -1)
+"""The times of a part without accesses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class _Seen:
 
 
 def survey(accesses: Accesses, progress: Callable[[float], None], sample: int = 1) -> tuple[Accesses, Survey]:
-    """Look over all records; for the memory in use only at those of one in ``sample`` threads.
+    """Look at all records, or for memory and times only at those of one in ``sample`` threads.
 
     The accesses come back marked as long where warps ran so long that it matters.
     """
@@ -68,9 +70,10 @@ def survey(accesses: Accesses, progress: Callable[[float], None], sample: int = 
 
 
 def _look(part: Part, sample: int) -> _Seen:
-    times = part.first_and_last() or (1 << 62, -1)
+    looked_at = part if sample == 1 else part.sample(sample)
+    times = looked_at.first_and_last() or NEVER
     runs, latest = [np.zeros((0, 2), dtype=np.uint64)], times[1]
-    for piece in (part if sample == 1 else part.sample(sample)).pieces():
+    for piece in looked_at.pieces():
         addresses = piece.addresses()
         if len(addresses):
             runs.append(used_runs(addresses))
