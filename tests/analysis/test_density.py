@@ -103,6 +103,18 @@ def test_a_large_result_shows_the_same(tmp_path_factory: pytest.TempPathFactory,
         assert large.pyramid.seen_through(whole).sum() == len(launch.points())
 
 
+def test_what_a_sample_misses_is_found_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    far = (1_000_000, BASE + (8 << 20), 1)
+    launch = Launch(2, 64, {(block, thread): [(10, BASE, 1)] for block in range(2) for thread in range(64)}, [0, 0])
+    launch.accesses[1, 5].append(far)
+    accesses = opened(tmp_path, launch.content(6))
+    monkeypatch.setattr(access_map, "SMALL", 0)
+    seen = read_map(accesses, LaunchMemory(), [], quiet)
+    assert seen.pyramid is not None
+    assert (seen.pyramid.counts.sum(), seen.survey.kept, seen.end) == (129, 129, 1_000_001)
+    assert seen.bands[-1].start <= far[1] < seen.bands[-1].end
+
+
 @given(launches())
 def test_blocks_and_warps_add_up_to_the_grid(tmp_path_factory: pytest.TempPathFactory, launch: Launch) -> None:
     accesses = opened(tmp_path_factory.mktemp("dmat"), launch.content(6))
