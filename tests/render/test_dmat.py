@@ -122,7 +122,7 @@ def test_the_strided_access_stands_out(view: Dmat) -> None:
     assert any("w" in re.sub("param", "", line) for line in lines[1:33])
     view.address, view.time = C + 1, float(view.map.end - 1)
     view.press("previous")
-    assert "32.0 sectors a request · st.global.f32 PTX:16 stream.cu:11" in drawn(view)[-1]
+    assert "32.0 sectors a request, 12% used · st.global.f32 PTX:16 stream.cu:11" in drawn(view)[-1]
 
 
 def test_loads_are_told_from_stores(view: Dmat) -> None:
@@ -148,7 +148,7 @@ def test_what_is_under_the_cursor(view: Dmat) -> None:
     view.time, view.address = 40.0, A
     where, who = drawn(view)[-2:]
     assert where.startswith(f"param 0 +0x0 · {A:#x} · cycle 40 · ")
-    assert "loads · 4.0 sectors a request · ld.global.f32 PTX:12 stream.cu:7 · block 0 warp" in who
+    assert "loads · 4.0 sectors a request, 100% used · ld.global.f32 PTX:12 stream.cu:7 · block 0 warp" in who
 
 
 def test_a_tensor_gives_indices(tmp_path: Path) -> None:

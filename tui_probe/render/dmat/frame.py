@@ -166,6 +166,7 @@ class Painter:
             lines=sum((each.lines for each in found), Counter()),
             warps=sum((each.warps for each in found), Counter()),
             sectors=sum(each.sectors for each in found),
+            moved=sum(each.moved for each in found),
         )
 
 
@@ -191,7 +192,7 @@ class Spot:
 class Detail:
     """The accesses of a spot: the cycle and address of the first, how many each line and each warp made.
 
-    ``sectors`` is the sum over accesses of the sectors of their requests.
+    ``sectors`` is the sum over accesses of the sectors of their requests, ``moved`` that of their shares of them.
     """
 
     accesses: int
@@ -199,10 +200,11 @@ class Detail:
     lines: Counter[int]
     warps: Counter[int]
     sectors: float
+    moved: float
 
 
 def _look(part: Part, spot: Spot) -> Detail:
-    found = Detail(0, None, Counter(), Counter(), 0.0)
+    found = Detail(0, None, Counter(), Counter(), 0.0, 0.0)
     for piece in part.pieces():
         times = piece.times()
         soon = np.flatnonzero((times >= spot.start) & (times < spot.end))
@@ -213,6 +215,7 @@ def _look(part: Part, spot: Spot) -> Detail:
         if not here.any():
             continue
         sectors, lines = sectors_by_request(addresses, times, warps)[here], piece.lines()
+        shares = sectors / _lanes(warps, times)[here]
         times, addresses = times[here], addresses[here]
         earliest = int(times.argmin())
         first = (int(times[earliest]), int(addresses[earliest]))
@@ -222,7 +225,16 @@ def _look(part: Part, spot: Spot) -> Detail:
             found.lines + _counted(lines[soon][here] if lines is not None else times[:0]),
             found.warps + _counted(warps[here]),
             found.sectors + float(sectors.sum()),
+            found.moved + float(shares.sum()),
         )
+    return found
+
+
+def _lanes(warps: NDArray[np.int64], times: NDArray[Any]) -> NDArray[np.int64]:
+    """The accesses of each one's request."""
+    pairs = np.stack((warps, times.astype(np.int64)))
+    _, which, counts = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
+    found: NDArray[np.int64] = counts[which.reshape(-1)]
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tui_probe.analysis.accesses import SECTOR
 from tui_probe.render import units
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ class ReadOut:
         kinds = self.kinds()
         if kinds is not None:
             yield ", ".join(units.counted(count, kind) for kind, count in kinds.items())
-        yield f"{detail.sectors / detail.accesses:.1f} sectors a request"
+        used = self.used()
+        share = "" if used is None else f", {used:.0%} used"
+        yield f"{detail.sectors / detail.accesses:.1f} sectors a request{share}"
         for line, count in detail.lines.most_common(1):
             others = len(detail.lines) - 1
             yield self._instruction(line) + (f" ({count / detail.accesses:.0%}) +{others}" if others else "")
@@ -68,6 +71,22 @@ class ReadOut:
             return f"PTX:{line}"
         source = "" if code.source is None else f" {code.source.file.rpartition('/')[2]}:{code.source.line}"
         return f"{code.opcode} PTX:{line}{source}"
+
+    def used(self) -> float | None:
+        """What the lanes asked for, of the bytes in the sectors that were moved.
+
+        None where the PTX does not tell how much that is, and where lanes share addresses, so that it is more.
+        """
+        if self.detail is None or not self.detail.moved:
+            return None
+        asked = 0
+        for line, count in self.detail.lines.items():
+            code = self.code.get(line)
+            if code is None or code.bytes is None:
+                return None
+            asked += count * code.bytes
+        share = asked / (SECTOR * self.detail.moved)
+        return share if self.detail.lines and share <= 1 else None
 
     def kinds(self) -> dict[str, int] | None:
         """Accesses by kind; None where the records or the PTX do not tell."""
