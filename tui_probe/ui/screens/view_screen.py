@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from textual.css.query import NoMatches
 from textual.screen import Screen
 
 from tui_probe.ui import keys
@@ -76,7 +78,8 @@ class ViewScreen(Screen[None]):
             for pane in self.query(Pane):
                 if pane.view is view:
                     pane.redraw()
-            self.show_bars()
+            with suppress(NoMatches):  # a result that comes while the screen is taken down, widget by widget
+                self.show_bars()
 
     def notice(self, text: str) -> None:
         """Say something in the line of hints for some seconds."""
