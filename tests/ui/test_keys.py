@@ -442,3 +442,16 @@ async def _(stage: Stage, key: str) -> None:
     await stage.press("space", "enter")
     assert log(stage).wanted.tags == {"[benchmark]"}
     assert "only [benchmark]" in stage.text
+
+
+async def test_keys_of_the_table_act_from_the_page_too(busy: FakeTarget) -> None:
+    async with on_stage(Session(target=busy), (110, 32)) as stage:
+        await stage.press("2", "s")
+        assert "sorted by kernel" in stage.text
+        await stage.press("r", "v")
+        assert "only probed" in stage.text
+        assert not stage.live.in_table
+        await stage.press("1", "f")
+        assert "a log can be followed" in stage.text
+        await stage.press("t")
+        assert "a log has tags" in stage.text
