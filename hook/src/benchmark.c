@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "buffers.h"
-#include "capacities.h"
+#include "bench_buffer.h"
 #include "event_log.h"
 #include "launch_log.h"
 #include "prepare.h"
@@ -14,7 +13,6 @@
 #include "real.h"
 #include "reasons.h"
 #include "replay.h"
-#include "result.h"
 #include "stopwatch.h"
 #include "streams.h"
 #include "variants.h"
@@ -76,31 +74,6 @@ static void log_sample(const struct kernel *kernel, uint64_t launch, const struc
               number(original, s->original), number(impact, ratio), result, kernel->index, (unsigned long long)launch);
 }
 
-/* Probe memory of one launch, for the time of its measurement. */
-struct bench_buffer {
-    CUdeviceptr memory;
-    size_t size;
-};
-
-static const char *buffer_make(struct bench_buffer *buffer, struct launch *launch, struct kernel *kernel,
-                               const struct variant *variant)
-{
-    launch->capacities = capacities_choose(kernel, launch->grid, launch->block, variant->pool->limit);
-    if (kernel->dynamic && !launch->capacities)
-        return "out of host memory";
-    if (!layout_device_size(kernel, launch->capacities, launch->grid, launch->block, &buffer->size))
-        return "too many records for one launch (a map has room for 2^32 pieces of one)";
-    if (buffer->size && REAL_OR_NOT_FOUND(cuMemAlloc_v2, &buffer->memory, buffer->size) != CUDA_SUCCESS)
-        return "probe memory full";
-    return NULL;
-}
-
-static void buffer_free(struct bench_buffer *buffer)
-{
-    if (buffer->memory)
-        REAL_OR_NOT_FOUND(cuMemFree_v2, buffer->memory);
-}
-
 /* One launch of the probed kernel with its times. */
 static CUresult run_probed(const struct launch *launch, const struct variant *variant, struct arguments *arguments,
                            const struct bench_buffer *buffer, struct sample *sample)
@@ -115,7 +88,7 @@ static CUresult run_probed(const struct launch *launch, const struct variant *va
 
 /* Everything a measurement of a probed kernel needs. */
 struct bench {
-    const struct launch *launch;
+    struct launch *launch;
     struct kernel *kernel;
     struct timings *timings;
     struct variant *variant;
@@ -131,11 +104,44 @@ static void note_failure(const struct bench *bench, CUresult result)
                         reason_print("the probed launch failed: %s", reason_error_name(result)));
 }
 
+/* Memory and arguments for a probed launch. Returns why there are none, or NULL. */
+static const char *equip(struct bench *bench)
+{
+    bench_buffer_free(&bench->buffer);
+    const char *reason = bench_buffer_make(&bench->buffer, bench->launch, bench->kernel, bench->variant);
+    return reason ? reason
+                  : arguments_fill(&bench->arguments, bench->launch, bench->kernel, bench->variant,
+                                   bench->buffer.memory);
+}
+
+/* The probed launch whose records are saved. It is not timed: a dynamic map may have to grow, and the launch to be
+ * repeated, before it keeps all of them. REASON says why that cannot be. */
+static CUresult record(struct bench *bench, const struct snapshot *snapshot, const char **reason)
+{
+    CUstream stream = launch_stream(bench->launch);
+    struct sample sample;
+    CUresult result = run_probed(bench->launch, bench->variant, &bench->arguments, &bench->buffer, &sample);
+    snapshot_restore(snapshot, stream);
+    if (result == CUDA_SUCCESS &&
+        bench_buffer_overflowed(&bench->buffer, bench->launch, bench->kernel, bench->variant)) {
+        if ((*reason = equip(bench)))
+            return CUDA_SUCCESS;
+        result = run_probed(bench->launch, bench->variant, &bench->arguments, &bench->buffer, &sample);
+        snapshot_restore(snapshot, stream);
+    }
+    if (result == CUDA_SUCCESS)
+        bench_buffer_save(&bench->buffer, bench->launch, bench->kernel);
+    return result;
+}
+
 /* Original and probed by turns from the same memory; the launch that stays is the original's. */
 static CUresult replay(struct bench *bench, const struct snapshot *snapshot)
 {
     CUstream stream = launch_stream(bench->launch);
-    CUresult result = CUDA_SUCCESS;
+    const char *reason = NULL;
+    CUresult result = record(bench, snapshot, &reason);
+    if (reason)
+        return launch_pass(bench->launch, bench->kernel, reason);
     for (int i = 0; i < SAMPLES && result == CUDA_SUCCESS; i++) {
         struct sample sample = {-1, -1, -1, -1};
         result = stopwatch_launch(bench->launch, bench->launch->function, NULL, &sample.original);
@@ -146,8 +152,9 @@ static CUresult replay(struct bench *bench, const struct snapshot *snapshot)
         log_sample(bench->kernel, bench->launch->number, &sample, result);
         snapshot_restore(snapshot, stream);
     }
-    bench->timings->n_original = bench->timings->n_probed = SAMPLES;
-    if (result != CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS)
+        bench->timings->n_original = bench->timings->n_probed = SAMPLES;
+    else
         note_failure(bench, result);
     if (error_is_sticky(result))
         return result;
@@ -179,6 +186,8 @@ static CUresult time_probed(struct bench *bench)
     t->waiting = -1;
     log_sample(bench->kernel, bench->launch->number, &sample, result);
     probed_log_launch(bench->launch, bench->kernel, &bench->arguments, result);
+    if (result == CUDA_SUCCESS)
+        bench_buffer_save(&bench->buffer, bench->launch, bench->kernel);
     if (result == CUDA_SUCCESS || error_is_sticky(result))
         return result;
     CUresult original = launch_pass(bench->launch, bench->kernel, "the probed launch failed");
@@ -225,11 +234,10 @@ static CUresult measure_probed(struct launch *launch, struct kernel *kernel, str
     const char *reason = "no current context";
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) == CUDA_SUCCESS && context)
         bench.variant = variants_get(kernel, launch, context, &reason);
-    if (!bench.variant || (reason = buffer_make(&bench.buffer, launch, kernel, bench.variant)))
-        return launch_pass(launch, kernel, reason);
-    reason = arguments_fill(&bench.arguments, launch, kernel, bench.variant, bench.buffer.memory);
+    if (bench.variant)
+        reason = equip(&bench);
     CUresult result = reason ? launch_pass(launch, kernel, reason) : measure(&bench);
-    buffer_free(&bench.buffer);
+    bench_buffer_free(&bench.buffer);
     return result;
 }
 

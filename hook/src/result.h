@@ -29,6 +29,9 @@ void result_unreserve(const struct kernel *kernel, size_t device_size);
 /* Writes the file and logs it. False if it failed. */
 bool result_write(const struct piece *piece, const struct result_source *source);
 
+/* Lets dynamic maps grow by what the launch wanted to keep, and leaves no file. */
+void result_learn(const struct piece *piece, const struct result_source *source);
+
 /* Why results can no longer be written, or NULL. */
 const char *result_stopped(void);
 

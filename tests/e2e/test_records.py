@@ -149,6 +149,15 @@ def test_a_dynamic_map_grows_from_launch_to_launch(tool: Tool, level: str) -> No
     ]
 
 
+def test_a_measured_launch_keeps_all_of_a_dynamic_map(tool: Tool) -> None:
+    """What runs before the timed launches shows how much room it takes, and is repeated with it."""
+    text = ONE_MAP.format(level="thread", kind='type = "dynamic"')
+    kernel, _ = run(tool, text, 2, 40, "300/0", options=("--benchmark",))
+    (path,) = kernel.results
+    result = kernel.read(path)
+    assert (result.capacity(0), result.totals(0)) == (512, (80 * 300, 80 * 300))
+
+
 def test_a_dynamic_map_stays_within_the_memory_for_probes(tool: Tool) -> None:
     """Half of the limit for one launch, so that another can run while its records are saved."""
     text = ONE_MAP.format(level="thread", kind='type = "dynamic"')

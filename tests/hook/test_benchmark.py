@@ -31,7 +31,8 @@ def launches(run: Run) -> list[str]:
 def bench(host: Host, script: str, **more: str) -> Run:
     run = host.python(script, TUI_PROBE_BENCHMARK="1", **more)
     assert (run.status, run.stderr) == (0, "")
-    assert run.results == []
+    saved = [line.split("launch ")[1] for line in run.lines(r"\[exec\] save")]
+    assert len(saved) == len(set(saved)) == len(run.results), "a launch has one result"
     assert run.lines(r"\[benchmark\] ENABLED L2 Flush Size 2097152")
     return run
 
@@ -51,7 +52,12 @@ print(read(w), read(other))
     )
     assert run.stdout == "9 7\n"
     assert samples(run) == [("xxxxx", "0")] * 5 + [("xxxxx", "3")] * 5
-    assert launches(run) == ["add__8", "probed"] * 5 + ["add__8"] * 3 + ["add__8", "probed"] * 5 + ["add__8"]
+    assert launches(run) == ["probed", *["add__8", "probed"] * 5, *["add__8"] * 3] + [
+        "probed",
+        *["add__8", "probed"] * 5,
+        "add__8",
+    ]
+    assert [result.grid[0] for result in run.results] == [2, 9], "of the launch before the timed ones"
     backups = [line.split(" reason ")[1] for line in run.lines(r"\[exec\] backup")]
     assert backups == ["measured already"] * 2
     assert len(run.lines(r"\[exec\] probe-mem")) == 2
@@ -157,7 +163,8 @@ def test_probed_kernel_that_cannot_run_leaves_the_original(host: Host) -> None:
         STUB_FAIL_PROBED="701",
     )
     assert run.stdout == "3\n"
-    assert samples(run)[0] == ("x--x-", "0")
+    assert samples(run) == [("---x-", "1"), ("---x-", "2")]
+    assert run.results == []
     assert run.fates()[-1][:1] == ("failed",)
 
 

@@ -1,0 +1,101 @@
+#include "bench_buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "buffers.h"
+#include "capacities.h"
+#include "drain.h"
+#include "layout.h"
+#include "real.h"
+#include "reasons.h"
+#include "result.h"
+#include "variants.h"
+
+enum { WINDOW_BYTES = 4 << 20 };
+
+const char *bench_buffer_make(struct bench_buffer *buffer, struct launch *launch, struct kernel *kernel,
+                              const struct variant *variant)
+{
+    *buffer = (struct bench_buffer){0};
+    launch->capacities = capacities_choose(kernel, launch->grid, launch->block, variant->pool->limit);
+    if (kernel->dynamic && !launch->capacities)
+        return "out of host memory";
+    if (!layout_device_size(kernel, launch->capacities, launch->grid, launch->block, &buffer->size))
+        return "too many records for one launch (a map has room for 2^32 pieces of one)";
+    if (buffer->size && REAL_OR_NOT_FOUND(cuMemAlloc_v2, &buffer->memory, buffer->size) != CUDA_SUCCESS)
+        return "probe memory full";
+    return NULL;
+}
+
+void bench_buffer_free(struct bench_buffer *buffer)
+{
+    if (buffer->memory)
+        REAL_OR_NOT_FOUND(cuMemFree_v2, buffer->memory);
+    *buffer = (struct bench_buffer){0};
+}
+
+/* The part of the buffer that is on the host. */
+struct window {
+    const struct bench_buffer *buffer;
+    CUstream stream;
+    uint8_t *bytes;
+    size_t from, to;
+    CUresult result;
+};
+
+static const void *read_window(void *argument, size_t offset, size_t size)
+{
+    struct window *w = argument;
+    if (offset < w->from || offset + size > w->to) {
+        size_t length = w->buffer->size - offset < WINDOW_BYTES ? w->buffer->size - offset : WINDOW_BYTES;
+        w->result = REAL_OR_NOT_FOUND(cuMemcpyDtoHAsync_v2, w->bytes, w->buffer->memory + offset, length, w->stream);
+        if (w->result == CUDA_SUCCESS)
+            w->result = REAL_OR_NOT_FOUND(cuStreamSynchronize, w->stream);
+        if (w->result != CUDA_SUCCESS)
+            return NULL;
+        w->from = offset;
+        w->to = offset + length;
+    }
+    return w->bytes + (offset - w->from);
+}
+
+static struct piece piece_of(const struct launch *launch, struct kernel *kernel)
+{
+    struct piece piece = {.number = launch->number, .kernel = kernel, .capacities = launch->capacities,
+                          .shared = launch->shared};
+    memcpy(piece.grid, launch->grid, sizeof piece.grid);
+    memcpy(piece.block, launch->block, sizeof piece.block);
+    return piece;
+}
+
+bool bench_buffer_overflowed(const struct bench_buffer *buffer, const struct launch *launch, struct kernel *kernel,
+                             const struct variant *variant)
+{
+    struct window window = {.buffer = buffer, .stream = launch_stream(launch)};
+    struct result_source source = {.read = read_window, .argument = &window, .window = WINDOW_BYTES};
+    const struct piece piece = piece_of(launch, kernel);
+    if (!kernel->dynamic || !buffer->size || !(window.bytes = malloc(WINDOW_BYTES)))
+        return false;
+    result_learn(&piece, &source);
+    free(window.bytes);
+    return capacities_choose(kernel, launch->grid, launch->block, variant->pool->limit) != launch->capacities;
+}
+
+void bench_buffer_save(const struct bench_buffer *buffer, const struct launch *launch, struct kernel *kernel)
+{
+    struct window window = {.buffer = buffer, .stream = launch_stream(launch)};
+    struct result_source source = {.read = read_window, .argument = &window, .window = WINDOW_BYTES};
+    struct piece piece = piece_of(launch, kernel);
+    const char *reason = result_reserve(kernel, buffer->size);
+    if (!reason && !(window.bytes = malloc(WINDOW_BYTES)))
+        reason = "out of host memory";
+    if (!reason) {
+        piece.stamp = result_stamp(launch->time);
+        if (!result_write(&piece, &source))
+            reason = window.result ? reason_error_name(window.result) : result_stopped();
+    }
+    if (reason)
+        drain_dropped(1, reason);
+    free(window.bytes);
+}

@@ -1,0 +1,29 @@
+/* Probe memory of one measured launch. */
+#ifndef TUI_PROBE_BENCH_BUFFER_H
+#define TUI_PROBE_BENCH_BUFFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "launch.h"
+
+struct variant;
+
+struct bench_buffer {
+    CUdeviceptr memory;
+    size_t size;
+};
+
+/* Chooses the launch's capacities too. Returns why there is none, or NULL. */
+const char *bench_buffer_make(struct bench_buffer *buffer, struct launch *launch, struct kernel *kernel,
+                              const struct variant *variant);
+void bench_buffer_free(struct bench_buffer *buffer);
+
+/* Lets dynamic maps grow by what the launch wanted to keep. True if one did: what it left is not whole. */
+bool bench_buffer_overflowed(const struct bench_buffer *buffer, const struct launch *launch, struct kernel *kernel,
+                             const struct variant *variant);
+
+/* Saves what the launch left as its result. */
+void bench_buffer_save(const struct bench_buffer *buffer, const struct launch *launch, struct kernel *kernel);
+
+#endif
