@@ -57,12 +57,7 @@ def test_every_row_has_a_check() -> None:
 
 
 def test_no_key_means_two_things_in_one_place() -> None:
-    live = ("app", "live", "kernels", "view")
-    for scopes in (
-        (*live, "table", "log"),
-        ("app", "kernels", "kernel", "view", "drawing"),
-        ("view", "help", "drawing", "comparison"),
-    ):
+    for scopes in keys.PLACES:
         pressed = [name for key in keys.in_scope(*scopes) for name in key.keys]
         assert len(pressed) == len(set(pressed))
 
@@ -158,10 +153,10 @@ async def _(stage: Stage, key: str) -> None:
 @checks("theme")
 async def _(stage: Stage, key: str) -> None:
     seen = []
-    for _ in range(3):
+    for _ in range(4):
         await stage.press(key)
         seen.append(stage.app.palette.name)
-    assert seen == ["light", "ansi", "dark"]
+    assert seen == ["light", "distinct", "ansi", "dark"]
 
 
 @checks("redraw")
@@ -449,7 +444,7 @@ async def test_keys_of_the_table_act_from_the_page_too(busy: FakeTarget) -> None
         await stage.press("2", "s")
         assert "sorted by kernel" in stage.text
         await stage.press("r", "v")
-        assert "only probed" in stage.text
+        assert {row.status for row in stage.live.table.shown} == {"probed"}
         assert not stage.live.in_table
         await stage.press("1", "f")
         assert "a log can be followed" in stage.text
