@@ -90,4 +90,4 @@ os._exit(read(w))
         **options,
     )
     assert (run.status, run.stderr) == (50, "")
-    assert len(run.results) == (50 if mode == "traced" else 0)
+    assert len(run.results) == (50 if mode == "traced" else 1)
