@@ -27,8 +27,11 @@ _NUMBERS = itertools.count()
 
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """No test finds kernels that another one prepared, nor leaves any in the user's cache."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / f"cache_{next(_NUMBERS)}"))
+    """No test finds kernels that another one prepared, or the user's settings, nor leaves anything with the user."""
+    number = next(_NUMBERS)
+    for kind in ("CACHE", "CONFIG", "STATE"):
+        folder = tmp_path_factory.getbasetemp() / f"{kind.lower()}_{number}"
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(folder))
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from tui_probe import __version__
 from .checks.cache import cache_items, clear_cache
 from .checks.gpu import counter_items, driver_items, gpu_items
 from .checks.package import hook_items, package_items, simulator_items
+from .checks.preferences import setting_items
 from .checks.terminal import terminal_items
 from .checks.tools import tool_items
 from .output import inform
@@ -30,6 +31,7 @@ CHECKS = (
     hook_items,
     simulator_items,
     terminal_items,
+    setting_items,
     package_items,
     cache_items,
 )

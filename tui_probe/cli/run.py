@@ -15,6 +15,7 @@ from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
 
+from .chosen import chosen_settings, tell_problems, trace_dir
 from .output import inform, warn
 from .run_ncu import add_ncu_options, profile_with_ncu
 from .screen import add_screen_options, show, wants_screen
@@ -32,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = USAGE
     add_probe_options(parser)
     parser.add_argument(
-        "--tracedir", "--trace", type=Path, default=Path("trace"), metavar="DIR",
-        help="where trace directories are made; default ./trace",
+        "--tracedir", "--trace", type=Path, default=trace_dir(), metavar="DIR",
+        help="where trace directories are made; default %(default)s",
     )  # fmt: skip
     parser.add_argument("--memusage", action=Unsupported, instead="each report gives probe memory")
     parser.add_argument("--callback", action=Unsupported, instead="a probe file names its callback")
@@ -56,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_probe_options(parser: argparse.ArgumentParser) -> None:
     """What ``run`` and ``demo`` have in common."""
     parser.add_argument(
-        "-p", "--probe", "-t", default="block_sched", metavar="PROBE",
+        "-p", "--probe", "-t", default=chosen_settings().probe or "block_sched", metavar="PROBE",
         help="a built-in probe (see `tui-probe probes`) or a probe file; default %(default)s",
     )  # fmt: skip
     parser.add_argument("--benchmark", action="store_true", help="time the original kernels too, and give slowdowns")
@@ -99,6 +100,7 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
             status, traces = run_on_screen(options, probe, arguments)
         else:
             status, traces = run_plainly(options, probe)
+            tell_problems()  # not before: scripts take the first line of stderr for the trace
     if not arguments.no_report:
         report_after_run(traces, arguments.ascii)
     return status

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING
 
+from tui_probe.settings import PALETTES
+
+from .chosen import chosen_settings, tell_problems
 from .output import on_terminal
 
 if TYPE_CHECKING:
-    import argparse
     from pathlib import Path
 
     from tui_probe.launcher.screened import ScreenedTarget
     from tui_probe.render.nsight.opening import Imported
+    from tui_probe.ui import Appearance
 
 
 def add_screen_options(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +23,16 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--no-ui", action="store_true", help="no screen, even on a terminal")
     shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
-    shown.add_argument("--low-bandwidth", action="store_true", help="redraw less often, and take no mouse")
+    shown.add_argument(
+        "--low-bandwidth",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="redraw less often, and take no mouse; without either, while the link is slow",
+    )
+    shown.add_argument(
+        "--mouse", action=argparse.BooleanOptionalAction, default=None, help="take the mouse, or leave it"
+    )
+    shown.add_argument("--palette", choices=PALETTES, default=None, help="colours; default dark")
 
 
 def wants_screen(arguments: argparse.Namespace) -> bool:
@@ -37,7 +50,18 @@ def show(
     from tui_probe import ui
     from tui_probe.ui.feed import Session
 
-    appearance = ui.Appearance.from_environment(
-        ascii_only=arguments.ascii or None, low_bandwidth=arguments.low_bandwidth or None
+    return ui.run(Session(target=target, traces=traces, imported=imported), appearance_of(arguments))
+
+
+def appearance_of(arguments: argparse.Namespace) -> Appearance:
+    """How the screen looks: as the options say, else the environment, else the settings, whose faults are told."""
+    from tui_probe.ui import Appearance
+
+    tell_problems()
+    return Appearance.from_environment(
+        chosen_settings(),
+        ascii_only=arguments.ascii or None,
+        low_bandwidth=arguments.low_bandwidth,
+        mouse=arguments.mouse,
+        palette=arguments.palette,
     )
-    return ui.run(Session(target=target, traces=traces, imported=imported), appearance)

@@ -110,6 +110,20 @@ LIGHT = Palette(
     },
 )
 
+DISTINCT = Palette(
+    name="distinct",
+    dark=True,
+    base="color(255) on color(16)",
+    styles={
+        **DARK.styles,
+        "dim": "color(249)",
+        "soft": "color(252)",
+        "cursor": "color(16) on color(255)",
+        **_series("hue", (30, 226, 84, 213, 195, 166, 99, 137)),
+    },
+)
+"""Black, and eight hues of the 256-colour table that are as far apart as can be for eyes of every kind."""
+
 _WITHOUT_GROUND = {
     "title": "bold",
     "head": "bold",
@@ -168,4 +182,4 @@ PLAIN = Palette(
     },
 )
 
-PALETTES = {palette.name: palette for palette in (DARK, LIGHT, ANSI, PLAIN)}
+PALETTES = {palette.name: palette for palette in (DARK, LIGHT, DISTINCT, ANSI, PLAIN)}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import LaunchError
+from tui_probe.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,28 +18,40 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Appearance:
-    """How the screen looks and what it costs. ``mouse`` None: on, but not over SSH or with ``low_bandwidth``.
+    """How the screen looks and what it costs.
 
-    ``palette`` is "dark", "light", "ansi" (the terminal's own 16 colours) or "plain" (no colour).
+    ``palette`` is a name of ``render.palette.PALETTES``. ``low_bandwidth`` None: on while the link is slow.
+    ``mouse`` None: on, but not over SSH or with ``low_bandwidth``. ``keys`` are other keys for rows of the key table.
     """
 
     palette: str = "dark"
     ascii_only: bool = False
-    low_bandwidth: bool = False
+    low_bandwidth: bool | None = None
     mouse: bool | None = None
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def from_environment(cls, **given: object) -> Appearance:
-        """What the environment asks for (TERM, NO_COLOR, a locale that is not UTF-8); what is ``given`` comes first."""
-        asked: dict[str, object] = {}
+    def from_environment(cls, settings: Settings | None = None, **given: object) -> Appearance:
+        """What is ``given``; else what the environment asks for (TERM, NO_COLOR, a locale that is not UTF-8, SSH);
+        else what the settings say."""
+        settings = settings or Settings()
+        asked: dict[str, object] = {
+            "palette": settings.palette,
+            "ascii_only": settings.ascii,
+            "low_bandwidth": settings.low_bandwidth,
+            "mouse": settings.mouse,
+            "keys": settings.keys,
+        }
         if os.environ.get("TERM") in ("linux", "vt220", "vt100", "screen", "xterm"):
             asked["palette"] = "ansi"  # less than 256 colours
         if os.environ.get("NO_COLOR"):
             asked["palette"] = "plain"
         if not speaks_utf8(os.environ):
             asked["ascii_only"] = True
+        if os.environ.get("SSH_CONNECTION"):
+            asked["mouse"] = False
         asked.update({name: value for name, value in given.items() if value is not None})
-        return cls(**asked)  # type: ignore[arg-type]
+        return cls(**{name: value for name, value in asked.items() if value is not None})  # type: ignore[arg-type]
 
     @property
     def wants_mouse(self) -> bool:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.feed import Target
 
 SECOND_INTERRUPT = 2.0
-CYCLE = ("dark", "light", "ansi")
+CYCLE = ("dark", "light", "distinct", "ansi")
 
 LEAVE = (
     Answer("l", "leave it running, quit", "leave"),
@@ -64,6 +64,8 @@ class ProbeApp(App[None]):
         self.appearance = appearance or Appearance()
         self.palette = PALETTES[self.appearance.palette]
         super().__init__(driver_class=FrugalDriver, ansi_color=True)
+        self.key_problems = keys.remap(self.appearance.keys)
+        self.set_keymap(keys.keymap())
         self.animation_level = "none"
         for palette in PALETTES.values():
             self.register_theme(textual_theme(palette))
@@ -98,7 +100,7 @@ class ProbeApp(App[None]):
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, self._end_by_signal, number)
-        self.live = LiveScreen(low_bandwidth=self.appearance.low_bandwidth, ascii_only=self.ascii_only)
+        self.live = LiveScreen(low_bandwidth=bool(self.appearance.low_bandwidth), ascii_only=self.ascii_only)
         self.push_screen(self.live if self.session.imported is None else ImportedScreen(self.session.imported))
 
     def on_unmount(self) -> None:

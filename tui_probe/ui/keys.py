@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from textual.binding import Binding
 
 # Where a key acts, in the order in which a person meets them.
@@ -21,6 +23,13 @@ SCOPES = {
     "comparison": "In a comparison",
     "help": "On the page of keys, and in a comparison",
 }
+
+PLACES = (
+    ("app", "live", "kernels", "view", "table", "log"),
+    ("app", "kernels", "kernel", "view", "drawing"),
+    ("app", "view", "help", "drawing", "comparison"),
+)
+"""Scopes that hold together: in none of these may a key mean two things."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,7 @@ TABLE = (
         "interrupt", priority=True),
     Key("quit", ("ctrl+q",), "quit", "app", "quit; asks first while the target runs", "quit", priority=True),
     Key("help", ("question_mark", "f1"), "help", "app", "the page of keys, and back", "keys"),
-    Key("theme", ("ctrl+t",), "theme", "app", "next theme: dark, light, ansi (the terminal's own 16 colours)"),
+    Key("theme", ("ctrl+t",), "theme", "app", "next theme: dark, light, distinct (hues far apart), ansi (16 colours)"),
     Key("redraw", ("ctrl+l",), "redraw", "app", "draw the screen anew, after something else wrote on the terminal"),
     Key("back", ("q", "escape"), "back", "live", "back: end search and filter, full size; to the table"),
     Key("next_pane", ("tab", "shift+tab"), "next_pane", "live", "to the other pane: table or page", "pane"),
@@ -141,20 +150,80 @@ _SHOWN = {
     "down": "↓",
     "left": "←",
     "right": "→",
-    "f1": "F1",
 }
+_NAMED = ("delete", "insert", "backspace", *(f"f{number}" for number in range(1, 13)))
 
 
 def shown(key: str) -> str:
     """A key as a person writes it: ``ctrl+c`` is ``Ctrl-C``, ``left_square_bracket`` is ``[``."""
     if key.startswith("ctrl+"):
         return f"Ctrl-{key[5:].upper()}"
-    return _SHOWN.get(key, key)
+    return _SHOWN.get(key, key.upper() if key in _NAMED else key)
+
+
+_remapped: dict[str, tuple[str, ...]] = {}
+
+
+def named(key: str) -> str | None:
+    """Textual's name of a key as a person writes it (``Ctrl-S``, ``ctrl+s``, ``?``, ``PgUp``); None for no key."""
+    written = {shown: name for name, shown in _SHOWN.items()}
+    if key in written:
+        return written[key]
+    head, _, last = key.replace("-", "+").rpartition("+") if len(key) > 1 else ("", "", key)
+    modifiers = [modifier.lower() for modifier in head.split("+") if modifier]
+    last = last.lower() if modifiers or len(last) > 1 else last
+    if set(modifiers) - {"ctrl", "shift", "alt"} or (len(last) != 1 and last not in _SHOWN and last not in _NAMED):
+        return None
+    return "+".join([*modifiers, last])
+
+
+def remap(changes: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Give rows other keys, by id, in place of all that were given before. Returns what is wrong, a line each.
+
+    What is wrong (no such row or key, a key that already means something else where both act) is left out.
+    """
+    _remapped.clear()
+    ids = [key.id for key in TABLE]
+    problems = []
+    for name, written in changes.items():
+        names = [named(key) for key in written]
+        if name not in ids:
+            problems.append(f"keys.{name}: there is no such id; the ids are {', '.join(ids)}")
+        elif None in names:
+            problems.append(f"keys.{name}: {written[names.index(None)]!r} is not a key")
+        else:
+            _remapped[name] = tuple(key for key in names if key is not None)
+    while (clash := next(((name, words) for name in _remapped if (words := _clash(name))), None)) is not None:
+        del _remapped[clash[0]]
+        problems.append(f"keys.{clash[0]}: {clash[1]}")
+    return problems
+
+
+def _clash(name: str) -> str | None:
+    """Which other row has a key of this one where both act."""
+    own = next(key for key in rows() if key.id == name)
+    for place in PLACES:
+        if own.scope in place:
+            for other in in_scope(*place):
+                shared = set(own.keys) & set(other.keys)
+                if other.id != name and shared:
+                    return f"{shown(min(shared))} is already the key of {other.id} ({other.text})"
+    return None
+
+
+def keymap() -> dict[str, str]:
+    """The keys that were given to rows, as Textual takes them."""
+    return {name: ",".join(names) for name, names in _remapped.items()}
+
+
+def rows() -> list[Key]:
+    """The whole table, with the keys that rows have now."""
+    return [replace(key, keys=_remapped[key.id]) if key.id in _remapped else key for key in TABLE]
 
 
 def in_scope(*scopes: str) -> list[Key]:
     """The rows of the given scopes, in the table's order."""
-    return [key for key in TABLE if key.scope in scopes]
+    return [key for key in rows() if key.scope in scopes]
 
 
 def command_of(key: Key) -> str:
@@ -173,7 +242,8 @@ def bindings(*scopes: str) -> list[Binding | tuple[str, str] | tuple[str, str, s
 
     return [
         Binding(",".join(key.keys), key.action, key.text, id=key.id, priority=key.priority, show=False)
-        for key in in_scope(*scopes)
+        for key in TABLE
+        if key.scope in scopes
     ]
 
 
@@ -182,6 +252,8 @@ def readme_section() -> str:
     lines = []
     for scope, title in SCOPES.items():
         lines += [f"**{title}**", "", "| Key | What it does |", "|---|---|"]
-        lines += [f"| {' '.join(f'`{shown(k)}`' for k in key.keys)} | {key.text} |" for key in in_scope(scope)]
+        lines += [
+            f"| {' '.join(f'`{shown(k)}`' for k in key.keys)} | {key.text} |" for key in TABLE if key.scope == scope
+        ]
         lines.append("")
     return "\n".join(lines)

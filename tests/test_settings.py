@@ -1,0 +1,119 @@
+"""The settings file: what it says is used, and what is wrong in it is told and stops nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_probe.settings import SETTINGS, read_settings, readme_section, settings_path
+from tui_probe.ui import keys
+
+
+@pytest.fixture(autouse=True)
+def _own_keys() -> object:
+    yield
+    keys.remap({})
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "settings.toml"
+    path.write_text(text)
+    return path
+
+
+def test_all_settings_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    text = "\n".join(setting.example for setting in SETTINGS)
+    settings = read_settings(write(tmp_path, text))
+    assert settings.problems == ()
+    assert (settings.palette, settings.ascii, settings.low_bandwidth, settings.mouse) == ("light", True, True, False)
+    assert (settings.trace_dir, settings.probe) == (Path("/home/ada/traces"), "gmem_bytes")
+    assert settings.keys == {"sort": ("ctrl+s",)}
+
+
+def test_the_place_of_the_file() -> None:
+    assert settings_path({"XDG_CONFIG_HOME": "/cfg"}) == Path("/cfg/tui-probe/settings.toml")
+
+
+def test_without_a_file_all_is_unset(tmp_path: Path) -> None:
+    settings = read_settings(tmp_path / "none.toml")
+    assert (settings.found, settings.problems, settings.palette) == (False, (), None)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("colour = 1", "colour: no such setting; there are palette, ascii"),
+        ('palette = "pink"', "palette: 'pink' is none of dark, light"),
+        ("ascii = 1", "ascii: 1 is not true or false"),
+        ("trace_dir = 3", "trace_dir: 3 is not a text"),
+        ("keys = 3", "keys: 3 is not a table"),
+        ("[keys]\nsort = 3", "keys.sort: 3 is neither a key nor a list of keys"),
+        ("palette", "not TOML, nothing of it is used"),
+    ],
+)
+def test_what_is_wrong_is_told_with_file_and_key(tmp_path: Path, text: str, told: str) -> None:
+    path = write(tmp_path, text + "\n")
+    (problem,) = read_settings(path).problems
+    assert problem.startswith(f"{path}: {told}")
+
+
+def test_one_wrong_setting_leaves_the_others(tmp_path: Path) -> None:
+    settings = read_settings(write(tmp_path, 'palette = "light"\nmouse = "yes"\n'))
+    assert (settings.palette, settings.mouse, len(settings.problems)) == ("light", None, 1)
+
+
+@given(st.binary(max_size=200))
+def test_no_content_raises(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.toml"
+    path.write_bytes(content)
+    read_settings(path)
+
+
+def test_a_folder_in_the_place_of_the_file_is_told(tmp_path: Path) -> None:
+    assert "cannot be read" in read_settings(tmp_path).problems[0]
+
+
+def test_rows_get_other_keys() -> None:
+    assert keys.remap({"sort": ("Ctrl-S", "F5"), "search": ("!",)}) == []
+    by_id = {key.id: key.keys for key in keys.rows()}
+    assert by_id["sort"] == ("ctrl+s", "f5")
+    assert by_id["search"] == ("!",)
+    assert keys.keymap() == {"sort": "ctrl+s,f5", "search": "!"}
+
+
+def test_keys_can_be_exchanged() -> None:
+    assert keys.remap({"sort": ("r",), "reverse": ("s",)}) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"sortt": ("x",)}, "keys.sortt: there is no such id; the ids are interrupt,"),
+        ({"sort": ("hyper+x",)}, "keys.sort: 'hyper+x' is not a key"),
+        ({"sort": ("enterr",)}, "keys.sort: 'enterr' is not a key"),
+        ({"sort": ("slash",)}, "keys.sort: / is already the key of search"),
+        ({"sort": ("Ctrl-Q",)}, "keys.sort: Ctrl-Q is already the key of quit"),
+    ],
+)
+def test_keys_that_cannot_be_are_told_and_left_as_they_were(changes: dict[str, tuple[str, ...]], told: str) -> None:
+    (problem,) = keys.remap(changes)
+    assert problem.startswith(told)
+    assert keys.keymap() == {}
+    assert next(key for key in keys.rows() if key.id == "sort").keys == ("s",)
+
+
+def test_two_new_keys_that_collide_are_told() -> None:
+    problems = keys.remap({"sort": ("f5",), "reverse": ("f5",)})
+    assert len(problems) == 1
+    assert "F5 is already the key of" in problems[0]
+
+
+def test_the_readme_section_names_every_setting() -> None:
+    section = readme_section()
+    for setting in SETTINGS:
+        assert f"`{setting.key}`" in section
+        assert setting.text in section

@@ -1,0 +1,16 @@
+"""The user's settings file."""
+
+from __future__ import annotations
+
+from tui_probe.cli.chosen import chosen_settings, setting_problems
+
+from . import Item
+
+
+def setting_items() -> list[Item]:
+    """The file, and an item for each thing in it that is not used."""
+    settings = chosen_settings()
+    problems = setting_problems()
+    if not problems:
+        return [Item("settings", "ok", f"{settings.path}{'' if settings.found else ' (there is none: not needed)'}")]
+    return [Item("settings", "warn", problem, "not used; the README lists all settings") for problem in problems]

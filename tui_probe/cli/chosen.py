@@ -1,0 +1,39 @@
+"""What the user's settings file says, read once a process."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_probe.settings import read_settings
+
+from .output import warn
+
+if TYPE_CHECKING:
+    from tui_probe.settings import Settings
+
+
+@cache
+def chosen_settings() -> Settings:
+    """The settings of this user."""
+    return read_settings()
+
+
+def trace_dir() -> Path:
+    """Where traces are made and looked for."""
+    return chosen_settings().trace_dir or Path("trace")
+
+
+def setting_problems() -> list[str]:
+    """All that is wrong with the settings, the keys included."""
+    from tui_probe.ui import keys
+
+    settings = chosen_settings()
+    return [*settings.problems, *(f"{settings.path}: {problem}" for problem in keys.remap(settings.keys))]
+
+
+def tell_problems() -> None:
+    """A line on stderr for each."""
+    for problem in setting_problems():
+        warn(problem)

@@ -1,0 +1,129 @@
+"""The settings file of a user: ``$XDG_CONFIG_HOME/tui-probe/settings.toml``.
+
+What is wrong in it is told, with the file and the key, and counts as not set: no setting can stop a command.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PALETTES = ("dark", "light", "ansi", "distinct", "plain")
+KEYS = "keys"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user wants where neither the command line nor the environment says otherwise; None: not set.
+
+    ``problems`` are lines, each with the file and the key.
+    """
+
+    palette: str | None = None
+    ascii: bool | None = None
+    low_bandwidth: bool | None = None
+    mouse: bool | None = None
+    trace_dir: Path | None = None
+    probe: str | None = None
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    path: Path = field(default_factory=Path)
+    found: bool = False
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A row of the documentation: what a key takes, what holds where it is not set, and what it does."""
+
+    key: str
+    kind: type
+    default: str
+    text: str
+    example: str
+
+
+SETTINGS = (
+    Setting("palette", str, "`dark`", f"colours: {', '.join(f'`{name}`' for name in PALETTES)}", 'palette = "light"'),
+    Setting("ascii", bool, "as the locale says", "draw with ASCII characters alone", "ascii = true"),
+    Setting("low_bandwidth", bool, "on while the link is slow",
+            "`true`: redraw half as often and take no mouse; `false`: never", "low_bandwidth = true"),
+    Setting("mouse", bool, "on, but not over SSH",
+            "take the mouse (selecting text then needs Shift)", "mouse = false"),
+    Setting("trace_dir", Path, "`./trace`", "folder in which `run` makes traces, and where `watch` and the home screen "
+            "look for them", 'trace_dir = "~/traces"'),
+    Setting("probe", str, "`block_sched`", "probe of `run` and of the home screen's form", 'probe = "gmem_bytes"'),
+    Setting(KEYS, dict, "as listed under Keys", "keys of a row of the key table, by its id: one key, or a list",
+            '[keys]\nsort = "ctrl+s"'),
+)  # fmt: skip
+_WORDS = {str: "a text", Path: "a text", bool: "true or false", dict: "a table"}
+
+
+def settings_path(environment: Mapping[str, str] | None = None) -> Path:
+    """Where the file is, whether it exists or not."""
+    environment = os.environ if environment is None else environment
+    base = environment.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111 - never raises
+    return Path(base) / "tui-probe" / "settings.toml"
+
+
+def read_settings(path: Path | None = None) -> Settings:
+    """The settings of the file; without one all are unset. Never raises."""
+    path = path or settings_path()
+    try:
+        data = tomllib.loads(path.read_bytes().decode())
+    except FileNotFoundError:
+        return Settings(path=path)
+    except OSError as error:
+        return Settings(path=path, found=True, problems=(f"{path}: cannot be read: {error.strerror or error}",))
+    except (ValueError, RecursionError) as error:  # also what is no UTF-8
+        return Settings(path=path, found=True, problems=(f"{path}: not TOML, nothing of it is used: {error}",))
+    values, problems = _checked(data)
+    return Settings(**values, path=path, found=True, problems=tuple(f"{path}: {problem}" for problem in problems))
+
+
+def _checked(data: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
+    """The values that can be used, and what is wrong with the others."""
+    kinds = {setting.key: setting.kind for setting in SETTINGS}
+    values: dict[str, Any] = {}
+    problems = []
+    for key, value in data.items():
+        kind = kinds.get(key)
+        if kind is None:
+            problems.append(f"{key}: no such setting; there are {', '.join(kinds)}")
+        elif not isinstance(value, str if kind is Path else kind):
+            problems.append(f"{key}: {value!r} is not {_WORDS[kind]}")
+        elif key == "palette" and value not in PALETTES:
+            problems.append(f"{key}: {value!r} is none of {', '.join(PALETTES)}")
+        elif key == KEYS and isinstance(value, dict):
+            values[key], wrong = _checked_keys(value)
+            problems += wrong
+        else:
+            values[key] = Path(os.path.expanduser(str(value))) if kind is Path else value  # noqa: PTH111 - never raises
+    return values, problems
+
+
+def _checked_keys(table: Mapping[str, object]) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """Keys by the id of their row; whether there is such a row, and whether keys collide, the screen knows."""
+    good: dict[str, tuple[str, ...]] = {}
+    problems = []
+    for name, value in table.items():
+        names = [value] if isinstance(value, str) else value
+        if isinstance(names, list) and names and all(isinstance(key, str) and key for key in names):
+            good[name] = tuple(names)
+        else:
+            problems.append(f"{KEYS}.{name}: {value!r} is neither a key nor a list of keys")
+    return good, problems
+
+
+def readme_section() -> str:
+    """All settings as Markdown."""
+    lines = ["| Setting | Where it is not set | What it does | Example |", "|---|---|---|---|"]
+    for setting in SETTINGS:
+        example = setting.example.replace("\n", " ⏎ ")
+        lines.append(f"| `{setting.key}` | {setting.default} | {setting.text} | `{example}` |")
+    return "\n".join(lines) + "\n"
