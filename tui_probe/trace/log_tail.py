@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SLICE: Final = 8 << 20
+SLICE: Final = 2 << 20
+"""Bytes read together: what is worked out of them stays in the caches of a processor."""
 _LONGEST_LINE: Final = 1 << 20
 
 
