@@ -249,7 +249,14 @@ async def test_a_frame_is_left_out_while_the_terminal_lags_and_keys_are_not(
 
 async def test_low_bandwidth_halves_the_frames(session: Session) -> None:
     async with on_stage(session, appearance=Appearance(low_bandwidth=True)) as stage:
-        assert stage.live.interval == 1.0
+        ticks: list[int] = []
+        stage.live.tick = lambda: ticks.append(stage.live.beats)  # type: ignore[method-assign]
+        stage.live.beats = 0
+        for _ in range(6):
+            stage.live.beat()
+        assert ticks == [2, 4, 6]
+        stage.live.show_bars()
+        assert "· low bandwidth ·" in stage.text
 
 
 async def test_a_failure_of_the_feed_ends_the_screen(session: Session) -> None:

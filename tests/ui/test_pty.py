@@ -222,6 +222,11 @@ def test_on_a_slow_line_the_screen_is_current_and_keys_act(root: Path) -> None:
         assert median(delays) < 0.3
 
 
+def test_on_a_line_that_is_too_slow_fewer_frames_are_sent(root: Path) -> None:
+    with Terminal(on_screen(root), (120, 40), rate=6_000) as terminal:
+        terminal.wait("· low bandwidth ·", timeout=40)
+
+
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 def test_in_tmux(root: Path) -> None:
     server = ["tmux", "-L", f"tui-probe-test-{root.name}", "-f", "/dev/null"]

@@ -100,7 +100,7 @@ class ProbeApp(App[None]):
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, self._end_by_signal, number)
-        self.live = LiveScreen(low_bandwidth=bool(self.appearance.low_bandwidth), ascii_only=self.ascii_only)
+        self.live = LiveScreen(ascii_only=self.ascii_only)
         self.push_screen(self.live if self.session.imported is None else ImportedScreen(self.session.imported))
 
     def on_unmount(self) -> None:
@@ -117,6 +117,13 @@ class ProbeApp(App[None]):
     def backed_up(self) -> bool:
         """Does the terminal lag behind? Never where there is none."""
         return isinstance(self._driver, FrugalDriver) and self._driver.backed_up
+
+    @property
+    def low_bandwidth(self) -> bool:
+        """Is less sent: as it was asked for, else while the link is slow?"""
+        if self.appearance.low_bandwidth is not None:
+            return self.appearance.low_bandwidth
+        return isinstance(self._driver, FrugalDriver) and self._driver.link.slow
 
     def to_clipboard(self, text: str) -> None:
         """Hand a text to the terminal's clipboard (OSC 52), unless it is longer than terminals take."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from textual.drivers.linux_driver import LinuxDriver
 from textual.messages import InBandWindowResize
+
+from tui_probe.ui.link import Link, TimedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +35,7 @@ class FrugalDriver(LinuxDriver):
 
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)
+        self.link = Link()
         self._shown: dict[int, list[str]] = {}
 
     def write(self, data: str) -> None:
@@ -76,6 +79,12 @@ class FrugalDriver(LinuxDriver):
             return os.get_terminal_size(self.fileno)
         except OSError:
             return super()._get_terminal_size()
+
+    def start_application_mode(self) -> None:
+        """Have all that is written timed."""
+        if not isinstance(self._file, TimedFile):
+            self._file = cast("IO[str]", TimedFile(self._file, self.link))
+        super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def stop_application_mode(self) -> None:
         """Leave an empty screen: tmux brings lines of it back if it was resized meanwhile."""

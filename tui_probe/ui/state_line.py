@@ -25,11 +25,15 @@ def elapsed_line(snapshot: Snapshot, now: float) -> Line:
     return ((f" {words}", role),)
 
 
-def state_line(snapshot: Snapshot, process: ProcessView | None, *, paused: bool = False) -> Line:
+def state_line(
+    snapshot: Snapshot, process: ProcessView | None, *, paused: bool = False, low_bandwidth: bool = False
+) -> Line:
     """`` · 4 kernels (3 probed) · 120 launches · 1.2 MB written · [simulated]``"""
     parts: list[Span] = []
     if paused:
         parts.append(("display paused: Space goes on", "warn"))
+    if low_bandwidth:
+        parts.append(("low bandwidth", "note"))
     if process is not None:
         kernels = units.counted(len(process.kernels), "kernel")
         parts.append((f"{kernels} ({units.count(process.probed)} probed)", ""))

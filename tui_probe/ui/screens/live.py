@@ -43,7 +43,7 @@ TABS = (
     Tab("results", "Results", "Results"),
     Tab("gpu", "GPU", "GPU"),
 )
-INTERVAL, LOW_BANDWIDTH_INTERVAL = 0.5, 1.0
+INTERVAL = 0.5
 
 
 # For the application's style sheet: that of a screen cannot name the screen itself. Textual sends a changed line from
@@ -69,9 +69,9 @@ class LiveScreen(ViewScreen):
 
     BINDINGS = keys.bindings("live", "kernels", "table", "log")
 
-    def __init__(self, *, low_bandwidth: bool = False, ascii_only: bool = False) -> None:
+    def __init__(self, *, ascii_only: bool = False) -> None:
         super().__init__()
-        self.interval = LOW_BANDWIDTH_INTERVAL if low_bandwidth else INTERVAL
+        self.beats = 0
         self.paused = False
         self.zoomed = False
         self.in_table = True
@@ -116,7 +116,7 @@ class LiveScreen(ViewScreen):
     def on_mount(self) -> None:
         """Start the one clock of this screen."""
         self._divide(*self.app.size)
-        self.set_interval(self.interval, self.tick)
+        self.set_interval(INTERVAL, self.beat)
 
     @property
     def page(self) -> View:
@@ -135,6 +135,12 @@ class LiveScreen(ViewScreen):
         return processes[self.process_place % len(processes)] if processes else None
 
     # -- the clock
+
+    def beat(self) -> None:
+        """The clock: a frame, but only every second time if the link is slow."""
+        self.beats += 1
+        if self.beats % 2 == 0 or not self.probe_app.low_bandwidth:
+            self.tick()
 
     def tick(self) -> None:
         """A data frame: what changed since the last one. Left out while the terminal lags behind."""
@@ -184,8 +190,9 @@ class LiveScreen(ViewScreen):
         self.query_one("#title", Bar).show(self._title())
         place.show((), ((fitting(self.table.status(), place.size.width - 1), "dim"),))
         self.query_one(TabBar).show(self.current, self.page.status(), focused=not self.in_table)
-        line = (*elapsed_line(snapshot, time.time()), *state_line(snapshot, self.process, paused=self.paused))
-        self.query_one("#state", Bar).show(line)
+        low = self.probe_app.low_bandwidth
+        states = state_line(snapshot, self.process, paused=self.paused, low_bandwidth=low)
+        self.query_one("#state", Bar).show((*elapsed_line(snapshot, time.time()), *states))
         self.show_hint()
 
     def _title(self) -> Line:
