@@ -10,11 +10,11 @@ _ADVICE = (
                " (cuBLAS, cuDNN) ship none: their registers, occupancy and launches are shown all the same."),
     ("capture", "It was launched while a stream was being captured into a CUDA graph, where nothing may be allocated or"
                 " waited for. Turn the graph off for this run to probe it (torch.compile: mode=\"default\")."),
-    ("ptxas", "The assembler refused the PTX. process.log (page 2) has its words; a newer ptxas may know this PTX"
+    ("ptxas", "The assembler refused the PTX. process.log has its words; a newer ptxas may know this PTX"
               " version: see tui-probe doctor."),
-    ("assembl", "The assembler is missing or failed. process.log (page 2) has its words; see tui-probe doctor."),
+    ("assembl", "The assembler is missing or failed. process.log has its words; see tui-probe doctor."),
     ("unsupported instruction", "The simulated GPU does not execute this instruction. Run it on an NVIDIA GPU."),
-    ("engine", "The probe engine did not answer. process.log (page 2) and the run's stderr have what it said."),
+    ("engine", "The probe engine did not answer. process.log and the run's stderr have what it said."),
     ("memory", "The maps of the probe did not fit. Allow more with --max-probe-memory, or probe fewer launches with"
                " --launches."),
     ("trace", "The trace reached its limit. Allow more with --max-trace-bytes, or probe fewer launches with"
@@ -24,8 +24,8 @@ _ADVICE = (
 _BY_STATUS = {
     "filtered": "It was left out by --kernel or --filter. Run again without them to probe it.",
     "pending": "It is being prepared: pruned, probed and assembled.",
-    "failed": "The original kernel ran in its place, with its own results. process.log (page 2) says what went wrong.",
-    "skipped": "The original kernel ran. event.log (page 3) has the lines around its first launch.",
+    "failed": "The original kernel ran in its place, with its own results. process.log says what went wrong.",
+    "skipped": "The original kernel ran. event.log has the lines around its first launch.",
 }
 
 
