@@ -223,8 +223,21 @@ def test_on_a_slow_line_the_screen_is_current_and_keys_act(root: Path) -> None:
 
 
 def test_on_a_line_that_is_too_slow_fewer_frames_are_sent(root: Path) -> None:
-    with Terminal(on_screen(root), (120, 40), rate=6_000) as terminal:
-        terminal.wait("· low bandwidth ·", timeout=40)
+    """What a terminal holds back is 64 KiB: nobody waits before that is full."""
+    log = root / "stdout.log"
+    log.touch()
+    with Terminal(on_screen(root), (200, 50)) as terminal:
+        terminal.wait("6 kernels")
+        terminal.type("4z")
+        terminal.wait("stdout")
+        assert "low bandwidth" not in terminal.text
+        terminal.rate = 2_000
+        for number in range(60):
+            with log.open("a") as file:
+                file.writelines(f"seq {number} {str(number) * 90}\n" for _ in range(60))
+            time.sleep(0.1)
+        terminal.rate = None
+        terminal.wait("· low bandwidth ·")
 
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")

@@ -83,7 +83,7 @@ class FrugalDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         """Have all that is written timed."""
         if not isinstance(self._file, TimedFile):
-            self._file = cast("IO[str]", TimedFile(self._file, self.link))
+            self._file = cast("Any", TimedFile(cast("IO[str]", self._file), self.link))
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def stop_application_mode(self) -> None:
