@@ -159,6 +159,18 @@ async def _(stage: Stage, key: str) -> None:
     assert seen == ["light", "distinct", "ansi", "dark"]
 
 
+@checks("palette")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key, *"full size", "enter")
+    assert stage.live.zoomed
+
+
+@checks("processes")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key, "down", "enter")
+    assert "process 2 of 2" in stage.text
+
+
 @checks("redraw")
 async def _(stage: Stage, key: str) -> None:
     before = stage.text

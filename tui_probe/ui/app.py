@@ -9,14 +9,17 @@ import sys
 import tempfile
 import time
 import traceback
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.app import App
+from textual.screen import ModalScreen
 
 from tui_probe.render.palette import PALETTES
 from tui_probe.render.shorten import shorten
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.background import Background, event_loop_delivery
+from tui_probe.ui.commands import commands_of
 from tui_probe.ui.driver import FrugalDriver
 from tui_probe.ui.feed import Feed, Session
 from tui_probe.ui.nvml import GpuSampler
@@ -26,7 +29,7 @@ from tui_probe.ui.screens.compare import CompareScreen
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.imported import ImportedScreen
 from tui_probe.ui.screens.live import LAYOUT, LiveScreen
-from tui_probe.ui.screens.tags import TagScreen
+from tui_probe.ui.screens.picker import PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.theme import textual_theme
 from tui_probe.ui.widgets.lines import Lines
@@ -147,7 +150,7 @@ class ProbeApp(App[None]):
         self._say("interrupted the target (SIGINT); Ctrl-C again within 2 s to terminate it")
 
     def _ask(self, text: str, answers: tuple[Answer, ...], take: Callable[[str], None]) -> None:
-        if isinstance(self.screen, TagScreen):
+        if isinstance(self.screen, ModalScreen):
             self.screen.dismiss(None)
         screen = self.screen if isinstance(self.screen, ViewScreen) else self.live
         screen.ask_question(Question(text, answers, take))
@@ -195,11 +198,37 @@ class ProbeApp(App[None]):
         else:
             self.push_screen(CompareScreen(marked, source))
 
+    def action_palette(self) -> None:
+        """All that can be done here."""
+        if isinstance(self.screen, ViewScreen):
+            self.push_screen(PickScreen("Commands", commands_of(self, self.screen)), self._run_command)
+
+    def _run_command(self, command: Callable[[], object] | None) -> None:
+        if command is not None:
+            self.call_later(command)
+
     def action_theme(self) -> None:
         """The next palette."""
         place = CYCLE.index(self.palette.name) if self.palette.name in CYCLE else -1
-        self.palette = PALETTES[CYCLE[(place + 1) % len(CYCLE)]]
-        self.theme = self.palette.name
+        self.use_palette(CYCLE[(place + 1) % len(CYCLE)])
+
+    def use_palette(self, name: str) -> None:
+        """Draw all in other colours."""
+        self.palette = PALETTES[name]
+        self.theme = name
+        self._draw_anew()
+
+    def use_ascii(self, ascii_only: bool) -> None:
+        """Draw with ASCII characters alone, or with all."""
+        self.ascii_only = ascii_only
+        self._draw_anew()
+
+    def use_bandwidth(self, low: bool | None) -> None:
+        """Send less, or not; None: as the link allows."""
+        self.appearance = replace(self.appearance, low_bandwidth=low)
+        self._say({True: "low bandwidth", False: "full bandwidth", None: "bandwidth as the link allows"}[low])
+
+    def _draw_anew(self) -> None:
         for screen in self.screen_stack:
             for widget in screen.query(Lines):
                 widget.forget()

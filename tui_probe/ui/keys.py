@@ -50,6 +50,7 @@ TABLE = (
         "interrupt", priority=True),
     Key("quit", ("ctrl+q",), "quit", "app", "quit; asks first while the target runs", "quit", priority=True),
     Key("help", ("question_mark", "f1"), "help", "app", "the page of keys, and back", "keys"),
+    Key("palette", ("colon", "ctrl+p"), "palette", "app", "all that can be done now, in a list to type in", "commands"),
     Key("theme", ("ctrl+t",), "theme", "app", "next theme: dark, light, distinct (hues far apart), ansi (16 colours)"),
     Key("redraw", ("ctrl+l",), "redraw", "app", "draw the screen anew, after something else wrote on the terminal"),
     Key("back", ("q", "escape"), "back", "live", "back: end search and filter, full size; to the table"),
@@ -62,6 +63,7 @@ TABLE = (
     Key("page_6", ("6",), "page('results')", "live", "what the probe measured, a line a finished launch"),
     Key("page_7", ("7",), "page('gpu')", "live", "load, memory, clocks, temperature and power of the GPU"),
     Key("process", ("p",), "next_process", "live", "next process of the target, where it has several"),
+    Key("processes", ("P",), "processes", "live", "list of the processes of the target, to choose one"),
     Key("pause", ("space",), "pause", "live", "pause the display; the target and the recording go on", "pause"),
     Key("zoom", ("z",), "zoom", "live", "the focused pane in full size, and back", "full size"),
     Key("previous_kernel", ("left_square_bracket",), "step_kernel(-1)", "kernels", "previous kernel"),
@@ -128,6 +130,7 @@ TABLE = (
 _SHOWN = {
     "question_mark": "?",
     "slash": "/",
+    "colon": ":",
     "ampersand": "&",
     "left_square_bracket": "[",
     "right_square_bracket": "]",

@@ -18,6 +18,8 @@ from tui_probe.ui.widgets.bars import Bar, Tab, TabBar
 from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.app import ComposeResult
 
     from tui_probe.render.views.view import Source
@@ -62,6 +64,11 @@ class CompareScreen(ViewScreen):
         if self.current not in self._views:
             self._views[self.current] = MessageView(self, self.current, "reading the results of both")
         return self._views[self.current]
+
+    @property
+    def page_tabs(self) -> Sequence[Tab]:
+        """The pages that the palette offers."""
+        return self.tabs
 
     def action_page(self, page: str) -> None:
         """Show a page, and read what it needs the first time."""

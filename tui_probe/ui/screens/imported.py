@@ -16,6 +16,8 @@ from tui_probe.ui.widgets.bars import NUMBERED, Bar, Tab, TabBar, fitting
 from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.app import ComposeResult
 
     from tui_probe.render.nsight.opening import Imported, ImportedPage
@@ -52,6 +54,11 @@ class ImportedScreen(ViewScreen):
     def view(self) -> View:
         """The page in sight."""
         return self._view
+
+    @property
+    def page_tabs(self) -> Sequence[Tab]:
+        """The pages that the palette offers."""
+        return self.tabs
 
     def _page(self, name: str) -> ImportedPage:
         return next(page for page in self.imported.pages if page.name == name)

@@ -21,6 +21,8 @@ from tui_probe.ui.widgets.bars import NUMBERED, Bar, Tab, TabBar, fitting
 from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.app import ComposeResult
 
     from tui_probe.render.kernel_row import KernelRow
@@ -73,6 +75,11 @@ class KernelScreen(ViewScreen):
     def view(self) -> View:
         """The page in sight."""
         return self._view
+
+    @property
+    def page_tabs(self) -> Sequence[Tab]:
+        """The pages that the palette offers."""
+        return self.tabs
 
     # -- what is shown
 

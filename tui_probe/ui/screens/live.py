@@ -13,7 +13,9 @@ from tui_probe.ui import keys
 from tui_probe.ui.feed import Snapshot
 from tui_probe.ui.launches import next_launch
 from tui_probe.ui.layout import arrangement, needed
+from tui_probe.ui.processes import process_choices
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.screens.picker import PickScreen
 from tui_probe.ui.screens.tags import TagScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.state_line import elapsed_line, state_line
@@ -25,6 +27,8 @@ from tui_probe.ui.widgets.bars import Bar, Rule, Tab, TabBar, fitting
 from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual import events
     from textual.app import ComposeResult
 
@@ -133,6 +137,11 @@ class LiveScreen(ViewScreen):
         """The process that is shown."""
         processes = self.snapshot.processes
         return processes[self.process_place % len(processes)] if processes else None
+
+    @property
+    def page_tabs(self) -> Sequence[Tab]:
+        """The pages that the palette offers."""
+        return TABS
 
     # -- the clock
 
@@ -326,11 +335,28 @@ class LiveScreen(ViewScreen):
         if len(self.snapshot.processes) < 2:
             self.notice("there is one process with a trace")
             return
-        self.process_place += 1
+        self.show_process(self.process_place + 1)
+
+    def show_process(self, place: int) -> None:
+        """Show the process of this place; there is one after the last."""
+        self.process_place = place
         self.table.selected = None
         self.launches_at_hand.clear()
         self.take(self.snapshot)
         self.show_bars()
+
+    def action_processes(self) -> None:
+        """Choose a process from a list."""
+        processes = self.snapshot.processes
+        if len(processes) < 2:
+            self.notice("there is one process with a trace" if processes else "no process has a trace yet")
+            return
+        place = self.process_place % len(processes)
+        self.app.push_screen(PickScreen("Processes", process_choices(processes), place), self._take_process)
+
+    def _take_process(self, place: int | None) -> None:
+        if place is not None:
+            self.show_process(place)
 
     def action_sort(self, step: int) -> None:
         """Sort the table by the next or previous column."""

@@ -18,7 +18,7 @@ from tui_probe.ui.widgets.bars import Bar, key_line
 from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from textual import events
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.background import Background
     from tui_probe.ui.exports import Writer
     from tui_probe.ui.views.view import View
+    from tui_probe.ui.widgets.bars import Tab
 
 NOTICE_SECONDS = 6.0
 
@@ -54,6 +55,11 @@ class ViewScreen(Screen[None]):
     def probe_app(self) -> ProbeApp:
         """The application."""
         return cast("ProbeApp", self.app)
+
+    @property
+    def page_tabs(self) -> Sequence[Tab]:
+        """The pages of the screen, which ``action_page`` shows; none by default."""
+        return ()
 
     # -- what views ask for
 

@@ -1,0 +1,139 @@
+"""The command palette and other lists to choose from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ui.conftest import check_golden, on_stage
+from tests.ui.fakes import show_fakes
+from tests.ui.synthetic import FakeTarget, TraceWriter, example
+from tui_probe.ui import Appearance, keys
+from tui_probe.ui.commands import commands_of
+from tui_probe.ui.feed import Session
+from tui_probe.ui.screens.help import HelpScreen
+from tui_probe.ui.screens.picker import PickScreen
+from tui_probe.ui.screens.view_screen import ViewScreen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.ui.conftest import Stage
+
+
+def offered(stage: Stage) -> dict[str, str]:
+    screen = stage.app.screen
+    assert isinstance(screen, ViewScreen)
+    return {choice.label: choice.note for choice in commands_of(stage.app, screen)}
+
+
+def text_of(name: str) -> str:
+    return next(key.text for key in keys.TABLE if key.id == name)
+
+
+async def test_typing_finds_and_enter_does(session: Session) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("colon", *"theme light")
+        assert "1 of" in stage.text
+        await stage.press("enter")
+        assert stage.app.palette.name == "light"
+        assert stage.app.screen is stage.live
+
+
+async def test_a_key_does_what_it_does_on_its_screen(session: Session) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("ctrl+p", *"reverse", "enter")
+        assert stage.live.table.order.reverse
+        await stage.press("colon", *"page of keys", "enter")
+        assert isinstance(stage.app.screen, HelpScreen)
+
+
+async def test_a_page_is_shown(session: Session) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("colon", *"page stderr", "enter")
+        assert stage.live.current == "stderr"
+
+
+async def test_looks_can_be_chosen(session: Session) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("colon", *"ascii alone", "enter")
+        assert stage.text.isascii()
+        await stage.press("colon", *"bandwidth low", "enter")
+        assert stage.app.low_bandwidth
+        await stage.press("colon", *"bandwidth full", "enter")
+        assert not stage.app.low_bandwidth
+
+
+async def test_what_is_typed_finds_nothing_and_is_taken_back(session: Session) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("colon", *"zzzz")
+        assert "0 of" in stage.text
+        await stage.press("enter")
+        assert isinstance(stage.app.screen, PickScreen)
+        await stage.press("backspace", "backspace", "backspace", "backspace", "question_mark", "ctrl+u", "down", "up")
+        assert "type to find" in stage.text
+        await stage.press("escape")
+        assert stage.app.screen is stage.live
+
+
+async def test_it_offers_what_applies_now(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    show_fakes(monkeypatch)
+    async with on_stage(session) as stage:
+        on_table = offered(stage)
+        assert on_table[text_of("sort")] == "s"
+        assert text_of("tags") not in on_table
+        assert text_of("zoom_in") not in on_table
+        assert text_of("interrupt") in on_table
+        await stage.press("3")
+        assert text_of("tags") in offered(stage)
+        await stage.press("q", "enter")
+        assert text_of("zoom_in") not in offered(stage)
+        await stage.press("colon", *"page: fake", "enter")
+        on_kernel = offered(stage)
+        assert text_of("zoom_in") in on_kernel
+        assert text_of("sort") not in on_kernel
+        assert on_kernel["page: Launches"] == "6"
+        assert on_kernel["page: Diff"] == "nothing to show"
+
+
+async def test_without_a_target_nothing_is_interrupted(trace: TraceWriter) -> None:
+    async with on_stage(Session(traces=(trace.directory,))) as stage:
+        assert text_of("interrupt") not in offered(stage)
+
+
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (200, 50)], ids=str)
+async def test_the_list_fits_the_terminal(session: Session, size: tuple[int, int]) -> None:
+    async with on_stage(session, size) as stage:
+        await stage.press("colon", *"zoom" if size[0] > 100 else "")
+        assert "Commands:" in stage.text
+        assert "Esc leave" in stage.text
+        await stage.press("end")
+        assert "Esc leave" in stage.text
+        await stage.resize(60, 16)
+        assert "Esc leave" in stage.text
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+async def test_the_list_as_text(session: Session, ascii_only: bool) -> None:
+    async with on_stage(session, (80, 24), Appearance(ascii_only=ascii_only)) as stage:
+        await stage.press("colon")
+        check_golden(f"palette-80x24-{'ascii' if ascii_only else 'unicode'}.txt", stage.text)
+
+
+async def test_processes_in_a_list(tmp_path: Path, trace: TraceWriter) -> None:
+    second = example(tmp_path / "Nov21_101011_4243")
+    second.kernel("only_in_the_second")
+    target = FakeTarget(tmp_path, [trace.directory, second.directory])
+    async with on_stage(Session(target=target), (100, 30)) as stage:
+        await stage.press("P")
+        check_golden("processes-100x30.txt", stage.text)
+        await stage.press("down", "enter")
+        assert stage.live.process_place == 1
+        assert "process 2 of 2" in stage.text
+
+
+async def test_one_process_needs_no_list(session: Session) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("P")
+        assert "there is one process with a trace" in stage.text

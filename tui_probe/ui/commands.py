@@ -1,0 +1,64 @@
+"""What the command palette offers: all that the keys of the screen in sight do now, its pages, and the looks."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tui_probe.render.palette import PALETTES
+from tui_probe.ui import keys
+from tui_probe.ui.screens.picker import Choice
+from tui_probe.ui.widgets.bars import NUMBERED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.ui.app import ProbeApp
+    from tui_probe.ui.screens.view_screen import ViewScreen
+
+MOVES = ("up", "down", "left", "right", "page_up", "page_down", "home", "end", "palette")
+"""Rows of the key table that nobody looks for in a list."""
+BY_NUMBER = ("page_", "view_")
+"""How the ids of rows begin that show a page by its number."""
+
+
+def commands_of(app: ProbeApp, screen: ViewScreen) -> list[Choice]:
+    """All that can be done on a screen now; each value is a function."""
+    return [*_keys_of(app, screen), *_pages_of(app, screen), *_looks_of(app)]
+
+
+def _keys_of(app: ProbeApp, screen: ViewScreen) -> Iterator[Choice]:
+    active = {active.binding.id: active for active in screen.active_bindings.values()}
+    rows = [row for row in keys.rows() if row.id in active and row.id not in MOVES and not row.id.startswith(BY_NUMBER)]
+    rows.sort(key=lambda row: row.scope == "app")  # what acts everywhere comes after what acts here
+    for row in filter(lambda row: acts(row, screen), rows):
+        binding = active[row.id]
+        run = partial(app.run_action, binding.binding.action, binding.node)
+        yield Choice(row.text, "  ".join(map(keys.shown, row.keys)), value=run)
+
+
+def acts(row: keys.Key, screen: ViewScreen) -> bool:
+    """Does a key mean anything on what is in sight?"""
+    if row.scope == "drawing":
+        return keys.command_of(row) in screen.view.commands()
+    if row.scope == "log":
+        return screen.view.kind == "log"
+    return row.id != "interrupt" or screen.probe_app.target_runs
+
+
+def _pages_of(app: ProbeApp, screen: ViewScreen) -> Iterator[Choice]:
+    for number, tab in enumerate(screen.page_tabs, 1):
+        words = "nothing to show" if tab.empty else str(number) if number <= NUMBERED else ""
+        yield Choice(f"page: {tab.title}", words, value=partial(app.run_action, f"page({tab.id!r})", screen))
+
+
+def _looks_of(app: ProbeApp) -> Iterator[Choice]:
+    for name in PALETTES:
+        now = "now" if name == app.palette.name else ""
+        yield Choice(f"theme: {name}", now, value=partial(app.use_palette, name))
+    plain = "now" if app.ascii_only else ""
+    yield Choice("characters: ASCII alone", plain, value=partial(app.use_ascii, True))
+    yield Choice("characters: all", "" if plain else "now", value=partial(app.use_ascii, False))
+    for words, asked in (("low", True), ("full", False), ("as the link allows", None)):
+        now = "now" if app.appearance.low_bandwidth is asked else ""
+        yield Choice(f"bandwidth: {words}", now, value=partial(app.use_bandwidth, asked))

@@ -1,0 +1,154 @@
+"""A list to choose one thing from, in front of a screen: typing finds, Enter takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from textual.screen import ModalScreen
+
+from tui_probe.render.spans import Line, pad, width, wrap
+from tui_probe.ui.screens.tags import framed
+from tui_probe.ui.widgets.lines import Lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual import events
+    from textual.app import ComposeResult
+
+WIDEST, MARGIN = 110, 2
+DETAIL_LINES = 4
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One line: what it is called, a few words or columns beside it, and what is told while it is marked."""
+
+    label: str
+    note: str = ""
+    detail: str = ""
+    value: Any = None
+
+
+class ChoiceList(Lines, can_focus=True):
+    """The lines that contain all typed words, one of them marked."""
+
+    DEFAULT_CSS = "ChoiceList { width: auto; height: auto; }"
+
+    def __init__(self, title: str, choices: Sequence[Choice], place: int = 0) -> None:
+        super().__init__()
+        self.title = title
+        self.choices = choices
+        self.found: Sequence[Choice] = choices
+        self.typed = ""
+        self.place = place
+        self._top = 0
+        self._detailed = any(choice.detail for choice in choices)
+
+    def fit(self, columns: int, rows: int) -> None:
+        """Take the room that the list needs and the terminal has; the same however many lines are found."""
+        needed = len(self.choices) + 4 + (DETAIL_LINES + 1 if self._detailed else 0)
+        self.styles.width = min(WIDEST, columns - MARGIN)
+        self.styles.height = max(6, min(needed, rows - MARGIN))
+
+    @property
+    def chosen(self) -> Choice | None:
+        """The marked line; None if none contains what was typed."""
+        return self.found[self.place] if self.found else None
+
+    def find(self, typed: str) -> None:
+        """Show what contains all words of ``typed``."""
+        self.typed = typed
+        words = typed.lower().split()
+        found = [c for c in self.choices if all(word in f"{c.label} {c.note}".lower() for word in words)]
+        # What begins with the words is more likely meant; -1, not in the label at all, comes last.
+        found.sort(key=lambda choice: choice.label.lower().find(words[0]) % 1000 if words else 0)
+        self.found = found
+        self.place = 0
+        self.redraw()
+
+    def move(self, step: int) -> None:
+        """Mark another line; the ends stay."""
+        self.place = max(0, min(self.place + step, len(self.found) - 1))
+        self.redraw()
+
+    @property
+    def page(self) -> int:
+        """Lines that are in sight at once."""
+        return max(1, self.size.height - 4 - (DETAIL_LINES + 1 if self._detailed else 0))
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """Title and typed text, the lines in sight, what is told about the marked one, keys."""
+        del height
+        inner, page = width - 2, self.page
+        self._top = max(0, min(max(min(self._top, self.place), self.place - page + 1), len(self.found) - page))
+        typed: Line = ((self.typed, ""), (" ", "cursor"), ("" if self.typed else " type to find", "dim"))
+        lines: list[Line] = [((f"{self.title}: ", "title"), *typed)]
+        window = self.found[self._top : self._top + page]
+        lines += [self._line(choice, inner - 2) for choice in window]
+        lines += [()] * (page - len(window))
+        if self._detailed:
+            words = wrap(self.chosen.detail, inner - 2) if self.chosen else []
+            lines += [(("─" * (inner - 2), "rule"),), *(((text, ""),) for text in words[:DETAIL_LINES])]
+            lines += [()] * (DETAIL_LINES - len(words))
+        count = f"{len(self.found)} of {len(self.choices)}  " if self.typed else ""
+        keys = (
+            ("Enter", "key"),
+            (" take  ", "dim"),
+            ("↑ ↓", "key"),
+            (" choose  ", "dim"),
+            ("Esc", "key"),
+            (" leave", "dim"),
+        )
+        lines.append(((count, "dim"), *keys))
+        return list(framed(lines, inner))
+
+    def _line(self, choice: Choice, cells: int) -> Line:
+        note = min(max(width(known.note) for known in self.choices), cells // 2)
+        label = min(max(width(known.label) for known in self.choices), cells - note - 2)
+        text = f"{pad(choice.label, label)}  {pad(choice.note, note)}"
+        text = pad(text, cells)
+        if choice is self.chosen:
+            return ((text, "select"),)
+        return ((text[: label + 2], ""), (text[label + 2 :], "dim"))
+
+
+class PickScreen(ModalScreen[Any]):
+    """Gives the value of the chosen line, or None if left with Escape."""
+
+    DEFAULT_CSS = "PickScreen { align: center middle; background: transparent; }"
+
+    def __init__(self, title: str, choices: Sequence[Choice], place: int = 0) -> None:
+        super().__init__()
+        self.list = ChoiceList(title, choices, place)
+
+    def compose(self) -> ComposeResult:
+        """The list alone."""
+        yield self.list
+
+    def on_mount(self) -> None:
+        """Fit the list to the terminal."""
+        self.list.fit(*self.app.size)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Fit it again."""
+        self.list.fit(*event.size)
+
+    def on_key(self, event: events.Key) -> None:
+        """Arrows mark, Enter takes, Escape leaves, what can be typed is typed."""
+        event.stop()
+        event.prevent_default()
+        found = self.list
+        moves = {"up": -1, "down": 1, "pageup": -found.page, "pagedown": found.page, "tab": 1, "shift+tab": -1,
+                 "home": -len(found.found), "end": len(found.found)}  # fmt: skip
+        if event.key in moves:
+            found.move(moves[event.key])
+        elif event.key == "enter" and found.chosen is not None:
+            self.dismiss(found.chosen.value)
+        elif event.key in ("escape", "ctrl+p"):
+            self.dismiss(None)
+        elif event.key in ("backspace", "ctrl+u"):
+            found.find(found.typed[:-1] if event.key == "backspace" else "")
+        elif event.character is not None and event.character.isprintable():
+            found.find(found.typed + event.character)
