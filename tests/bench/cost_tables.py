@@ -9,6 +9,8 @@ from statistics import mean
 from tests.bench.workloads import TILED
 
 NONE = "–"
+CONTROL = "control"
+"""A probe that does nothing: its slowdown is that of the assembler, not of a probe."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,12 @@ class Cost:
         return (self.spills_probed or 0) > (self.spills or 0)
 
 
+def beyond_control(cost: Cost, costs: Iterable[Cost]) -> float | None:
+    """The slowdown beside that of the same kernel with a probe that does nothing."""
+    control = next((c.slowdown for c in costs if c.probe == CONTROL and c.kernel == cost.kernel), None)
+    return None if cost.slowdown is None or not control else cost.slowdown / control
+
+
 def tables(costs: list[Cost], *, timed: bool) -> list[str]:
     """Markdown: a table a probe, then one of means."""
     probes = list(dict.fromkeys(cost.probe for cost in costs))
@@ -54,10 +62,12 @@ def probe_table(probe: str, costs: list[Cost], *, timed: bool) -> str:
             other = naive.get(cost.kernel, Cost(cost.kernel, probe, True))
             cells = [cost.kernel, text(cost.registers), signed(cost.added), signed(other.added)]
             cells += [text(cost.spills_probed), text(other.spills_probed)]
-            cells += [number(cost.time_ms, 3), number(cost.slowdown), number(other.slowdown)] if timed else []
+            beyond = beyond_control(cost, costs)
+            times = [number(cost.time_ms, 3), number(cost.slowdown), number(beyond), number(other.slowdown)]
+            cells += times if timed else []
             rows.append([*cells, cost.reason or (other.reason and f"naive: {other.reason}")])
     head = ["kernel", "registers", "added", "naive", "spilled bytes", "naive"]
-    head += ["time ms", "slowdown", "naive"] if timed else []
+    head += ["time ms", "slowdown", "beyond control", "naive"] if timed else []
     return f"### {probe}\n\n{markdown([*head, ''], rows)}"
 
 
@@ -72,10 +82,12 @@ def means_table(probes: list[str], costs: list[Cost], *, timed: bool) -> str:
                 calm = [cost for cost in listed if not cost.spills_more]
                 cells = [f"{probe}, naive" if naive else probe, str(len(listed)), str(len(listed) - len(calm))]
                 cells += [average(listed, lambda c: c.added), average(calm, lambda c: c.added)]
-                cells += [average(listed, lambda c: c.slowdown), average(calm, lambda c: c.slowdown)] if timed else []
+                times = [average(listed, lambda c: c.slowdown), average(calm, lambda c: c.slowdown)]
+                times.append(average(listed, lambda c: beyond_control(c, costs)))
+                cells += times if timed else []
                 rows.append(cells)
     head = ["probe", "kernels", "with more spills", "added registers", "without those"]
-    head += ["slowdown", "without those"] if timed else []
+    head += ["slowdown", "without those", "beyond control"] if timed else []
     return f"### Means\n\n{markdown(head, rows)}"
 
 

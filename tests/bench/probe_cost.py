@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.bench.assembling import assemble
-from tests.bench.cost_tables import Cost, tables
+from tests.bench.cost_tables import CONTROL, Cost, tables
 from tests.bench.workloads import WORKLOADS, Workload, commands
 from tests.engine.kernels import probed
 from tests.ptx.corpus import corpus
@@ -46,7 +46,8 @@ class Variant:
 
 
 def variants(probes: list[str]) -> Iterator[Variant]:
-    """Each probe, and behind it the naive one where there is one."""
+    """One that does nothing, then each probe, and behind it the naive one where there is one."""
+    yield Variant(CONTROL, False, str(NAIVE.parent / "control.toml"))
     for name in probes:
         yield Variant(name, False, name)
         counterpart = NAIVE / f"{name}.toml"

@@ -15,6 +15,7 @@ from tui_probe.ptx.parser import parse
 __all__ = ["ptxas"]
 
 COSTS = [
+    Cost("GEMM", "control", False, "", 200, 200, 0, 0, 1.0, 0.5),
     Cost("GEMM", "block_sched", False, "", 200, 202, 0, 16, 1.25, 0.5),
     Cost("GEMM", "block_sched", True, "", 200, 210, 0, 0, 3.0, 0.5),
     Cost("sum", "block_sched", False, "", 20, 20, 0, 0, 1.05, 0.125),
@@ -24,12 +25,13 @@ COSTS = [
 
 
 def test_tables_tell_means_and_what_was_not_measured() -> None:
-    ours, means = tables(COSTS, timed=True)
-    assert "| GEMM | 200 | +2 | +10 | 16 | 0 | 0.500 | 1.25 | 3.00 |  |" in ours
-    assert "| sum | 20 | +0 | – | 0 | – | 0.125 | 1.05 | – | naive: no room |" in ours
-    assert "| tiled matmul | 32 | +10 | – | 0 | – | 0.300 | 9.00 | – |  |" in ours
-    assert "| block_sched | 2 | 1 | 1.00 | 0.00 | 1.15 | 1.05 |" in means
-    assert "| block_sched, naive | 1 | 0 | 10.00 | 10.00 | 3.00 | 3.00 |" in means
+    control, ours, means = tables(COSTS, timed=True)
+    assert "| GEMM | 200 | +0 | – | 0 | – | 0.500 | 1.00 | 1.00 | – |  |" in control
+    assert "| GEMM | 200 | +2 | +10 | 16 | 0 | 0.500 | 1.25 | 1.25 | 3.00 |  |" in ours
+    assert "| sum | 20 | +0 | – | 0 | – | 0.125 | 1.05 | – | – | naive: no room |" in ours
+    assert "| tiled matmul | 32 | +10 | – | 0 | – | 0.300 | 9.00 | – | – |  |" in ours
+    assert "| block_sched | 2 | 1 | 1.00 | 0.00 | 1.15 | 1.05 | 1.25 |" in means
+    assert "| block_sched, naive | 1 | 0 | 10.00 | 10.00 | 3.00 | 3.00 | 3.00 |" in means
 
 
 def test_a_kernel_that_was_not_probed_has_a_reason_and_no_figures() -> None:
