@@ -38,6 +38,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 COMMANDS = {
     "run": Entry("run", "start a command under the hook, and show what its kernels do"),
+    "watch": Entry("watch", "look at a run that goes on, from another terminal"),
     "open": Entry("open", "explore a finished or still running trace"),
     "report": Entry("report", "a trace as a table, JSON, CSV or Markdown"),
     "show": Entry("show", "one view of a kernel as text, data or a picture"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.trace.locate import LOG, find_trace
+from tui_probe.trace.recent import remember
 
 from .import_command import text_width
 from .import_ncu import add_plan_options, add_tensor_options, plan_of, tensor_of
@@ -38,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.more:
         arguments.refuse("one trace at a time; several files only of ncu or nsys")
     trace = find_trace(arguments.trace)
+    remember(trace)
     if wants_screen(arguments):
         return show(arguments, traces=(trace,))
     write_report([trace], arguments.ascii)

@@ -14,6 +14,7 @@ from tui_probe.launcher.screened import ScreenedTarget
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
+from tui_probe.trace.recent import remember
 
 from .chosen import chosen_settings, tell_problems, trace_dir
 from .output import inform, warn
@@ -101,6 +102,8 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
         else:
             status, traces = run_plainly(options, probe)
             tell_problems()  # not before: scripts take the first line of stderr for the trace
+    for trace in traces:
+        remember(trace)
     if not arguments.no_report:
         report_after_run(traces, arguments.ascii)
     return status

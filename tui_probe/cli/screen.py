@@ -45,12 +45,15 @@ def show(
     target: ScreenedTarget | None = None,
     traces: tuple[Path, ...] = (),
     imported: Imported | None = None,
+    *,
+    watching: bool = False,
 ) -> int:
     """Show a running target, traces, or imported files, until the user quits. Returns what ``ui.run`` returns."""
     from tui_probe import ui
     from tui_probe.ui.feed import Session
 
-    return ui.run(Session(target=target, traces=traces, imported=imported), appearance_of(arguments))
+    session = Session(target=target, traces=traces, imported=imported, watching=watching)
+    return ui.run(session, appearance_of(arguments))
 
 
 def appearance_of(arguments: argparse.Namespace) -> Appearance:

@@ -139,7 +139,10 @@ class ProbeApp(App[None]):
         """SIGINT to the target; a second time within two seconds asks for more."""
         target = self.target
         if target is None or not self.target_runs:
-            self._say("nothing runs here; Ctrl-Q quits")
+            if self.session.watching and self.feed.latest.running:
+                self._say("this screen only watches: interrupt the run where it was started; Ctrl-Q leaves it running")
+            else:
+                self._say("nothing runs here; Ctrl-Q quits")
             return
         now = time.monotonic()
         if now - self._interrupted <= SECOND_INTERRUPT:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from tui_probe.errors import TraceError
 from tui_probe.render.kernel_row import KernelRow, row_of
 from tui_probe.trace.follow import TraceFollower
-from tui_probe.trace.locate import LOG
+from tui_probe.trace.locate import LOG, inside, is_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,6 +73,8 @@ class Session:
     traces: tuple[Path, ...] = ()
     imported: Imported | None = None
     """Files of another profiler, shown instead."""
+    watching: bool = False
+    """Follow the run that made the first trace, with the traces of other processes that it makes meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -192,14 +194,23 @@ class Feed:
         """Read what is new and replace ``latest`` if anything changed."""
         target = self.session.target
         status = target.poll() if target else None  # before the logs: they are complete once it has ended
-        directories = target.trace_directories() if target else list(self.session.traces)
-        for directory in directories:
+        for directory in target.trace_directories() if target else self._directories():
             self._traces.setdefault(directory, _Trace(directory))
         for trace in self._traces.values():
             trace.poll()
         snapshot = self._of_target(target, status) if target else self._of_traces()
         if snapshot != self.latest:
             self.latest = snapshot
+
+    def _directories(self) -> list[Path]:
+        """The traces that exist; when watching, also those that run.json of the first has named since."""
+        directories = list(self.session.traces)
+        if self.session.watching:
+            first = self._traces.get(directories[0])
+            info = first.follower.trace.run_info if first else None
+            others = (inside(directories[0].parent, name) for name in (info.processes if info else ()))
+            directories += [o for o in others if o is not None and o != directories[0] and is_trace(o)]
+        return directories
 
     def _views(self) -> tuple[ProcessView, ...]:
         return tuple(trace.view for trace in self._traces.values())

@@ -165,6 +165,7 @@ class LiveScreen(ViewScreen):
 
     def take(self, snapshot: Snapshot) -> None:
         """Show a snapshot, and let the page in sight read what is new."""
+        self._tell_end(snapshot)
         self.snapshot = snapshot
         process = self.process
         self.table.empty = process.problem if process and process.problem else _why_empty(snapshot)
@@ -179,6 +180,15 @@ class LiveScreen(ViewScreen):
             self.results.look(process)
         elif page is self.gpu_page:
             self.gpu_page.show_gpus(self.probe_app.gpu.latest, simulated=snapshot.simulated)
+
+    def _tell_end(self, snapshot: Snapshot) -> None:
+        """Say once that what is watched has ended: nobody else does."""
+        before = self.snapshot
+        if self.probe_app.session.watching and snapshot.loaded and not snapshot.running:
+            if before.running:
+                self.notice("the run has ended")
+            elif not before.loaded:
+                self.notice("this run has ended already: nothing more will come")
 
     def show_kernel(self) -> None:
         """Show the selected kernel on the pages about one kernel."""
@@ -207,6 +217,8 @@ class LiveScreen(ViewScreen):
     def _title(self) -> Line:
         process, processes = self.process, self.snapshot.processes
         spans = [(" tui-probe  ", "title")]
+        if self.probe_app.session.watching:
+            spans.append(("watching  ", "accent"))
         if process is not None and process.probe:
             spans.append((f"{process.probe}  ", "note"))
         if len(processes) > 1:

@@ -1,0 +1,82 @@
+"""Traces in brief, and which were looked at lately."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.ui.synthetic import TraceWriter, example
+from tui_probe.trace.recent import READ, brief, recent_traces, remember, remembered, running_traces
+
+
+def test_a_trace_in_brief(tmp_path: Path) -> None:
+    trace = example(tmp_path / "one")
+    known = brief(trace.directory)
+    assert known is not None
+    assert (known.command, known.device, known.kernels, known.all_read) == (
+        "./vector_add --size 1048576", "NVIDIA H100 80GB HBM3", 6, True,
+    )  # fmt: skip
+    assert (known.running, known.status, known.probe) == (False, None, None)
+    record = {"version": 1, "ended": "2023-11-14T22:13:23+00:00", "exit_status": 3, "probe": "dmat"}
+    (trace.directory / "run.json").write_text(json.dumps(record))
+    known = brief(trace.directory)
+    assert known is not None
+    assert (known.status, known.probe) == (3, "dmat")
+
+
+def test_of_a_long_log_only_the_beginning_is_read(tmp_path: Path) -> None:
+    trace = example(tmp_path / "one")
+    with (trace.directory / "event.log").open("ab") as log:
+        log.truncate(READ + 1000)
+    known = brief(trace.directory)
+    assert known is not None
+    assert (known.kernels, known.all_read) == (6, False)
+
+
+def test_any_bytes_are_read(tmp_path: Path) -> None:
+    (tmp_path / "event.log").write_bytes(b"[init] cmd 3 \xff\xfe\n[init] pid x\n\0\0[kernel] 1")
+    known = brief(tmp_path)
+    assert known is not None
+    assert (known.command, known.kernels) == ("\\xff\\xfe", 0)
+    assert brief(tmp_path / "none") is None
+
+
+def test_a_run_that_goes_on_is_found(tmp_path: Path) -> None:
+    example(tmp_path / "ended")
+    command = [sys.executable, "-c", "input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        TraceWriter(tmp_path / "running", pid=process.pid, command=" ".join(command))
+        assert running_traces(tmp_path) == [tmp_path / "running"]
+        process.communicate(b"\n")
+    assert running_traces(tmp_path) == []
+
+
+def test_the_newest_traces_come_first_and_each_once(tmp_path: Path) -> None:
+    for number, name in enumerate(("old", "new", "middle")):
+        log = example(tmp_path / "traces" / name).directory / "event.log"
+        os.utime(log, (1000 + number * 7 % 10, 1000 + number * 7 % 10))
+    elsewhere = example(tmp_path / "elsewhere").directory
+    remember(elsewhere)
+    remember(tmp_path / "traces" / "old")
+    remember(tmp_path / "gone")
+    found = recent_traces([tmp_path / "traces", tmp_path / "no such folder"], limit=3)
+    assert [known.directory.name for known in found] == ["elsewhere", "new", "middle"]
+
+
+def test_what_was_looked_at_is_remembered_newest_first(tmp_path: Path) -> None:
+    for number in range(60):
+        remember(tmp_path / str(number))
+    remember(tmp_path / "30")
+    known = remembered()
+    assert known[:3] == [tmp_path / "30", tmp_path / "59", tmp_path / "58"]
+    assert len(known) == len(set(known)) == 50
+
+
+def test_nothing_is_remembered_where_nothing_can_be_written(tmp_path: Path) -> None:
+    state = Path(os.environ["XDG_STATE_HOME"])
+    state.write_text("a file in the place of the folder")
+    remember(tmp_path)
+    assert remembered() == []

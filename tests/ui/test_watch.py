@@ -1,0 +1,119 @@
+"""Watching a run that somebody else started."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ui.conftest import on_stage
+from tests.ui.synthetic import TraceWriter, example
+from tests.ui.terminal import Terminal
+from tests.ui.test_pty import CTRL_C, CTRL_Q, assert_restored
+from tui_probe.ui.feed import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PROGRAM = [sys.executable, "-c", "input()"]
+WATCH = [sys.executable, "-m", "tui_probe", "watch"]
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], TraceWriter]]:
+    """A process that waits, and the trace that it seems to write, beside one that ended long ago."""
+    example(tmp_path / "traces" / "Nov20_101010_1")
+    with subprocess.Popen(PROGRAM, stdin=subprocess.PIPE) as process:
+        trace = TraceWriter(tmp_path / "traces" / "Nov21_101010_2", process.pid, " ".join(PROGRAM))
+        trace.kernel("first_of_the_run")
+        yield process, trace
+        process.kill()
+
+
+def end(process: subprocess.Popen[bytes], trace: TraceWriter) -> None:
+    process.communicate(b"\n")
+    trace.exit()
+    record = {"version": 1, "ended": "2023-11-14T22:13:23+00:00", "exit_status": 0, "command": PROGRAM}
+    (trace.directory / "run.json").write_text(json.dumps(record))
+
+
+async def test_it_follows_says_the_end_and_touches_nothing(
+    running: tuple[subprocess.Popen[bytes], TraceWriter],
+) -> None:
+    process, trace = running
+    async with on_stage(Session(traces=(trace.directory,), watching=True)) as stage:
+        assert "watching" in stage.text
+        assert "● running" in stage.text
+        await stage.press("ctrl+c")
+        assert "this screen only watches" in stage.text
+        assert process.poll() is None
+        trace.kernel("came_later")
+        await stage.refresh()
+        assert "came_later" in stage.text
+        end(process, trace)
+        await stage.refresh()
+        assert "the run has ended" in stage.text
+        assert "✔ exit 0" in stage.text
+
+
+async def test_processes_that_come_later_are_shown(running: tuple[subprocess.Popen[bytes], TraceWriter]) -> None:
+    _, trace = running
+    async with on_stage(Session(traces=(trace.directory,), watching=True)) as stage:
+        example(trace.directory.parent / "Nov21_101011_3")
+        names = [trace.directory.name, "Nov21_101011_3", "../elsewhere", "missing"]
+        (trace.directory / "run.json").write_text(json.dumps({"version": 1, "processes": names}))
+        await stage.refresh()
+        await stage.refresh()
+        assert "process 1 of 2" in stage.text
+
+
+async def test_one_that_ended_before_says_so(trace: TraceWriter) -> None:
+    trace.exit()
+    async with on_stage(Session(traces=(trace.directory,), watching=True)) as stage:
+        assert "ended already" in stage.text
+        await stage.press("ctrl+c")
+        assert "nothing runs here" in stage.text
+
+
+def test_on_a_terminal(running: tuple[subprocess.Popen[bytes], TraceWriter]) -> None:
+    process, trace = running
+    with Terminal([*WATCH, str(trace.directory.parent)], (100, 30)) as terminal:
+        terminal.wait("first_of_the_run")
+        terminal.type(CTRL_C)
+        terminal.wait("this screen only watches")
+        terminal.resize(80, 24)
+        terminal.wait("Events")
+        trace.kernel("came_later")
+        terminal.wait("came_later")
+        end(process, trace)
+        terminal.wait("✔ exit 0")
+        terminal.type(CTRL_Q)
+        assert terminal.wait_for_end() == 0
+        assert_restored(terminal)
+
+
+def watch(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*WATCH, *words], cwd=folder, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+
+def test_without_a_terminal_it_reports(running: tuple[subprocess.Popen[bytes], TraceWriter]) -> None:
+    _, trace = running
+    done = watch(trace.directory.parent.parent, "traces")
+    assert done.returncode == 0
+    assert "first_of_the_run" in done.stdout
+    assert done.stderr == "[info] still running: traces/Nov21_101010_2\n"
+
+
+def test_where_nothing_runs_it_names_the_newest(tmp_path: Path) -> None:
+    example(tmp_path / "trace" / "Nov20_101010_1")
+    done = watch(tmp_path)
+    assert done.returncode == 4
+    assert done.stderr.endswith("no run goes on in trace; the newest that ended: tui-probe open trace/Nov20_101010_1\n")

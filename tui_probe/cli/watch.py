@@ -1,0 +1,51 @@
+"""``tui-probe watch``: look at a run from another terminal, without touching it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_probe.errors import TraceError
+from tui_probe.trace.locate import LOG, find_trace, is_trace
+from tui_probe.trace.recent import brief, remember, running_traces
+
+from .chosen import trace_dir
+from .output import inform
+from .screen import add_screen_options, show, wants_screen
+from .status import ExitStatus
+from .text import write_report
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which run."""
+    parser.add_argument(
+        "trace", nargs="?", type=Path, metavar="TRACE",
+        help="a trace directory, or a folder of them: its newest run that still lasts; default the folder of traces",
+    )  # fmt: skip
+    add_screen_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Follow the run until the user quits; without a terminal, report what there is now."""
+    trace = trace_to_watch(arguments.trace or trace_dir())
+    remember(trace)
+    if wants_screen(arguments):
+        return show(arguments, traces=(trace,), watching=True)
+    known = brief(trace)
+    inform(f"{'still running' if known and known.running else 'ended'}: {trace}")
+    write_report([trace], arguments.ascii)
+    return ExitStatus.OK
+
+
+def trace_to_watch(path: Path) -> Path:
+    """The trace itself, or the newest running one of a folder. Raises TraceError."""
+    if path.name == LOG or is_trace(path) or not path.is_dir():
+        return find_trace(path)
+    running = running_traces(path)
+    if running:
+        return running[-1]
+    newest = find_trace(path)  # says what to do where there is none at all
+    raise TraceError(f"no run goes on in {path}; the newest that ended: tui-probe open {newest}")

@@ -1,0 +1,126 @@
+"""Traces in brief, as a list shows them, without going through whole logs; and which were looked at lately."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_probe.errors import TraceError
+from tui_probe.trace.locate import LOG, is_trace, traces_in
+from tui_probe.trace.process import is_alive
+from tui_probe.trace.run_info import RunInfo, read_run_info
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+READ = 1 << 20
+"""Bytes of a log that are read for its line in a list."""
+REMEMBERED = 50
+_PID = re.compile(rb"^\[(?:init\] )?pid\]? (\d{1,9})\s*$", re.MULTILINE)
+_COMMAND = re.compile(rb"^\[(?:init\] )?cmd\]? \d+ (.*)$", re.MULTILINE)
+_DEVICE = re.compile(rb"^\[init\] device 0 .* name (.*)$", re.MULTILINE)
+_KERNEL = re.compile(rb"^\[kernel\] (\d{1,9}) (?:probed|skipped|failed|filtered) ", re.MULTILINE)
+_END = re.compile(rb"^\[exit\] ", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Brief:
+    """A trace in one line. ``when`` is the time of its last event, in seconds since 1970; None: not known.
+
+    ``kernels`` counts those in the part of the log that was read, ``all_read`` says whether that is all of it.
+    """
+
+    directory: Path
+    when: float
+    command: str = ""
+    probe: str | None = None
+    device: str | None = None
+    kernels: int = 0
+    all_read: bool = True
+    running: bool = False
+    status: int | None = None
+    """Exit status, or minus the number of the signal that ended it."""
+
+
+def brief(directory: Path) -> Brief | None:
+    """A trace in brief; None if it cannot be read."""
+    log = directory / LOG
+    try:
+        found = log.stat()
+        with log.open("rb") as file:
+            text = file.read(READ)
+    except OSError:
+        return None
+    info = read_run_info(directory / "run.json") or RunInfo()
+    logged, pid = _words(_COMMAND, text) or "", _words(_PID, text)
+    ended = info.ended is not None or _END.search(text) is not None
+    return Brief(
+        directory=directory,
+        when=found.st_mtime,
+        command=logged or " ".join(info.command),
+        probe=info.probe,
+        device="simulated GPU" if info.simulated else _words(_DEVICE, text),
+        kernels=len(set(_KERNEL.findall(text))),
+        all_read=len(text) == found.st_size,
+        running=not ended and is_alive(int(pid) if pid else None, logged or " ".join(info.command)),
+        status=info.exit_status if info.signal is None else -info.signal,
+    )
+
+
+def _words(pattern: re.Pattern[bytes], text: bytes) -> str | None:
+    found = pattern.search(text)
+    return found[1].decode("utf-8", "backslashreplace").strip() if found else None
+
+
+def running_traces(folder: Path) -> list[Path]:
+    """The traces in a folder whose process runs, the oldest first. Raises TraceError."""
+    return [path for path in traces_in(folder) if (known := brief(path)) is not None and known.running]
+
+
+def recent_traces(folders: Iterable[Path], limit: int) -> list[Brief]:
+    """The newest traces of these folders and of those looked at lately, the newest first."""
+    found = {path.absolute(): path for path in remembered() if is_trace(path)}
+    for folder in folders:
+        with contextlib.suppress(TraceError):  # there may be no such folder yet
+            found.update((path.absolute(), path) for path in traces_in(folder))
+    newest = sorted(found.values(), key=_changed, reverse=True)[:limit]
+    return [known for path in newest if (known := brief(path)) is not None]
+
+
+def _changed(path: Path) -> float:
+    try:
+        return (path / LOG).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _recent_file() -> Path:
+    base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111 - never raises
+    return Path(base) / "tui-probe" / "recent"
+
+
+def remembered() -> list[Path]:
+    """The traces that were looked at lately, the newest first; some may be gone."""
+    try:
+        lines = _recent_file().read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return []
+    return [Path(line) for line in lines if line.startswith("/")][:REMEMBERED]
+
+
+def remember(trace: Path) -> None:
+    """Put a trace at the head of those looked at lately. Where that cannot be written, nothing else suffers."""
+    path = trace.absolute()
+    if "\n" in str(path):
+        return
+    lines = [str(path), *(str(known) for known in remembered() if known != path)][:REMEMBERED]
+    file = _recent_file()
+    new = file.with_name(f"recent.{os.getpid()}")
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        new.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", errors="surrogateescape")
+        new.replace(file)
