@@ -27,8 +27,8 @@ _IGNORED: Final = (b"[mem] ", b"[mod] ", b"[bin] ", b"[probe] find ", b"[probe] 
                    b"[probe] engine ", b"[probe] read ", b"[probe] finish ", b"[exec] funcmap-")  # fmt: skip
 """Lines that tell nothing which the trace model keeps, in logs that have ``[kernel]`` lines."""
 
-_ABOUT_KERNELS: Final = (b"[kernel] ", b"[probe] rename ")
-"""Lines that are the same wherever they stand among launches."""
+_ANYWHERE: Final = (b"[kernel] ", b"[probe] rename ", b"[benchmark] ", b"[nvtx] ")
+"""Lines that say the same wherever they stand among launches."""
 
 
 class BulkReader:
@@ -55,15 +55,16 @@ class BulkReader:
     ) -> None:
         """Record everything in the order of the log: ``rest`` are the lines that are read one by one.
 
-        Lines about kernels come first: launches and results need their kernels, and never the other way round. A log of
-        ten thousand kernels would otherwise be cut into as many parts.
+        Lines that do not depend on launches come first. A log of ten thousand kernels would otherwise be cut into as
+        many parts.
         """
-        about_kernels = np.zeros(len(lines), dtype=np.bool_)
-        for prefix in _ABOUT_KERNELS:
-            about_kernels |= lines.begin_with(prefix)
-        for line in rest[about_kernels[rest]].tolist():
-            self._read_line(lines.text[lines.starts[line] : lines.ends[line]])
-        rest = rest[~about_kernels[rest]]
+        anywhere = np.zeros(len(lines), dtype=np.bool_)
+        for prefix in _ANYWHERE:
+            anywhere |= lines.begin_with(prefix)
+        first = rest[anywhere[rest]]
+        for start, end in zip(lines.starts[first].tolist(), lines.ends[first].tolist(), strict=True):
+            self._read_line(lines.text[start:end])
+        rest = rest[~anywhere[rest]]
         launch = result = 0
         launches_before = np.searchsorted(launches.line, rest).tolist()
         results_before = np.searchsorted(results.line, rest).tolist()

@@ -52,6 +52,8 @@ class TraceFollower:
         before = self._tail.offset
         for lines in self._tail.slices():
             self._read(lines)
+            self._recorder.settle_many()
+        self._recorder.settle()
         self.changed = self._recorder.changed.copy()
         self._recorder.changed.clear()
         state = self.trace.state

@@ -112,7 +112,7 @@ class LaunchTable(Sequence[Launch]):
         return first
 
     def set_probe_bytes(self, row: int, size: int) -> None:
-        self._probe_bytes[row] = size
+        self._probe_bytes[row] = max(self._probe_bytes[row], size)
 
     def set_status(self, row: int, status: int) -> None:
         self._status[row] = status
@@ -133,8 +133,9 @@ class LaunchTable(Sequence[Launch]):
     def kernel_of(self, row: int) -> int:
         return self._kernel[row]
 
-    def was_probed(self, row: int) -> bool:
-        return bool(self._probed[row])
+    def ended_well(self, row: int) -> bool:
+        """Whether it was probed, and the driver said that it succeeded."""
+        return self._probed[row] == 1 and self._status[row] == 0
 
     def failed(self, row: int) -> bool:
         return self._probed[row] == 1 and self._status[row] > 0
@@ -192,14 +193,14 @@ class LaunchTable(Sequence[Launch]):
     def reasons(self) -> list[str]:
         return list(self._reasons)
 
-    def column(self, name: str) -> NDArray[Any]:
-        """A copy of one column.
+    def column(self, name: str, first: int = 0) -> NDArray[Any]:
+        """A copy of one column from row ``first`` on.
 
         ``kernel`` i4, ``number`` i8, ``time`` u8 (ns since 1970, 0 unknown), ``shape`` u4 of shape (launches, 7),
         ``stream`` u8, ``probed`` i1, ``status`` i8, ``reason`` i4, ``probe_bytes`` i8, ``result`` i4; -1 is unknown.
         """
         values: array[Any] = getattr(self, f"_{name}")
-        copy = np.array(values)
+        copy = np.array(values[7 * first if name == "shape" else first :])
         return copy.reshape(-1, 7) if name == "shape" else copy
 
     def reason_code(self, reason: str | None) -> int:

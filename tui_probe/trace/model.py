@@ -10,6 +10,7 @@ import hashlib
 from array import array
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Literal
@@ -234,7 +235,7 @@ class State:
 
 
 class Kernels(Collection[Kernel]):
-    """The kernels of a trace, in the order in which its log names them; ``kernels[index]`` finds one by its index."""
+    """The kernels of a trace, by their index; ``kernels[index]`` finds one."""
 
     def __init__(self) -> None:
         self._by_index: dict[int, Kernel] = {}
@@ -243,7 +244,7 @@ class Kernels(Collection[Kernel]):
         return len(self._by_index)
 
     def __iter__(self) -> Iterator[Kernel]:
-        return iter(list(self._by_index.values()))
+        return iter(sorted(self._by_index.values(), key=attrgetter("index")))
 
     def __contains__(self, kernel: object) -> bool:
         return isinstance(kernel, Kernel) and self.get(kernel.index) is kernel

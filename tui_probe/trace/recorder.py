@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tui_probe.trace.launches import UNKNOWN
 from tui_probe.trace.model import Kernel
+from tui_probe.trace.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from tui_probe.trace.columns import LaunchColumns, ResultColumns
     from tui_probe.trace.event_types import Shape
     from tui_probe.trace.model import Trace
+
+_MANY: Final = 1 << 18
 
 
 class Recorder:
@@ -27,6 +28,7 @@ class Recorder:
         self.changed: set[int] = set()
         self.folders: dict[int, str] = {}
         self.row: int | None = None
+        self._tally = Tally(trace)
 
     def kernel(self, index: int) -> Kernel:
         """The kernel of this index, made if the log has not named it yet."""
@@ -38,10 +40,10 @@ class Recorder:
         self.changed.add(index)
         return kernel
 
-    def kernel_at_hand(self) -> Kernel | None:
-        """The kernel of the launch at hand, if there is one and its line named a kernel."""
-        index = UNKNOWN if self.row is None else self.trace.launches.kernel_of(self.row)
-        return None if index == UNKNOWN else self.kernel(index)
+    def forget_kernels(self) -> None:
+        self.settle()
+        self.trace.kernels.clear()
+        self.changed.clear()
 
     def launch(
         self,
@@ -66,72 +68,64 @@ class Recorder:
         )
         self.trace.state.launches += 1
         if index is not None:
-            _count_launch(self.kernel(index), self.row, shape)
+            self.kernel(index)
 
     def ended_launches(self, launches: LaunchColumns) -> None:
-        """Launches that were read together, in order.
-
-        One that was passed through is at hand afterwards, since a line may follow that says that it failed.
-        """
+        """Launches that were read together, in order; the last is at hand afterwards."""
         state = self.trace.state
-        first = self.trace.launches.extend(launches)
-        groups = _Groups(launches.kernel, first)
-        shapes = launches.shape[groups.order]
-        differs = shapes != shapes[groups.starts].repeat(groups.sizes, axis=0)
-        other_grids = groups.any(differs[:, :3].any(axis=1))
-        other_blocks = groups.any(differs[:, 3:6].any(axis=1))
-        memory = launches.probe_bytes[groups.order]
-        figures = zip(
-            map(tuple, shapes[groups.starts].tolist()),
-            map(tuple, shapes[groups.ends - 1].tolist()),
-            other_grids,
-            other_blocks,
-            groups.sums(memory != UNKNOWN),
-            groups.most(memory),
-            strict=True,
-        )
-        for (index, rows), (begin, end, grid, block, probed, most) in zip(groups, figures, strict=True):
-            kernel = self.kernel(index)
-            kernel.rows.frombytes(rows)
-            kernel.launches += len(rows) // 4
-            _see_shape(kernel, begin)
-            kernel.shape = end
-            kernel.grid_varies |= grid
-            kernel.block_varies |= block
-            kernel.launches_probed += probed
-            if probed:
-                kernel.probe_bytes = max(kernel.probe_bytes or 0, most)
+        self._meet(launches.kernel)
+        self.row = self.trace.launches.extend(launches) + len(launches) - 1
         state.launches += len(launches)
-        state.launches_probed += int(launches.probed.sum())
-        self.row = None if launches.probed[-1] else first + len(launches) - 1
+        state.launches_probed += int((launches.probed & (launches.status == 0)).sum())
 
     def saved_results(self, results: ResultColumns) -> None:
         """Results that were read together, in order."""
         state = self.trace.state
+        self._meet(results.kernel)
         launches = self.trace.launches.rows_of(results.number.astype(np.int64))
         first = self.trace.results.extend(results, launches)
         self.trace.launches.set_results(launches, first)
-        for index, rows in _Groups(results.kernel, first):
-            self.kernel(index).result_rows.frombytes(rows)
+        self._tally.add_results(results.kernel)
         state.results += len(results)
         state.bytes_written += sum(results.size.tolist())
+
+    def _meet(self, kernels: NDArray[np.uint64]) -> None:
+        """See to it that there are all these kernels."""
+        for index in set(kernels.tolist()) - self.changed:
+            self.kernel(index)
+
+    def settle(self) -> None:
+        """Count for their kernels the launches and results that were recorded since the last time."""
+        self._tally.settle()
+
+    def settle_many(self) -> None:
+        """The same, if so many wait that it is worth while."""
+        if self._tally.waiting > _MANY:
+            self._tally.settle()
 
     def memory(self, size: int) -> None:
         """The bytes of all maps of the launch at hand."""
         if self.row is not None:
             self.trace.launches.set_probe_bytes(self.row, size)
-        if kernel := self.kernel_at_hand():
-            kernel.probe_bytes = max(kernel.probe_bytes or 0, size)
+            self._tally.more_memory(self.row, size)
+            self._touch()
 
-    def ended(self, status: int, *, succeeded: bool) -> None:
-        """What the driver answered to the launch at hand."""
+    def ended(self, status: int) -> None:
+        """What the driver answered to the launch at hand, 0 for success; however often, it ended once."""
         if self.row is None:
             return
-        self.trace.launches.set_status(self.row, status)
-        if succeeded and self.trace.launches.was_probed(self.row):
+        launches = self.trace.launches
+        ended_well = launches.ended_well(self.row)
+        launches.set_status(self.row, status)
+        if launches.ended_well(self.row) and not ended_well:
             self.trace.state.launches_probed += 1
-            if kernel := self.kernel_at_hand():
-                kernel.launches_probed += 1
+            self._tally.ended_well(self.row)
+            self._touch()
+
+    def _touch(self) -> None:
+        """The kernel of the launch at hand changed."""
+        if self.row is not None and (kernel := self.trace.launches.kernel_of(self.row)) != UNKNOWN:
+            self.changed.add(kernel)
 
     def replaces_failed(self, index: int | None) -> bool:
         """Whether the launch at hand was probed, failed, and was of this kernel."""
@@ -149,61 +143,6 @@ class Recorder:
         state.bytes_written += size
         if row is not None:
             launches.set_result(row, result)
+        self._tally.add_result(index)
         if index is not None:
-            self.kernel(index).result_rows.append(result)
-
-
-def _count_launch(kernel: Kernel, row: int, shape: Shape) -> None:
-    kernel.launches += 1
-    kernel.rows.append(row)
-    _see_shape(kernel, shape)
-
-
-def _see_shape(kernel: Kernel, shape: Shape) -> None:
-    if shape == kernel.shape:
-        return
-    if kernel.shape is not None:
-        kernel.grid_varies |= shape[:3] != kernel.shape[:3]
-        kernel.block_varies |= shape[3:6] != kernel.shape[3:6]
-    kernel.shape = shape
-
-
-class _Groups:
-    """The rows of a column by their kernel. Iterating gives each kernel, in order of appearance, and its rows.
-
-    Rows are numbers from ``first`` on, as the bytes of u32. ``order`` sorts the column; a group is its part from an
-    element of ``starts`` to that of ``ends``. There may be thousands of groups, so all is worked out for all at once.
-    """
-
-    def __init__(self, kernels: NDArray[np.uint64], first: int) -> None:
-        order = np.argsort(kernels, kind="stable")
-        changes = np.flatnonzero(np.diff(kernels[order])) + 1
-        starts = np.concatenate(([0], changes))
-        appearance = np.argsort(order[starts])
-        sizes = np.diff(np.append(starts, len(order)))[appearance]
-        offsets = np.repeat(starts[appearance] - (np.cumsum(sizes) - sizes), sizes)
-        self.order = order[np.arange(len(order)) + offsets]
-        self.sizes = sizes
-        self.ends = np.cumsum(sizes)
-        self.starts = self.ends - sizes
-        self._kernels = kernels[self.order[self.starts]].tolist()
-        self._rows = (self.order + first).astype(np.uint32).tobytes()
-
-    def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        for kernel, start, end in zip(self._kernels, (4 * self.starts).tolist(), (4 * self.ends).tolist(), strict=True):
-            yield kernel, self._rows[start:end]
-
-    def any(self, values: NDArray[np.bool_]) -> list[bool]:
-        """Whether any of the sorted values of each group is set."""
-        found: list[bool] = np.logical_or.reduceat(values, self.starts).tolist()
-        return found
-
-    def sums(self, values: NDArray[np.bool_]) -> list[int]:
-        """How many of the sorted values of each group are set."""
-        found: list[int] = np.add.reduceat(values.astype(np.int64), self.starts).tolist()
-        return found
-
-    def most(self, values: NDArray[np.int64]) -> list[int]:
-        """The largest of the sorted values of each group."""
-        found: list[int] = np.maximum.reduceat(values, self.starts).tolist()
-        return found
+            self.kernel(index)

@@ -121,7 +121,7 @@ class Reducer:
         """The log tells the fate of its kernels: forget what was pieced together."""
         if self.older is not None:
             self.older = None
-            self.trace.kernels.clear()
+            self.recorder.forget_kernels()
 
     def _fate(self, event: KernelFate) -> None:
         self._stop_deriving()
@@ -160,7 +160,7 @@ class Reducer:
         self.recorder.memory(event.size)
 
     def _launch_ended(self, event: LaunchEnded) -> None:
-        self.recorder.ended(event.status, succeeded=event.succeeded)
+        self.recorder.ended(event.status)
 
     def _passed_through(self, event: PassedThrough) -> None:
         """A launch of the original: in its own right, or in the place of a probed one that failed just now."""
