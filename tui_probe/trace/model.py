@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
+from stat import S_ISREG
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
@@ -93,9 +94,13 @@ class Kernel:
     @property
     def folder(self) -> Path | None:
         """Its folder in ``kernel/``, or None if it never reached the engine."""
-        name = self.folder_name or f"{self.index}_{hashlib.sha1(self.name.encode(), usedforsecurity=False).hexdigest()}"
-        path = inside(self.trace.directory, "kernel", name)
+        path = self._place()
         return path if path is not None and path.is_dir() else None
+
+    def _place(self, *names: str) -> Path | None:
+        """Where its folder, or a file in it, has to be; None if a link leads out of the trace."""
+        name = self.folder_name or f"{self.index}_{hashlib.sha1(self.name.encode(), usedforsecurity=False).hexdigest()}"
+        return inside(self.trace.directory, "kernel", name, *names)
 
     @property
     def info(self) -> KernelInfo | None:
@@ -115,17 +120,19 @@ class Kernel:
 
     def refresh(self) -> bool:
         """Read ``process.log`` again if it has grown: an assembler may end after the kernel's fate is known."""
-        path = self.file("process.log")
-        size = -1 if path is None else path.stat().st_size
-        if path is None or size == self._process_log_size:
+        path = self._place("process.log")
+        try:
+            status = None if path is None else path.stat()
+        except OSError:
+            status = None
+        if path is None or status is None or not S_ISREG(status.st_mode) or status.st_size == self._process_log_size:
             return False
-        self._process_log, self._process_log_size = read_process_log(path), size
+        self._process_log, self._process_log_size = read_process_log(path), status.st_size
         return True
 
     def file(self, name: str) -> Path | None:
         """A file of its folder, if it is there and no link leads out of the trace."""
-        folder = self.folder
-        path = None if folder is None else inside(self.trace.directory, "kernel", folder.name, name)
+        path = self._place(name)
         return path if path is not None and path.is_file() else None
 
     @property
