@@ -123,12 +123,32 @@ _CONSTANT = re.compile(r"(\d{1,9}) bytes cmem\[0\]")
 _ERROR = re.compile(r"^ptxas .*\b(?:fatal|error)\s*:|^ptxas (?:fatal|error)")
 _ENDED = re.compile(r"^\[(?:failed|skipped)\] (.+)")
 _EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Warning|Interrupt|Exit|NotFound|Expired)\b(?::|$)")
+_OF_FAILURES = (
+    "error", "fatal", "[failed]", "[skipped]", "Error", "Exception", "Warning", "Interrupt", "Exit", "NotFound",
+    "Expired",
+)  # fmt: skip
+"""One of these is in every line that names the reason of a failure."""
 
 
 def parse_process_log(lines: list[str]) -> ProcessLog:
     """ptxas' words for each variant, which the command before them names, and the reason of a failure."""
     sections: dict[str, list[str]] = {}
     current: list[str] | None = None
+    for line in lines:
+        may_name = "pruned." in line or "probed." in line
+        variant = _VARIANT.search(line) if may_name and not _SAID.match(line) else None
+        if variant is not None:
+            current = sections.setdefault(variant[1], [])
+        elif current is not None:
+            current.append(line)
+    pruned, probed = (_resources(sections.get(name, [])) for name in ("pruned", "probed"))
+    return ProcessLog(pruned, probed, _reason(lines))
+
+
+def _reason(lines: list[str]) -> str | None:
+    text = "\n".join(lines)
+    if not any(word in text for word in _OF_FAILURES):
+        return None
     reason = None
     for line in lines:
         if ended := _ENDED.match(line):
@@ -137,23 +157,17 @@ def parse_process_log(lines: list[str]) -> ProcessLog:
             reason = reason or line.strip()
         elif _EXCEPTION.match(line):
             reason = line.strip()
-        variant = None if _SAID.match(line) else _VARIANT.search(line)
-        if variant is not None:
-            current = sections.setdefault(variant[1], [])
-        elif current is not None:
-            current.append(line)
-    pruned, probed = (_resources(sections.get(name, [])) for name in ("pruned", "probed"))
-    return ProcessLog(pruned, probed, reason)
+    return reason
 
 
 def _resources(lines: list[str]) -> Resources | None:
     """The entry's registers, and the spills of the entry and of the functions that it calls."""
-    text = "\n".join(lines)
-    used = _REGISTERS.search(text)
+    found = ((line, _REGISTERS.search(line)) for line in lines if "Used " in line)
+    line, used = next((each for each in found if each[1]), ("", None))
     if used is None:
         return None
-    words = text[used.start() :].partition("\n")[0]
-    spills = [tuple(map(int, match.groups())) for match in _SPILLS.finditer(text)]
+    words = line[used.start() :]
+    spills = [tuple(map(int, each)) for line in lines if "stack frame" in line for each in _SPILLS.findall(line)]
     shared, constant = _SHARED.search(words), _CONSTANT.search(words)
     return Resources(
         registers=int(used[1]),
