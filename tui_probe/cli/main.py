@@ -14,7 +14,7 @@ from typing import Protocol
 from tui_probe import __version__
 from tui_probe.errors import ImportFileError, NoDriverError, ProbeError, TargetError, TraceError
 
-from .output import discard_output
+from .output import discard_output, on_terminal
 from .status import ExitStatus
 
 
@@ -37,6 +37,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What writing fails with on a full disk."""
 
 COMMANDS = {
+    "home": Entry("home", "recent traces, a form to start a program, and what works here: on a terminal the default"),
     "run": Entry("run", "start a command under the hook, and show what its kernels do"),
     "watch": Entry("watch", "look at a run that goes on, from another terminal"),
     "open": Entry("open", "explore a finished or still running trace"),
@@ -81,6 +82,8 @@ def dispatch(words: list[str]) -> int:
     """Parse the command line, with only the module that it names, and run it."""
     parser = main_parser(next((word for word in words if word in COMMANDS), None))
     options = parser.parse_args(words)
+    if options.command_name is None and not words and on_terminal():
+        return dispatch(["home"])
     if options.command_name is None:
         parser.print_help()
         return ExitStatus.OK

@@ -27,6 +27,7 @@ from tui_probe.ui.prompt import Answer, Question
 from tui_probe.ui.save import LARGEST_CLIPBOARD
 from tui_probe.ui.screens.compare import CompareScreen
 from tui_probe.ui.screens.help import HelpScreen
+from tui_probe.ui.screens.home import HomeScreen
 from tui_probe.ui.screens.imported import ImportedScreen
 from tui_probe.ui.screens.live import LAYOUT, LiveScreen
 from tui_probe.ui.screens.picker import PickScreen
@@ -97,14 +98,20 @@ class ProbeApp(App[None]):
         self.tables = Background("tables", deliver)
         self.logs = Background("logs", deliver)
         self.analyses = Background("analyses", deliver)
-        self.feed.start()
-        self.gpu.start()
+        if self.target is not None or self.session.traces:
+            self.feed.start()
+            self.gpu.start()
         if not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, self._end_by_signal, number)
         self.live = LiveScreen(ascii_only=self.ascii_only)
-        self.push_screen(self.live if self.session.imported is None else ImportedScreen(self.session.imported))
+        self.push_screen(self._first_screen())
+
+    def _first_screen(self) -> ViewScreen:
+        if self.session.home is not None:
+            return HomeScreen(self.session.home)
+        return self.live if self.session.imported is None else ImportedScreen(self.session.imported)
 
     def on_unmount(self) -> None:
         """Let the threads end."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from tui_probe.render.nsight.opening import Imported
     from tui_probe.trace.model import Trace
+    from tui_probe.ui.home import Home
 
 INTERVAL = 0.5
 
@@ -73,6 +74,8 @@ class Session:
     traces: tuple[Path, ...] = ()
     imported: Imported | None = None
     """Files of another profiler, shown instead."""
+    home: Home | None = None
+    """The home screen, shown instead."""
     watching: bool = False
     """Follow the run that made the first trace, with the traces of other processes that it makes meanwhile."""
 

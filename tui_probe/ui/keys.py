@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 # Where a key acts, in the order in which a person meets them.
 SCOPES = {
     "app": "Everywhere",
+    "home": "Home screen",
     "live": "Live screen",
     "kernels": "Live screen and screen of a kernel",
     "kernel": "Screen of a kernel",
@@ -25,6 +26,7 @@ SCOPES = {
 }
 
 PLACES = (
+    ("app", "home", "view"),
     ("app", "live", "kernels", "view", "table", "log"),
     ("app", "kernels", "kernel", "view", "drawing"),
     ("app", "view", "help", "drawing", "comparison"),
@@ -53,6 +55,11 @@ TABLE = (
     Key("palette", ("colon", "ctrl+p"), "palette", "app", "all that can be done now, in a list to type in", "commands"),
     Key("theme", ("ctrl+t",), "theme", "app", "next theme: dark, light, distinct (hues far apart), ansi (16 colours)"),
     Key("redraw", ("ctrl+l",), "redraw", "app", "draw the screen anew, after something else wrote on the terminal"),
+    Key("enter", ("enter",), "enter", "home", "open the trace; in the form: next field, list of probes, start", "open"),
+    Key("section", ("tab",), "section(1)", "home", "next section: traces, form, machine", "section"),
+    Key("section_back", ("shift+tab",), "section(-1)", "home", "section before"),
+    Key("start", ("ctrl+s", "f5"), "start", "home", "start what the form says", "start"),
+    Key("leave_home", ("q", "escape"), "back", "home", "back: end a filter; to the traces; quit", "back"),
     Key("back", ("q", "escape"), "back", "live", "back: end search and filter, full size; to the table"),
     Key("next_pane", ("tab", "shift+tab"), "next_pane", "live", "to the other pane: table or page", "pane"),
     Key("page_1", ("1",), "page('kernel')", "live", "the selected kernel: why probed or not, registers, launches"),

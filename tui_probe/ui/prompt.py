@@ -75,6 +75,10 @@ class Prompt:
             self.insert(character)
         return True
 
+    def knows(self, key: str) -> bool:
+        """Does a key edit, other than by what it types?"""
+        return key in _MOVES or key in _CUTS
+
     def insert(self, text: str) -> None:
         """Put a text in at the cursor; of several lines the first."""
         line = text.partition("\n")[0]

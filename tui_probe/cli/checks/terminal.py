@@ -51,7 +51,8 @@ def colours() -> str:
 
 
 def character_item() -> Item:
-    encoding = sys.stdout.encoding or "ascii"
+    stdout = sys.__stdout__  # under a screen ``sys.stdout`` is no file
+    encoding = (stdout.encoding if stdout else None) or "ascii"
     if "utf" in encoding.lower():
         return Item("characters", "ok", encoding)
     return Item("characters", "warn", encoding, "drawn with ASCII alone; set LANG=C.UTF-8 for finer charts")

@@ -62,9 +62,9 @@ LAYOUT = """
 #body.beside #rule { display: block; }
 #right { layout: vertical; width: 1fr; height: 1fr; }
 .hidden { display: none; }
-LiveScreen #small { display: none; }
-LiveScreen.small > * { display: none; }
-LiveScreen.small #small { display: block; }
+#small { display: none; }
+.small > * { display: none; }
+.small #small { display: block; }
 """
 
 

@@ -84,13 +84,13 @@ class ChoiceList(Lines, can_focus=True):
         inner, page = width - 2, self.page
         self._top = max(0, min(max(min(self._top, self.place), self.place - page + 1), len(self.found) - page))
         typed: Line = ((self.typed, ""), (" ", "cursor"), ("" if self.typed else " type to find", "dim"))
-        lines: list[Line] = [((f"{self.title}: ", "title"), *typed)]
+        lines: list[Line] = [((f" {self.title}: ", "title"), *typed)]
         window = self.found[self._top : self._top + page]
-        lines += [self._line(choice, inner - 2) for choice in window]
+        lines += [self._line(choice, inner - 1) for choice in window]
         lines += [()] * (page - len(window))
         if self._detailed:
-            words = wrap(self.chosen.detail, inner - 2) if self.chosen else []
-            lines += [(("─" * (inner - 2), "rule"),), *(((text, ""),) for text in words[:DETAIL_LINES])]
+            words = wrap(self.chosen.detail, inner - 3) if self.chosen else []
+            lines += [(("─" * (inner - 2), "rule"),), *(((f" {text}", ""),) for text in words[:DETAIL_LINES])]
             lines += [()] * (DETAIL_LINES - len(words))
         count = f"{len(self.found)} of {len(self.choices)}  " if self.typed else ""
         keys = (
@@ -101,17 +101,16 @@ class ChoiceList(Lines, can_focus=True):
             ("Esc", "key"),
             (" leave", "dim"),
         )
-        lines.append(((count, "dim"), *keys))
+        lines.append(((f" {count}", "dim"), *keys))
         return list(framed(lines, inner))
 
     def _line(self, choice: Choice, cells: int) -> Line:
         note = min(max(width(known.note) for known in self.choices), cells // 2)
-        label = min(max(width(known.label) for known in self.choices), cells - note - 2)
-        text = f"{pad(choice.label, label)}  {pad(choice.note, note)}"
-        text = pad(text, cells)
+        label = min(max(width(known.label) for known in self.choices), cells - note - 4)
+        name, words = pad(choice.label, label), pad(pad(choice.note, note), cells - label - 4)
         if choice is self.chosen:
-            return ((text, "select"),)
-        return ((text[: label + 2], ""), (text[label + 2 :], "dim"))
+            return (("▌", "accent"), (f"{name}  {words}", "select"))
+        return ((f" {name}  ", ""), (words, "dim"))
 
 
 class PickScreen(ModalScreen[Any]):

@@ -1,0 +1,304 @@
+"""The home screen: what it shows, what its keys do, and what it is left with."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ui.conftest import Stage, check_golden, no_gpu
+from tui_probe.engine.catalogue import built_in_probes
+from tui_probe.trace.recent import Brief
+from tui_probe.ui import Appearance, keys
+from tui_probe.ui.app import ProbeApp
+from tui_probe.ui.feed import Session
+from tui_probe.ui.home import Form, Home, Open, Start
+from tui_probe.ui.layout import SMALLEST
+from tui_probe.ui.screens.home import HomeScreen, heights
+from tui_probe.ui.screens.picker import PickScreen
+from tui_probe.ui.views import recent
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+    Check = Callable[[Stage, str], Awaitable[None]]
+
+NOW = 1_700_000_000.0
+CHECKS: dict[str, Check] = {}
+
+
+@dataclass(frozen=True)
+class Found:
+    name: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Probe:
+    name: str
+    title: str
+    measures: str
+    cost: str
+
+
+PROBES = (
+    Probe("block_sched", "block scheduling", "start clock, cycles and SM of each warp.", "one 16-byte store a warp"),
+    Probe("dmat", "memory accesses over time", "address and clock of each access.", "a 16-byte record an access"),
+)
+FINDINGS = (
+    Found("ptxas", "ok", "13.0.88, /usr/local/cuda/bin/ptxas"),
+    Found("driver", "missing", "no libcuda.so.1 on this machine", "install the NVIDIA driver"),
+    Found("hook", "ok", "stands in for libcuda.so.1"),
+    Found("terminal", "warn", "vt100, 60×16, 0 colours", "the screen is made for 80×24 and more"),
+)
+TRACES = (
+    Brief(
+        Path("/traces/Nov21_101012_30"), NOW - 2, "python train.py --steps 10", "dmat", "NVIDIA H200", 12, True, True
+    ),
+    Brief(Path("/traces/Nov21_101011_20"), NOW - 300, "./matmul", "block_sched", "simulated GPU", 1, True, False, 0),
+    Brief(Path("/traces/Nov20_101010_10"), NOW - 90_000, "./broken", None, None, 3, False, False, 3),
+    Brief(Path("/traces/Oct01_101010_5"), NOW - 4_000_000, "./killed", "dmat", "NVIDIA H200", 2, True, False, -9),
+)
+
+
+def home_of(traces: Sequence[Brief] = TRACES, findings: Sequence[Found] = FINDINGS) -> Home:
+    return Home(lambda: traces, lambda: findings, lambda: PROBES, Form())
+
+
+@asynccontextmanager
+async def at_home(
+    home: Home, size: tuple[int, int] = (100, 30), appearance: Appearance | None = None
+) -> AsyncIterator[Stage]:
+    app = ProbeApp(Session(home=home), appearance, gpu=no_gpu())
+    async with app.run_test(size=size) as pilot:
+        stage = Stage(app, pilot, None)
+        await stage.settle()
+        yield stage
+
+
+@pytest.fixture(autouse=True)
+def _one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_probe.ui.views.recent.time.time", lambda: NOW)
+
+
+def screen(stage: Stage) -> HomeScreen:
+    assert isinstance(stage.app.screen, HomeScreen)
+    return stage.app.screen
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+async def test_as_text(size: tuple[int, int], ascii_only: bool) -> None:
+    async with at_home(home_of(), size, Appearance(ascii_only=ascii_only)) as stage:
+        assert stage.text.isascii() == ascii_only
+        check_golden(f"home-{size[0]}x{size[1]}-{'ascii' if ascii_only else 'unicode'}.txt", stage.text)
+
+
+# -- keys
+
+
+def checks(*names: str) -> Callable[[Check], Check]:
+    def register(check: Check) -> Check:
+        CHECKS.update(dict.fromkeys(names, check))
+        return check
+
+    return register
+
+
+@checks("enter")
+async def _(stage: Stage, key: str) -> None:
+    home = screen(stage).home
+    await stage.press("down")
+    await stage.pilot.press(key)
+    assert home.choice == Open(TRACES[1].directory)
+    assert not stage.app.is_running
+
+
+@checks("section")
+async def _(stage: Stage, key: str) -> None:
+    seen = [screen(stage).current]
+    for _ in range(3):
+        await stage.press(key)
+        seen.append(screen(stage).current)
+    assert seen == ["recent", "form", "machine", "recent"]
+
+
+@checks("section_back")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key)
+    assert screen(stage).current == "machine"
+
+
+@checks("start")
+async def _(stage: Stage, key: str) -> None:
+    home = screen(stage).home
+    await stage.press(key)
+    assert home.choice is None
+    assert "which program?" in stage.text
+    await stage.press(*"./a.out")
+    await stage.pilot.press(key)
+    assert home.choice == Start()
+    assert home.form.command == "./a.out"
+
+
+@checks("leave_home")
+async def _(stage: Stage, key: str) -> None:
+    screen(stage).recent.set_filter("matmul")
+    await stage.press(key)
+    assert screen(stage).recent.filter_text == ""
+    await stage.press("shift+tab", key)
+    assert screen(stage).current == "recent"
+    await stage.pilot.press(key)
+    assert not stage.app.is_running
+
+
+def test_every_key_of_the_home_screen_has_a_check() -> None:
+    assert set(CHECKS) == {key.id for key in keys.in_scope("home")}
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [(key, name) for key in keys.in_scope("home") for name in key.keys],
+    ids=lambda value: getattr(value, "id", value),
+)
+async def test_a_key_does_what_its_row_says(row: keys.Key, name: str) -> None:
+    async with at_home(home_of()) as stage:
+        await CHECKS[row.id](stage, name)
+
+
+# -- the form
+
+
+async def test_the_form_is_filled_in_and_shows_the_command_line() -> None:
+    home = home_of()
+    async with at_home(home, (120, 40)) as stage:
+        await stage.press("tab", *"python q.py", "left", "left", "left", *"?", "enter")
+        assert home.form.command == "python q?.py"
+        await stage.press("right", "down", *"a:b", "enter", *"c", "enter", *"0-9")
+        assert (home.form.probe, home.form.kernels, home.form.filtered) == ("dmat", "a:b", "c")
+        assert home.form.simulated is True  # no driver was found
+        await stage.press("down", "right", "down", "right")
+        assert (home.form.simulated, home.form.benchmark) == (False, True)
+        assert "the GPU (none was found here)" in stage.text
+        line = "tui-probe run -p dmat -k a:b --filter c --launches 0-9 --benchmark -- python q?.py"
+        assert line in stage.text
+        await stage.press("down")
+        await stage.pilot.press("enter")
+    assert home.choice == Start()
+
+
+async def test_a_probe_is_chosen_from_a_list_with_its_cost() -> None:
+    home = home_of()
+    async with at_home(home) as stage:
+        await stage.press("tab", "down", "enter")
+        assert isinstance(stage.app.screen, PickScreen)
+        assert "Cost: one 16-byte store a warp" in stage.text
+        await stage.press("down")
+        assert "Cost: a 16-byte record an access" in stage.text
+        await stage.press("enter")
+        assert home.form.probe == "dmat"
+
+
+async def test_a_long_command_line_stays_in_sight_where_the_cursor_is() -> None:
+    home = home_of()
+    home.form.command = "x" * 200
+    async with at_home(home, (80, 24)) as stage:
+        await stage.press("tab", "end", *"here")
+        assert "xhere" in stage.text
+        await stage.press("home", *"start")
+        assert "startx" in stage.text
+
+
+async def test_what_is_pasted_goes_into_the_field() -> None:
+    from textual import events
+
+    home = home_of()
+    async with at_home(home) as stage:
+        await stage.press("tab")
+        screen(stage).post_message(events.Paste("python train.py\nignored"))
+        await stage.settle()
+        assert home.form.command == "python train.py"
+
+
+async def test_a_click_goes_to_a_section() -> None:
+    async with at_home(home_of()) as stage:
+        await stage.pilot.click("#form", offset=(5, 3))
+        await stage.settle()
+        assert (screen(stage).current, screen(stage).form.field) == ("form", "kernels")
+        await stage.pilot.click("#recent", offset=(5, 3))
+        await stage.settle()
+        assert (screen(stage).current, screen(stage).recent.trace) == ("recent", TRACES[2])
+
+
+async def test_the_list_is_filtered() -> None:
+    async with at_home(home_of()) as stage:
+        await stage.press("ampersand", *"train", "enter")
+        assert "./matmul" not in stage.text
+        assert "1 of 1" in stage.text
+        await stage.press("ampersand", *"zzz", "enter")
+        assert "no trace contains" in stage.text
+
+
+async def test_without_traces_the_form_has_the_keys() -> None:
+    async with at_home(home_of(traces=())) as stage:
+        assert "no traces yet" in stage.text
+        assert screen(stage).current == "form"
+
+
+async def test_a_run_that_could_not_start_says_why() -> None:
+    home = home_of()
+    home.notice = "a.out: no such command"
+    async with at_home(home) as stage:
+        assert "a.out: no such command" in stage.text
+        assert screen(stage).current == "form"
+
+
+async def test_problems_come_first() -> None:
+    async with at_home(home_of()) as stage:
+        lines = [line for line in stage.text.split("\n") if line[1:2] in "✘!✔" and line[1:2]]
+        assert [line.split()[1] for line in lines] == ["driver", "terminal", "ptxas", "hook"]
+
+
+@pytest.mark.parametrize("size", [SMALLEST, (60, 20), (300, 100)], ids=str)
+async def test_it_fits(size: tuple[int, int]) -> None:
+    async with at_home(home_of(), size) as stage:
+        for _ in range(3):
+            assert all(len(line) <= size[0] for line in stage.text.split("\n"))
+            assert "Recent traces" in stage.text
+            assert "This machine" in stage.text
+            await stage.press("tab")
+        await stage.resize(40, 10)
+        assert "40×10 is too small" in stage.text
+
+
+@pytest.mark.parametrize("current", ["recent", "form", "machine"])
+def test_sections_fill_the_terminal(current: str) -> None:
+    for rows in range(SMALLEST[1], 100):
+        assert sum(heights(rows, current, 16).values()) == rows - 5
+        assert heights(rows, current, 16)[current] > 0
+
+
+async def test_keys_of_a_target_say_that_there_is_none() -> None:
+    async with at_home(home_of()) as stage:
+        await stage.press("ctrl+c")
+        assert "nothing runs here" in stage.text
+        await stage.press("colon", *"next section", "enter")
+        assert screen(stage).current == "form"
+
+
+@pytest.mark.parametrize(
+    ("ago", "words"),
+    [(0, "now"), (59, "59 s ago"), (61, "1 min ago"), (7200, "2 h ago"), (200_000, "2 d ago"), (1e8, "2020-09-13")],
+)
+def test_how_long_ago(ago: float, words: str) -> None:
+    assert recent.when(NOW - ago, NOW) == words
+
+
+def test_built_in_probes_are_what_the_form_expects() -> None:
+    probe = built_in_probes()[0]
+    assert all(isinstance(word, str) for word in (probe.name, probe.title, probe.measures, probe.cost))

@@ -1,0 +1,115 @@
+"""``tui-probe`` without arguments on a terminal: home, a run from its form, and home again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.ui.synthetic import example
+from tests.ui.terminal import ROOT, Terminal
+from tests.ui.test_pty import CTRL_C, CTRL_Q, assert_restored
+
+CTRL_S = "\x13"
+# A terminal of tests starts its command in the checkout.
+HERE = [
+    sys.executable,
+    "-c",
+    "import os, sys; os.chdir(sys.argv[1]); from tui_probe.cli.main import main; sys.exit(main([]))",
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    example(tmp_path / "trace" / "Nov20_101010_1")
+    return tmp_path
+
+
+def test_it_opens_a_trace_and_comes_back(folder: Path) -> None:
+    with Terminal([*HERE, str(folder)], (80, 24)) as terminal:
+        terminal.wait("./vector_add")
+        terminal.wait("to look at")
+        terminal.resize(120, 40)
+        terminal.wait("NVIDIA H100")
+        terminal.type("\r")
+        terminal.wait("zero_fill(float*, int)")
+        terminal.type(CTRL_Q)
+        terminal.wait("Recent traces")
+        terminal.type(CTRL_C)
+        terminal.wait("nothing runs here")
+        terminal.type("q")
+        assert terminal.wait_for_end() == 0
+        assert_restored(terminal)
+
+
+def test_it_starts_a_program_and_comes_back(folder: Path, natives: Path) -> None:
+    program = folder / "program.py"
+    program.write_text("import time\nprint('hello from the target', flush=True)\ntime.sleep(600)\n")
+    environment = {"TUI_PROBE_NATIVE": str(natives)}
+    with Terminal([*HERE, str(folder)], (120, 40), environment) as terminal:
+        terminal.wait("to look at")
+        terminal.type("\t")
+        terminal.wait("Enter next field")
+        terminal.type(f"no-such-program{CTRL_S}")
+        terminal.wait("no-such-program")
+        terminal.wait("▌Start a program")
+        terminal.type("\x05" + "\x7f" * 15 + f"{sys.executable} {program}{CTRL_S}")
+        terminal.wait("● running")
+        terminal.type("4")
+        terminal.wait("hello from the target")
+        terminal.type(CTRL_C)
+        terminal.wait("✘ killed by signal 2")
+        terminal.type(CTRL_Q)
+        terminal.wait("Recent traces")
+        terminal.type("q")
+        assert terminal.wait_for_end() == 0
+        assert_restored(terminal)
+
+
+def test_a_run_that_is_left_goes_on_and_is_waited_for(folder: Path, natives: Path) -> None:
+    program = folder / "program.py"
+    program.write_text(
+        f"import time, pathlib\nwhile not pathlib.Path({str(folder / 'go')!r}).exists(): time.sleep(0.05)\n"
+    )
+    with Terminal([*HERE, str(folder)], (120, 40), {"TUI_PROBE_NATIVE": str(natives)}) as terminal:
+        terminal.wait("to look at")
+        terminal.type("\t")
+        terminal.wait("Enter next field")
+        terminal.type(f"{sys.executable} {program}{CTRL_S}")
+        terminal.wait("● running")
+        terminal.type(CTRL_Q)
+        terminal.wait("The target still runs")
+        terminal.type("l")
+        terminal.wait("Recent traces")
+        terminal.type("q")
+        terminal.wait("waiting for the end of")
+        assert_restored(terminal)
+        (folder / "go").touch()
+        assert terminal.wait_for_end() == 0
+
+
+def test_a_signal_ends_it(folder: Path) -> None:
+    with Terminal([*HERE, str(folder)], (80, 24)) as terminal:
+        terminal.wait("to look at")
+        os.kill(terminal.pid, 15)
+        assert terminal.wait_for_end() == 128 + 15
+        assert_restored(terminal)
+
+
+def tool(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tui_probe", *words], cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+
+def test_without_a_terminal_it_says_what_to_do(folder: Path) -> None:
+    done = tool(folder, "home")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "tui-probe: error: the home screen needs a terminal; without one: tui-probe run, report, show\n"
+    )
+    assert tool(folder).stdout.startswith("usage: tui-probe")

@@ -1,0 +1,108 @@
+"""``tui-probe home``: the screen at the start, and what is looked at and started from it, until the user quits."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_probe.engine.catalogue import built_in_probes
+from tui_probe.engine.probe_file import load_probe
+from tui_probe.errors import LaunchError, ProbeError
+from tui_probe.launcher.options import RunOptions
+from tui_probe.launcher.signals import tidy_end
+from tui_probe.trace.recent import recent_traces, remember
+
+from .chosen import chosen_settings, trace_dir
+from .held import HeldRuns
+from .screen import add_screen_options, appearance_of, show, wants_screen
+from .values import launches
+
+if TYPE_CHECKING:
+    from tui_probe.ui.home import Form, Home
+
+    from .checks import Item
+
+LISTED = 100
+CRASHED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How it looks."""
+    add_screen_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Home, a trace or a run, and home again, until the user quits there. Raises LaunchError without a terminal."""
+    if not wants_screen(arguments):
+        raise LaunchError("the home screen needs a terminal; without one: tui-probe run, report, show")
+    from tui_probe.ui.home import Form, Home
+
+    form = Form(probe=chosen_settings().probe or "block_sched")
+    home = Home(partial(recent_traces, {trace_dir(), Path("trace")}, LISTED), findings, built_in_probes, form)
+    with tidy_end(), HeldRuns() as runs:
+        status = rounds(arguments, home, runs)
+        runs.wait(received=status - 128 if status > 128 else 0)
+    return status
+
+
+def rounds(arguments: argparse.Namespace, home: Home, runs: HeldRuns) -> int:
+    """Show home and what is chosen there in turn. Returns what the last screen returned."""
+    from tui_probe import ui
+    from tui_probe.ui.feed import Session
+    from tui_probe.ui.home import Open
+
+    appearance = appearance_of(arguments)
+    while True:
+        status = ui.run(Session(home=home), appearance)
+        if status or home.choice is None:
+            return status
+        if isinstance(home.choice, Open):
+            trace = home.choice.trace
+            remember(trace)
+            status = show(arguments, target=runs.target_of(trace), traces=(trace,))
+        else:
+            status = start(arguments, home, runs)
+        if status == CRASHED or status > 128:
+            return status
+
+
+def start(arguments: argparse.Namespace, home: Home, runs: HeldRuns) -> int:
+    """Start what the form says under the live screen; what is wrong with it is said at home."""
+    try:
+        options = options_of(home.form)
+        probe = load_probe(options.probe).path.absolute()
+        target = runs.start(options, probe)
+    except (ProbeError, ValueError, argparse.ArgumentTypeError) as error:
+        home.notice = str(error)
+        return 0
+    return show(arguments, target=target)
+
+
+def options_of(form: Form) -> RunOptions:
+    """The options of ``run`` that a form stands for. ValueError and ArgumentTypeError say what cannot be read."""
+    try:
+        command = shlex.split(form.command)
+    except ValueError as error:
+        raise ValueError(f"the command cannot be read: {error}") from error
+    if not command:
+        raise ValueError("which command?")
+    return RunOptions(
+        command=tuple(command),
+        probe=form.probe,
+        trace_root=trace_dir(),
+        kernels=form.kernels or None,
+        filtered=form.filtered or None,
+        launches=launches(form.launches) if form.launches else None,
+        benchmark=form.benchmark,
+        simulated=bool(form.simulated),
+    )
+
+
+def findings() -> list[Item]:
+    """What ``doctor`` finds."""
+    from .doctor import CHECKS
+
+    return [item for check in CHECKS for item in check()]

@@ -1,0 +1,267 @@
+"""The screen at the start: recent traces, a form to start a program, and what works on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tui_probe import __version__
+from tui_probe.render.spans import Line, pad
+from tui_probe.ui import keys
+from tui_probe.ui.home import Open, Start
+from tui_probe.ui.layout import SMALLEST, needed
+from tui_probe.ui.screens.picker import Choice, PickScreen
+from tui_probe.ui.screens.view_screen import ViewScreen
+from tui_probe.ui.views.form import ROWS, TEXTS, FormView
+from tui_probe.ui.views.recent import RecentView
+from tui_probe.ui.views.text import TextView
+from tui_probe.ui.widgets.bars import Bar
+from tui_probe.ui.widgets.pane import Pane
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual import events
+    from textual.app import ComposeResult
+
+    from tui_probe.trace.recent import Brief
+    from tui_probe.ui.home import Finding, Home, ProbeWords
+    from tui_probe.ui.views.view import View
+
+INTERVAL = 3.0
+SECTIONS = {"recent": "Recent traces", "form": "Start a program", "machine": "This machine"}
+GLYPHS = {"ok": ("✔", "good"), "warn": ("!", "warn"), "missing": ("✘", "bad")}
+_ENTER = {"probe": "list of probes", "start": "start"}
+BARS = 2 + len(SECTIONS)
+LEAST_FOR_ALL = BARS + ROWS + 3 + 5
+"""Rows of a terminal from which on all sections are open; on a lower one only the one at hand is."""
+
+
+class HomeScreen(ViewScreen):
+    """Three sections, one of which has the keys. Leaves with what was chosen in ``Home.choice``."""
+
+    BINDINGS = keys.bindings("home")
+
+    def __init__(self, home: Home) -> None:
+        super().__init__()
+        self.home = home
+        home.choice = None
+        self.recent = RecentView(self, "recent")
+        self.form = FormView(self, "form", home.form)
+        self.machine = TextView(self, "machine", "looking at this machine")
+        self.sections: dict[str, View] = {"recent": self.recent, "form": self.form, "machine": self.machine}
+        self.current = "form" if home.notice else "recent"
+        self.view.focused = True
+        self.findings: Sequence[Finding] = ()
+
+    @property
+    def view(self) -> View:
+        """The section with the keys."""
+        return self.sections[self.current]
+
+    def compose(self) -> ComposeResult:
+        """A title, each section under its own, hints."""
+        yield Bar("bar", id="title")
+        for name, view in self.sections.items():
+            yield Bar("bar", id=f"head-{name}")
+            yield Pane(view, id=name)
+        yield Bar(id="small")
+        yield Bar(id="hint")
+
+    def on_mount(self) -> None:
+        """Start to look around."""
+        title: Line = ((" tui-probe", "title"), (f" {__version__}  what the warps of GPU kernels do", "dim"))
+        self.query_one("#title", Bar).show(title)
+        self.divide(*self.app.size)
+        self.analyses.submit((self, "machine"), self.home.findings, self._take_findings)
+        self.tables.submit((self, "probes"), self.home.probes, self._take_probes)
+        self.look()
+        self.set_interval(INTERVAL, self.look)
+        if self.home.notice:
+            self.notice(self.home.notice)
+            self.home.notice = ""
+
+    def look(self) -> None:
+        """Look for traces."""
+        if not self.probe_app.backed_up:
+            self.tables.submit((self, "recent"), self.home.recent, self._take_recent)
+
+    def _take_recent(self, traces: Sequence[Brief]) -> None:
+        first = not self.recent.loaded
+        self.recent.show(traces)
+        if first and not traces and self.current == "recent":
+            self.enter("form")
+
+    def _take_probes(self, probes: Sequence[ProbeWords]) -> None:
+        self.form.probes = probes
+        self.form.changed()
+
+    def _take_findings(self, findings: Sequence[Finding]) -> None:
+        self.findings = sorted(findings, key=lambda finding: ("missing", "warn", "ok").index(finding.state))
+        self.machine.show(finding_lines(self.findings))
+        self.form.learn(has_gpu=any(f.name == "driver" and f.state == "ok" for f in findings))
+        self.divide(*self.app.size)
+
+    # -- what surrounds the sections
+
+    def show_bars(self) -> None:
+        """The titles of the sections, and hints."""
+        if not self.is_mounted:
+            return
+        for name, view in self.sections.items():
+            here = name == self.current
+            note = self._note() if name == "machine" else " · ".join(view.status())
+            title = (("▌" if here else " ", "accent"), (SECTIONS[name], "title" if here else "dim"))
+            self.query_one(f"#head-{name}", Bar).show(title, ((note, "dim"),))
+        self.show_hint()
+
+    def _note(self) -> str:
+        if not self.findings:
+            return ""
+        troubles = sum(finding.state != "ok" for finding in self.findings)
+        return f"{troubles} of {len(self.findings)} to look at" if troubles else "all is well"
+
+    def hints(self) -> list[keys.Key]:
+        """The keys of the section."""
+        home = {key.id: key for key in keys.in_scope("home")}
+        view = {key.id: key for key in keys.in_scope("view")}
+        if self.current == "form":
+            own = [replace(home["enter"], footer=_ENTER.get(self.form.field, "next field"))]
+            if self.form.field not in (*TEXTS, "start"):
+                own.append(replace(view["right"], footer="other choice"))
+        elif self.current == "recent":
+            own = [home["enter"], view["filter"]]
+        else:
+            own = [replace(view["down"], footer="scroll"), view["search"]]
+        rest = [key for key in keys.in_scope("app") if key.id in ("quit", "help", "palette")]
+        hidden = self.current == "form" and self.form.field in TEXTS  # there they are typed
+        back = home["leave_home"]
+        back = replace(back, keys=back.keys[-1:]) if hidden else back
+        return [*own, home["section"], home["start"], back, *(rest[:1] if hidden else rest)]
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Divide the terminal anew."""
+        self.divide(*event.size)
+
+    def divide(self, width: int, height: int) -> None:
+        """Rows for each section."""
+        small = width < SMALLEST[0] or height < SMALLEST[1]
+        self.set_class(small, "small")
+        self.query_one("#small", Bar).show(((f" {needed(width, height)}", "warn"),))
+        rows = heights(height, self.current, len(self.findings))
+        for name in SECTIONS:
+            pane = self.query_one(f"#{name}", Pane)
+            pane.styles.height = rows[name] or 1
+            pane.set_class(not rows[name], "hidden")
+        self.show_bars()
+
+    def enter(self, section: str) -> None:
+        """Let keys go to a section."""
+        before = self.view
+        before.focused, self.current, self.view.focused = False, section, True
+        self.divide(*self.app.size)
+        for view in (before, self.view):
+            self.redraw(view)
+
+    # -- keys
+
+    def on_key(self, event: events.Key) -> None:
+        """What can be typed goes into the form, if it has the keys."""
+        if self.prompt is None and self.current == "form" and self.form.takes(event.key, event.character):
+            event.stop()
+            event.prevent_default()
+        else:
+            super().on_key(event)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """So does what is pasted."""
+        if self.prompt is None and self.current == "form" and self.form.paste(event.text):
+            event.stop()
+        else:
+            super().on_paste(event)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click goes to a section."""
+        if isinstance(event.widget, Pane) and event.widget.id in self.sections:
+            self.enter(event.widget.id)
+
+    def action_section(self, step: int) -> None:
+        """The next section, or the one before."""
+        names = list(SECTIONS)
+        self.enter(names[(names.index(self.current) + step) % len(names)])
+
+    def action_enter(self) -> None:
+        """Open the trace; in the form go on, choose a probe, or start."""
+        if self.current == "recent":
+            self._open()
+        elif self.current == "form":
+            if self.form.field == "start":
+                self.action_start()
+            elif self.form.field == "probe":
+                self._choose_probe()
+            else:
+                self.form.move(1)
+
+    def _open(self) -> None:
+        trace = self.recent.trace
+        if trace is None:
+            self.notice("there is no trace to open")
+        else:
+            self._leave_for(Open(trace.directory))
+
+    def _choose_probe(self) -> None:
+        names = [probe.name for probe in self.form.probes]
+        choices = [
+            Choice(p.name, p.title, f"{p.measures} Cost: {p.cost}" if p.cost else p.measures, p.name)
+            for p in self.form.probes
+        ]
+        place = names.index(self.home.form.probe) if self.home.form.probe in names else 0
+        self.app.push_screen(PickScreen("Probe", choices, place), self._take_probe)
+
+    def _take_probe(self, name: str | None) -> None:
+        if name is not None:
+            self.home.form.probe = name
+            self.form.move(1)
+
+    def action_start(self) -> None:
+        """Start what the form says."""
+        if not self.home.form.command.strip():
+            self.enter("form")
+            self.form.move_to(0)
+            self.notice("which program? Type its command line, then start it")
+        else:
+            self._leave_for(Start())
+
+    def _leave_for(self, choice: Open | Start) -> None:
+        self.home.choice = choice
+        self.app.exit()
+
+    def action_back(self) -> None:
+        """End a filter; from the form to the traces; quit."""
+        if self.view.clear_search():
+            return
+        if self.current != "recent":
+            self.enter("recent")
+        else:
+            self.app.exit()
+
+
+def heights(rows: int, current: str, findings: int) -> dict[str, int]:
+    """Rows of each section on a terminal of ``rows`` rows; 0: only its title."""
+    if rows < LEAST_FOR_ALL:
+        return {name: max(1, rows - BARS) if name == current else 0 for name in SECTIONS}
+    room = rows - BARS - ROWS
+    machine = min(max(3, findings), max(3, room * 2 // 5))
+    return {"recent": room - machine, "form": ROWS, "machine": machine}
+
+
+def finding_lines(findings: Sequence[Finding]) -> list[Line]:
+    """A line each: its state, name, what was found and what to do."""
+    widest = max((len(finding.name) for finding in findings), default=0)
+    lines: list[Line] = []
+    for finding in findings:
+        glyph, role = GLYPHS[finding.state]
+        advice = f"  → {finding.advice}" if finding.advice else ""
+        name = pad(finding.name, widest)
+        lines.append(((f" {glyph} ", role), (name, ""), (f"  {finding.found}", "dim"), (advice, "")))
+    return lines

@@ -1,0 +1,176 @@
+"""The form of what to start: lines to type in, and choices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_probe.render.spans import Line, clip, pad
+from tui_probe.ui.prompt import Prompt
+from tui_probe.ui.views.view import Desk, View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.ui.home import Form, ProbeWords
+
+TEXTS = {
+    "command": ("Command", "the program and its arguments, as in a shell: python train.py --steps 10"),
+    "kernels": ("Only kernels", "parts of names, as matmul:softmax; empty: all"),
+    "filtered": ("Not kernels", "parts of names of kernels to leave alone"),
+    "launches": ("Launches", "of each kernel, as 0-9,20; empty: all"),
+}
+"""Fields to type in: their label, and what stands in them while they are empty."""
+_CHOICES = {"probe": "Probe", "simulated": "Run on", "benchmark": "Benchmark"}
+FIELDS = ("command", "probe", "kernels", "filtered", "launches", "simulated", "benchmark", "start")
+LABEL = 14
+ROWS = len(FIELDS) + 1
+"""Lines of the form: one a field, and one more about the probe."""
+_LEAVING = ("escape", "enter", "up", "down", "tab", "shift+tab")
+
+
+class FormView(View):
+    """One field a line. What can be typed goes into the field at hand, if it is one to type in."""
+
+    kind = "form"
+
+    def __init__(self, desk: Desk, name: str, form: Form) -> None:
+        super().__init__(desk, name)
+        self.form = form
+        self.place = 0
+        self.probes: Sequence[ProbeWords] = ()
+        self.has_gpu: bool | None = None
+        self._editor = self._new_editor()
+
+    @property
+    def field(self) -> str:
+        """The field at hand."""
+        return FIELDS[self.place]
+
+    @property
+    def probe(self) -> ProbeWords | None:
+        """What is known about the chosen probe."""
+        return next((probe for probe in self.probes if probe.name == self.form.probe), None)
+
+    def learn(self, *, has_gpu: bool) -> None:
+        """Whether there is a GPU: where nothing was chosen, that decides where to run."""
+        self.has_gpu = has_gpu
+        if self.form.simulated is None:
+            self.form.simulated = not has_gpu
+        self.changed()
+
+    def _new_editor(self) -> Prompt | None:
+        """Types into the field at hand."""
+        if self.field not in TEXTS:
+            return None
+        return Prompt(self.field, lambda _: None, getattr(self.form, self.field))
+
+    # -- drawing
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The fields, as many as fit around the one at hand."""
+        lines: list[Line] = []
+        for place, name in enumerate(FIELDS):
+            lines.append(self._line(place, name, width))
+            if name == "probe":
+                words = f"{self.probe.title}. Cost: {self.probe.cost}" if self.probe else "Enter lists all probes"
+                lines.append(((" " * (LABEL + 3), ""), (clip(words, width - LABEL - 4), "dim")))
+        row = self.place + (self.place > FIELDS.index("probe"))
+        top = max(0, min(row - height + 1, len(lines) - height))
+        return lines[top : top + height]
+
+    def _line(self, place: int, name: str, width: int) -> Line:
+        here = self.focused and place == self.place
+        head: Line = (("▌" if here else " ", "accent" if here else ""),)
+        if name == "start":
+            return (*head, (" Start ", "tab" if here else "tab_idle"), (" ", ""), (self._preview(width - 10), "dim"))
+        label = TEXTS[name][0] if name in TEXTS else _CHOICES[name]
+        choice = here and name not in TEXTS
+        gap: Line = (("‹ " if choice else "  ", "key"),)
+        return (*head, (pad(label, LABEL), "key" if here else ""), *gap, *self._value(name, here=here))
+
+    def _preview(self, cells: int) -> str:
+        return clip(self.form.command_line(), max(0, cells))
+
+    def _value(self, name: str, *, here: bool) -> Line:
+        if name in TEXTS:
+            text = getattr(self.form, name)
+            if here and self._editor is not None:
+                return self._typed(text, self._editor.cursor, TEXTS[name][1])
+            return ((text, "") if text else (TEXTS[name][1], "dim"),)
+        words = {
+            "probe": self.form.probe,
+            "simulated": self._machine(),
+            "benchmark": "yes: every launch a second time without probes" if self.form.benchmark else "no",
+        }[name]
+        return ((words, ""), (" ›" if here else "", "key"))
+
+    def _typed(self, text: str, cursor: int, hint: str) -> Line:
+        """The part of a text in which the cursor is."""
+        start = max(0, cursor - max(1, self.width - LABEL - 5))
+        head: Line = ((text[start:cursor], ""), (text[cursor : cursor + 1] or " ", "cursor"))
+        return (*head, (text[cursor + 1 :], "") if text else (f" {hint}", "dim"))
+
+    def _machine(self) -> str:
+        if self.form.simulated is None:
+            return "looking for a GPU"
+        if self.form.simulated:
+            return "the simulated GPU: right results, times of a model"
+        return "the GPU" if self.has_gpu is not False else "the GPU (none was found here)"
+
+    # -- keys
+
+    def move(self, step: int) -> None:
+        """Another field."""
+        self.place = max(0, min(self.place + step, len(FIELDS) - 1))
+        self._editor = self._new_editor()
+        self.changed()
+
+    def move_to(self, end: int) -> None:
+        """The first or the last field."""
+        self.move(len(FIELDS) if end else -len(FIELDS))
+
+    def shift(self, step: int) -> None:
+        """The next choice of a field that offers some."""
+        form = self.form
+        if self.field == "probe" and self.probes:
+            names = [probe.name for probe in self.probes]
+            place = names.index(form.probe) if form.probe in names else 0
+            form.probe = names[(place + step) % len(names)]
+        elif self.field == "simulated":
+            form.simulated = not form.simulated
+        elif self.field == "benchmark":
+            form.benchmark = not form.benchmark
+        self.changed()
+
+    def takes(self, key: str, character: str | None) -> bool:
+        """Is a key typed into the field at hand? Then it has done its work."""
+        editor = self._editor
+        if editor is None or key in _LEAVING or (character is None and not editor.knows(key)):
+            return False
+        if character is not None and not character.isprintable() and not editor.knows(key):
+            return False
+        editor.press(key, character)
+        self._keep(editor)
+        return True
+
+    def paste(self, text: str) -> bool:
+        """Put a pasted text into the field at hand."""
+        if self._editor is None:
+            return False
+        self._editor.insert(text)
+        self._keep(self._editor)
+        return True
+
+    def _keep(self, editor: Prompt) -> None:
+        setattr(self.form, self.field, editor.text)
+        self.changed()
+
+    def click(self, row: int, column: int = 0) -> None:
+        """To the field that is pointed at."""
+        del column
+        place = row - (row > FIELDS.index("probe"))
+        self.move(min(place, len(FIELDS) - 1) - self.place)
+
+    def copied(self) -> str:
+        """The command line that does the same."""
+        return self.form.command_line()
