@@ -13,7 +13,7 @@ import numpy as np
 from tui_probe.trace.columns import LaunchColumns, ResultColumns
 from tui_probe.trace.event_readers import text_of
 from tui_probe.trace.launches import NO_STREAM, UNKNOWN
-from tui_probe.trace.line_words import LineWords
+from tui_probe.trace.line_words import LineWords, between
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,34 +84,39 @@ class BulkReader:
 
 
 class _Fields:
-    """Collects the fields of some lines, and which of the lines have all of them as they should be."""
+    """Reads the first words of some lines, and collects which of the lines have them all as they should be."""
 
-    def __init__(self, lines: LineWords, count: int) -> None:
+    def __init__(self, lines: LineWords, at: NDArray[np.int64], words: int) -> None:
         self._lines = lines
-        self.good = np.ones(count, dtype=np.bool_)
+        self._edges = lines.edges(at, words)
+        self.good = np.ones(len(at), dtype=np.bool_)
 
     def expect(self, condition: NDArray[np.bool_]) -> None:
         self.good &= condition
 
-    def words(self, at: NDArray[np.int64], **positions: int) -> None:
+    def bounds(self, word: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return between(self._edges, word)
+
+    def words(self, **positions: int) -> None:
         """Expect words, given as ``word=position``."""
         for word, position in positions.items():
-            self.expect(self._lines.is_word(at, position, word.encode()))
+            begin, end = self.bounds(position)
+            self.expect((end - begin == len(word)) & self._lines.same(begin, word.encode()))
 
-    def number(self, at: NDArray[np.int64], word: int, digits: int) -> NDArray[np.uint64]:
-        value, good = self._lines.numbers(at, word, digits)
+    def number(self, word: int, digits: int) -> NDArray[np.uint64]:
+        value, good = self._lines.decimal(*self.bounds(word), digits)
         self.expect(good)
         return value
 
-    def hexadecimal(self, at: NDArray[np.int64], word: int) -> NDArray[np.uint64]:
-        value, good = self._lines.hexadecimals(at, word)
+    def hexadecimal(self, word: int) -> NDArray[np.uint64]:
+        value, good = self._lines.hexadecimal(*self.bounds(word))
         self.expect(good)
         return value
 
-    def shape(self, at: NDArray[np.int64]) -> NDArray[np.uint32]:
+    def shape(self) -> NDArray[np.uint32]:
         """``X Y Z block X Y Z shared S`` from the third word on."""
-        self.words(at, block=5, shared=9)
-        columns = [self.number(at, word, 18 if word == 10 else 10) for word in (2, 3, 4, 6, 7, 8, 10)]
+        self.words(block=5, shared=9)
+        columns = [self.number(word, 18 if word == 10 else 10) for word in (2, 3, 4, 6, 7, 8, 10)]
         return np.minimum(np.stack(columns, axis=1), _U32).astype(np.uint32)
 
 
@@ -124,26 +129,32 @@ def _probed(lines: LineWords, left: NDArray[np.bool_]) -> LaunchColumns:
     whole = (at > 0) & (memory + 1 < len(lines))
     at, memory = at[whole], memory[whole]
     before, after = at - 1, memory + 1
-    fields = _Fields(lines, len(at))
-    fields.expect(lines.begin_with(b"[exec] ")[before] & lines.is_word(before, 2, b"param"))
-    fields.expect(lines.begin_with(b"[exec] probe-mem ")[memory] & lines.is_word(memory, 3, b"(bytes)"))
-    fields.expect(lines.begin_with(b"[exec] succeed ")[after])
-    fields.words(at, kernel=11, launch=13, stream=15)
+    launch, parameters = _Fields(lines, at, 17), _Fields(lines, before, 3)
+    maps, answer = _Fields(lines, memory, 4), _Fields(lines, after, 3)
+    parameters.expect(lines.begin_with(b"[exec] ")[before])
+    parameters.words(param=2)
+    maps.expect(lines.begin_with(b"[exec] probe-mem ")[memory])
+    maps.words(**{"(bytes)": 3})
+    answer.expect(lines.begin_with(b"[exec] succeed ")[after])
+    launch.words(kernel=11, launch=13, stream=15)
     columns = LaunchColumns(
         line=at,
-        kernel=fields.number(at, 12, 9),
-        number=fields.number(at, 14, 18),
-        time=fields.number(before, 1, 19),
-        shape=fields.shape(at),
-        stream=fields.hexadecimal(at, 16),
+        kernel=launch.number(12, 9),
+        number=launch.number(14, 18),
+        time=parameters.number(1, 19),
+        shape=launch.shape(),
+        stream=launch.hexadecimal(16),
         probed=np.ones(len(at), dtype=np.bool_),
         reason=np.full(len(at), UNKNOWN, dtype=np.int32),
-        probe_bytes=fields.number(memory, 2, 18).astype(np.int64),
-        status=fields.number(after, 2, 9).astype(np.int64),
+        probe_bytes=maps.number(2, 18).astype(np.int64),
+        status=answer.number(2, 9).astype(np.int64),
     )
-    for first, last in zip(before[fields.good].tolist(), after[fields.good].tolist(), strict=True):
-        left[first : last + 1] = False
-    return columns.part(fields.good)
+    good = launch.good & parameters.good & maps.good & answer.good
+    inside = np.zeros(len(lines) + 1, dtype=np.int8)
+    inside[before[good]] += 1
+    inside[after[good] + 1] -= 1
+    left &= np.cumsum(inside[:-1], dtype=np.int8) == 0
+    return columns.part(good)
 
 
 def _passed(lines: LineWords, left: NDArray[np.bool_], reason_code: Callable[[str | None], int]) -> LaunchColumns:
@@ -151,17 +162,17 @@ def _passed(lines: LineWords, left: NDArray[np.bool_], reason_code: Callable[[st
     failed = lines.begin_with(b"[exec] failed ")
     near = np.append(failed[1:], False) | np.append(True, failed[:-1])
     at = np.flatnonzero(lines.begin_with(b"[exec] backup ") & (lines.words > 17) & ~near)
-    fields = _Fields(lines, len(at))
-    fields.words(at, kernel=11, launch=13, time=15, reason=17)
+    fields = _Fields(lines, at, 19)
+    fields.words(kernel=11, launch=13, time=15, reason=17)
     columns = LaunchColumns(
         line=at,
-        kernel=fields.number(at, 12, 9),
-        number=fields.number(at, 14, 18),
-        time=fields.number(at, 16, 19),
-        shape=fields.shape(at),
+        kernel=fields.number(12, 9),
+        number=fields.number(14, 18),
+        time=fields.number(16, 19),
+        shape=fields.shape(),
         stream=np.full(len(at), NO_STREAM, dtype=np.uint64),
         probed=np.zeros(len(at), dtype=np.bool_),
-        reason=_reasons(lines, at, reason_code),
+        reason=_reasons(lines.text, fields.bounds(18)[0], lines.ends[at], reason_code),
         probe_bytes=np.full(len(at), UNKNOWN, dtype=np.int64),
         status=np.full(len(at), UNKNOWN, dtype=np.int64),
     )
@@ -169,18 +180,25 @@ def _passed(lines: LineWords, left: NDArray[np.bool_], reason_code: Callable[[st
     return columns.part(fields.good)
 
 
-def _reasons(lines: LineWords, at: NDArray[np.int64], reason_code: Callable[[str | None], int]) -> NDArray[np.int32]:
-    """The codes of what stands after ``reason`` in each line."""
-    codes: dict[bytes, int] = {b"-": UNKNOWN}
-    found = np.empty(len(at), dtype=np.int32)
-    begin, _ = lines.bounds(at, 18)
-    for i, (start, end) in enumerate(zip(begin.tolist(), lines.ends[at].tolist(), strict=True)):
-        words = lines.text[start:end].rstrip(b"\r")
-        code = codes.get(words)
-        if code is None:
-            code = codes[words] = reason_code(text_of(words))
-        found[i] = code
-    return found
+class _Codes(dict[bytes, int]):
+    """The codes of reasons, as the log writes them."""
+
+    def __init__(self, code: Callable[[str | None], int]) -> None:
+        self._code = code
+
+    def __missing__(self, words: bytes) -> int:
+        text = words.rstrip(b"\r")
+        code = self[words] = UNKNOWN if text == b"-" else self._code(text_of(text))
+        return code
+
+
+def _reasons(
+    text: bytes, begin: NDArray[np.int64], end: NDArray[np.int64], reason_code: Callable[[str | None], int]
+) -> NDArray[np.int32]:
+    """The codes of what stands between these offsets."""
+    codes = _Codes(reason_code)
+    found = [codes[text[start:stop]] for start, stop in zip(begin.tolist(), end.tolist(), strict=True)]
+    return np.array(found, dtype=np.int32)
 
 
 def _in_order(first: LaunchColumns, second: LaunchColumns) -> LaunchColumns:
@@ -193,9 +211,9 @@ def _in_order(first: LaunchColumns, second: LaunchColumns) -> LaunchColumns:
 def _results(lines: LineWords, left: NDArray[np.bool_]) -> ResultColumns:
     """Saved results with an ordinary name, ``result/<seconds>.<six digits>.bin``."""
     at = np.flatnonzero(lines.begin_with(b"[exec] save result/") & (lines.words == 9))
-    fields = _Fields(lines, len(at))
-    fields.words(at, save=1, size=3, kernel=5, launch=7)
-    begin, end = lines.bounds(at, 2)
+    fields = _Fields(lines, at, 9)
+    fields.words(save=1, size=3, kernel=5, launch=7)
+    begin, end = fields.bounds(2)
     begin, point = begin + len("result/"), end - len(".000000.bin")
     seconds, seconds_good = lines.decimal(begin, point, 12)
     micros, micros_good = lines.decimal(point + 1, point + 7, 6)
@@ -204,9 +222,9 @@ def _results(lines: LineWords, left: NDArray[np.bool_]) -> ResultColumns:
     columns = ResultColumns(
         line=at,
         micros=seconds * np.uint64(1_000_000) + micros,
-        size=fields.number(at, 4, 18),
-        kernel=fields.number(at, 6, 9),
-        number=fields.number(at, 8, 18),
+        size=fields.number(4, 18),
+        kernel=fields.number(6, 9),
+        number=fields.number(8, 18),
     )
     left[at[fields.good]] = False
     return columns.part(fields.good)

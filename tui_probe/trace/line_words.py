@@ -47,13 +47,20 @@ class LineWords:
             same &= _masked(head, part)
         return same
 
+    def edges(self, lines: NDArray[np.int64], words: int) -> NDArray[np.int64]:
+        """Where the separators before and after each of the first words are: shape (words + 1, lines).
+
+        Those after the last word are the end of the line.
+        """
+        first = self._first[lines]
+        edges: NDArray[np.int64] = self._separators[
+            np.minimum(first + np.arange(words + 1)[:, np.newaxis], first + self.words[lines])
+        ]
+        return edges
+
     def bounds(self, lines: NDArray[np.int64], word: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where a word begins and ends in the text (i8); an empty word begins and ends at the end of its line."""
-        before = self._first[lines] + word
-        last = before + (self.words[lines] - word)
-        begin = self._separators[np.minimum(before, last)] + 1
-        end = self._separators[np.minimum(before + 1, last)]
-        return np.minimum(begin, end), end
+        return between(self.edges(lines, word + 1), word)
 
     def is_word(self, lines: NDArray[np.int64], word: int, expected: bytes) -> NDArray[np.bool_]:
         """Whether the word is this one."""
@@ -96,7 +103,12 @@ class LineWords:
 
     def hexadecimals(self, lines: NDArray[np.int64], word: int) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """A word as a number of at most 16 hexadecimal digits (u8), with or without 0x, and whether it is one."""
-        begin, end = self.bounds(lines, word)
+        return self.hexadecimal(*self.bounds(lines, word))
+
+    def hexadecimal(
+        self, begin: NDArray[np.int64], end: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """The same of what is between these offsets."""
         begin = begin + 2 * self.same(begin, b"0x")
         size = end - begin
         good = (size > 0) & (size <= 16)
@@ -114,6 +126,11 @@ class LineWords:
         for i, part in enumerate(_parts(expected)):
             same &= _masked(self._eights[at + 8 * i], part)
         return same
+
+
+def between(edges: NDArray[np.int64], word: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where a word begins and ends."""
+    return np.minimum(edges[word] + 1, edges[word + 1]), edges[word + 1]
 
 
 def _separators(body: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
