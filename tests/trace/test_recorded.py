@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import lzma
+import shutil
 from pathlib import Path
 
 import pytest
 
+from tui_probe.analysis import warp_progress
 from tui_probe.analysis.block_sched import analyse
-from tui_probe.trace.model import Trace
+from tui_probe.trace.model import Kernel, Trace
 from tui_probe.trace.results import read_result
+from tui_probe.trace.source_lines import SourceLines
 
 RECORDED = Path(__file__).parents[1] / "data" / "h200"
 
@@ -55,3 +58,39 @@ def test_a_zero_fill_of_32768_blocks(zero_fill: Path) -> None:
     assert schedule.line() == "No.block:32768 Running:6943 Scheduling:29758(cycle)"
     assert len(schedule.sm) == 132
     assert schedule.span == pytest.approx(37_650, rel=0.01)
+
+
+def test_attention_timed_and_its_lines_known() -> None:
+    """A Triton kernel from its cubin, whose PTX has no .loc: lines come from its machine code."""
+    trace = Trace.open(RECORDED / "attention_blocks")
+    (kernel,) = (kernel for kernel in trace.kernels if kernel.status == "probed")
+    assert (kernel.registers_pruned, kernel.registers_probed) == (194, 195)
+    assert kernel.slowdown == pytest.approx(0.995, abs=0.001)
+    assert kernel.folder is not None
+    lines = SourceLines.of(kernel.folder)
+    stores = [n for n, line in enumerate(pruned(kernel), 1) if "st.global" in line]
+    assert {found[1] for n in stores if (found := lines.ptx_line(n))} == {40}, "tl.store in attention.py"
+
+
+def test_the_pace_of_attention(tmp_path: Path) -> None:
+    trace = unpacked("attention_progress", tmp_path)
+    (kernel,) = (kernel for kernel in trace.kernels if kernel.status == "probed")
+    (path,) = kernel.results
+    progress = warp_progress.analyse(kernel.read(path), 1_980_000)
+    assert progress.start.size == 1024
+    assert {len(progress.arrivals(block, warp)[1]) for block in (0, 255) for warp in range(4)} == {32}, "2 048 / 64 keys"
+
+
+def pruned(kernel: Kernel) -> list[str]:
+    path = kernel.file("pruned.ptx")
+    assert path is not None
+    return path.read_text().splitlines()
+
+
+def unpacked(name: str, folder: Path) -> Trace:
+    """A copy of a trace whose results are packed."""
+    shutil.copytree(RECORDED / name, folder / name)
+    for packed in (folder / name / "result").glob("*.xz"):
+        packed.with_suffix("").write_bytes(lzma.decompress(packed.read_bytes()))
+        packed.unlink()
+    return Trace.open(folder / name)

@@ -1,0 +1,122 @@
+"""Reads the result files of this trace; needs nothing but NumPy.
+
+    python read.py result/0.123456.bin …         a summary of each
+
+    from read import read
+    result = read("result/0.123456.bin")
+    result.maps["NAME"]              one of MAPS below: records, shape (blocks, slots a block, records a slot)
+    result.written["NAME"]           of the same shape: which of them were saved
+    result.maps["NAME"]["FIELD"][result.written["NAME"]]
+
+A slot is a thread's or a warp's, in the order of their numbers in the block; blocks are counted x first, then y, z.
+Of a map of sites there is one block with one slot, and a record for each instruction that the probe was at: the sums of
+all warps. The lines of these in pruned.ptx are in kernel.info: sites INDEX LINE …
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+# The records of each map, in the order of the file. Behind a map of several records a slot stands NAME.attempts:
+# how many records each slot was to keep, of which the first that found room are there; UNKNOWN where nobody told.
+MAPS: dict[str, Any] = {
+    "block_sched": np.dtype({
+        "names": ["start", "elapsed", "smid"], "formats": ["<u8", "<u4", "<u4"], "offsets": [0, 8, 12], "itemsize": 16
+    }),
+}
+UNKNOWN = 0xFFFFFFFF
+Array = Any  # numpy.ndarray
+
+
+@dataclass
+class Result:
+    """One launch. Of a map that lanes add to, all records count as written."""
+
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared_bytes: int
+    maps: dict[str, Array] = field(default_factory=dict)
+    written: dict[str, Array] = field(default_factory=dict)
+
+
+def read(path: str) -> Result:
+    """Read a result file. Raises ValueError if it is not one of this trace."""
+    data = np.memmap(path, np.uint8, "r")
+    if len(data) < 32 + 16 * len(MAPS) or data[28:32].view("<u4")[0] != len(MAPS):
+        raise ValueError(f"{path}: not a result file with the {len(MAPS)} maps of this trace")
+    numbers = data[:32].view("<u4").tolist()
+    result = Result(tuple(numbers[:3]), tuple(numbers[3:6]), numbers[6])
+    end = 0
+    for index, (name, record) in enumerate(MAPS.items()):
+        at = 32 + 16 * index
+        slot_bytes, threads_a_slot = data[at : at + 8].view("<u4").tolist()
+        shape = prod(result.grid), -(-prod(result.block) // threads_a_slot), slot_bytes // record.itemsize
+        start = int(data[at + 8 : at + 16].view("<u8")[0])
+        end = start + prod(shape) * record.itemsize
+        if end > len(data):
+            raise ValueError(f"{path}: cut off in map {name}")
+        result.maps[name] = data[start:end].view(record).reshape(shape)
+    marks, sites = read_marks(data[-(-end // 8) * 8 :])
+    result.maps.update(sites)
+    for name in MAPS:
+        result.written[name] = which_were_written(result.maps, name, marks.get(name))
+    return result
+
+
+def read_marks(data: Array) -> tuple[dict[str, Array], dict[str, Array]]:
+    """What stands behind the maps: for those of one record a slot, a bit a slot that tells whether it was saved; and
+    the records of maps of sites.
+    """
+    marks: dict[str, Array] = {}
+    sites: dict[str, Array] = {}
+    at = 8 + 16 * len(MAPS)
+    if data[:8].tobytes() != b"records\1":
+        return marks, sites
+    for index, name in enumerate(MAPS):
+        entry = data[8 + 16 * index : 24 + 16 * index]
+        kind, size = entry[:4].view("<u4")[0], int(entry[8:].view("<u8")[0])
+        if kind == 1:
+            marks[name] = np.unpackbits(data[at : at + size], bitorder="little").astype(bool)
+        if kind == 4:
+            sites[name] = data[at : at + size].view(MAPS[name]).reshape(1, 1, -1)
+        at += size
+    return marks, sites
+
+
+def which_were_written(maps: dict[str, Array], name: str, marks: Array | None) -> Array:
+    """A bool a record. Where no number of attempts is known, records that are not all zeros were saved."""
+    records, attempts = maps[name], maps.get(f"{name}.attempts")
+    if marks is not None:
+        return marks[: records.size].reshape(records.shape)
+    if attempts is None:
+        return np.ones(records.shape, bool)
+    not_zero = records != np.zeros((), records.dtype)
+    return np.where(attempts == UNKNOWN, not_zero, np.arange(records.shape[2]) < attempts)
+
+
+def summary(path: str) -> str:
+    """A few lines about each map of a file."""
+    result = read(path)
+    lines = [f"{path}: grid {result.grid}, block {result.block}, {result.shared_bytes} bytes of dynamic shared memory"]
+    for name, records in result.maps.items():
+        if records.dtype.names is None:
+            known = records[records != UNKNOWN].astype(np.int64)
+            lines.append(f"  {name}: {known.sum()} in all, at most {known.max(initial=0)} a slot")
+            continue
+        saved = records[result.written[name]]
+        blocks, slots, room = records.shape
+        lines.append(f"  {name}: {saved.size} records in {blocks} blocks of {slots} slots with room for {room}")
+        for each in records.dtype.names if saved.size else ():
+            values = saved[each]
+            lines.append(f"    {each}: {values.min()} to {values.max()}, mean {values.mean():.6g}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:] or sys.exit(__doc__):
+        print(summary(argument))
