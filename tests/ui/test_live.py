@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.ui.conftest import on_stage
-from tui_probe.ui import Appearance, keys
+from tui_probe.ui import Appearance
 from tui_probe.ui.feed import Session
 from tui_probe.ui.layout import SMALLEST, arrangement
 
@@ -315,7 +315,8 @@ async def test_moving_the_selection_sends_two_rows_only(session: Session) -> Non
 
 async def test_keys_of_the_settings_act_and_are_shown(session: Session) -> None:
     async with on_stage(session, appearance=Appearance(keys={"sort": ("ctrl+s",), "search": ("q",)})) as stage:
-        assert stage.app.key_problems == ["keys.search: q is already the key of back (" + keys_text("back") + ")"]
+        (problem,) = stage.app.key_problems
+        assert problem.startswith("keys.search: q is already the key of ")
         await stage.press("s")
         assert stage.live.table.order.column == 0
         await stage.press("ctrl+s")
@@ -323,7 +324,3 @@ async def test_keys_of_the_settings_act_and_are_shown(session: Session) -> None:
         assert "Ctrl-S sort" in stage.text
         await stage.press("slash")
         assert "search:" in stage.text
-
-
-def keys_text(name: str) -> str:
-    return next(key.text for key in keys.TABLE if key.id == name)
