@@ -73,9 +73,11 @@ def test_hexadecimal_numbers(word: bytes, value: int | None) -> None:
     assert value is None or numbers[0] == value
 
 
-def read_line_by_line(self: BulkReader, text: bytes) -> None:
-    for line in text.split(b"\n")[:-1]:
+def read_line_by_line(self: BulkReader, text: bytes) -> int:
+    lines = text.split(b"\n")[:-1]
+    for line in lines:
         self._read_line(line)
+    return len(lines)
 
 
 def same_both_ways(directory: pytest.TempPathFactory, content: bytes, *, damaged: bool = True) -> None:

@@ -38,10 +38,10 @@ class BulkReader:
         self._recorder = recorder
         self._read_line = read_line
 
-    def read(self, text: bytes) -> None:
-        """``text`` is whole lines that follow those of the last call."""
+    def read(self, text: bytes) -> int:
+        """``text`` is whole lines that follow those of the last call; how many they are."""
         if not text:
-            return
+            return 0
         lines = LineWords(text)
         left = np.ones(len(lines), dtype=np.bool_)
         for prefix in _IGNORED:
@@ -49,6 +49,7 @@ class BulkReader:
         launches = _in_order(_probed(lines, left), _passed(lines, left, self._recorder.trace.launches.reason_code))
         results = _results(lines, left)
         self._record(lines, np.flatnonzero(left), launches, results)
+        return len(lines)
 
     def _record(
         self, lines: LineWords, rest: NDArray[np.int64], launches: LaunchColumns, results: ResultColumns

@@ -32,7 +32,6 @@ class TraceFollower:
         self.directory = Path(directory)
         self._tail = LogTail(self.directory / LOG)
         self._run_info_stamp: tuple[int, int] | None = None
-        self._exited = False
         self._start()
 
     def _start(self) -> None:
@@ -66,17 +65,19 @@ class TraceFollower:
 
     def _read(self, lines: bytes) -> None:
         """Take in whole lines. Until a log shows that it is one of ours, they have to be read one by one."""
-        self.trace.state.lines += lines.count(b"\n")
         end = 0
         if self._reducer.older is not None:
             end = lines.find(b"\n", _HEAD) + 1 or len(lines)
-            self._read_lines(lines[:end])
+            self.trace.state.lines += self._read_lines(lines[:end])
         read = self._bulk.read if self._reducer.older is None else self._read_lines
-        read(lines[end:])
+        self.trace.state.lines += read(lines[end:])
 
-    def _read_lines(self, lines: bytes) -> None:
-        for line in lines.split(b"\n")[:-1]:
+    def _read_lines(self, lines: bytes) -> int:
+        """Read them one by one, and say how many there were."""
+        each = lines.split(b"\n")[:-1]
+        for line in each:
             self._read_line(line)
+        return len(each)
 
     def _read_line(self, line: bytes) -> None:
         self._reducer.apply(parse_line(line))

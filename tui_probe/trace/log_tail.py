@@ -53,7 +53,7 @@ class LogTail:
 
     def _whole_lines(self, data: bytes) -> bytes:
         end = data.rfind(b"\n") + 1
-        lines = self._rest + data[:end] if end else b""
+        lines = b"".join((self._rest, memoryview(data)[:end])) if end else b""
         self._rest = data[end:] if end else self._rest + data
         if len(self._rest) > _LONGEST_LINE:
             lines, self._rest = lines + self._rest + b"\n", b""
