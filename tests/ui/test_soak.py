@@ -1,0 +1,55 @@
+"""Hours of a live screen in seconds: memory, threads and queues stay as they are once all is warm."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.ui.conftest import Stage, on_stage
+
+if TYPE_CHECKING:
+    from tests.ui.synthetic import FakeTarget
+    from tui_probe.ui.feed import Session
+
+TICKS, ROUNDS = 10_000, 10
+PAGES = ("1", "3", "4", "6", "7")
+
+
+def resident() -> int:
+    """Bytes of memory that the process has now."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError("no VmRSS")
+
+
+async def one_round(stage: Stage, target: FakeTarget, page: str) -> None:
+    """A thousand frames of a page, while a log grows."""
+    await stage.press(page)
+    for tick in range(TICKS // ROUNDS):
+        if tick % 20 == 0:
+            with target.stdout_path.open("a") as log:
+                log.write(f"step {tick} {'.' * 100}\n" * 50)
+            stage.app.feed.poll()
+        stage.live.tick()
+        if tick % 20 == 0:
+            await stage.settle()
+    await stage.settle()
+
+
+async def test_ten_thousand_frames_leave_nothing_behind(session: Session, target: FakeTarget) -> None:
+    async with on_stage(session, (120, 40)) as stage:
+        memory, objects, threads = [], [], []
+        for number in range(ROUNDS):
+            await one_round(stage, target, PAGES[number % len(PAGES)])
+            gc.collect()
+            memory.append(resident())
+            objects.append(len(gc.get_objects()))
+            threads.append(threading.active_count())
+        assert stage.app._message_queue.qsize() == stage.live._message_queue.qsize() == 0
+    half = ROUNDS // 2
+    assert max(threads[half:]) <= threads[half - 1]
+    assert objects[-1] - objects[half - 1] < 2_000, objects  # 5 000 frames: not one object a frame
+    assert memory[-1] - memory[half - 1] < 8 << 20, memory
