@@ -1,6 +1,7 @@
 #include "convert.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "result.h"
@@ -68,6 +69,36 @@ static bool convert_marked(struct conversion *c)
         }
     }
     return true;
+}
+
+/* Sites: the copies are added up, each read from front to back. */
+
+static bool add_copy(struct conversion *c, uint64_t from, uint64_t *sums, size_t words)
+{
+    for (size_t first = 0, n; first < words; first += n) {
+        n = words - first < window(c) / sizeof *sums ? words - first : window(c) / sizeof *sums;
+        const uint8_t *bytes = fetch(c, from + first * sizeof *sums, n * sizeof *sums);
+        if (!bytes)
+            return false;
+        for (size_t i = 0; i < n; i++) {
+            uint64_t word;
+            memcpy(&word, bytes + i * sizeof word, sizeof word);
+            sums[first + i] += word;
+        }
+    }
+    return true;
+}
+
+static bool convert_sites(struct conversion *c)
+{
+    const size_t words = (size_t)(layout_sites(c->map) / sizeof(uint64_t));
+    uint64_t *sums = calloc(words + 1, sizeof *sums);
+    bool added = sums != NULL;
+    for (uint32_t copy = 0; added && copy < c->map->copies; copy++)
+        added = add_copy(c, copy * layout_stride(c->map, c->cap), sums, words);
+    added = added && output_append(c->second, sums, words * sizeof *sums);
+    free(sums);
+    return added;
 }
 
 /* Rows and queues: what is behind the records kept is zero in the file, whatever it is on the device. */
@@ -220,6 +251,8 @@ bool convert_map(struct conversion *c)
         return convert_queue(c);
     case MAP_COUNTS:
         return true; /* written with the map before it */
+    case MAP_SITES:
+        return convert_sites(c);
     default:
         return copy(c, 0, c->extent.blocks * layout_slots(c->map, &c->extent) * layout_slot(c->map, c->cap));
     }

@@ -16,7 +16,7 @@ struct conversion {
     const struct result_source *source;
     uint64_t from;          /* where the map begins in the source */
     struct output *records; /* of the map */
-    struct output *second;  /* counts of rows and queues, marks of a marked map */
+    struct output *second;  /* counts of rows and queues, marks of a marked map, sums of sites */
     uint64_t most;          /* set: the largest number of attempts of a slot */
 };
 

@@ -29,13 +29,14 @@ struct parameter {
 enum map_level { MAP_THREAD = 0, MAP_WARP = 1 };
 
 /* How its records lie on the device; see layout.h. */
-enum map_layout { MAP_PLAIN, MAP_MARKED, MAP_ROWS, MAP_QUEUE, MAP_COUNTS };
+enum map_layout { MAP_PLAIN, MAP_MARKED, MAP_ROWS, MAP_QUEUE, MAP_COUNTS, MAP_SITES };
 
 struct map {
     enum map_level level;
     enum map_layout layout;
     uint32_t record; /* bytes */
     uint32_t cap;    /* records a slot; 0 if each launch has its own */
+    uint32_t sites, copies; /* of MAP_SITES: records of the whole launch, and how often each lies on the device */
 };
 
 /* The probed function of a kernel in one context. */

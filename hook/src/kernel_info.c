@@ -34,13 +34,13 @@ static bool next_count(struct reader *reader, size_t *count)
     return *end == '\0' && *count <= KERNEL_ARGUMENTS_LIMIT;
 }
 
-/* "type,bytes"; -1 bytes have a storage line to come. */
+/* "type,bytes"; with 0 or -1 bytes there is a storage line to come. */
 static bool read_map(const char *line, struct map *map)
 {
     long level, bytes;
     char rest;
     if (!line || sscanf(line, "%ld,%ld%c", &level, &bytes, &rest) != 2 || (level != MAP_THREAD && level != MAP_WARP) ||
-        (bytes <= 0 && bytes != -1) || bytes > UINT32_MAX)
+        bytes < -1 || bytes > UINT32_MAX)
         return false;
     map->level = (enum map_level)level;
     map->record = bytes < 0 ? 0 : (uint32_t)bytes;
@@ -48,28 +48,39 @@ static bool read_map(const char *line, struct map *map)
     return true;
 }
 
-/* What follows "storage ": "INDEX LAYOUT record BYTES cap N", or "INDEX counts". */
+/* A cap of sites is how many there are. */
+static bool become_sites(struct map *map, unsigned long copies)
+{
+    enum { MOST_COPIES = 4096 };
+    map->sites = map->cap;
+    map->cap = 1;
+    map->copies = (uint32_t)copies;
+    return map->level == MAP_WARP && copies && copies <= MOST_COPIES && map->record % sizeof(uint64_t) == 0;
+}
+
+/* What follows "storage ": "INDEX LAYOUT record BYTES cap N", of sites with "copies N", or "INDEX counts". */
 static bool read_storage(const char *text, struct kernel *kernel)
 {
-    static const char *const names[] = {"plain", "marked", "rows", "queue", "counts"};
+    static const char *const names[] = {"plain", "marked", "rows", "queue", "counts", "sites"};
     enum { LAYOUTS = sizeof names / sizeof *names, LARGEST_RECORD = 4096 };
-    unsigned long index, record = 0, cap = 0;
+    unsigned long index, record = 0, cap = 0, copies = 0;
     char name[16] = "";
-    int found = sscanf(text, "%lu %15s record %lu cap %lu", &index, name, &record, &cap);
+    int found = sscanf(text, "%lu %15s record %lu cap %lu copies %lu", &index, name, &record, &cap, &copies);
     size_t layout = 0;
     while (layout < LAYOUTS && strcmp(names[layout], name) != 0)
         layout++;
     if (found < 2 || index >= kernel->n_maps || layout == LAYOUTS)
         return false;
     struct map *map = &kernel->maps[index];
+    const bool no_bytes = map->record == 0;
     map->layout = (enum map_layout)layout;
     if (map->layout == MAP_COUNTS)
         return map->record == sizeof(uint32_t);
-    if (found != 4 || !record || record % 4 || record > LARGEST_RECORD || cap > UINT32_MAX)
+    if (found < 4 || !record || record % 4 || record > LARGEST_RECORD || cap > UINT32_MAX)
         return false;
     map->record = (uint32_t)record;
     map->cap = (uint32_t)cap;
-    return true;
+    return map->layout == MAP_SITES ? no_bytes && become_sites(map, copies) : found == 4;
 }
 
 /* Counts stand behind the map that they are of, and only there; no other map may be dynamic. */
@@ -128,7 +139,7 @@ static const char *read_all(struct reader *reader, struct kernel *kernel)
         return "out of host memory";
     for (size_t i = 0; i < kernel->n_maps; i++)
         if (!read_map(next_line(reader), &kernel->maps[i]))
-            return "kernel.info has a map that is not type,bytes with bytes above 0";
+            return "kernel.info has a map that is not type,bytes";
     const char *reason = read_rest(reader, kernel);
     if (reason)
         return reason;

@@ -43,7 +43,7 @@ static ull map_line(const struct launch_record *r, size_t index)
     struct extent extent;
     layout_extent(&extent, r->grid, r->block);
     ull slots = layout_slots(map, &extent), bytes = layout_slot(map, layout_cap(r->kernel, index, r->capacities));
-    ull total = extent.blocks * slots * bytes;
+    ull total = extent.blocks * slots * bytes + layout_sites(map);
     event_log_append("[exec] grid %llu %s %llu probe %llu total %llu\n", (ull)extent.blocks,
                      map->level == MAP_WARP ? "warp " : "block", slots, bytes, total);
     return total;

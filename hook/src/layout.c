@@ -25,6 +25,8 @@ uint64_t layout_stride(const struct map *map, uint32_t cap)
         return QUEUE_HEADER_BYTES + 2 * layout_slot(map, cap);
     case MAP_COUNTS:
         return 0;
+    case MAP_SITES:
+        return (layout_sites(map) / SITE_PITCH + (layout_sites(map) % SITE_PITCH != 0 || !map->sites)) * SITE_PITCH;
     default:
         return layout_slot(map, cap);
     }
@@ -45,6 +47,8 @@ static bool device_bytes(const struct map *map, uint32_t cap, const struct exten
 {
     uint64_t groups = map->layout == MAP_ROWS ? extent->warps : layout_slots(map, extent);
     uint64_t stride = layout_stride(map, cap);
+    if (map->layout == MAP_SITES)
+        return product(map->copies, stride, 1, bytes);
     if (!product(extent->blocks, groups, stride, bytes))
         return false;
     if (map->layout == MAP_ROWS)

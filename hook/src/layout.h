@@ -7,6 +7,8 @@
  *          A block's last warp has all of its rows, however many lanes it has.
  * queue    slot = u32 count, u32 strays, 8 bytes unused; cap records of lane 0; cap records of lanes without lane 0.
  * counts   of the map before it: none of its own.
+ * sites    copies of a record for each probed instruction, each copy padded to SITE_PITCH bytes; warps add to one of
+ *          them. The file has their sum behind the maps, and no bytes in the slots of warps.
  *
  * A count is 1 + the attempts to save; 0: the lane ended in a way that told none. */
 #ifndef TUI_PROBE_LAYOUT_H
@@ -18,7 +20,7 @@
 
 #include "kernel.h"
 
-enum { WARP_THREADS = 32, QUEUE_HEADER_BYTES = 16 };
+enum { WARP_THREADS = 32, QUEUE_HEADER_BYTES = 16, SITE_PITCH = 256 };
 
 /* The number of records a slot in each map of one launch; constant, never freed. */
 struct capacities {
@@ -43,7 +45,13 @@ static inline uint32_t layout_cap(const struct kernel *kernel, size_t map, const
 /* Bytes of a slot in the file. */
 static inline uint64_t layout_slot(const struct map *map, uint32_t cap)
 {
-    return (uint64_t)cap * map->record;
+    return map->layout == MAP_SITES ? 0 : (uint64_t)cap * map->record;
+}
+
+/* Bytes of the sums of all sites. */
+static inline uint64_t layout_sites(const struct map *map)
+{
+    return (uint64_t)map->sites * map->record;
 }
 
 /* Slots that a block has in the file. */
@@ -54,7 +62,7 @@ static inline uint64_t layout_slots(const struct map *map, const struct extent *
 
 uint32_t layout_unit(const struct map *map);
 
-/* Bytes on the device of a slot, or in rows of a warp; 0 for counts. */
+/* Bytes on the device of a slot, or in rows of a warp, or of a copy of sites; 0 for counts. */
 uint64_t layout_stride(const struct map *map, uint32_t cap);
 
 /* Bytes of the whole map in the file. False if they do not fit 64 bits. */

@@ -81,10 +81,10 @@ const char *result_stopped(void)
 struct about_map {
     uint32_t kind; /* ABOUT_… */
     uint32_t record;
-    uint64_t marks; /* bytes */
+    uint64_t marks; /* bytes; of sites, those of their sums */
 };
 
-enum { ABOUT_PLAIN, ABOUT_MARKED, ABOUT_COUNTED, ABOUT_COUNTS };
+enum { ABOUT_PLAIN, ABOUT_MARKED, ABOUT_COUNTED, ABOUT_COUNTS, ABOUT_SITES };
 
 /* A file under way. */
 struct saving {
@@ -111,6 +111,8 @@ static uint64_t file_bytes(const struct saving *s, size_t map)
 static uint64_t marks_bytes(const struct saving *s, size_t map)
 {
     const struct map *m = &s->piece->kernel->maps[map];
+    if (m->layout == MAP_SITES)
+        return layout_sites(m);
     return m->layout == MAP_MARKED ? (s->extent.blocks * layout_slots(m, &s->extent) + 7) / 8 : 0;
 }
 
@@ -164,6 +166,8 @@ static uint32_t kind_of(const struct map *map)
         return ABOUT_COUNTED;
     case MAP_COUNTS:
         return ABOUT_COUNTS;
+    case MAP_SITES:
+        return ABOUT_SITES;
     default:
         return ABOUT_PLAIN;
     }
@@ -187,7 +191,7 @@ static bool write_about(struct saving *s)
 static bool write_map(struct saving *s, size_t map, uint64_t from, uint64_t marks_at)
 {
     struct kernel *kernel = s->piece->kernel;
-    const bool marked = kernel->maps[map].layout == MAP_MARKED;
+    const bool marked = kernel->maps[map].layout == MAP_MARKED || kernel->maps[map].layout == MAP_SITES;
     const uint64_t end = s->records.at + s->records.used + file_bytes(s, map);
     struct conversion conversion = {.map = &kernel->maps[map], .cap = cap_of(s, map), .extent = s->extent,
                                     .source = s->source, .from = from, .records = &s->records, .second = &s->second};

@@ -9,10 +9,10 @@ import numpy as np
 
 from tests.trace.make import result_bytes
 from tui_probe.engine.model import Level
-from tui_probe.engine.storage import Layout, MapSlot, Storage, map_slots
+from tui_probe.engine.storage import SITE_COPIES, Layout, MapSlot, Storage, map_slots
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from tui_probe.engine.model import Probe
@@ -22,6 +22,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 UNKNOWN = 0xFFFFFFFF
 COUNTS = 3
+SITES = 4
 KINDS = {Layout.PLAIN: 0, Layout.MARKED: 1, Layout.ROWS: 2, Layout.QUEUE: 2}
 
 
@@ -37,19 +38,29 @@ class FileMap:
 
 
 class DeviceMaps:
-    """The maps of one launch. ``caps`` are those of the dynamic maps by name."""
+    """The maps of one launch. ``caps`` are those of the dynamic maps by name, ``sites`` the lines of maps of sites."""
 
-    def __init__(self, probe: Probe, grid: Extent, block: Extent, caps: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        probe: Probe,
+        grid: Extent,
+        block: Extent,
+        caps: Mapping[str, int] | None = None,
+        sites: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
         self.grid, self.block = grid, block
         self.blocks, self.threads = int(np.prod(grid)), int(np.prod(block))
         self.warps = -(-self.threads // 32)
         caps = caps or {}
         self._maps: list[tuple[MapSlot, Storage, Bytes]] = []
         self._caps = []
-        for slot in map_slots(probe):
+        for slot in map_slots(probe, sites or {}):
             if slot.storage is None:
                 continue
             storage = slot.storage
+            if storage.layout is Layout.SITES:
+                self._maps.append((slot, storage, np.zeros(SITE_COPIES * storage.slot_bytes, np.uint8)))
+                continue
             if storage.cap == 0:
                 storage = Storage(storage.layout, storage.record_bytes, caps[slot.name])
                 self._caps.append(np.uint64(caps[slot.name]))
@@ -67,6 +78,7 @@ class DeviceMaps:
         found = []
         for slot, storage, memory in self._maps:
             convert = {Layout.ROWS: self._rows, Layout.QUEUE: self._queue, Layout.MARKED: self._marked}
+            convert[Layout.SITES] = self._sites
             found += convert.get(storage.layout, self._plain)(slot, storage, memory)
         return found
 
@@ -90,6 +102,13 @@ class DeviceMaps:
         marks = np.ascontiguousarray(slots[:, :, record : record + 4]).view("<u4").ravel() != 0
         bits = np.packbits(marks, bitorder="little").tobytes()
         return [FileMap(_divisor(slot), np.ascontiguousarray(slots[:, :, :record]), 1, record, bits)]
+
+    def _sites(self, slot: MapSlot, storage: Storage, memory: Bytes) -> list[FileMap]:
+        """Slots of no bytes, and the sum of the copies in place of marks."""
+        copies = memory.view("<u8").reshape(SITE_COPIES, -1)
+        sums = copies.sum(axis=0)[: storage.cap * storage.record_bytes // 8]
+        nothing = np.zeros((self.blocks, self.warps, 0), np.uint8)
+        return [FileMap(_divisor(slot), nothing, SITES, storage.record_bytes, sums.tobytes())]
 
     def _counted(self, slot: MapSlot, storage: Storage, slots: Bytes, counts: Any) -> list[FileMap]:
         counted = counts.astype("<u4")[:, :, np.newaxis].view(np.uint8)

@@ -86,11 +86,18 @@ def probed(text: str, name: str = "kernel", probe: Probe = BLOCK_SCHED) -> str:
 
 def probed_and_shared(text: str, name: str = "kernel", probe: Probe = BLOCK_SCHED) -> tuple[str, SharedVariables]:
     """The probed PTX, and the module variables that it shares."""
+    return probed_with_sites(text, name, probe)[:2]
+
+
+def probed_with_sites(
+    text: str, name: str = "kernel", probe: Probe = BLOCK_SCHED
+) -> tuple[str, SharedVariables, dict[str, list[int]]]:
+    """Besides these, the lines of the sites of each map that keeps them."""
     kernel = Kernel.of(parse(text), name)
     names, edits = Names(kernel.pruned), Edits(kernel.module.source)
     shared = share_variables(kernel, names, edits)
-    insert_probe(kernel, probe, names, edits, shared)
-    return kernel.edited(edits), shared
+    sites = insert_probe(kernel, probe, names, edits, shared)
+    return kernel.edited(edits), shared, sites
 
 
 def inserted(text: str) -> list[str]:

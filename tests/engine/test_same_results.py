@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from tests.engine.device_maps import DeviceMaps
-from tests.engine.kernels import probed_and_shared
-from tests.probes.running import EXAMPLES, KERNELS
+from tests.engine.kernels import probed_with_sites
+from tests.probes.running import ESTIMATE, EXAMPLES, KERNELS
 from tests.ptx.corpus import FILES
 from tests.simgpu.device import BASE, Device
 from tui_probe.engine.model import Probe
@@ -90,9 +90,10 @@ def memory_after(text: str, name: str, kind: str, probe: Probe | None = None) ->
     device.allocate(ROOM - (device.allocate(1) - BASE))
     function = compile_kernel(module, name)
     if probe is not None:
-        source, shared = probed_and_shared(text, name, probe)
+        source, shared, sites = probed_with_sites(text, name, probe)
         function = compile_kernel(parse(source), name)
-        arguments += DeviceMaps(probe, GRID, block_of(entry)).arguments
+        caps = {one.name: ESTIMATE for one in probe.maps if one.cap is None}
+        arguments += DeviceMaps(probe, GRID, block_of(entry), caps, sites).arguments
         arguments += [np.uint64(device.variables[variable]) for variable in shared.variables]
     device.launch(function, *arguments, grid=GRID, block=block_of(entry), shared=SHARED_BYTES)
     return device.buffer[:ROOM].tobytes()

@@ -94,10 +94,15 @@ def test_engine_names_a_file_elsewhere(host: Host, serving: Engine) -> None:
         ("add__8\n1\n-1\n", "kernel.info has no counts"),
         ("add__8\n1\n999999\n", "kernel.info has no counts"),
         ("add__8\n2\n0\n", "kernel.info has 2 parameters, the driver 1"),
-        ("add__8\n1\n1\n", "kernel.info has a map that is not type,bytes with bytes above 0"),
+        ("add__8\n1\n1\n", "kernel.info has a map that is not type,bytes"),
+        ("add__8\n1\n1\n1,0\n", "kernel.info has maps and storage lines that do not go together"),
+        (
+            "add__8\n1\n1\n1,0\nstorage 0 sites record 12 cap 3 copies 64\n",
+            "kernel.info has a storage line that this hook does not understand",
+        ),
         ("add__8\n1\n1\n1,-1\n", "kernel.info has maps and storage lines that do not go together"),
         ("add__8\n1\n1\n1,16\nstorage 0 heap\n", "kernel.info has a storage line that this hook does not understand"),
-        ("add__8\n1\n1\n2,8\n", "kernel.info has a map that is not type,bytes with bytes above 0"),
+        ("add__8\n1\n1\n2,8\n", "kernel.info has a map that is not type,bytes"),
         ("add__8\n1\n512\n" + "1,8\n" * 512, "more than 512 parameters"),
     ],
 )

@@ -387,3 +387,20 @@ def test_engine_hears_kernel_and_architecture(host: Host) -> None:
     host.python("context()\nm = module()\nlaunch(function(m, 'one'))\nlaunch(function(m, 'two'))")
     assert engine_of(host).prepared == ["one", "two"]
     assert engine_of(host).architectures == ["sm_90", "sm_90"]
+
+
+def test_copies_of_sites_are_added_up(host: Host) -> None:
+    """64 copies of 256 bytes, each filled by a block: the file has their sum, of three records of 16 bytes."""
+    host.engine.maps, host.engine.storage = "1,0 1,8", ["storage 0 sites record 16 cap 3 copies 64"]  # type: ignore[union-attr]
+    host.engine.filled = "1,256 1,8"  # type: ignore[union-attr]
+    run = host.python(ONE.replace("grid=3, block=40", "grid=64, block=32"))
+    (path,) = (run.directory / "result").iterdir()
+    data = path.read_bytes()
+    records_at = 32 + 2 * 16
+    assert struct.unpack_from("<IIQIIQ", data, 32) == (0, 32, records_at, 8, 32, records_at)
+    about = records_at + 64 * 8
+    assert data[about : about + 8] == b"records\1"
+    assert struct.unpack_from("<IIQIIQ", data, about + 8) == (4, 16, 48, 0, 8, 0)
+    assert struct.unpack_from("<6Q", data, about + 40) == (sum(range(64)) << 32 | 64,) * 6
+    assert len(data) == about + 40 + 48
+    assert "[exec] grid 64 warp  1 probe 0 total 48" in run.log

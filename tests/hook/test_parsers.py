@@ -111,6 +111,15 @@ def test_kernel_info_round_trip(
     [
         (["0,-1", "0,4"], ["0 rows record 16 cap 0", "1 counts"], "read"),
         (["1,64", "1,4", "1,16"], ["0 queue record 16 cap 4", "1 counts", "2 marked record 16 cap 1"], "read"),
+        (["1,0", "1,16"], ["0 sites record 16 cap 4 copies 64", "1 marked record 16 cap 1"], "read"),
+        (["1,0"], ["0 sites record 16 cap 0 copies 64"], "read"),  # no such instruction
+        (["1,0"], ["0 sites record 16 cap 4 copies 0"], "refused"),
+        (["1,0"], ["0 sites record 16 cap 4"], "refused"),
+        (["1,0"], ["0 sites record 12 cap 4 copies 64"], "refused"),
+        (["1,16"], ["0 sites record 16 cap 4 copies 64"], "refused"),
+        (["0,0"], ["0 sites record 16 cap 4 copies 64"], "refused"),
+        (["1,0"], ["0 marked record 16 cap 4 copies 64"], "refused"),
+        (["1,0"], [], "refused"),
         (["0,-1", "0,4"], ["0 rows record 16 cap 0"], "refused"),  # nothing counts
         (["0,-1", "0,8"], ["0 rows record 16 cap 0", "1 counts"], "refused"),
         (["0,-1", "1,4"], ["0 rows record 16 cap 0", "1 counts"], "refused"),

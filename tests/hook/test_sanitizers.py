@@ -41,7 +41,7 @@ def test_busy_program(sanitized: Build, program: Path, tmp_path: Path, engine: E
 
 def test_records_of_every_layout(sanitized: Build, program: Path, tmp_path: Path, engine: Engine) -> None:
     """The stub fills some of the memory with numbers that stand for anything: nothing is read or written outside."""
-    engine.maps = "0,-1 0,4 1,-1 1,4 1,24 0,12 0,48 0,4"
+    engine.maps = "0,-1 0,4 1,-1 1,4 1,24 0,12 0,48 0,4 1,0"
     engine.storage = [
         "storage 0 rows record 8 cap 0",
         "storage 1 counts",
@@ -51,8 +51,9 @@ def test_records_of_every_layout(sanitized: Build, program: Path, tmp_path: Path
         "storage 5 plain record 12 cap 1",
         "storage 6 rows record 12 cap 4",
         "storage 7 counts",
+        "storage 8 sites record 24 cap 50 copies 8",
     ]
-    engine.filled = "0,16 1,200 1,32 0,8 0,24"
+    engine.filled = "0,16 1,200 1,32 0,8 0,24 1,8"
     host = Host(sanitized, tmp_path, engine)
     options = OPTIONS | {"LD_PRELOAD": "", "LD_LIBRARY_PATH": str(sanitized.hook.parent)}
     run = host.command(str(program), **options)
@@ -60,7 +61,7 @@ def test_records_of_every_layout(sanitized: Build, program: Path, tmp_path: Path
     assert {status for status, _, _ in run.fates()} >= {"probed"}
     sizes = {tuple(size for size, _, _ in result.maps) for result in run.results}
     assert sizes
-    assert all(each[1::2] == (4, 4, 12, 4) and each[4::2] == (24, 48) for each in sizes)
+    assert all(each[1::2] == (4, 4, 12, 4) and each[4::2] == (24, 48, 0) for each in sizes)
 
 
 @pytest.mark.parametrize("mode", ["traced", "benchmark"])

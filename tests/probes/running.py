@@ -9,11 +9,13 @@ import numpy as np
 
 import tui_probe.simgpu.examples
 from tests.engine.device_maps import DeviceMaps
-from tests.engine.kernels import probed_and_shared
 from tests.simgpu.device import Device
+from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.prepare import probed_kernel
 from tui_probe.engine.probe_file import load_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import compile_kernel
+from tui_probe.trace.kernels import parse_kernel_info
 from tui_probe.trace.results import Result, read_result
 
 if TYPE_CHECKING:
@@ -53,10 +55,12 @@ def result_of(
     own = load_probe(probe) if isinstance(probe, str) else probe
     originals = [argument.copy() for argument in arguments]
     Device().launch(compile_kernel(tree, name), *originals, grid=grid, block=block, shared=shared)
-    probed, variables = probed_and_shared(text, name, own)
-    assert variables.variables == ()
+    probed, info = probed_kernel(Kernel.of(tree, name), own)
+    known = parse_kernel_info(info.splitlines())
+    assert known.variables == ()
+    sites = {one.name: known.sites.get(index, ()) for index, one in enumerate(own.maps)}
     dynamic = {one.name: ESTIMATE for one in own.maps if one.cap is None}
-    maps = DeviceMaps(own, grid, block, dynamic)
+    maps = DeviceMaps(own, grid, block, dynamic, sites)
     copies = [argument.copy() for argument in arguments]
     function = compile_kernel(parse(probed), name)
     Device(1 << 26).launch(function, *copies, *maps.arguments, grid=grid, block=block, shared=shared)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.probes.running import example, result_of
+from tests.probes.test_smem_conflicts import access
 from tests.trace.make import TraceWriter
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
@@ -42,7 +43,11 @@ RUNS: dict[str, tuple[str, Sequence[Any], Dim3, Dim3]] = {
     "nan_check": ("saxpy", (np.ones(300, np.float32), X, np.float32(2), np.int32(300)), (4, 1, 1), (96, 1, 1)),
     "program_progress": ("matmul", (ROUNDS * 0, ROUNDS, ROUNDS, np.int32(64)), (4, 4, 1), (16, 16, 1)),
     "warp_progress": ("matmul", (ROUNDS * 0, ROUNDS, ROUNDS, np.int32(64)), (4, 4, 1), (16, 16, 1)),
+    "gmem_sectors_by_line": ("strided_store", (np.zeros(16384, np.uint32), np.uint32(8192)), (32, 1, 1), (256, 1, 1)),
+    "smem_conflicts_by_line": ("columns", (np.arange(32, dtype=np.uint32) * 32,), (1, 1, 1), (32, 1, 1)),
+    "divergence_by_line": ("strided_store", (np.zeros(16384, np.uint32), np.uint32(5000)), (32, 1, 1), (256, 1, 1)),
 }
+OWN = {"columns": access("b32", 4)}
 
 
 @pytest.fixture
@@ -52,7 +57,7 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     writer = TraceWriter(Path("lines"))
     writer.start()
     for index, (probe, (name, arguments, grid, block)) in enumerate(RUNS.items()):
-        text = example(name)
+        text = OWN.get(name) or example(name)
         kernel = Kernel.of(parse(text), parse(text).entries()[0].name)
         folder = writer.kernel(index, f"{probe}_of_{kernel.entry.name}")
         (folder / "pruned.ptx").write_text(kernel.pruned)
@@ -107,12 +112,15 @@ def test_data(trace: Trace) -> None:
 
 
 def test_every_probe_says_its_result_in_a_line(trace: Trace) -> None:
-    words = [line.words for line in result_lines(trace, 0, len(RUNS))]
-    assert not any("no analysis" in said for said in words)
-    assert "sectors a request 8.00" in words[0]
-    assert "first NaN (f32) at PTX line" in words[1]
-    assert "most time at PTX line" in words[2]
-    assert "main loop at line" in words[3]
+    words = dict(zip(RUNS, (line.words for line in result_lines(trace, 0, len(RUNS))), strict=True))
+    assert not any("no analysis" in said for said in words.values())
+    assert "sectors a request 8.00" in words["dmat"]
+    assert "first NaN (f32) at PTX line" in words["nan_check"]
+    assert "most time at PTX line" in words["program_progress"]
+    assert "main loop at line" in words["warp_progress"]
+    assert "lanes an access 31.85, fewest lanes at PTX line" in words["divergence_by_line"]
+    assert "sectors a store 8.00, most sectors a request at PTX line" in words["gmem_sectors_by_line"]
+    assert "conflict degree 32.00, highest degree at PTX line" in words["smem_conflicts_by_line"]
 
 
 def test_simulated_nanoseconds_are_no_times(trace: Trace) -> None:

@@ -26,3 +26,15 @@ def test_sectors_of_the_example(tmp_path: Path, natives: Path) -> None:
     assert found["saxpy", "sectors_per_load"] == 4
     assert found["zero_fill", "sectors_per_load"] is None
     assert {row["threads_missing"] for row in page["counts"]} == {0}
+
+
+def test_sectors_of_each_line_of_the_example(tmp_path: Path, natives: Path) -> None:
+    """The store that does not coalesce, with its line of source, from the table of lines."""
+    tool = Tool(tmp_path, natives)
+    run, trace = tool.run(EXAMPLE, "-p", "gmem_sectors_by_line")
+    assert (run.returncode, run.stdout) == (0, tool.alone(*EXAMPLE).stdout)
+    shown = tool("show", "lines", str(trace), "-k", "strided_store", "--format", "json")
+    assert shown.returncode == 0, shown.stderr
+    (line,) = json.loads(shown.stdout)["lines"]
+    assert (line["requests"], line["sectors"], line["sectors_a_request"]) == (512, 4096, 8)
+    assert (line["file"].rpartition("/")[2], line["source_line"]) == ("strided_store.cu", 4)

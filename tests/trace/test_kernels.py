@@ -32,6 +32,15 @@ def test_our_kernel_info() -> None:
     assert parse_kernel_info(lines) == KernelInfo("_Z3fooPf", 3, maps, "block_sched", ("counter", "lut"))
 
 
+def test_the_lines_of_sites() -> None:
+    lines = ["f", "1", "2", "1,16", "1,0", "storage 1 sites record 16 cap 3 copies 64", "sites 1 12 15 90"]
+    info = parse_kernel_info(lines)
+    assert info.sites == {1: (12, 15, 90)}
+    assert info.maps == (MapInfo("warp", 16), MapInfo("warp", 0))
+    with pytest.raises(TraceError, match="a count was expected, not 'x'"):
+        parse_kernel_info([*lines, "sites 0 x"])
+
+
 @pytest.mark.parametrize(("last", "callback"), [(["block_sched.py"], "block_sched.py"), ([""], None), ([], None)])
 def test_older_kernel_info_ends_in_a_bare_callback(last: list[str], callback: str | None) -> None:
     assert parse_kernel_info(["f", "3", "1", "1,16", *last]) == KernelInfo("f", 3, (MapInfo("warp", 16),), callback)

@@ -14,9 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tui_probe.analysis.by_line import CountsByLine, line_sums, record_of, totals, worst_of
 from tui_probe.analysis.counts import Figure, ratio, summed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tui_probe.analysis.by_line import LineSums
     from tui_probe.trace.results import Result
 
 RECORD: Final = np.dtype(
@@ -28,6 +33,8 @@ RECORD: Final = np.dtype(
     }
 )
 """What ``divergence`` saves for each warp: sums over its lanes."""
+SITE: Final = record_of("branches", "branch_lanes", "accesses", "access_lanes")
+"""What ``divergence_by_line`` keeps for each instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +72,21 @@ def analyse(result: Result) -> Divergence:
     """The lanes of one launch; TraceError if map 0 holds no records of ``divergence``."""
     sums = summed(result, RECORD, "divergence")
     return Divergence(**sums.totals, threads_missing=sums.threads_missing)
+
+
+def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine:
+    """The same by line, of ``divergence_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
+    lines = line_sums(result, SITE, "divergence_by_line", sites, folder)
+    whole = Divergence(**totals(lines, SITE), threads_missing=0)
+    return CountsByLine(whole, lines, "fewest lanes", worst_of(lines, lanes_per_execution, lowest=True))
+
+
+def executions_and_lanes(line: LineSums) -> tuple[int, int]:
+    """How often warps executed a line, and with how many active lanes in all."""
+    return line.total("branches", "accesses"), line.total("branch_lanes", "access_lanes")
+
+
+def lanes_per_execution(line: LineSums) -> float | None:
+    """Mean number of active lanes of one line; None if it was never executed."""
+    executions, lanes = executions_and_lanes(line)
+    return ratio(lanes, executions)

@@ -17,14 +17,21 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tui_probe.analysis.by_line import CountsByLine, line_sums, record_of, totals, worst_of
 from tui_probe.analysis.counts import Figure, ratio, summed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tui_probe.analysis.by_line import LineSums
     from tui_probe.trace.results import Result
 
 _COUNTS: Final = ("load_requests", "load_sectors", "store_requests", "store_sectors")
 RECORD: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, "matrix_accesses", "generic_accesses", "threads")])
 """What ``gmem_sectors`` saves for each warp: sums over its lanes."""
+SITE: Final = record_of(*_COUNTS, "matrix_accesses", "generic_accesses")
+"""What ``gmem_sectors_by_line`` keeps for each instruction."""
 _WARP: Final = 32
 
 
@@ -69,3 +76,27 @@ def analyse(result: Result) -> MemorySectors:
     sums = summed(result, RECORD, "gmem_sectors")
     totals = sums.totals | {"matrix_accesses": sums.totals["matrix_accesses"] // _WARP}
     return MemorySectors(**totals, threads_missing=sums.threads_missing)
+
+
+def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine:
+    """The same by line, of ``gmem_sectors_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
+    lines = line_sums(result, SITE, "gmem_sectors_by_line", sites, folder)
+    sums = totals(lines, SITE)
+    whole = MemorySectors(**sums | {"matrix_accesses": sums["matrix_accesses"] // _WARP}, threads_missing=0)
+    return CountsByLine(whole, lines, "most sectors a request", worst_of(lines, sectors_per_request))
+
+
+def is_counted(line: LineSums) -> bool:
+    """Whether requests and sectors of a line are counted; wmma and generic accesses are not."""
+    return line.opcode is None or (".global" in line.opcode and not line.opcode.startswith("wmma."))
+
+
+def requests_and_sectors(line: LineSums) -> tuple[int, int]:
+    """Of loads and stores."""
+    return line.total("load_requests", "store_requests"), line.total("load_sectors", "store_sectors")
+
+
+def sectors_per_request(line: LineSums) -> float | None:
+    """Sectors a request of one line; None if it was never executed."""
+    requests, sectors = requests_and_sectors(line)
+    return ratio(sectors, requests)

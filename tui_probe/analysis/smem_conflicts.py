@@ -16,13 +16,20 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tui_probe.analysis.by_line import CountsByLine, line_sums, record_of, totals, worst_of
 from tui_probe.analysis.counts import Figure, ratio, summed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tui_probe.analysis.by_line import LineSums
     from tui_probe.trace.results import Result
 
 RECORD: Final = np.dtype([(name, "<u4") for name in ("accesses", "passes", "conflicts", "threads")])
 """What ``smem_conflicts`` saves for each warp."""
+SITE: Final = record_of("accesses", "passes", "conflicts")
+"""What ``smem_conflicts_by_line`` keeps for each instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +65,15 @@ def analyse(result: Result) -> BankConflicts:
     """The conflicts of one launch; TraceError if map 0 holds no records of ``smem_conflicts``."""
     sums = summed(result, RECORD, "smem_conflicts")
     return BankConflicts(**sums.totals, threads_missing=sums.threads_missing)
+
+
+def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine:
+    """The same by line, of ``smem_conflicts_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
+    lines = line_sums(result, SITE, "smem_conflicts_by_line", sites, folder)
+    whole = BankConflicts(**totals(lines, SITE), threads_missing=0)
+    return CountsByLine(whole, lines, "highest degree", worst_of(lines, lambda line: of_line(line).degree))
+
+
+def of_line(line: LineSums) -> BankConflicts:
+    """The conflicts of one line."""
+    return BankConflicts(**line.sums, threads_missing=0)

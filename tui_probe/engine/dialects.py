@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 OTHER_TABLES: Final = frozenset({"about", "map", "probe"})
 
-_LEVELS: Final = {"thread": Level.THREAD, "warp": Level.WARP}
+_LEVELS: Final = {"thread": Level.THREAD, "warp": Level.WARP, "site": Level.SITE}
 _POINT_KEYS: Final = ("position", "pos", "datamodel", "before", "after", "no_pred", "level", "register", "registers")
 _MAX_RECORD: Final = 4096
 _MAX_CAP: Final = 1 << 20
@@ -124,7 +124,7 @@ def _level(table: Table, key: str, text: str) -> Level:
     try:
         return _LEVELS[text.strip().lower()]
     except KeyError:
-        raise table.error(key, f"must be 'thread' or 'warp', not {text!r}") from None
+        raise table.error(key, f"must be 'thread', 'warp' or 'site', not {text!r}") from None
 
 
 def _datamodel_map(table: Table, name: str, parsed: dict[str, ParsedSnippet], *, dynamic: bool) -> Map:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.helpers import TYPE_BITS, HelperValue
 from tui_probe.engine.model import FIELD_BYTES, Code, Field, FieldType, Locate, Map, Probe, Save, Snippet
 from tui_probe.engine.recording import Recording, Target
+from tui_probe.engine.sites import Sites
 from tui_probe.engine.storage import storage_of
 from tui_probe.engine.summation import Summation
 from tui_probe.ptx.lexer import NAME
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from tui_probe.engine.addressing import Addressing
     from tui_probe.engine.names import Names
+    from tui_probe.ptx.tree import Instruction
 
 _NAME: Final = re.compile(NAME)
 _WIDE_SPECIAL_REGISTERS: Final = frozenset({"%clock64", "%globaltimer", "%gridid", "%current_graph_exec"})
@@ -39,11 +41,14 @@ class Expander:
         self._own = {name: names.register(name, kind) for name, kind in probe.registers.items()}
         self._recording = Recording(probe, names, addressing)
         self._summation = Summation(probe, names, self._own, reduces=reduces)
+        self.sites = Sites(probe, names)
         self.zero: frozenset[str] = frozenset()
         """Registers of the probe that are 0 wherever a snippet is written out from now on."""
 
-    def lines(self, snippet: Snippet, helpers: Mapping[str, HelperValue]) -> list[str]:
-        """A snippet as PTX. ``helpers`` holds the value of each helper that it uses."""
+    def lines(
+        self, snippet: Snippet, helpers: Mapping[str, HelperValue], instruction: Instruction | None = None
+    ) -> list[str]:
+        """A snippet as PTX. ``helpers`` holds the value of each helper that it uses, for an ``instruction``."""
         words = dict(self._own)
         words |= {label: self._names.new_label() for label in snippet.labels}
         words |= {name: value.operand for name, value in helpers.items()}
@@ -58,7 +63,7 @@ class Expander:
                     if located[1].where:
                         lines.append(f"@!{located[1].where} bra {located[0]};")
                 case Save(map=name, values=values, adds=True):
-                    lines += self._add(self._probe.map_named(name), values)
+                    lines += self._add(self._probe.map_named(name), values, instruction)
                 case Save(map=name, values=values):
                     own_map = self._probe.map_named(name)
                     skip, target = located or self._locate(own_map, lines)
@@ -84,7 +89,9 @@ class Expander:
         lines += found
         return skip, target
 
-    def _add(self, own_map: Map, values: tuple[str, ...]) -> list[str]:
+    def _add(self, own_map: Map, values: tuple[str, ...], instruction: Instruction | None) -> list[str]:
+        if own_map.name in self.sites.lines and instruction is not None:
+            return self.sites.add(own_map, values, self._own, instruction)
         return [
             *self._summation.before(own_map),
             *self._addressing.slot(own_map.level),

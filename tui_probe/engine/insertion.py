@@ -26,7 +26,7 @@ from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Instruction, Label, Register, Scope, Span, Statement, Symbol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tui_probe.engine.edits import Edits
     from tui_probe.engine.kernel import Kernel
@@ -37,14 +37,15 @@ _ENDS: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
 
 def insert_probe(
     kernel: Kernel, probe: Probe, names: Names, edits: Edits, shared: SharedVariables | None = None
-) -> None:
+) -> dict[str, list[int]]:
     """Put ``probe`` into a kernel, as edits.
 
     The kernel gets a ``.param .u64`` for each of ``parameters(probe)``, then one for each variable of ``shared``.
-    Raises UnsupportedKernelError for a kernel in which the probe would miss something or cannot work.
+    Returns the lines in ``pruned.ptx`` of the sites of each map that keeps them, by its name. Raises
+    UnsupportedKernelError for a kernel in which the probe would miss something or cannot work.
     """
     refuse_unsupported(kernel, probe)
-    _Inserter(kernel, probe, names, edits, shared or SharedVariables()).run()
+    return _Inserter(kernel, probe, names, edits, shared or SharedVariables()).run()
 
 
 class _Inserter:
@@ -68,7 +69,7 @@ class _Inserter:
             for opcode in {position.opcode for position in point.positions}:
                 self._by_opcode[opcode].append(point)
 
-    def run(self) -> None:
+    def run(self) -> dict[str, list[int]]:
         self._around_instructions()
         self._at_blocks()
         everywhere = [snippet for point in self._by_opcode[""] for snippet in (point.before, point.after) if snippet]
@@ -78,6 +79,7 @@ class _Inserter:
         maps = [self._names.parameter(*each) for each in parameters(self._probe)]
         variables = [self._names.parameter("variable", name) for name in self._shared.variables]
         self._add_parameters([*maps, *variables])
+        return self._expander.sites.lines
 
     def _mark(self, lines: Iterable[str]) -> list[str]:
         return marked(lines, self._probe.name)
@@ -130,10 +132,21 @@ class _Inserter:
         if not self._by_opcode.keys() - {"", BLOCK, LOOP}:
             return
         self._types = register_types(self._entry)
-        for instruction in instructions(self._entry):
-            for point in self._by_opcode.get(instruction.opcode, ()):
-                if any(matches(position, instruction) for position in point.positions):
-                    self._around(self._shared.rewritten.get(id(instruction), instruction), point)
+        probed = list(self._probed())
+        for instruction, point, _ in probed:
+            self._expander.sites.note(instruction, point, self._kernel.line_of(instruction))
+        for instruction, point, helpers in probed:
+            self._around(instruction, point, helpers)
+
+    def _probed(self) -> Iterator[tuple[Instruction, ProbePoint, Helpers]]:
+        """The instructions that points are at, those that a point has nothing to do at left out."""
+        for original in instructions(self._entry):
+            instruction = self._shared.rewritten.get(id(original), original)
+            for point in self._by_opcode.get(original.opcode, ()):
+                if any(matches(position, original) for position in point.positions):
+                    helpers = Helpers(instruction, self._types, self._names, self._kernel)
+                    if all(helpers.tells(snippet) for snippet in (point.before, point.after) if snippet):
+                        yield instruction, point, helpers
 
     def _at_blocks(self) -> None:
         """The start of each basic block that holds instructions of a point's class, and of each loop."""
@@ -158,15 +171,13 @@ class _Inserter:
             self._edits.before(first.span, self._mark(self._expander.lines(point.before, helpers)))
             self._inserted.append(point.before)
 
-    def _around(self, instruction: Instruction, point: ProbePoint) -> None:
-        helpers = Helpers(instruction, self._types, self._names, self._kernel)
-        if not all(helpers.tells(snippet) for snippet in (point.before, point.after) if snippet):
-            return
+    def _around(self, instruction: Instruction, point: ProbePoint, helpers: Helpers) -> None:
         self._inserted += [snippet for snippet in (point.before, point.after) if snippet]
         if point.before:
             values = {name: helpers.value(name) for name in sorted(point.before.helpers)}
             lines = [line for value in values.values() for line in value.lines]
-            body = self._guarded(instruction, point, point.before, self._expander.lines(point.before, values))
+            inside = self._expander.lines(point.before, values, instruction)
+            body = self._guarded(instruction, point, point.before, inside)
             self._edits.before(instruction.span, self._mark([*lines, *body]))
         if point.after:
             self._after(instruction, point, point.after, helpers)
@@ -188,7 +199,7 @@ class _Inserter:
         guard = instruction
         if instruction.predicate is not None and instruction.predicate.name in overwritten and point.guarded:
             guard = self._keep_predicate(instruction, kept)
-        body = self._guarded(guard, point, snippet, self._expander.lines(snippet, values))
+        body = self._guarded(guard, point, snippet, self._expander.lines(snippet, values, instruction))
         self._edits.before(instruction.span, self._mark(kept))
         self._edits.after(instruction.span, self._mark([*lines, *body]))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tui_probe.engine.storage import SITE_COPIES, Layout
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -23,13 +25,15 @@ def kernel_info(
     Kernel name; number of its own parameters; number of maps; ``type,bytes`` a map (0 thread, 1 warp; bytes of a
     slot in the result file, -1 if only the launch knows them); then ``storage INDEX LAYOUT record BYTES cap N`` for
     each map, which says how it lies on the device (``cap`` 0: each launch has its own), or ``storage INDEX counts`` for
-    the counts of the map before it, which have no memory of their own; ``callback NAME``; ``global NAME`` for each
-    variable that the probed kernel shares with the original module, in parameter order; ``no-replay REASON`` if it
-    must not run a second time.
+    the counts of the map before it, which have no memory of their own, or ``storage INDEX sites record BYTES cap N
+    copies N`` for a map of N sites, listed above as 1,0; ``sites INDEX LINE …``, the lines of those sites in
+    ``pruned.ptx``; ``callback NAME``; ``global NAME`` for each variable that the probed kernel shares with the original
+    module, in parameter order; ``no-replay REASON`` if it must not run a second time.
     """
     lines = [name, str(parameters), str(len(maps))]
     lines += [f"{one.level.value},{one.slot_bytes}" for one in maps]
     lines += [_storage_line(index, one) for index, one in enumerate(maps)]
+    lines += [f"sites {index} {' '.join(map(str, one.lines))}" for index, one in enumerate(maps) if one.lines]
     lines += [f"callback {callback}"] if callback else []
     lines += [f"global {variable}" for variable in variables]
     lines += [f"no-replay {no_replay}"] if no_replay else []
@@ -39,4 +43,5 @@ def kernel_info(
 def _storage_line(index: int, one: MapSlot) -> str:
     if one.storage is None:
         return f"storage {index} counts"
-    return f"storage {index} {one.storage.layout.value} record {one.storage.record_bytes} cap {one.storage.cap}"
+    copies = f" copies {SITE_COPIES}" if one.storage.layout is Layout.SITES else ""
+    return f"storage {index} {one.storage.layout.value} record {one.storage.record_bytes} cap {one.storage.cap}{copies}"

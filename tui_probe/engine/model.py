@@ -22,10 +22,14 @@ FIELD_BYTES: Final[dict[FieldType, int]] = {"u64": 8, "u32": 4}
 
 
 class Level(Enum):
-    """Who has a slot in a map. The values are those of ``kernel.info``."""
+    """Who has a slot in a map: each thread, each warp, or each instruction that the probe is at, for all warps.
+
+    The values are those of ``kernel.info``, which has no level of its own for sites: see ``storage``.
+    """
 
     THREAD = 0
     WARP = 1
+    SITE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Where records are kept: a slot for each thread or warp, ``cap`` records in a slot.
+    """Where records are kept: a slot for each thread, warp or site, ``cap`` records in a slot.
 
     ``fields`` are in the order in which ``SAVE`` lists them; in memory the u64 ones come first.
     ``record_bytes`` may be larger than the fields. ``cap`` is None for a dynamic map, whose number of records
@@ -90,7 +94,7 @@ class Locate:
 class Save:
     """``SAVE [ map ] {values};``: one record. A value is a register, a number or a helper such as ``ADDR``.
 
-    With ``adds`` it is ``ADD [ map ] {values};``: each lane adds its values to the record of its thread or warp.
+    With ``adds`` it is ``ADD [ map ] {values};``: each lane adds its values to the record of its thread, warp or site.
     """
 
     map: str

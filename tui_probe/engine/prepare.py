@@ -86,8 +86,8 @@ def probed_kernel(kernel: Kernel, probe: Probe) -> tuple[str, str]:
     """The probed PTX of a kernel, and the text of its kernel.info. Raises UnsupportedKernelError."""
     names, edits = Names(kernel.pruned), Edits(kernel.module.source)
     shared = share_variables(kernel, names, edits)
-    insert_probe(kernel, probe, names, edits, shared)
-    entry, maps, hazard = kernel.entry, map_slots(probe), replay_hazard(kernel)
+    sites = insert_probe(kernel, probe, names, edits, shared)
+    entry, maps, hazard = kernel.entry, map_slots(probe, sites), replay_hazard(kernel)
     info = kernel_info(entry.name, len(entry.parameters), maps, probe.callback, shared.variables, hazard)
     return kernel.edited(edits), info
 

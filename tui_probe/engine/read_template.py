@@ -9,6 +9,8 @@
     result.maps["NAME"]["FIELD"][result.written["NAME"]]
 
 A slot is a thread's or a warp's, in the order of their numbers in the block; blocks are counted x first, then y, z.
+Of a map of sites there is one block with one slot, and a record for each instruction that the probe was at: the sums of
+all warps. The lines of these in pruned.ptx are in kernel.info: sites INDEX LINE …
 """
 
 from __future__ import annotations
@@ -55,25 +57,31 @@ def read(path: str) -> Result:
         if end > len(data):
             raise ValueError(f"{path}: cut off in map {name}")
         result.maps[name] = data[start:end].view(record).reshape(shape)
-    marks = read_marks(data[-(-end // 8) * 8 :])
+    marks, sites = read_marks(data[-(-end // 8) * 8 :])
+    result.maps.update(sites)
     for name in MAPS:
         result.written[name] = which_were_written(result.maps, name, marks.get(name))
     return result
 
 
-def read_marks(data: Array) -> dict[str, Array]:
-    """What stands behind the maps: for those of one record a slot, a bit a slot that tells whether it was saved."""
+def read_marks(data: Array) -> tuple[dict[str, Array], dict[str, Array]]:
+    """What stands behind the maps: for those of one record a slot, a bit a slot that tells whether it was saved; and
+    the records of maps of sites.
+    """
     marks: dict[str, Array] = {}
+    sites: dict[str, Array] = {}
     at = 8 + 16 * len(MAPS)
     if data[:8].tobytes() != b"records\1":
-        return marks
+        return marks, sites
     for index, name in enumerate(MAPS):
         entry = data[8 + 16 * index : 24 + 16 * index]
         kind, size = entry[:4].view("<u4")[0], int(entry[8:].view("<u8")[0])
         if kind == 1:
             marks[name] = np.unpackbits(data[at : at + size], bitorder="little").astype(bool)
+        if kind == 4:
+            sites[name] = data[at : at + size].view(MAPS[name]).reshape(1, 1, -1)
         at += size
-    return marks
+    return marks, sites
 
 
 def which_were_written(maps: dict[str, Array], name: str, marks: Array | None) -> Array:

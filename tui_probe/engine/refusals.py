@@ -30,10 +30,10 @@ def refuse_unsupported(kernel: Kernel, probe: Probe) -> None:
 def _refuse_module(module: Module, probe: Probe) -> None:
     if module.address_size != 64:
         raise UnsupportedKernelError("the PTX has 32-bit addresses", instead="compile for 64 bits")
-    if any(own_map.level is Level.WARP for own_map in probe.maps) and module.version < _ACTIVEMASK_VERSION:
+    if any(own_map.level is not Level.THREAD for own_map in probe.maps) and module.version < _ACTIVEMASK_VERSION:
         version = ".".join(map(str, module.version))
         raise UnsupportedKernelError(
-            f"PTX version {version} has no activemask, which one record a warp needs (6.2)",
+            f"PTX version {version} has no activemask, which one record a warp or site needs (6.2)",
             instead="compile with CUDA 9.2 or newer, or give the map level = 'thread'",
         )
 

@@ -16,6 +16,11 @@ Queue: of a warp's records, which lanes save one after another::
     left or gone another way, are strays: they take their index from memory, one after another, and write to a place of
     their own. So no two write the same record, and none needs to ask memory while the warp holds together. ``count``
     is 1 + the attempts of lane 0, written at its exit; 0 says that it reached none.
+Sites: a record an instruction, to which all warps add. There are ``SITE_COPIES`` of each::
+
+    copy = a record for each site, then nothing up to a multiple of ``SITE_PITCH`` bytes
+
+    A warp adds to the copy that its SM's number names, so that SMs seldom wait for each other; the hook adds them up.
 """
 
 from __future__ import annotations
@@ -27,6 +32,8 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.model import Level, Save
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from tui_probe.engine.model import Map, Probe
 
 COUNT_BYTES: Final = 4
@@ -36,6 +43,9 @@ QUEUE_HEADER: Final = 16
 STRAYS_AT: Final = 4
 """Where in the header of a queue the strays are counted."""
 WARP_THREADS: Final = 32
+SITE_COPIES: Final = 64
+"""A power of two: two SMs or three share a copy on the largest GPUs."""
+SITE_PITCH: Final = 256
 
 
 class Layout(Enum):
@@ -45,11 +55,12 @@ class Layout(Enum):
     MARKED = "marked"
     ROWS = "rows"
     QUEUE = "queue"
+    SITES = "sites"
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where a map keeps its records on the device. ``cap`` is 0 if only the launch knows it."""
+    """Where a map keeps its records on the device. ``cap`` is 0 if only the launch knows it; of sites, their number."""
 
     layout: Layout
     record_bytes: int
@@ -67,11 +78,13 @@ class Storage:
 
     @property
     def slot_bytes(self) -> int:
-        """Bytes of a slot; in rows, of a warp. With an unknown ``cap``, those without records."""
+        """Bytes of a slot; in rows, of a warp; of sites, of a copy. With an unknown ``cap``, those without records."""
         if self.layout is Layout.MARKED:
             return self.record_bytes + max(self.unit, MARK_BYTES)
         if self.layout is Layout.ROWS:
             return WARP_THREADS * (self.unit + self.cap * self.record_bytes)
+        if self.layout is Layout.SITES:
+            return -(-max(self.cap, 1) * self.record_bytes // SITE_PITCH) * SITE_PITCH
         return self.record_bytes if self.layout is Layout.PLAIN else QUEUE_HEADER + 2 * self.cap * self.record_bytes
 
 
@@ -80,7 +93,8 @@ class MapSlot:
     """A map as ``kernel.info`` lists it: who has a slot, and the bytes of a slot in the result file.
 
     ``purpose`` is ``map``, or ``count`` for the number of attempts to save in each slot of the map of that name, which
-    has no memory of its own on the device: ``storage`` is None.
+    has no memory of its own on the device: ``storage`` is None. A map of sites is listed as one whose warps have slots
+    of 0 bytes, since its records belong to none of them; ``lines`` are those of its sites in ``pruned.ptx``.
     """
 
     purpose: str
@@ -88,12 +102,21 @@ class MapSlot:
     level: Level
     slot_bytes: int
     storage: Storage | None
+    lines: tuple[int, ...] = ()
 
 
-def map_slots(probe: Probe) -> list[MapSlot]:
-    """The maps of a result file in order; counts follow the map that they belong to."""
+def map_slots(probe: Probe, sites: Mapping[str, Sequence[int]]) -> list[MapSlot]:
+    """The maps of a result file in order; counts follow the map that they belong to.
+
+    ``sites`` holds the lines of the sites of each map that keeps them.
+    """
     slots = []
     for own_map in probe.maps:
+        if own_map.level is Level.SITE:
+            lines = tuple(sites[own_map.name])
+            storage = Storage(Layout.SITES, own_map.record_bytes, len(lines))
+            slots.append(MapSlot("map", own_map.name, Level.WARP, 0, storage, lines))
+            continue
         storage = storage_of(probe, own_map)
         slots.append(MapSlot("map", own_map.name, own_map.level, own_map.slot_bytes, storage))
         if own_map.cap != 1:

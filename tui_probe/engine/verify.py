@@ -10,7 +10,20 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.effects import points_without_effect
 from tui_probe.engine.helpers import TYPE_BITS
-from tui_probe.engine.model import FIELD_BYTES, LOOP, Code, Field, Locate, Map, Place, Probe, ProbePoint, Save, Snippet
+from tui_probe.engine.model import (
+    FIELD_BYTES,
+    LOOP,
+    Code,
+    Field,
+    Level,
+    Locate,
+    Map,
+    Place,
+    Probe,
+    ProbePoint,
+    Save,
+    Snippet,
+)
 from tui_probe.engine.snippet import BLOCK_HELPER, HELPERS, LINE_HELPER
 from tui_probe.errors import ProbeFileError
 from tui_probe.ptx.operands import parse_integer
@@ -151,6 +164,8 @@ class _SnippetCheck:
 
     def _save(self, save: Save) -> None:
         own_map = self._map(save.map, save.place)
+        if own_map.level is Level.SITE:
+            self._at_site(save, own_map)
         if save.adds:
             self._addition(save, own_map)
         if self._located is not None and self._located.map != save.map:
@@ -169,6 +184,16 @@ class _SnippetCheck:
         if not save.adds:
             for value, field in zip(save.values, own_map.fields, strict=True):
                 self._saved_value(value, field, save.place)
+
+    def _at_site(self, save: Save, own_map: Map) -> None:
+        """A record of sites belongs to an instruction, and has the sums of a whole launch."""
+        if not save.adds:
+            raise self._error(save.place, f"map {own_map.name} is of sites, to which all warps add: write ADD")
+        if self._at_kernel or self._at_block:
+            raise self._error(save.place, f"map {own_map.name} is of sites: add to it at instructions, 'ld.global'")
+        for field in own_map.fields:
+            if field.type != "u64":
+                raise self._error(save.place, f"map {own_map.name} is of sites: make its field {field.name} a u64")
 
     def _addition(self, save: Save, own_map: Map) -> None:
         """What ADD adds: whole numbers of the probe, no wider than the fields of the one record that it adds to."""

@@ -59,6 +59,11 @@ def _timed(counts: Counts, kernel: Kernel) -> Counts:
     return Untimed(counts) if kernel.trace.state.simulated else counts
 
 
+def _sites(kernel: Kernel) -> tuple[int, ...]:
+    """The lines of what a kernel's first map has a record for."""
+    return kernel.info.sites.get(0, ()) if kernel.info else ()
+
+
 def _clock_khz(kernel: Kernel) -> int | None:
     """The highest SM clock, for launches too short to measure it."""
     device = kernel.trace.state.device
@@ -68,14 +73,19 @@ def _clock_khz(kernel: Kernel) -> int | None:
 ANALYSES: Final[dict[str, Callable[[Result, Kernel], Counts]]] = {
     "barrier_wait": lambda result, _: barrier_wait.analyse(result),
     "divergence": lambda result, _: divergence.analyse(result),
+    "divergence_by_line": lambda result, kernel: divergence.analyse_lines(result, _sites(kernel), kernel.folder),
     "dmat": lambda result, kernel: _accesses(result, kernel, compact=False),
     "dmat_compact": lambda result, kernel: _accesses(result, kernel, compact=True),
     "gmem_bytes": lambda result, _: gmem_bytes.analyse(result),
     "gmem_sectors": lambda result, _: gmem_sectors.analyse(result),
+    "gmem_sectors_by_line": lambda result, kernel: gmem_sectors.analyse_lines(result, _sites(kernel), kernel.folder),
     "inst_mix": lambda result, _: inst_mix.analyse(result),
     "nan_check": lambda result, kernel: nan_check.analyse(result, kernel.folder),
     "program_progress": lambda result, kernel: program_progress.analyse(result, _clock_khz(kernel), kernel.folder),
     "smem_conflicts": lambda result, _: smem_conflicts.analyse(result),
+    "smem_conflicts_by_line": lambda result, kernel: smem_conflicts.analyse_lines(
+        result, _sites(kernel), kernel.folder
+    ),
     "tensorop_count": lambda result, _: tensorop_count.analyse(result),
     "warp_progress": lambda result, kernel: _timed(warp_progress.analyse(result, _clock_khz(kernel)), kernel),
 }

@@ -5,10 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.analysis import dmat, nan_check, program_progress, warp_progress
+from tui_probe.analysis import (
+    divergence,
+    dmat,
+    gmem_sectors,
+    nan_check,
+    program_progress,
+    smem_conflicts,
+    warp_progress,
+)
 from tui_probe.analysis.accesses import read_accesses
 from tui_probe.analysis.counts import ratio
+from tui_probe.render.units import NOT_MEASURED
 from tui_probe.trace.allocations import LaunchMemory
+from tui_probe.trace.results import WARP_SIZE
 from tui_probe.trace.source_lines import SourceLine, SourceLines
 
 if TYPE_CHECKING:
@@ -121,15 +131,74 @@ def _of_nan_check(of: ProbeResult, folder: Path | None) -> LineRows:
     return LineRows(rows, [f"stores of NaN or infinity: {found.stores}; the first of each warp, by time"])
 
 
+def _sites(of: ProbeResult) -> tuple[int, ...]:
+    return of.kernel.info.sites.get(0, ()) if of.kernel.info else ()
+
+
+def _of_sectors(of: ProbeResult, folder: Path | None) -> LineRows:
+    found = gmem_sectors.analyse_lines(of.result, _sites(of), folder).lines
+    rows = []
+    for each in sorted(found, key=lambda line: -gmem_sectors.requests_and_sectors(line)[1]):
+        requests, sectors = gmem_sectors.requests_and_sectors(each)
+        values: dict[str, Value] = {
+            "sectors a request": gmem_sectors.sectors_per_request(each),
+            "requests": requests,
+            "sectors": sectors,
+        }
+        if not gmem_sectors.is_counted(each):
+            values = dict.fromkeys(values)
+        rows.append(LineRow(each.line, each.source, values))
+    known = all(map(gmem_sectors.is_counted, found))
+    return LineRows(rows, [] if known else [f"{NOT_MEASURED}: wmma and generic accesses are not counted"])
+
+
+def _of_conflicts(of: ProbeResult, folder: Path | None) -> LineRows:
+    lines = smem_conflicts.analyse_lines(of.result, _sites(of), folder).lines
+    found = [(line, smem_conflicts.of_line(line)) for line in lines]
+    rows = [
+        LineRow(
+            line.line,
+            line.source,
+            {
+                "degree": each.degree,
+                "conflicts": each.conflicts,
+                "accesses": each.accesses,
+                "passes an access": each.passes_per_access,
+                "passes": each.passes,
+            },
+        )
+        for line, each in sorted(found, key=lambda pair: (-pair[1].conflicts, -pair[1].passes))
+    ]
+    return LineRows(rows, ["conflicts: passes beyond the fewest possible; degree: passes over the fewest possible"])
+
+
+def _of_divergence(of: ProbeResult, folder: Path | None) -> LineRows:
+    rows = []
+    for each in divergence.analyse_lines(of.result, _sites(of), folder).lines:
+        executions, lanes = divergence.executions_and_lanes(each)
+        found: dict[str, Value] = {
+            "lanes an execution": divergence.lanes_per_execution(each),
+            "executions": executions,
+            "idle lanes": WARP_SIZE * executions - lanes,
+            "lanes": lanes,
+        }
+        rows.append((lanes - WARP_SIZE * executions, LineRow(each.line, each.source, found)))
+    rows.sort(key=lambda pair: pair[0])
+    return LineRows([row for _, row in rows], ["idle lanes: those of 32 that were not active, of all executions"])
+
+
 def _share(part: int, whole: int) -> str | None:
     share = ratio(part, whole)
     return None if share is None else f"{share:.1%}"
 
 
 PROBES: Final[dict[str, Callable[[ProbeResult, Path | None], LineRows]]] = {
+    "divergence_by_line": _of_divergence,
     "dmat": _of_dmat,
+    "gmem_sectors_by_line": _of_sectors,
     "nan_check": _of_nan_check,
     "program_progress": _of_program,
+    "smem_conflicts_by_line": _of_conflicts,
     "warp_progress": _of_loops,
 }
 """The probes that tell lines apart."""

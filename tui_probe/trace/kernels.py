@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
@@ -37,6 +37,8 @@ class KernelInfo:
     variables: tuple[str, ...] = ()
     no_replay: str | None = None
     """Why the kernel must not run a second time, if so."""
+    sites: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """The lines in ``pruned.ptx`` of the instructions that maps, by their index, have a record for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,14 @@ def parse_kernel_info(lines: list[str], source: str = "kernel.info") -> KernelIn
     said = {word: rest for word, _, rest in reversed(words)}
     bare = next((word for word, _, rest in words if not rest), None)
     variables = tuple(rest for word, _, rest in words if word == "global" and rest)
-    return KernelInfo(lines[0], parameters, maps, said.get("callback") or bare, variables, said.get("no-replay"))
+    sites = dict(_sites(rest, source) for word, _, rest in words if word == "sites")
+    return KernelInfo(lines[0], parameters, maps, said.get("callback") or bare, variables, said.get("no-replay"), sites)
+
+
+def _sites(words: str, source: str) -> tuple[int, tuple[int, ...]]:
+    """``INDEX LINE …``."""
+    index, *lines = (_count(word, f"{source}, 'sites'") for word in words.split() or [""])
+    return index, tuple(lines)
 
 
 def _count(word: str, where: str) -> int:

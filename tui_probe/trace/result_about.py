@@ -6,6 +6,8 @@ Kinds: 0 nothing is known; 1 one record a slot, and a bit a slot (the lowest of 
 written; 2 several records a slot, whose number is in the next map; 3 that next map: a u32 a slot, the number of records
 that were to be saved, of which those that fit are kept; 4294967295 where the thread or the warp's lane 0 ended without
 telling. Records of a warp are in the order in which they were saved by lane 0, then by lanes that came without it.
+4 a map whose warps have slots of 0 bytes: in place of marks there is a record for each site, an instruction that the
+probe was at, with the sums of all warps; ``kernel.info`` tells the lines of the sites, in order.
 """
 
 from __future__ import annotations
@@ -32,14 +34,15 @@ _ABOUT: Final = struct.Struct("<IIQ")
 _ABOUT_ALIGNMENT: Final = 8
 _COUNT_BYTES: Final = 4
 
-Kind = Literal["unknown", "marked", "counted", "counts"]
-_KINDS: Final[tuple[Kind, ...]] = ("unknown", "marked", "counted", "counts")
+Kind = Literal["unknown", "marked", "counted", "counts", "sites"]
+_KINDS: Final[tuple[Kind, ...]] = ("unknown", "marked", "counted", "counts", "sites")
 
 
 @dataclass(frozen=True, slots=True)
 class About:
     """What is known of a map: ``marked`` slots tell whether they were written; of ``counted`` ones the next map, whose
-    kind is ``counts``, tells how many records were to be saved. ``marks`` has a bit a slot.
+    kind is ``counts``, tells how many records were to be saved. ``marks`` has a bit a slot; of ``sites`` it is their
+    records.
     """
 
     kind: Kind
@@ -87,5 +90,7 @@ def _check_about(
         following and following[0].kind == "counts" and sections[0].level == section.level
     ):
         raise TraceError(f"{where}: its counts are missing")
+    if about.kind == "sites" and (section.slot_bytes or len(about.marks) % about.record_bytes):
+        raise TraceError(f"{where}: {len(about.marks)} bytes of sites with {about.record_bytes} each")
     if about.kind == "counts" and section.slot_bytes != _COUNT_BYTES:
         raise TraceError(f"{where}: counts of {section.slot_bytes} bytes")

@@ -139,6 +139,21 @@ class Result:
             return None
         return int(kept[kept >= 0].sum()), int(attempts[attempts >= 0].sum())
 
+    def sites(self, index: int, record: DTypeLike) -> NDArray[Any] | None:
+        """The sums of each site of map ``index``: shape (sites,), dtype ``record``. None if it is no map of sites.
+
+        TraceError if its records are not as large as ``record``.
+        """
+        if self._kind(index) != "sites":
+            return None
+        about, dtype = self.about[index], np.dtype(record)
+        if about.record_bytes != dtype.itemsize:
+            raise TraceError(
+                f"{self.path}: map {index} has {about.record_bytes} bytes a site, not {dtype.itemsize}: "
+                "it was written by another probe"
+            )
+        return about.marks.view(dtype)
+
     def _kind(self, index: int) -> Kind:
         if not 0 <= index < len(self.maps):
             raise TraceError(f"{self.path}: there is no map {index}, the file has {len(self.maps)}")

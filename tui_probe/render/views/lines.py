@@ -104,4 +104,4 @@ KIND = Kind(
     missing=lambda source: probe_results.missing(source, *PROBES),
     open=LinesView,
 )
-"""Needs results of ``dmat``, ``program_progress``, ``warp_progress`` or ``nan_check``."""
+"""Needs results of one of the probes in ``line_rows.PROBES``."""

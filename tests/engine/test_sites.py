@@ -1,0 +1,88 @@
+"""Maps of sites: what is inserted, what kernel.info tells, and what is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.engine.kernels import entry, inserted, toml_probe
+from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.prepare import probed_kernel
+from tui_probe.errors import ProbeFileError
+from tui_probe.ptx.parser import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FILE = """
+[map.m]
+level = "{level}"
+cap = {cap}
+regs = {{ lanes = "u64", more = "{kind}" }}
+[probe.p]
+position = "{position}"
+before = ".reg .b32 %a; .reg .b64 %b; mov.u32 %a, 5; mov.u64 %b, 7; {text}"
+[probe.q]
+position = "st.global"
+before = ".reg .b32 %a; .reg .b64 %b; mov.u32 %a, 5; mov.u64 %b, 7; {other}"
+"""
+BODY = """.reg .b32 %r<3>;
+.reg .b64 %rd<2>;
+ld.global.u32 %r1, [%rd1];
+st.global.u32 [%rd1], %r1;
+ld.shared.u32 %r2, [%r1];
+ld.global.u32 %r2, [%rd1]; st.global.u32 [%rd1], %r2;
+ret;"""
+
+
+def file_of(
+    text: str, other: str = "", *, level: str = "site", cap: int = 1, kind: str = "u64", position: str = "ld.global"
+) -> str:
+    return FILE.format(text=text, other=other or text, level=level, cap=cap, kind=kind, position=position)
+
+
+def test_a_record_an_instruction(accepts: Callable[[str], int]) -> None:
+    """Two loads and two stores, of which the last two are on one line."""
+    probe = toml_probe(file_of("ADD [ m ] {1, %a};", "ADD [ m ] {%b, 0};"))
+    kernel = Kernel.of(parse(entry(BODY)), "kernel")
+    text, info = probed_kernel(kernel, probe)
+    first = kernel.pruned.splitlines().index("ld.global.u32 %r1, [%rd1];") + 1
+    assert info.splitlines()[2:] == [
+        "1",
+        "1,0",
+        "storage 0 sites record 16 cap 4 copies 64",
+        f"sites 0 {first} {first + 1} {first + 3} {first + 3}",
+    ]
+    assert [line for line in inserted(text) if "red." in line] == [
+        "red.global.add.u64 [%tp__address], 1;",
+        "red.global.add.u64 [%tp__address+8], %tp__sum;",
+        "red.global.add.u64 [%tp__address+16], %tp_b;",
+        "red.global.add.u64 [%tp__address+32], 1;",
+        "red.global.add.u64 [%tp__address+40], %tp__sum;",
+        "red.global.add.u64 [%tp__address+48], %tp_b;",
+    ]
+    assert "mad.wide.u32 %tp__address, %tp__copy, 256, %tp__wide;" in inserted(text)
+    accepts(text)
+
+
+def test_two_points_at_an_instruction_share_its_record() -> None:
+    probe = toml_probe(file_of("ADD [ m ] {1, %a};", "ADD [ m ] {%b, 0};", position="ld.global:st.global"))
+    info = probed_kernel(Kernel.of(parse(entry(BODY)), "kernel"), probe)[1]
+    assert "cap 4 copies 64" in info
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (file_of("SAVE [ m ] {%a, %b};"), "to which all warps add: write ADD"),
+        (file_of("ADD [ m ] {1, 1};", position="kernel"), "add to it at instructions"),
+        (file_of("ADD [ m ] {1, 1};", position="block"), "add to it at instructions"),
+        (file_of("ADD [ m ] {1, 1};", kind="u32"), "make its field more a u64"),
+        (file_of("ADD [ m ] {1, 1};", cap=4), "needs a map with cap = 1"),
+        (file_of("ADD [ m ] {1, 1};", level="line"), "must be 'thread', 'warp' or 'site'"),
+    ],
+)
+def test_what_sites_cannot_be(text: str, words: str) -> None:
+    with pytest.raises(ProbeFileError, match=words):
+        toml_probe(text)

@@ -1,0 +1,158 @@
+"""What each instruction counts is what it does on paper, and the sums are those of the probes without lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from tests.engine.kernels import entry
+from tests.probes.kernels import GENERIC
+from tests.probes.running import example, result_of, simulated
+from tests.probes.test_divergence import LOOP
+from tests.probes.test_smem_conflicts import access
+from tui_probe.analysis import divergence, gmem_sectors, smem_conflicts
+from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.prepare import probed_kernel
+from tui_probe.engine.probe_file import load_probe
+from tui_probe.errors import TraceError
+from tui_probe.ptx.parser import parse
+from tui_probe.trace.kernels import parse_kernel_info
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tui_probe.analysis.by_line import CountsByLine
+
+ANALYSES = {"gmem_sectors": gmem_sectors, "smem_conflicts": smem_conflicts, "divergence": divergence}
+ROUNDS = np.ones((64, 64), np.float32)
+MATMUL = (np.zeros_like(ROUNDS), ROUNDS, ROUNDS, np.int32(64))
+FRAGMENTS = np.ones((48, 48), np.float16)
+COLUMNS = np.arange(32, dtype=np.uint32) * 32
+LAUNCHES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
+    "strided": (
+        example("strided_store"),
+        (np.zeros(16384, np.uint32), np.uint32(5000)),
+        {"grid": (32,), "block": (256,)},
+    ),
+    "matmul": (example("matmul"), MATMUL, {"grid": (4, 4), "block": (16, 16)}),
+    "columns": (access("b32", 4), (COLUMNS,), {}),
+    "loop": (entry(LOOP), (), {"grid": (3,), "block": (20,)}),
+    "generic": (entry(GENERIC, ".param .u64 out"), (np.zeros(64, np.uint64),), {"grid": (2,), "block": (45,)}),
+    "fragments": (
+        simulated("matrices"),
+        (ROUNDS[:48, :48] * 0, FRAGMENTS, FRAGMENTS, ROUNDS[:48, :48], np.int32(48), np.float32(1)),
+        {"grid": (3, 3), "name": "fragments"},
+    ),
+}
+
+
+def by_line(folder: Path, probe: str, text: str, *arguments: Any, name: str = "", **options: Any) -> CountsByLine:
+    """One launch by line, with the PTX beside it."""
+    result = result_of(folder, f"{probe}_by_line", text, *arguments, name=name, **options)
+    module = parse(text)
+    kernel = Kernel.of(module, name or module.entries()[0].name)
+    (folder / "pruned.ptx").write_text(kernel.pruned)
+    info = parse_kernel_info(probed_kernel(kernel, load_probe(f"{probe}_by_line"))[1].splitlines())
+    return ANALYSES[probe].analyse_lines(result, info.sites.get(0, ()), folder)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("launch", LAUNCHES)
+@pytest.mark.parametrize("probe", ANALYSES)
+def test_the_sums_are_those_of_the_probe_without_lines(tmp_path: Path, probe: str, launch: str) -> None:
+    text, arguments, options = LAUNCHES[launch]
+    analyse: Callable[..., Any] = ANALYSES[probe].analyse
+    assert by_line(tmp_path, probe, text, *arguments, **options).whole == analyse(
+        result_of(tmp_path, probe, text, *arguments, **options)
+    )
+
+
+def test_the_store_that_does_not_coalesce(tmp_path: Path) -> None:
+    found = by_line(
+        tmp_path,
+        "gmem_sectors",
+        example("strided_store"),
+        *(np.zeros(16384, np.uint32), np.uint32(8192)),
+        grid=(32,),
+        block=(256,),
+    )
+    (line,) = found.lines
+    assert gmem_sectors.requests_and_sectors(line) == (256, 2048)
+    assert line.source is not None
+    assert (line.source.file.rpartition("/")[2], line.source.line) == ("strided_store.cu", 4)
+    assert line.opcode == "st.global.u32"
+    assert {figure.key: figure.value for figure in found.figures()}["worst_value"] == 8
+
+
+def test_each_instruction_has_its_own_count(tmp_path: Path) -> None:
+    """Of the tiled product two loads, which run as often as there are tiles, and one store."""
+    text, arguments, options = LAUNCHES["matmul"]
+    lines = by_line(tmp_path, "gmem_sectors", text, *arguments, **options).lines
+    warps, tiles = 4 * 4 * 8, 4
+    assert [gmem_sectors.requests_and_sectors(line) for line in lines] == [
+        (warps * tiles, 4 * warps * tiles),
+        (warps * tiles, 4 * warps * tiles),
+        (warps, 4 * warps),
+    ]
+
+
+def test_accesses_that_are_not_counted(tmp_path: Path) -> None:
+    text, arguments, options = LAUNCHES["generic"]
+    lines = by_line(tmp_path, "gmem_sectors", text, *arguments, **options).lines
+    assert [gmem_sectors.is_counted(line) for line in lines] == [False] * 4
+    assert [line.sums["generic_accesses"] for line in lines] == [2 * 5, 2 * 4, 2 * 1, 2 * 4]
+
+
+def test_a_column_of_a_tile(tmp_path: Path) -> None:
+    """32 rows of 32 words: all lanes in one bank. The load and the store are told apart."""
+    text, arguments, options = LAUNCHES["columns"]
+    found = by_line(tmp_path, "smem_conflicts", text, *arguments, **options)
+    assert [smem_conflicts.of_line(line).degree for line in found.lines] == [32, 32]
+    assert [line.sums for line in found.lines] == [{"accesses": 1, "passes": 32, "conflicts": 31}] * 2
+    assert [line.opcode for line in found.lines] == ["ld.shared.b32", "st.shared.b32"]
+
+
+def test_lanes_of_each_branch(tmp_path: Path) -> None:
+    """20 lanes leave a loop one by one: see ``test_divergence``."""
+    text, arguments, options = LAUNCHES["loop"]
+    found = by_line(tmp_path, "divergence", text, *arguments, **options)
+    rows = [(line.opcode, *divergence.executions_and_lanes(line)) for line in found.lines]
+    assert rows == [
+        ("bra", 3 * 20, 3 * 210),
+        ("st.shared.u32", 3 * 19, 3 * (19 + 18 + 17)),
+        ("bra", 3 * 19, 3 * 190),
+        ("atom.shared.add.u32", 3, 3 * 20),
+    ]
+    assert found.worst is not None
+    assert found.worst[1] == (19 + 18 + 17) / 19
+
+
+def test_an_instruction_that_never_ran(tmp_path: Path) -> None:
+    """No thread has an element: the store has a line, with nothing in it."""
+    arguments = np.zeros(16, np.uint32), np.uint32(0)
+    found = by_line(tmp_path, "gmem_sectors", example("strided_store"), *arguments)
+    assert [gmem_sectors.requests_and_sectors(line) for line in found.lines] == [(0, 0)]
+    assert found.worst is None
+    assert gmem_sectors.sectors_per_request(found.lines[0]) is None
+
+
+def test_a_kernel_without_such_instructions(tmp_path: Path) -> None:
+    found = by_line(tmp_path, "smem_conflicts", entry("ret;"))
+    assert found.lines == ()
+    assert found.whole == smem_conflicts.BankConflicts(0, 0, 0, 0)
+
+
+def test_results_of_another_probe_or_kernel(tmp_path: Path) -> None:
+    text, arguments, options = LAUNCHES["columns"]
+    result = result_of(tmp_path, "smem_conflicts_by_line", text, *arguments, **options)
+    with pytest.raises(TraceError, match=r"2 instructions, kernel\.info names 3"):
+        smem_conflicts.analyse_lines(result, (1, 2, 3))
+    with pytest.raises(TraceError, match="has 24 bytes a site, not 32"):
+        divergence.analyse_lines(result, (1, 2))
+    with pytest.raises(TraceError, match="its records are not of smem_conflicts, which keeps one a warp"):
+        smem_conflicts.analyse(result)
+    plain = result_of(tmp_path, "smem_conflicts", text, *arguments, **options)
+    with pytest.raises(TraceError, match="which keeps one an instruction"):
+        smem_conflicts.analyse_lines(plain, (1, 2))

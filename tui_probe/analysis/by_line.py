@@ -1,0 +1,116 @@
+"""What single instructions counted: the sums of a launch for each line of ``pruned.ptx`` that a probe is at.
+
+They were added to memory as the instructions ran, so nothing is missing where a thread never left the kernel; what was
+counted then is of what ran until then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tui_probe.analysis.counts import Figure
+from tui_probe.errors import PtxError, TraceError
+from tui_probe.ptx.instructions import instructions_in
+from tui_probe.ptx.parser import parse
+from tui_probe.trace.source_lines import SourceLine, SourceLines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from tui_probe.analysis.counts import Counts
+    from tui_probe.trace.results import Result
+
+
+@dataclass(frozen=True, slots=True)
+class LineSums:
+    """One line: its ``opcode`` with modifiers, None if ``pruned.ptx`` does not tell, and the ``sums`` by field."""
+
+    line: int
+    opcode: str | None
+    source: SourceLine | None
+    sums: dict[str, int]
+
+    def total(self, *fields: str) -> int:
+        """The sum of several fields."""
+        return sum(self.sums[field] for field in fields)
+
+
+@dataclass(frozen=True, slots=True)
+class CountsByLine:
+    """The figures of a whole launch, those that the probe without lines has, and the lines that they are sums of.
+
+    ``worst`` is the line that stands out, and by which value; None if no line was executed.
+    """
+
+    whole: Counts
+    lines: tuple[LineSums, ...]
+    words: str
+    worst: tuple[LineSums, float] | None
+
+    @property
+    def threads_missing(self) -> int:
+        return self.whole.threads_missing
+
+    def figures(self) -> tuple[Figure, ...]:
+        line, value = (self.worst[0].line, self.worst[1]) if self.worst else (None, None)
+        return (
+            *self.whole.figures(),
+            Figure("worst_line", f"{self.words} at PTX line", line, "", shown=line is not None),
+            Figure("worst_value", "with", value, "", shown=line is not None),
+        )
+
+
+def line_sums(
+    result: Result, record: np.dtype[Any], probe: str, sites: Sequence[int], folder: Path | None
+) -> tuple[LineSums, ...]:
+    """The sums of map 0 by line, in the order of lines. ``sites`` are the lines of its records, from ``kernel.info``.
+
+    ``folder`` is that of the kernel in the trace, for opcodes and source. TraceError if the records are not of
+    ``probe``, or not as many as ``sites``.
+    """
+    records = result.sites(0, record) if result.maps else None
+    if records is None:
+        raise TraceError(f"{result.path}: its records are not of {probe}, which keeps one an instruction")
+    if len(records) != len(sites):
+        raise TraceError(f"{result.path}: {len(records)} instructions, kernel.info names {len(sites)}")
+    names = record.names or ()
+    sums: dict[int, dict[str, int]] = {}
+    for line, values in zip(sites, records.tolist(), strict=True):
+        before = sums.get(line, dict.fromkeys(names, 0))
+        sums[line] = {name: before[name] + value for name, value in zip(names, values, strict=True)}
+    opcodes = _opcodes(folder) if folder else {}
+    sources = SourceLines.of(folder) if folder else SourceLines({})
+    return tuple(LineSums(line, opcodes.get(line), sources.ptx_line(line), sums[line]) for line in sorted(sums))
+
+
+def record_of(*fields: str) -> np.dtype[Any]:
+    """The record of a map of sites: sums of 64 bits."""
+    return np.dtype([(field, "<u8") for field in fields])
+
+
+def totals(lines: Iterable[LineSums], record: np.dtype[Any]) -> dict[str, int]:
+    """The sums of all lines, by field."""
+    rows = list(lines)
+    return {name: sum(row.sums[name] for row in rows) for name in record.names or ()}
+
+
+def worst_of(
+    lines: Iterable[LineSums], value: Callable[[LineSums], float | None], *, lowest: bool = False
+) -> tuple[LineSums, float] | None:
+    """The line with the highest value, or the lowest; the first of several. Lines without a value are left out."""
+    known = [(line, found) for line in lines if (found := value(line)) is not None]
+    return (min if lowest else max)(known, key=lambda pair: pair[1], default=None)
+
+
+def _opcodes(folder: Path) -> dict[int, str]:
+    """The instructions of a kernel by line of ``pruned.ptx``; of several on one line the first."""
+    try:
+        entries = parse((folder / "pruned.ptx").read_text("utf-8", "replace")).entries()
+        body = list(instructions_in(entries[0].body or [])) if entries else []
+    except (OSError, PtxError):
+        return {}
+    return {one.span.line: ".".join((one.opcode, *one.modifiers)) for one in reversed(body)}
