@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ from tui_probe.trace.line_search import Needle
 from tui_probe.trace.log_index import LogIndex
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 LINES = [
@@ -130,14 +132,48 @@ def test_a_pattern_does_not_reach_over_the_end_of_a_line(index: LogIndex) -> Non
 texts = st.lists(st.sampled_from([b"", b"a", b"ab", b"[t] a", b"[t] b", b"bb b", b"\xff"]), max_size=30)
 
 
-@given(texts, st.booleans(), st.integers(1, 20), st.integers(-2, 32), st.sampled_from(["a", "b", "[t]", "zz"]))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_search_agrees_with_a_plain_one(
-    tmp_path: Path, lines: list[bytes], ended: bool, size: int, start: int, text: str
-) -> None:
-    content = b"\n".join(lines) + (b"\n" if ended and lines else b"")
+@contextmanager
+def small_pieces(size: int, step: int) -> Iterator[None]:
+    """Few bytes are read at a time, and lines are marked often."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log_index, "SLICE", size)
+        patch.setattr(log_index, "STEP", step)
+        patch.setattr(log_index, "_FIRST_LOOK", 1 + size // 2)
+        yield
+
+
+@given(texts, st.booleans(), st.integers(1, 20), st.integers(1, 9), st.lists(st.integers(0, 120), max_size=3))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_lines_and_offsets_agree_with_a_split(
+    tmp_path: Path, lines: list[bytes], ended: bool, size: int, step: int, cuts: list[int]
+) -> None:
+    content = b"\n".join(lines) + (b"\n" if ended and lines else b"")
+    expected = content.split(b"\n")[: content.count(b"\n") + (content[-1:] not in (b"", b"\n"))]
+    path = tmp_path / "log"
+    path.write_bytes(b"")
+    with small_pieces(size, step):
+        index = LogIndex(path)
+        for end in [*sorted(cuts), len(content)]:
+            with path.open("ab") as file:
+                file.write(content[file.tell() : end])
+            index.refresh()
+        for first in range(len(expected) + 1):
+            assert index.lines(first, len(index)) == expected[first:]
+        assert [index.line(number) for number in range(len(index))] == expected
+        for offset in range(len(content)):
+            assert index.line_at(offset) == content.count(b"\n", 0, offset)
+
+
+@given(
+    texts, st.booleans(), st.integers(1, 20), st.integers(1, 9), st.integers(-2, 32),
+    st.sampled_from(["a", "b", "[t]", "zz"]),
+)  # fmt: skip
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_search_agrees_with_a_plain_one(
+    tmp_path: Path, lines: list[bytes], ended: bool, size: int, step: int, start: int, text: str
+) -> None:
+    content = b"\n".join(lines) + (b"\n" if ended and lines else b"")
+    with small_pieces(size, step):
         index = index_of(tmp_path / "log", content)
         shown = index.lines(0, len(index))
         hits = [i for i, line in enumerate(shown) if text.encode() in line]
@@ -146,14 +182,15 @@ def test_search_agrees_with_a_plain_one(
             assert index.search(needle, start, -1) == next((i for i in reversed(hits) if i <= start), None)
 
 
-@given(texts, st.integers(1, 20), st.lists(st.integers(0, 120), max_size=4))
+@given(texts, st.integers(1, 20), st.integers(1, 9), st.lists(st.integers(0, 120), max_size=4))
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_filter_follows_a_growing_log(tmp_path: Path, lines: list[bytes], size: int, cuts: list[int]) -> None:
+def test_a_filter_follows_a_growing_log(
+    tmp_path: Path, lines: list[bytes], size: int, step: int, cuts: list[int]
+) -> None:
     content = b"".join(line + b"\n" for line in lines)
     path = tmp_path / "log"
     path.write_bytes(b"")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_index, "SLICE", size)
+    with small_pieces(size, step):
         index = LogIndex(path)
         filters = [LineFilter(index, (b"[t]", b"bb")), LineFilter(index, (), Needle.of("a"))]
         filters.append(LineFilter(index, (b"[t]",), Needle.of(re.compile(b"b"))))
@@ -182,7 +219,7 @@ def test_a_filter_starts_anew_with_the_file(index: LogIndex, path: Path) -> None
     assert chosen.numbers.tolist() == [0]
 
 
-def test_many_lines_take_eight_bytes_each(path: Path) -> None:
+def test_many_lines(path: Path) -> None:
     index = index_of(path, b"line\n" * 300_000)
     assert len(index) == 300_000
     assert index.line(299_999) == b"line"

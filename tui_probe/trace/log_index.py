@@ -1,8 +1,13 @@
-"""Random access to the lines of a growing file by their offsets: eight bytes a line, whatever the file's size."""
+"""Random access to the lines of a growing file: an eighth of a byte a line, whatever the file's size.
+
+Only the offset of each 64th line is kept. The lines between are found again when somebody asks for one.
+"""
 
 from __future__ import annotations
 
 import os
+from array import array
+from bisect import bisect_right
 from collections import deque
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final, Literal
@@ -19,9 +24,13 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.line_search import Needle
 
-SLICE: Final = 8 << 20
+SLICE: Final = 2 << 20
+STEP: Final = 64
+"""One in so many lines is marked."""
 LONGEST_SHOWN: Final = 64 << 10
 """Bytes of a line that are handed out."""
+_FIRST_LOOK: Final = 1 << 14
+_NEWLINE: Final = ord("\n")
 
 
 class LogIndex:
@@ -36,11 +45,14 @@ class LogIndex:
         self.size = 0
         self.generation = 0
         self._inode: int | None = None
-        self._ends = np.empty(1024, dtype=np.int64)
+        self._marks = array("q", (0,))
+        """The offsets of lines 0, ``STEP``, …"""
         self._count = 0
+        self._last_start = 0
+        """The offset of the line after the last complete one."""
 
     def __len__(self) -> int:
-        return self._count + (self.size > self._start(self._count))
+        return self._count + (self.size > self._last_start)
 
     @property
     def complete(self) -> int:
@@ -75,8 +87,8 @@ class LogIndex:
         first, last = max(first, 0), min(last, len(self))
         if first >= last:
             return []
-        bounds = [self._start(number) for number in range(first, last + 1)]
         with self.path.open("rb") as file:
+            bounds = self._starts(file.fileno(), first, last)
             if bounds[-1] - bounds[0] <= SLICE:
                 file.seek(bounds[0])
                 data = file.read(bounds[-1] - bounds[0])
@@ -87,7 +99,10 @@ class LogIndex:
 
     def line_at(self, offset: int) -> int:
         """The number of the line that byte ``offset`` belongs to."""
-        return int(np.searchsorted(self._ends[: self._count], offset, side="left"))
+        mark = max(bisect_right(self._marks, offset) - 1, 0)
+        with self.path.open("rb") as file:
+            found = sum(map(len, _line_ends(file.fileno(), self._marks[mark], min(offset, self.size))))
+        return min(mark * STEP + found, self._count)
 
     def search(self, needle: Needle, start: int, direction: Literal[1, -1] = 1) -> int | None:
         """The first line from ``start`` on, ``start`` included, that holds the needle; None if there is none."""
@@ -109,25 +124,38 @@ class LogIndex:
                 begin = self._start(first)
                 stop = max(min(last, self.line_at(begin + SLICE)), first + 1)
                 data = _read_at(file.fileno(), begin, self._start(stop) - begin)
-                starts = np.concatenate(([begin], self._ends[first : stop - 1] + 1)) - begin
-                yield first, data, starts
+                ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE)
+                yield first, data, np.concatenate(([0], ends[:-1] + 1))
                 first = stop
 
     def _start(self, number: int) -> int:
         """The offset of a line, or of the end of the file for the number after the last."""
         if number > self._count:
             return self.size
-        return int(self._ends[number - 1]) + 1 if number else 0
+        if number == self._count:
+            return self._last_start
+        with self.path.open("rb") as file:
+            return self._starts(file.fileno(), number, number)[0]
+
+    def _starts(self, descriptor: int, first: int, last: int) -> list[int]:
+        """The offsets of lines ``first`` to ``last``; those that the file has no longer begin at its end."""
+        mark, skipped = divmod(first, STEP)
+        wanted = skipped + last + 1 - first
+        pieces, found = [np.array([self._marks[mark]])], 1
+        for ends in _line_ends(descriptor, self._marks[mark], self.size):
+            pieces.append(ends + 1)
+            found += len(ends)
+            if found >= wanted:
+                break
+        starts: list[int] = np.concatenate(pieces)[skipped:wanted].tolist()
+        return starts + [self.size] * (last + 1 - first - len(starts))
 
     def _append(self, data: bytes) -> None:
-        ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord("\n")) + self.size
-        total = self._count + len(ends)
-        if total > len(self._ends):
-            grown = np.empty(max(total, len(self._ends) * 3 // 2), dtype=np.int64)
-            grown[: self._count] = self._ends[: self._count]
-            self._ends = grown
-        self._ends[self._count : total] = ends
-        self._count = total
+        ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE) + self.size
+        self._marks.frombytes((ends[-(self._count + 1) % STEP :: STEP] + 1).tobytes())
+        self._count += len(ends)
+        if len(ends):
+            self._last_start = int(ends[-1]) + 1
         self.size += len(data)
 
     def _restart_if_replaced(self, status: os.stat_result) -> bool:
@@ -136,7 +164,8 @@ class LogIndex:
         return self._reset() if replaced else False
 
     def _reset(self) -> bool:
-        self.size = self._count = 0
+        self.size = self._count = self._last_start = 0
+        self._marks = array("q", (0,))
         self.generation += 1
         return True
 
@@ -154,6 +183,15 @@ class LogIndex:
                 high = first
             with self.path.open("rb") as file:
                 yield first, _read_at(file.fileno(), self._start(first), self._start(stop) - self._start(first))
+
+
+def _line_ends(descriptor: int, begin: int, end: int) -> Iterator[NDArray[np.int64]]:
+    """The offsets of the newlines from ``begin`` to before ``end``, the first few first."""
+    size = _FIRST_LOOK
+    while begin < end and (data := _read_at(descriptor, begin, min(size, end - begin))):
+        yield np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE) + begin
+        begin += len(data)
+        size = SLICE
 
 
 def _read_at(descriptor: int, offset: int, size: int) -> bytes:
