@@ -31,12 +31,40 @@ PROBES = list(built_in_names())
 MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 CANNOT_LOAD = {200, 209, 218, 222}
 """cuModuleLoadData: the driver is too old for the PTX, or the GPU is not of its architecture."""
-RACES = frozenset({"uses_static"})
-"""Kernels whose warps race for a word, so that what they leave depends on their order."""
+RACES = frozenset({"uses_static", "atomics", "chained", "fragments", "generic", "nested_loops", "product_bytes"})
+"""Kernels whose blocks or warps race with made-up arguments, by their source: several write, or write and read, the
+same words. Waits show most such kernels, but not each time."""
 UNDEFINED = frozenset({"jump_table"})
 """Kernels that a GPU does not end with made-up arguments: a place beyond a branch table, for one."""
 CANNOT_LAUNCH = {1, 701, 912}
 """cuLaunchKernel: the shape does not fit the kernel's clusters or bounds."""
+
+
+DELAYS = str(Path(__file__).parent / "delays.toml")
+WIPE = """.version 7.0
+.target sm_70
+.address_size 64
+.extern .shared .align 16 .b8 memory[];
+.visible .entry wipe(.param .u32 bytes)
+{
+	.reg .pred %p; .reg .b32 %place, %step, %end, %address;
+	ld.param.u32 %end, [bytes];
+	mov.u32 %place, %tid.x;
+	shl.b32 %place, %place, 2;
+	mov.u32 %step, %ntid.x;
+	shl.b32 %step, %step, 2;
+$next:
+	setp.ge.u32 %p, %place, %end;
+	@%p ret;
+	mov.u32 %address, memory;
+	add.u32 %address, %address, %place;
+	st.shared.u32 [%address], 0;
+	add.u32 %place, %place, %step;
+	bra $next;
+}
+"""
+"""Shared memory keeps what the last kernel left; with made-up arguments a kernel may read what it did not write."""
+MOST_SHARED_OPT_IN, SM_COUNT = 97, 16
 
 
 class Gpu:
@@ -90,6 +118,23 @@ class Gpu:
         self.check("cuModuleGetGlobal_v2", ctypes.byref(address), ctypes.byref(size), module, name.encode())
         return address.value, size.value
 
+    def attribute(self, code: int) -> int:
+        value = ctypes.c_int()
+        self.check("cuDeviceGetAttribute", ctypes.byref(value), code, 0)
+        return value.value
+
+    def wipe_shared_memory(self) -> None:
+        """Fill the shared memory of all SMs with zeros."""
+        if not hasattr(self, "_wipe"):
+            owner, self._wipe = self.load(WIPE), ctypes.c_void_p()
+            self._shared = self.attribute(MOST_SHARED_OPT_IN)
+            self.check("cuModuleGetFunction", ctypes.byref(self._wipe), owner, b"wipe")
+            self.check("cuFuncSetAttribute", self._wipe, MAX_DYNAMIC_SHARED_SIZE_BYTES, self._shared)
+        size = ctypes.c_uint(self._shared)
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(size))
+        blocks = 4 * self.attribute(SM_COUNT)
+        self.check("cuLaunchKernel", self._wipe, blocks, 1, 1, 1024, 1, 1, self._shared, None, pointers, None)
+
     def launch(self, module: ctypes.c_void_p, name: str, block: tuple[int, ...], arguments: list[Any]) -> bool:
         """Run a kernel to its end; False if the shape is not one that it takes."""
         function = ctypes.c_void_p()
@@ -134,12 +179,14 @@ def left_by(gpu: Gpu, case: Case, probe: str = "") -> list[bytes] | None:
     if probe:
         probed = gpu.load(source)
         assert probed is not None, f"{case.name} with {probe} does not load"
-        own_arguments = DeviceMaps(own, GRID, block_of(entry), sites=sites).arguments
+        caps = {one.name: 64 for one in own.maps if one.cap is None}
+        own_arguments = DeviceMaps(own, GRID, block_of(entry), caps, sites).arguments
         maps = [gpu.upload(one, gpu.allocate(one.nbytes)) for one in own_arguments if isinstance(one, np.ndarray)]
         arguments += [np.uint64(address) for address in maps]
         arguments += [one for one in own_arguments if not isinstance(one, np.ndarray)]
         arguments += [np.uint64(address) for address, _ in variables]
         loaded = probed
+    gpu.wipe_shared_memory()
     ran = gpu.launch(loaded, case.name, block_of(entry), arguments)
     memory = [gpu.download(address, size) for address, size in [*arrays, *variables]]
     for address in maps:
@@ -149,9 +196,20 @@ def left_by(gpu: Gpu, case: Case, probe: str = "") -> list[bytes] | None:
     return memory if ran else None
 
 
+def with_waits(gpu: Gpu, case: Case) -> list[list[bytes] | None]:
+    """What several runs with random waits leave; none for a kernel that takes no waits, since it calls functions."""
+    try:
+        return [left_by(gpu, case, DELAYS) for _ in range(6)]
+    except UnsupportedKernelError:
+        return []
+
+
 @pytest.fixture(scope="module")
 def originals(gpu: Gpu) -> list[tuple[Case, list[bytes]]]:
-    """Kernels that run here, and that leave the same several times: with floating-point atomics a kernel may not.
+    """Kernels that run here, and that leave the same however long each thread waits before each access.
+
+    With made-up arguments threads race in some, and floating-point atomics round by their order. A kernel is left out
+    if what it leaves with random waits is not always the same; one that always leaves something else with them stays.
 
     Left out are those whose variables hold addresses, which are others each time that a module is loaded.
     """
@@ -164,8 +222,13 @@ def originals(gpu: Gpu) -> list[tuple[Case, list[bytes]]]:
             first = left_by(gpu, case)
         except UnsupportedKernelError:
             continue
-        if first is not None and all(left_by(gpu, case) == first for _ in range(4)):
+        if first is None or any(left_by(gpu, case) != first for _ in range(3)):
+            continue
+        waiting = with_waits(gpu, case)
+        if all(memory == waiting[0] for memory in waiting):
             found.append((case, first))
+        else:
+            print(f"GPU-RACE\t{case.name}", flush=True)
     return found
 
 
