@@ -8,14 +8,15 @@ Each is done once, in a process of its own: seconds by the clock, and the larges
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench.views import write_log
+from tests.bench.long_trace import LongTrace
 
-BYTES_A_LINE = 45
+BYTES_A_LINE = 57
 COMMON = """
 import resource, sys, time
 from pathlib import Path
@@ -45,7 +46,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         trace = Path(name) / "trace"
-        write_log(trace, options.megabytes * 1_000_000 // BYTES_A_LINE, options.kernels)
+        lines = options.megabytes * 1_000_000 // BYTES_A_LINE
+        LongTrace(trace, lines, options.kernels, os.getpid(), "large_log").write()
         print(f"event.log of {(trace / 'event.log').stat().st_size / 1e6:.0f} MB")
         for work in WORK.values():
             done = subprocess.run([sys.executable, "-c", COMMON + work, str(trace)], stdout=subprocess.PIPE, check=True)

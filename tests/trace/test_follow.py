@@ -131,6 +131,20 @@ def test_only_kernels_that_were_touched_changed(tmp_path: Path) -> None:
     assert follower.changed == {1}
 
 
+def test_kernels_that_were_pieced_together_are_forgotten(tmp_path: Path) -> None:
+    """A log of ours says so after lines that an older one may begin with."""
+    writer = TraceWriter(tmp_path / "t")
+    writer.lines("[exec] funcmap-not-find 0x10", "[exec] backup 2 1 1 block 32 1 1 shared 0")
+    writer.lines(*["garbage " * 8] * 400)
+    writer.start()
+    writer.launch(0)
+    follower = TraceFollower(writer.directory)
+    follower.poll()
+    assert follower.changed == {0}
+    (kernel,) = follower.trace.kernels
+    assert (kernel.name, kernel.launches, list(kernel.rows)) == ("?", 1, [1])
+
+
 def test_a_log_that_was_replaced_starts_anew(tmp_path: Path) -> None:
     write_example(tmp_path / "t")
     follower = TraceFollower(tmp_path / "t")

@@ -135,6 +135,20 @@ def test_a_failed_probed_launch_is_replaced_by_the_original(writer: TraceWriter)
     assert second.probed
 
 
+def test_a_launch_ends_once(writer: TraceWriter) -> None:
+    writer.kernel(0, FILL)
+    writer.launch(0)
+    writer.lines("[exec] succeed 0", "[exec] succeed 0")
+    kernel = only(trace := Trace.open(writer.directory))
+    assert (kernel.launches, kernel.launches_probed, trace.state.launches_probed) == (1, 1, 1)
+
+
+def test_kernels_come_by_their_index(writer: TraceWriter) -> None:
+    for index in (2, 0, 1):
+        writer.kernel(index, f"k{index}")
+    assert [kernel.index for kernel in Trace.open(writer.directory).kernels] == [0, 1, 2]
+
+
 def test_a_launch_of_the_original_that_failed(writer: TraceWriter) -> None:
     writer.kernel(0, FILL)
     writer.pass_through(0, "stream in capture")
