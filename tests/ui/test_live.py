@@ -324,3 +324,14 @@ async def test_keys_of_the_settings_act_and_are_shown(session: Session) -> None:
         assert "Ctrl-S sort" in stage.text
         await stage.press("slash")
         assert "search:" in stage.text
+
+
+async def test_every_screen_says_that_the_terminal_is_too_small(session: Session) -> None:
+    async with on_stage(session) as stage:
+        for opening, leaving in (("question_mark", "q"), ("enter", "q"), ("colon", "escape")):
+            await stage.press(opening)
+            await stage.resize(50, 12)
+            assert opening == "colon" or "50×12 is too small: 60×16 needed" in stage.text
+            await stage.resize(80, 24)
+            assert "too small" not in stage.text
+            await stage.press(leaving)

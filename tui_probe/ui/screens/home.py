@@ -9,7 +9,6 @@ from tui_probe import __version__
 from tui_probe.render.spans import Line, pad
 from tui_probe.ui import keys
 from tui_probe.ui.home import Open, Start
-from tui_probe.ui.layout import SMALLEST, needed
 from tui_probe.ui.screens.picker import Choice, PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.form import ROWS, TEXTS, FormView
@@ -65,14 +64,13 @@ class HomeScreen(ViewScreen):
         for name, view in self.sections.items():
             yield Bar("bar", id=f"head-{name}")
             yield Pane(view, id=name)
-        yield Bar(id="small")
         yield Bar(id="hint")
 
     def on_mount(self) -> None:
         """Start to look around."""
         title: Line = ((" tui-probe", "title"), (f" {__version__}  what the warps of GPU kernels do", "dim"))
         self.query_one("#title", Bar).show(title)
-        self.divide(*self.app.size)
+        self.divide(self.app.size.height)
         self.analyses.submit((self, "machine"), self.home.findings, self._take_findings)
         self.tables.submit((self, "probes"), self.home.probes, self._take_probes)
         self.look()
@@ -100,7 +98,7 @@ class HomeScreen(ViewScreen):
         self.findings = sorted(findings, key=lambda finding: ("missing", "warn", "ok").index(finding.state))
         self.machine.show(finding_lines(self.findings))
         self.form.learn(has_gpu=any(f.name == "driver" and f.state == "ok" for f in findings))
-        self.divide(*self.app.size)
+        self.divide(self.app.size.height)
 
     # -- what surrounds the sections
 
@@ -141,13 +139,10 @@ class HomeScreen(ViewScreen):
 
     def on_resize(self, event: events.Resize) -> None:
         """Divide the terminal anew."""
-        self.divide(*event.size)
+        self.divide(event.size.height)
 
-    def divide(self, width: int, height: int) -> None:
+    def divide(self, height: int) -> None:
         """Rows for each section."""
-        small = width < SMALLEST[0] or height < SMALLEST[1]
-        self.set_class(small, "small")
-        self.query_one("#small", Bar).show(((f" {needed(width, height)}", "warn"),))
         rows = heights(height, self.current, len(self.findings))
         for name in SECTIONS:
             pane = self.query_one(f"#{name}", Pane)
@@ -159,7 +154,7 @@ class HomeScreen(ViewScreen):
         """Let keys go to a section."""
         before = self.view
         before.focused, self.current, self.view.focused = False, section, True
-        self.divide(*self.app.size)
+        self.divide(self.app.size.height)
         for view in (before, self.view):
             self.redraw(view)
 

@@ -12,7 +12,7 @@ from tui_probe.render.views.view import Source
 from tui_probe.ui import keys
 from tui_probe.ui.feed import Snapshot
 from tui_probe.ui.launches import next_launch
-from tui_probe.ui.layout import arrangement, needed
+from tui_probe.ui.layout import arrangement
 from tui_probe.ui.processes import process_choices
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.screens.picker import PickScreen
@@ -113,7 +113,6 @@ class LiveScreen(ViewScreen):
             with Container(id="right"):
                 yield TabBar(TABS, id="tabs")
                 yield Pane(self.page, id="page")
-        yield Bar(id="small")
         yield Bar("bar", id="state")
         yield Bar(id="hint")
 
@@ -241,9 +240,7 @@ class LiveScreen(ViewScreen):
 
     def _divide(self, width: int, height: int) -> None:
         division = arrangement(width, height)
-        self.set_class(division is None, "small")
         if division is None:
-            self.query_one("#small", Bar).show(((f" {needed(width, height)}", "warn"),))
             return
         table, alone = self.query_one("#table"), self.zoomed
         self.query_one("#body").set_class(division.beside and not alone, "beside")

@@ -12,6 +12,7 @@ from textual.screen import Screen
 
 from tui_probe.ui import keys
 from tui_probe.ui.exports import KEYS, SUFFIXES
+from tui_probe.ui.layout import arrangement, needed
 from tui_probe.ui.prompt import Answer, Prompt, Question
 from tui_probe.ui.save import copy_out, export
 from tui_probe.ui.widgets.bars import Bar, key_line
@@ -60,6 +61,21 @@ class ViewScreen(Screen[None]):
     def page_tabs(self) -> Sequence[Tab]:
         """The pages of the screen, which ``action_page`` shows; none by default."""
         return ()
+
+    def on_mount(self) -> None:
+        """Have room for the word that the terminal is too small."""
+        self.mount(Bar(id="small"))
+        self._fit(*self.app.size)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """On a terminal that is too small only that is said."""
+        self._fit(*event.size)
+
+    def _fit(self, width: int, height: int) -> None:
+        small = arrangement(width, height) is None
+        self.set_class(small, "small")
+        for bar in self.query("#small").results(Bar):
+            bar.show(((f" {needed(width, height)}", "warn"),))
 
     # -- what views ask for
 
