@@ -149,3 +149,38 @@ def test_a_launch_too_short_to_measure_the_rate() -> None:
     assert (found.ns_per_cycle, found.rate_error, found.error_ns, found.tick_ns) == (0.5, None, None, None)
     assert found.nanoseconds(sm, start).tolist() == [0, 1.5, 0.75]
     assert align(sm[:0], start[:0], time[:0]) is None
+
+
+@given(
+    slower=st.floats(1.0, 2.0),
+    begun=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 400)), min_size=2, max_size=60),
+)
+@settings(deadline=None)
+def test_a_short_launch_is_aligned_within_what_a_busy_gpu_keeps(slower: float, begun: list[tuple[int, int]]) -> None:
+    """The SMs run between the highest clock, 2 GHz, and half of it; the starts tell no rate worth using."""
+    rate, tick = 0.5 * slower, np.uint64(32)
+    sm = np.array([which for which, _ in begun])
+    true = np.array([when for _, when in begun], dtype=np.float64)
+    clock = ((sm + 1).astype(np.uint64) << np.uint64(40)) + np.rint(true / rate).astype(np.uint64)
+    time = (np.uint64(10**18) + true.astype(np.uint64)) // tick * tick
+    found = align(sm, clock, time, 2_000_000)
+    assert found is not None
+    if found.error_ns is None or found.rate_error is not None:
+        return
+    later = np.full(sm.shape, 80_000, dtype=np.uint64)  # cycles: all SMs look at their clocks at one time
+    now = ((sm + 1).astype(np.uint64) << np.uint64(40)) + later
+    said = found.nanoseconds(sm, now)
+    assert np.ptp(said) <= found.error_ns + 4 * rate
+    assert f"±{found.clocks().error} cycles, if" in found.clocks().words()
+
+
+def test_a_rate_that_the_pairs_bound_better_than_the_highest_clock() -> None:
+    sm, clock = np.array([0, 0, 1, 1]), np.array([0, 1000, 2**40, 2**40 + 1000], np.uint64)
+    time = np.array([0, 704, 0, 704], np.uint64) + np.uint64(3200)
+    wide, close = (align(sm[:n], clock[:n], time[:n], 2_000_000) for n in (1, 4))
+    assert wide is not None
+    assert wide.ns_per_cycle == 0.5
+    assert wide.error_ns is None
+    assert close is not None
+    assert close.error_ns is not None
+    assert close.error_ns < 3 * 704

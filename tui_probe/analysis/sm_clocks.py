@@ -5,13 +5,20 @@ nanoseconds. So a pair says: when the SM's clock stood at c, the time was in [t,
 
     tick     greatest common divisor of all times read          at least the timer's own
     rate     least squares of t over c, each SM about its own mean, in ns a cycle
-             error <= tick/2 · sum|c - mean| / sum (c - mean)²
+             error <= tick/2 · sum|c - mean| / sum (c - mean)², so that it lies between a slow and a fast bound
     origin   of an SM: the time at which its clock stood at its first start c0. Every pair bounds it,
-             t - rate (c - c0) <= origin < t + tick - rate (c - c0); taken is the middle of what all bounds leave
-             error <= half of what they leave + error of the rate · the SM's span of starts
+             t - slowest (c - c0) <= origin < t + tick - fastest (c - c0), where slowest and fastest are the most
+             and the least ns a cycle that the rate can be. Taken is the middle of what all bounds leave
+             error <= half of what they leave; the SM's first pair alone leaves no more than a tick
 
-If the bounds contradict each other, the rate was not constant, and half of the contradiction comes on top. The few
-cycles between the two reads are the same for every warp and are in neither error.
+If the bounds contradict each other, the rate was not constant, and half of the contradiction comes on top. Of two SMs
+the errors add up, and to them comes the error of the rate, as a part of it, times how far apart their origins are. From
+there on a wrong rate stretches the axis for all SMs alike. The few cycles between the two reads are the same for every
+warp and are in no error.
+
+A launch whose warps all begin within some ticks tells no rate worth using. Then the device's highest clock is taken,
+and the rate is bounded by what a busy GPU keeps: its SMs run between half of that clock and all of it. Where the pairs
+leave less than this, they bound it; where they contradict it, they are believed.
 """
 
 from __future__ import annotations
@@ -29,14 +36,17 @@ if TYPE_CHECKING:
 _PRECISE: Final = 0.01
 """A measured rate is used if its error is no more than this part of it, or if nothing else is known."""
 
+_SLOWEST: Final = 2.0
+"""So many times as long as at the device's highest clock may a cycle of a busy SM take."""
+
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
     """The axis of a launch. ``sms`` (i8, ascending) are its SMs; other arrays have an element for each of them.
 
     ``first`` (u8) is the clock of an SM at its first start, ``origin`` (f8) the time of that in ns since the earliest
-    of them. ``error_ns`` is how far the times of two SMs may be apart from what is said; None if the rate was not
-    measured. ``rate_error`` is that of ``ns_per_cycle``; None if it was taken from the device's highest clock.
+    of them. ``error_ns`` is how far the times of two SMs may be apart from what is said; None if all warps read one
+    time. ``rate_error`` is that of ``ns_per_cycle``; None if it was taken from the device's highest clock.
     """
 
     sms: NDArray[np.int64]
@@ -57,7 +67,7 @@ class Alignment:
         """The same as shifts in cycles."""
         shift = np.rint((self.origin - self.origin.min()) / self.ns_per_cycle).astype(np.int64)
         error = None if self.error_ns is None else int(np.ceil(self.error_ns / self.ns_per_cycle))
-        return Clocks(shift, len(self.sms), "global timer", error)
+        return Clocks(shift, len(self.sms), "global timer", error, assumed_rate=self.rate_error is None)
 
 
 def align(
@@ -78,14 +88,27 @@ def align(
     times = np.unique(time)
     tick = int(np.gcd.reduce(times)) if len(times) > 1 else None
     rate, rate_error = _rate(place, cycles, elapsed, tick)
+    bounds = None if rate is None or rate_error is None else (rate - rate_error, rate + rate_error)
     imprecise = rate is None or rate_error is None or rate_error > _PRECISE * rate
     if clock_khz and imprecise:
-        rate, rate_error = 1e6 / clock_khz, None
-    if rate is None:
+        bounds = _bounds(1e6 / clock_khz, bounds)
+        rate, rate_error = min(max(1e6 / clock_khz, bounds[0]), bounds[1]), None
+    if rate is None or bounds is None:
         return None
-    origin, error = _origins(place, len(sms), cycles, elapsed - rate * cycles, tick or 0, rate_error)
-    known = error if tick is not None and rate_error is not None else None
+    origin, error = _origins(place, len(sms), cycles, elapsed, tick or 0, bounds)
+    stretch = max(rate / bounds[0] - 1, 1 - rate / bounds[1]) if bounds[0] > 0 else np.inf
+    error += stretch * (float(np.ptp(origin)) + error) if len(sms) > 1 else 0.0
+    known = error if tick is not None and np.isfinite(error) else None
     return Alignment(sms, first, origin - origin.min(), rate, rate_error, tick, known)
+
+
+def _bounds(fastest: float, measured: tuple[float, float] | None) -> tuple[float, float]:
+    """The least and the most ns a cycle, where ``fastest`` is that of the device's highest clock."""
+    least, most = fastest, _SLOWEST * fastest
+    if measured is None:
+        return least, most
+    both = max(least, measured[0]), min(most, measured[1])
+    return both if both[0] <= both[1] else measured
 
 
 def _rate(
@@ -104,16 +127,15 @@ def _origins(
     place: NDArray[np.intp],
     sms: int,
     cycles: NDArray[np.float64],
-    bounds: NDArray[np.float64],
+    elapsed: NDArray[np.float64],
     tick: int,
-    rate_error: float | None,
+    rates: tuple[float, float],
 ) -> tuple[NDArray[np.float64], float]:
-    """When each SM's first start was, and the largest error between two of them; ``bounds`` are the lower ones."""
-    lowest, highest, span = np.full(sms, np.inf), np.full(sms, -np.inf), np.zeros(sms)
-    np.minimum.at(lowest, place, bounds)
-    np.maximum.at(highest, place, bounds)
-    np.maximum.at(span, place, cycles)
-    left = lowest + tick - highest
-    errors = np.where(left >= 0, left / 2, tick / 2 - left / 2) + (rate_error or 0.0) * span
+    """When each SM's first start was, and the largest error between two of them; ``rates`` are least and most."""
+    lowest, highest = np.full(sms, np.inf), np.full(sms, -np.inf)
+    np.minimum.at(lowest, place, elapsed + tick - rates[0] * cycles)
+    np.maximum.at(highest, place, elapsed - rates[1] * cycles)
+    left = lowest - highest
+    errors = np.where(left >= 0, left / 2, tick / 2 - left / 2)
     two_largest = np.sort(errors)[-2:]
-    return (lowest + tick + highest) / 2, float(two_largest.sum()) if sms > 1 else 0.0
+    return (lowest + highest) / 2, float(two_largest.sum()) if sms > 1 else 0.0

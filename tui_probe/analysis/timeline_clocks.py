@@ -29,13 +29,15 @@ class Clocks:
     """Where the first start of each SM lies on the axis, and how that is known.
 
     ``shift`` (i8) has an element an SM that ran a block, by ascending SM number; the least is 0. ``error`` is in
-    cycles, between SMs of different domains; None where nothing tells it.
+    cycles, between SMs of different domains; None where nothing tells it. ``assumed_rate`` says that times were made
+    cycles at the device's highest clock.
     """
 
     shift: NDArray[np.int64]
     domains: int
     basis: Basis
     error: int | None
+    assumed_rate: bool = False
 
     def words(self) -> str:
         """The alignment and its error in a few words."""
@@ -43,7 +45,8 @@ class Clocks:
             return "SMs share one clock"
         known = "by an unknown error" if self.error is None else f"±{self.error} cycles"
         if self.basis == "global timer":
-            return f"SM clocks aligned by the global timer {known}"
+            assumed = ", if they run at the highest clock or down to half" if self.assumed_rate else ""
+            return f"SM clocks aligned by the global timer {known}{assumed}"
         if self.domains == 1:
             return "SM clocks in step"
         return f"{self.domains} SM clocks aligned by first starts {known}"
