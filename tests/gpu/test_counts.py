@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from tui_probe.analysis import gmem_bytes, gmem_sectors, tensorop_count
+from tui_probe.render.counts import counted_results
 from tui_probe.trace.model import Trace
 from tui_probe.trace.results import read_result
 
@@ -83,6 +84,36 @@ def test_requests_and_sectors_equal_the_counters(patterns: str, counters: dict[s
     # Accesses without a space are left out, and the probe says so. How many passes a loop takes that lanes leave one
     # after another depends on where the compiled code lets them meet again, and probed code is other code.
     assert different <= {"generic_copy", "loop_of_lanes"}
+
+
+@pytest.mark.parametrize("probe", ["gmem_sectors", "smem_conflicts", "divergence"])
+def test_lines_add_up_to_the_launch(probe: str, patterns: str, runner: Runner) -> None:
+    """What each instruction counted makes the sums that the probe without lines has."""
+    whole, by_line = figures_of(patterns, runner, probe), figures_of(patterns, runner, f"{probe}_by_line")
+    assert len(whole) >= 20
+    assert whole.keys() == by_line.keys()
+    for kernel, figures in whole.items():
+        sums = {key: by_line[kernel].get(key) for key in figures}
+        equal = "equal" if sums == figures else "DIFFERENT"
+        print(f"GPU-LINES\t{probe}\t{kernel}\t{equal}\t{figures}\tby line {by_line[kernel]}")
+    different = {kernel for kernel, figures in whole.items() if not figures.items() <= by_line[kernel].items()}
+    assert different <= {"loop_of_lanes"}
+    if probe == "gmem_sectors":
+        assert by_line["strided_store"]["worst_value"] == 8
+
+
+def figures_of(program: str, runner: Runner, probe: str) -> dict[str, dict[str, float | None]]:
+    """The figures of each kernel of a program that launches each once."""
+    profiled = runner.profiled([program], "-p", probe)
+    assert profiled.outcome.status == 0, profiled.outcome.stderr
+    trace = Trace.open(profiled.trace)
+    found = {}
+    for kernel in trace.kernels:
+        assert kernel.status == "probed", f"{kernel.name}: {kernel.reason}"
+        (result,) = counted_results(trace, kernel)
+        assert result.counts is not None, result.problem
+        found[kernel.name] = {figure.key: figure.value for figure in result.counts.figures()}
+    return found
 
 
 def test_bytes_are_those_on_paper(patterns: str, runner: Runner) -> None:

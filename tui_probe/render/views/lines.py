@@ -100,7 +100,7 @@ def _text(value: Value) -> str:
 KIND = Kind(
     name="lines",
     title="Lines",
-    about="what each instruction did, with its line of PTX and of source: requests and sectors, time, NaNs",
+    about="what each instruction did, with its line of PTX and of source: sectors, conflicts, lanes, time, NaNs",
     missing=lambda source: probe_results.missing(source, *PROBES),
     open=LinesView,
 )
