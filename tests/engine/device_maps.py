@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.trace.make import result_bytes
 from tui_probe.engine.model import Level
-from tui_probe.engine.storage import SITE_COPIES, Layout, MapSlot, Storage, map_slots
+from tui_probe.engine.storage import Layout, MapSlot, Storage, map_slots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ class DeviceMaps:
                 continue
             storage = slot.storage
             if storage.layout is Layout.SITES:
-                self._maps.append((slot, storage, np.zeros(SITE_COPIES * storage.slot_bytes, np.uint8)))
+                self._maps.append((slot, storage, np.zeros(storage.copies * storage.slot_bytes, np.uint8)))
                 continue
             if storage.cap == 0:
                 storage = Storage(storage.layout, storage.record_bytes, caps[slot.name])
@@ -105,7 +105,7 @@ class DeviceMaps:
 
     def _sites(self, slot: MapSlot, storage: Storage, memory: Bytes) -> list[FileMap]:
         """Slots of no bytes, and the sum of the copies in place of marks."""
-        copies = memory.view("<u8").reshape(SITE_COPIES, -1)
+        copies = memory.view("<u8").reshape(storage.copies, -1)
         sums = copies.sum(axis=0)[: storage.cap * storage.record_bytes // 8]
         nothing = np.zeros((self.blocks, self.warps, 0), np.uint8)
         return [FileMap(_divisor(slot), nothing, SITES, storage.record_bytes, sums.tobytes())]

@@ -9,6 +9,7 @@ import pytest
 from tests.engine.kernels import entry, inserted, toml_probe
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
+from tui_probe.engine.storage import Layout, Storage
 from tui_probe.errors import ProbeFileError
 from tui_probe.ptx.parser import parse
 
@@ -70,6 +71,15 @@ def test_two_points_at_an_instruction_share_its_record() -> None:
     probe = toml_probe(file_of("ADD [ m ] {1, %a};", "ADD [ m ] {%b, 0};", position="ld.global:st.global"))
     info = probed_kernel(Kernel.of(parse(entry(BODY)), "kernel"), probe)[1]
     assert "cap 4 copies 64" in info
+
+
+@pytest.mark.parametrize(("sites", "copies"), [(0, 64), (1, 64), (341, 64), (342, 32), (1000, 16), (10**6, 4)])
+def test_copies_of_many_sites_are_fewer(sites: int, copies: int) -> None:
+    """All copies take at most 1 MiB, unless four take more."""
+    storage = Storage(Layout.SITES, 48, sites)
+    assert storage.copies == copies
+    assert storage.slot_bytes % 256 == 0
+    assert 48 * sites <= storage.slot_bytes < 48 * sites + 512
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.storage import SITE_COPIES, Layout
+from tui_probe.engine.storage import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,5 +43,5 @@ def kernel_info(
 def _storage_line(index: int, one: MapSlot) -> str:
     if one.storage is None:
         return f"storage {index} counts"
-    copies = f" copies {SITE_COPIES}" if one.storage.layout is Layout.SITES else ""
+    copies = f" copies {one.storage.copies}" if one.storage.layout is Layout.SITES else ""
     return f"storage {index} {one.storage.layout.value} record {one.storage.record_bytes} cap {one.storage.cap}{copies}"

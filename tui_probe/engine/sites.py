@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.engine.helpers import TYPE_BITS
 from tui_probe.engine.model import Level, Save
-from tui_probe.engine.storage import SITE_COPIES, Layout, Storage
+from tui_probe.engine.storage import Layout, Storage
 from tui_probe.ptx.operands import parse_integer
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Sites:
         address = self._names.temporary("address", "b64")
         lines = [
             f"mov.u32 {copy}, %smid;",
-            f"and.b32 {copy}, {copy}, {SITE_COPIES - 1};",
+            f"and.b32 {copy}, {copy}, {storage.copies - 1};",
             f"ld.param.u64 {wide}, [{self._names.parameter('map', own_map.name)}];",
             f"mad.wide.u32 {address}, {copy}, {storage.slot_bytes}, {wide};",
         ]

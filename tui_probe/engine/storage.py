@@ -16,7 +16,7 @@ Queue: of a warp's records, which lanes save one after another::
     left or gone another way, are strays: they take their index from memory, one after another, and write to a place of
     their own. So no two write the same record, and none needs to ask memory while the warp holds together. ``count``
     is 1 + the attempts of lane 0, written at its exit; 0 says that it reached none.
-Sites: a record an instruction, to which all warps add. There are ``SITE_COPIES`` of each::
+Sites: a record an instruction, to which all warps add. There are up to ``SITE_COPIES`` of each::
 
     copy = a record for each site, then nothing up to a multiple of ``SITE_PITCH`` bytes
 
@@ -45,6 +45,9 @@ STRAYS_AT: Final = 4
 WARP_THREADS: Final = 32
 SITE_COPIES: Final = 64
 """A power of two: two SMs or three share a copy on the largest GPUs."""
+_SITE_BYTES: Final = 1 << 20
+"""Where all copies would take more there are fewer: of so many instructions SMs are seldom at the same one."""
+_FEWEST_COPIES: Final = 4
 SITE_PITCH: Final = 256
 
 
@@ -75,6 +78,14 @@ class Storage:
     def columns(self) -> int:
         """Pieces of a record that each are a row of their own, in rows."""
         return self.record_bytes // self.unit
+
+    @property
+    def copies(self) -> int:
+        """Copies of the records of sites, a power of two."""
+        copies = SITE_COPIES
+        while copies > _FEWEST_COPIES and copies * self.slot_bytes > _SITE_BYTES:
+            copies //= 2
+        return copies
 
     @property
     def slot_bytes(self) -> int:
