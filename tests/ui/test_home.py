@@ -258,6 +258,14 @@ async def test_a_run_that_could_not_start_says_why() -> None:
         assert screen(stage).current == "form"
 
 
+async def test_advice_that_was_cut_is_whole_where_the_keys_are() -> None:
+    long = Found("hook", "missing", "not built " * 9, "build it " * 9 + "so")
+    async with at_home(home_of(findings=(long, *FINDINGS)), (80, 24)) as stage:
+        assert "build it so" not in stage.text
+        await stage.press("shift+tab")
+        assert "build it so" in " ".join(stage.text.split())
+
+
 async def test_problems_come_first() -> None:
     async with at_home(home_of()) as stage:
         lines = [line for line in stage.text.split("\n") if line[1:2] in "✘!✔" and line[1:2]]

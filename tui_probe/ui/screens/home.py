@@ -6,14 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui_probe import __version__
-from tui_probe.render.spans import Line, pad
 from tui_probe.ui import keys
 from tui_probe.ui.home import Open, Start
 from tui_probe.ui.screens.picker import Choice, PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
+from tui_probe.ui.views.findings import FindingsView
 from tui_probe.ui.views.form import ROWS, TEXTS, FormView
 from tui_probe.ui.views.recent import RecentView
-from tui_probe.ui.views.text import TextView
 from tui_probe.ui.widgets.bars import Bar
 from tui_probe.ui.widgets.pane import Pane
 
@@ -23,16 +22,17 @@ if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
 
+    from tui_probe.render.spans import Line
     from tui_probe.trace.recent import Brief
     from tui_probe.ui.home import Finding, Home, ProbeWords
     from tui_probe.ui.views.view import View
 
 INTERVAL = 3.0
 SECTIONS = {"recent": "Recent traces", "form": "Start a program", "machine": "This machine"}
-GLYPHS = {"ok": ("✔", "good"), "warn": ("!", "warn"), "missing": ("✘", "bad")}
 _ENTER = {"probe": "list of probes", "start": "start"}
 BARS = 2 + len(SECTIONS)
-LEAST_FOR_ALL = BARS + ROWS + 3 + 5
+LEAST = 3
+LEAST_FOR_ALL = BARS + ROWS + LEAST + 5
 """Rows of a terminal from which on all sections are open; on a lower one only the one at hand is."""
 
 
@@ -47,11 +47,10 @@ class HomeScreen(ViewScreen):
         home.choice = None
         self.recent = RecentView(self, "recent")
         self.form = FormView(self, "form", home.form)
-        self.machine = TextView(self, "machine", "looking at this machine")
+        self.machine = FindingsView(self, "machine")
         self.sections: dict[str, View] = {"recent": self.recent, "form": self.form, "machine": self.machine}
         self.current = "form" if home.notice else "recent"
         self.view.focused = True
-        self.findings: Sequence[Finding] = ()
 
     @property
     def view(self) -> View:
@@ -95,8 +94,7 @@ class HomeScreen(ViewScreen):
         self.form.changed()
 
     def _take_findings(self, findings: Sequence[Finding]) -> None:
-        self.findings = sorted(findings, key=lambda finding: ("missing", "warn", "ok").index(finding.state))
-        self.machine.show(finding_lines(self.findings))
+        self.machine.learn(findings)
         self.form.learn(has_gpu=any(f.name == "driver" and f.state == "ok" for f in findings))
         self.divide(self.app.size.height)
 
@@ -114,10 +112,10 @@ class HomeScreen(ViewScreen):
         self.show_hint()
 
     def _note(self) -> str:
-        if not self.findings:
+        known, troubles = len(self.machine.findings), self.machine.troubles
+        if not known:
             return ""
-        troubles = sum(finding.state != "ok" for finding in self.findings)
-        return f"{troubles} of {len(self.findings)} to look at" if troubles else "all is well"
+        return f"{troubles} of {known} to look at" if troubles else "all is well"
 
     def hints(self) -> list[keys.Key]:
         """The keys of the section."""
@@ -143,7 +141,7 @@ class HomeScreen(ViewScreen):
 
     def divide(self, height: int) -> None:
         """Rows for each section."""
-        rows = heights(height, self.current, len(self.findings))
+        rows = heights(height, self.current, len(self.machine.in_full(self.app.size.width)))
         for name in SECTIONS:
             pane = self.query_one(f"#{name}", Pane)
             pane.styles.height = rows[name] or 1
@@ -241,22 +239,10 @@ class HomeScreen(ViewScreen):
             self.app.exit()
 
 
-def heights(rows: int, current: str, findings: int) -> dict[str, int]:
-    """Rows of each section on a terminal of ``rows`` rows; 0: only its title."""
+def heights(rows: int, current: str, lines: int) -> dict[str, int]:
+    """Rows of each section on a terminal of ``rows`` rows; 0: only its title. The machine's words take ``lines``."""
     if rows < LEAST_FOR_ALL:
         return {name: max(1, rows - BARS) if name == current else 0 for name in SECTIONS}
     room = rows - BARS - ROWS
-    machine = min(max(3, findings), max(3, room * 2 // 5))
+    machine = min(max(LEAST, lines), room - LEAST if current == "machine" else max(LEAST, room * 2 // 5))
     return {"recent": room - machine, "form": ROWS, "machine": machine}
-
-
-def finding_lines(findings: Sequence[Finding]) -> list[Line]:
-    """A line each: its state, name, what was found and what to do."""
-    widest = max((len(finding.name) for finding in findings), default=0)
-    lines: list[Line] = []
-    for finding in findings:
-        glyph, role = GLYPHS[finding.state]
-        advice = f"  → {finding.advice}" if finding.advice else ""
-        name = pad(finding.name, widest)
-        lines.append(((f" {glyph} ", role), (name, ""), (f"  {finding.found}", "dim"), (advice, "")))
-    return lines

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.recent import Brief
 
 DAY = 86400
-DEVICE_FROM, FOLDER_FROM = 100, 140
+PROBE_FROM, DEVICE_FROM, FOLDER_FROM = 76, 100, 140
 """Cells from which on there is room for these columns."""
 
 
@@ -149,7 +149,8 @@ class RecentView(View):
 
 def _columns(width: int) -> list[tuple[str, int]]:
     """Titles and cells of the columns; the command has the rest."""
-    columns = [("when", 10), ("state", 11), ("kernels", 7), ("probe", 14)]
+    columns = [("when", 10), ("state", 11), ("kernels", 7)]
+    columns += [("probe", 14)] if width >= PROBE_FROM else []
     columns += [("device", 22)] if width >= DEVICE_FROM else []
     rest = width - 1 - sum(cells + 2 for _, cells in columns)
     if width < FOLDER_FROM:
