@@ -57,7 +57,7 @@ def measure(
     program = [folder / "launch_cost", folder / "kernels.ptx", options.launches, options.rounds, output]
     tool: list[object] = []
     if arguments is not None:
-        tool = [sys.executable, "-m", "tui_probe", "run", "--no-report", "--tracedir", folder / "trace"]
+        tool = [sys.executable, "-m", "tui_probe", "run", "--no-report", "--no-cache", "--tracedir", folder / "trace"]
         tool += [*arguments, "--"]
     subprocess.run([str(part) for part in (*tool, *program)], check=True, stderr=subprocess.DEVNULL)
     for line in output.read_text().splitlines():
