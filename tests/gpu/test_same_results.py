@@ -31,7 +31,19 @@ PROBES = list(built_in_names())
 MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 CANNOT_LOAD = {200, 209, 218, 222}
 """cuModuleLoadData: the driver is too old for the PTX, or the GPU is not of its architecture."""
-RACES = frozenset("uses_static atomics chained fragments generic nested_loops product_bytes tiles tiled_matmul".split())
+RACES = frozenset(
+    [
+        "uses_static",
+        "atomics",
+        "chained",
+        "fragments",
+        "generic",
+        "nested_loops",
+        "product_bytes",
+        "tiles",
+        "tiled_matmul",
+    ]
+)
 """Kernels whose blocks or warps race with made-up arguments, by their source: several write, or write and read, the
 same words. Waits show most such kernels, but not each time."""
 UNDEFINED = frozenset({"jump_table"})
