@@ -74,7 +74,7 @@ DARK = Palette(
         "match_other": "underline color(221)",
         "added": "color(221)",
         "changed": "bold color(221)",
-        **_series("ramp", (66, 67, 74, 80, 116, 152, 194, 231)),
+        **_series("ramp", (66, 67, 73, 74, 80, 81, 117, 153)),
         **_series("hue", (74, 214, 36, 175, 221, 209, 111, 250)),
     },
 )
