@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
+from tests.trace.test_follow import WAITING, waiting_process
 from tests.ui.synthetic import TraceWriter, example
 from tui_probe.trace.recent import READ, brief, recent_traces, remember, remembered, running_traces
 
@@ -46,11 +45,9 @@ def test_any_bytes_are_read(tmp_path: Path) -> None:
 
 def test_a_run_that_goes_on_is_found(tmp_path: Path) -> None:
     example(tmp_path / "ended")
-    command = [sys.executable, "-c", "input()"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
-        TraceWriter(tmp_path / "running", pid=process.pid, command=" ".join(command))
+    with waiting_process() as process:
+        TraceWriter(tmp_path / "running", pid=process.pid, command=" ".join(WAITING))
         assert running_traces(tmp_path) == [tmp_path / "running"]
-        process.communicate(b"\n")
     assert running_traces(tmp_path) == []
 
 
