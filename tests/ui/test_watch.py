@@ -49,6 +49,7 @@ async def test_it_follows_says_the_end_and_touches_nothing(
     async with on_stage(Session(traces=(trace.directory,), watching=True)) as stage:
         assert "watching" in stage.text
         assert "● running" in stage.text
+        assert "Ctrl-C" not in stage.text
         await stage.press("ctrl+c")
         assert "this screen only watches" in stage.text
         assert process.poll() is None

@@ -146,8 +146,8 @@ class ProbeApp(App[None]):
         """SIGINT to the target; a second time within two seconds asks for more."""
         target = self.target
         if target is None or not self.target_runs:
-            if self.session.watching and self.feed.latest.running:
-                self._say("this screen only watches: interrupt the run where it was started; Ctrl-Q leaves it running")
+            if self.feed.latest.running:
+                self._say("this screen only watches: interrupt the run where it was started")
             else:
                 self._say("nothing runs here; Ctrl-Q quits")
             return

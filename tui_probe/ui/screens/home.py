@@ -71,8 +71,8 @@ class HomeScreen(ViewScreen):
         self.query_one("#title", Bar).show(title)
         self.divide(self.app.size.height)
         self.analyses.submit((self, "machine"), self.home.findings, self._take_findings)
-        self.tables.submit((self, "probes"), self.home.probes, self._take_probes)
         self.look()
+        self.tables.submit((self, "probes"), self.home.probes, self._take_probes)
         self.set_interval(INTERVAL, self.look)
         if self.home.notice:
             self.notice(self.home.notice)

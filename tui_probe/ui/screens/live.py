@@ -230,7 +230,7 @@ class LiveScreen(ViewScreen):
         rows = keys.in_scope("app", "live", "kernels", "view", self.view.kind)
         order = {"app": 0, self.view.kind: 1}
         rows.sort(key=lambda row: order.get(row.scope, 2))
-        return [row for row in rows if row.id != "interrupt" or self.snapshot.running]
+        return [row for row in rows if row.id != "interrupt" or self.probe_app.target_runs]
 
     # -- layout
 
