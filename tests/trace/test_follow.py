@@ -39,6 +39,10 @@ def write_example(directory: Path) -> bytes:
             writer.launches -= 1
             writer.pass_through(0, "it failed")
     writer.benchmark(0, 0, original=1.0, probed=1.5)
+    for _ in range(2):
+        writer.save(0, writer.launches, b"before the launch that it is of")
+        writer.launch(0)
+    writer.save(0, 9999, b"of a launch that never comes")
     writer.exit()
     return writer.log.read_bytes()
 

@@ -66,6 +66,10 @@ def test_attention_timed_and_its_lines_known() -> None:
     (kernel,) = (kernel for kernel in trace.kernels if kernel.status == "probed")
     assert (kernel.registers_pruned, kernel.registers_probed) == (194, 195)
     assert kernel.slowdown == pytest.approx(0.995, abs=0.001)
+    (result,) = kernel.result_rows
+    launch = trace.results.launch(result)
+    assert launch is not None, "saved while it was measured, before its own lines"
+    assert (trace.launches[launch].number, trace.launches[launch].result) == (3, result)
     assert kernel.folder is not None
     lines = SourceLines.of(kernel.folder)
     stores = [n for n, line in enumerate(pruned(kernel), 1) if "st.global" in line]
@@ -78,7 +82,9 @@ def test_the_pace_of_attention(tmp_path: Path) -> None:
     (path,) = kernel.results
     progress = warp_progress.analyse(kernel.read(path), 1_980_000)
     assert progress.start.size == 1024
-    assert {len(progress.arrivals(block, warp)[1]) for block in (0, 255) for warp in range(4)} == {32}, "2 048 / 64 keys"
+    assert {len(progress.arrivals(block, warp)[1]) for block in (0, 255) for warp in range(4)} == {32}, (
+        "2 048 / 64 keys"
+    )
 
 
 def pruned(kernel: Kernel) -> list[str]:

@@ -269,5 +269,8 @@ class ResultTable:
     def launch(self, row: int) -> int | None:
         return _known(self._launch[row])
 
+    def set_launch(self, row: int, launch: int) -> None:
+        self._launch[row] = launch
+
     def size(self, row: int) -> int:
         return self._size[row]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
 
 _MANY: Final = 1 << 18
+_MOST_EARLY: Final = 64
 
 
 class Recorder:
@@ -28,6 +29,8 @@ class Recorder:
         self.changed: set[int] = set()
         self.folders: dict[int, str] = {}
         self.row: int | None = None
+        self._early: dict[int, int] = {}
+        """Results by the number of their launch, whose lines have not come: a benchmark saves before it writes them."""
         self._tally = Tally(trace)
 
     def kernel(self, index: int) -> Kernel:
@@ -67,16 +70,28 @@ class Recorder:
             reason=reason,
         )
         self.trace.state.launches += 1
+        if number in self._early:
+            self._take_early(number, self.row)
         if index is not None:
             self.kernel(index)
+
+    def _take_early(self, number: int, row: int) -> None:
+        """Give the result that came before its launch to this."""
+        result = self._early.pop(number)
+        self.trace.results.set_launch(result, row)
+        self.trace.launches.set_result(row, result)
 
     def ended_launches(self, launches: LaunchColumns) -> None:
         """Launches that were read together, in order; the last is at hand afterwards."""
         state = self.trace.state
         self._meet(launches.kernel)
-        self.row = self.trace.launches.extend(launches) + len(launches) - 1
+        first = self.trace.launches.extend(launches)
+        self.row = first + len(launches) - 1
         state.launches += len(launches)
         state.launches_probed += int((launches.probed & (launches.status == 0)).sum())
+        if self._early:
+            for i in np.flatnonzero(np.isin(launches.number, list(self._early))).tolist():
+                self._take_early(int(launches.number[i]), first + i)
 
     def saved_results(self, results: ResultColumns) -> None:
         """Results that were read together, in order."""
@@ -84,10 +99,17 @@ class Recorder:
         self._meet(results.kernel)
         launches = self.trace.launches.rows_of(results.number.astype(np.int64))
         first = self.trace.results.extend(results, launches)
+        for i in np.flatnonzero(launches < 0).tolist():
+            self._expect(int(results.number[i]), first + i)
         self.trace.launches.set_results(launches, first)
         self._tally.add_results(results.kernel)
         state.results += len(results)
         state.bytes_written += sum(results.size.tolist())
+
+    def _expect(self, number: int, result: int) -> None:
+        """A result whose launch has not come; of a damaged log not more are kept than launches can be late."""
+        if len(self._early) < _MOST_EARLY:
+            self._early[number] = result
 
     def _meet(self, kernels: NDArray[np.uint64]) -> None:
         """See to it that there are all these kernels."""
@@ -143,6 +165,8 @@ class Recorder:
         state.bytes_written += size
         if row is not None:
             launches.set_result(row, result)
+        elif number is not None:
+            self._expect(number, result)
         self._tally.add_result(index)
         if index is not None:
             self.kernel(index)

@@ -71,4 +71,4 @@ def _tensor(line: bytes) -> Tensor | None:
         return None
     shape = tuple(map(int, re.findall(rb"\d{1,12}", fields[2])))
     size, start = int(fields[3]), int(fields[4])
-    return Tensor(text_of(fields[5]).strip(), start, size, shape) if 0 < size and start + size < 1 << 64 else None
+    return Tensor(text_of(fields[5]).strip(), start, size, shape) if size > 0 and start + size < 1 << 64 else None
