@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.trace.test_follow import WAITING, waiting_process
 from tests.ui.conftest import on_stage
 from tests.ui.synthetic import TraceWriter, example
 from tests.ui.terminal import Terminal
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PROGRAM = [sys.executable, "-c", "input()"]
 WATCH = [sys.executable, "-m", "tui_probe", "watch"]
 
 
@@ -28,17 +28,19 @@ WATCH = [sys.executable, "-m", "tui_probe", "watch"]
 def running(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], TraceWriter]]:
     """A process that waits, and the trace that it seems to write, beside one that ended long ago."""
     example(tmp_path / "traces" / "Nov20_101010_1")
-    with subprocess.Popen(PROGRAM, stdin=subprocess.PIPE) as process:
-        trace = TraceWriter(tmp_path / "traces" / "Nov21_101010_2", process.pid, " ".join(PROGRAM))
+    with waiting_process() as process:
+        trace = TraceWriter(tmp_path / "traces" / "Nov21_101010_2", process.pid, " ".join(WAITING))
         trace.kernel("first_of_the_run")
         yield process, trace
-        process.kill()
 
 
 def end(process: subprocess.Popen[bytes], trace: TraceWriter) -> None:
-    process.communicate(b"\n")
+    assert process.stdin is not None
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    process.wait()
     trace.exit()
-    record = {"version": 1, "ended": "2023-11-14T22:13:23+00:00", "exit_status": 0, "command": PROGRAM}
+    record = {"version": 1, "ended": "2023-11-14T22:13:23+00:00", "exit_status": 0, "command": WAITING}
     (trace.directory / "run.json").write_text(json.dumps(record))
 
 
