@@ -171,6 +171,7 @@ PROBE = '[map.m]\nlevel = "warp"\nregs = { x = "u64" }\n[probe.p]\nposition = "k
     [
         (("nonsense",), "no such file"),
         (("block_sched", "nonsense.ptx"), "nonsense.ptx: no such file"),
+        (("block_sched", "."), ".: not a regular file"),
         (("block_sched", "kernels.ptx", "--arch", "fast"), "write one such as sm_90"),
         (("block_sched", "--out", "x"), "--out needs a PTX"),
         (("block_sched", "--kernel", "x"), "--kernel needs a PTX"),
@@ -193,6 +194,13 @@ def test_a_refused_probe(here: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (outcome.status, outcome.err) == (1, "")
     record = outcome.record()
     assert (record["version"], record["error"], record["kernels"]) == (1, reason, [])
+
+
+def test_a_probe_that_meets_nothing_in_the_kernel(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    probe = (PROBE % "SAVE [ m ] {%clock64};").replace('position = "kernel"', 'position = "ld.gloabl"')
+    (here / "nowhere.toml").write_text(probe)
+    outcome = Outcome(("nowhere.toml", "kernels.ptx"), capsys, here)
+    assert "added     nothing: the kernel has no instruction that the probe is for" in outcome.out
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,9 @@ def test_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_probe_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert front.main(["probes", "nonsense"]) == 1
+    with pytest.raises(SystemExit) as ended:
+        front.main(["probes", "nonsense"])
+    assert ended.value.code == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "block_sched" in captured.err

@@ -76,6 +76,15 @@ def test_pages_as_text(shown: Shown, page: str, width: int, ascii_only: bool) ->
         check(f"{page}-{width}.txt", text)
 
 
+@pytest.mark.parametrize("page", ["kernels", "metrics"])
+def test_of_several_files_each_row_names_its_own(shown: Shown, page: str) -> None:
+    files = [ATTENTION[1], ATTENTION[2]]
+    lines = shown(["ncu", "--page", page, "--width", "80"], files).splitlines()
+    heading = next(number for number, line in enumerate(lines) if line.startswith("file  "))
+    rows = lines[heading + 2 : lines.index("", heading)] if "" in lines[heading:] else lines[heading + 2 :]
+    assert len({row.split()[0] for row in rows}) == len(files)
+
+
 @pytest.mark.parametrize("form", ["json", "csv", "md"])
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_as_data(shown: Shown, page: str, form: str) -> None:

@@ -78,7 +78,8 @@ def refuse_usage(arguments: argparse.Namespace) -> None:
     if arguments.ptx is None and given:
         arguments.refuse(f"--{given[0]} needs a PTX, cubin, fatbin, executable or object to try the probe on")
     if arguments.ptx is not None and not arguments.ptx.is_file():
-        arguments.refuse(f"{arguments.ptx}: no such file")
+        what = "not a regular file: name a PTX, cubin, fatbin, executable or object"
+        arguments.refuse(f"{arguments.ptx}: {what if arguments.ptx.exists() else 'no such file'}")
 
 
 def checked(arguments: argparse.Namespace) -> Check:

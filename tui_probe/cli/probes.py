@@ -6,7 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from tui_probe.engine.catalogue import CatalogueEntry, built_in_probes, describe
-from tui_probe.engine.probe_file import load_probe
+from tui_probe.engine.probe_file import find_probe, load_probe
+from tui_probe.errors import ProbeFileError
 
 from .status import ExitStatus
 
@@ -20,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "probe", nargs="?", metavar="NAME", help="a built-in probe or a probe file: all about it, with its source"
     )
+    parser.set_defaults(refuse=parser.error)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -27,6 +29,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.probe is None:
         sys.stdout.write("\n\n".join(summary(probe) for probe in built_in_probes()) + "\n")
     else:
+        try:
+            find_probe(arguments.probe)
+        except ProbeFileError as error:
+            arguments.refuse(str(error))
         sys.stdout.write(description(describe(load_probe(arguments.probe))))
     return ExitStatus.OK
 

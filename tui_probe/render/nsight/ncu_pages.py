@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,7 +15,7 @@ from tui_probe.render.nsight.explanations import EXPLANATIONS
 from tui_probe.render.nsight.figures import nanoseconds, share, short_names
 from tui_probe.render.nsight.page import TablePage, Words
 from tui_probe.render.shorten import cut_middle, shorten
-from tui_probe.render.table import Column
+from tui_probe.render.table import Column, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,7 +77,15 @@ def kernels_page(report: NcuReport) -> TablePage[KernelRow]:
     notes = [*_missing(choice), *choice.notes, *file_notes(report)]
     words = Words(file_head(report), _loops(choice, report.names), notes, EXPLANATIONS["kernels"])
     extra = {"expected_missing": list(choice.missing)}
-    return TablePage("kernels", "Kernels", KERNEL_COLUMNS, _kernel_rows(report, choice), words, extra)
+    columns = by_file(KERNEL_COLUMNS, report)
+    return TablePage("kernels", "Kernels", columns, _kernel_rows(report, choice), words, extra)
+
+
+def by_file(columns: tuple[Column[Row], ...], report: NcuReport) -> tuple[Column[Row], ...]:
+    """The columns, of which the file's is in every table of several files, however narrow."""
+    if len(report.names) < 2:
+        return columns
+    return tuple(replace(column, rank=0) if column.key == "file" else column for column in columns)
 
 
 def _missing(choice: Choice) -> Iterator[str]:
@@ -169,7 +177,7 @@ def metrics_page(report: NcuReport) -> TablePage[MetricRow]:
     """Everything that was measured, a row a value, in base units."""
     words = Words(file_head(report), (), [*file_notes(report), COLD_CACHE], EXPLANATIONS["metrics"])
     rows: Any = MetricRows(report)
-    return TablePage("metrics", "Metrics", METRIC_COLUMNS, rows, words)
+    return TablePage("metrics", "Metrics", by_file(METRIC_COLUMNS, report), rows, words)
 
 
 def _value(row: MetricRow) -> str:
