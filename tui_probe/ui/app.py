@@ -29,9 +29,10 @@ from tui_probe.ui.screens.compare import CompareScreen
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.home import HomeScreen
 from tui_probe.ui.screens.imported import ImportedScreen
-from tui_probe.ui.screens.live import LAYOUT, LiveScreen
+from tui_probe.ui.screens.live import LiveScreen
 from tui_probe.ui.screens.picker import PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
+from tui_probe.ui.style import STYLE
 from tui_probe.ui.theme import textual_theme
 from tui_probe.ui.widgets.lines import Lines
 
@@ -62,7 +63,7 @@ class ProbeApp(App[None]):
     TITLE = "tui-probe"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS = keys.bindings("app")
-    CSS = "ViewScreen { background: $background; overflow: hidden; }" + LAYOUT
+    CSS = STYLE
 
     def __init__(self, session: Session, appearance: Appearance | None = None, gpu: GpuSampler | None = None) -> None:
         self.appearance = appearance or Appearance()
