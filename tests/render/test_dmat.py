@@ -208,6 +208,20 @@ def test_a_click_puts_the_cursor_where_it_was_clicked(view: Dmat) -> None:
     assert (shown[line + 1][view.gutter - 1], shown[25][view.gutter + 10]) == ("▶", "▲")
 
 
+def test_in_a_launch_of_fewer_cycles_than_dots_the_cursor_goes_a_column_a_key(view: Dmat) -> None:
+    view.window = Window(0, 60)
+    prepared(view)
+    view.press("start")
+    for column in range(1, 6):
+        view.press("right")
+        prepared(view)
+        assert view.frame is not None
+        assert view.frame.column_at(view.time) == column
+    view.press("left")
+    assert view.frame.column_at(view.time) == 4
+    assert view.press("zoom_in") == "this is as far as it goes", "a column of dots is a cycle already"
+
+
 @pytest.mark.parametrize("commands", [["next"], ["previous"], ["end", "previous"], ["start", "next"]])
 def test_steps_stop_at_accesses(view: Dmat, commands: list[str]) -> None:
     prepared(view)
@@ -297,7 +311,7 @@ def test_a_large_result_is_shown_at_once_and_then_exactly(large: Dmat) -> None:
 
 
 def test_work_that_is_no_longer_wanted_stops(large: Dmat) -> None:
-    for _ in range(5):
+    for _ in range(2):
         large.press("zoom_in")
     prepared(large)
     large.press("zoom_in")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 LABEL = 16
 TWO_COLUMNS = 130
 """Cells from which on there are two."""
+NAME_LINES = 2
+"""Lines of the name above everything; a longer one is whole at the end of the page."""
 _GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "filtered": "·", "pending": "◌"}
 
 
@@ -26,21 +28,26 @@ def detail_lines(row: KernelRow, cells: int, extra: Sequence[Line] = ()) -> list
 
     Long names and reasons are wrapped; ``extra`` goes below everything, or at the end of the second column.
     """
-    names = name_lines(row, cells)
+    head, names = name_lines(row, cells)
     if cells < TWO_COLUMNS:
         parts = [*state_lines(row, cells), (), *cost_lines(row), (), *_launches(row, cells)]
-        return [*names, *parts, *(((), *extra) if extra else ())]
+        return [*head, *parts, *(((), *extra) if extra else ()), *names]
     half = cells // 2 - 1
     left = [*state_lines(row, half), (), *_launches(row, half)]
-    return [*names, (), *beside(left, [*cost_lines(row), *(((), *extra) if extra else ())], half)]
+    return [*head, (), *beside(left, [*cost_lines(row), *(((), *extra) if extra else ())], half), *names]
 
 
-def name_lines(row: KernelRow, cells: int) -> list[Line]:
-    """Both forms of the name."""
-    lines: list[Line] = [((f" {text}", "title"),) for text in wrap(row.demangled, cells - 2)]
+def name_lines(row: KernelRow, cells: int) -> tuple[list[Line], list[Line]]:
+    """The name above everything, and the forms of it that stand at the end: names may have thousands of letters."""
+    whole = wrap(row.demangled, cells - 2)
+    head: list[Line] = [((f" {text}", "title"),) for text in whole[:NAME_LINES]]
+    rest: list[Line] = []
+    if len(whole) > NAME_LINES:
+        head[-1] = ((f" {whole[NAME_LINES - 1]}…", "title"),)
+        rest += _field("whole name", row.demangled, cells)
     if row.name != row.demangled:
-        lines += _field("mangled", row.name, cells, "dim")
-    return lines
+        rest += _field("mangled", row.name, cells, "dim")
+    return head, [(), *rest] if rest else []
 
 
 def state_lines(row: KernelRow, cells: int) -> list[Line]:

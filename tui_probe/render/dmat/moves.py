@@ -8,6 +8,7 @@ import numpy as np
 
 from tui_probe.analysis.accesses import Selection
 from tui_probe.render import units
+from tui_probe.render.dmat.frame import DOTS_ACROSS
 from tui_probe.render.dmat.space import LEAST_BYTES
 from tui_probe.render.dmat.window import Window
 
@@ -46,9 +47,14 @@ def _along(cells: int) -> Move:
 
 
 def _middle(view: Dmat, column: int) -> float:
-    """The time in the middle of a column of the window."""
+    """The time in the middle of a column of the window, of which no dot is finer than a cycle."""
     cells = 1 if view.frame is None else view.frame.wish.cells
-    return view.window.start + (column + 0.5) * view.window.cycles / cells
+    return view.window.start + (column + 0.5) * max(view.window.cycles, _finest(view)) / cells
+
+
+def _finest(view: Dmat) -> int:
+    """The cycles that fill the picture where each column of dots is one cycle; 0 before there is a picture."""
+    return 0 if view.frame is None else view.frame.wish.cells * DOTS_ACROSS
 
 
 def _across(rows: int) -> Move:
@@ -90,7 +96,7 @@ def _page(cycles: int, memory: int) -> Move:
 
 def _zoom(factor: float) -> Move:
     def move(view: Dmat) -> str | None:
-        if factor < 1 and view.window.cycles * factor < 2:
+        if factor < 1 and view.window.cycles <= max(_finest(view), 2):
             return _FARTHEST
         before = view.window
         view.window = before.zoomed(factor, view.time).inside(view.map.end)
