@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import pytest
 from tests.ui.conftest import Stage, check_golden, on_stage
 from tests.ui.fakes import FakeDrawing, Gate, show_fakes
 from tui_probe.ui.feed import Session
-from tui_probe.ui.opening import FIXED
+from tui_probe.ui.opening import FIXED, pages_of
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.views.document import DocumentView
 from tui_probe.ui.views.drawing import DrawingView
@@ -20,6 +21,7 @@ from tui_probe.ui.views.message import MessageView, OpeningView
 
 if TYPE_CHECKING:
     from tests.ui.synthetic import TraceWriter
+    from tui_probe.render.views.view import Source, ViewKind
 
 RECORDED = Path(__file__).parents[1] / "data" / "h200" / "demo"
 
@@ -84,6 +86,27 @@ async def test_steps_keep_page_and_place(recorded: Session) -> None:
         assert document(stage).document.status() == ["pruned.ptx"]
         await stage.press("q")
         assert stage.live.table.selected == 4
+
+
+async def test_a_number_typed_before_the_pages_are_known_is_not_lost(
+    recorded: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = threading.Event()
+
+    def late(source: Source) -> list[tuple[ViewKind, bool]]:
+        assert known.wait(10)
+        return pages_of(source)
+
+    monkeypatch.setattr("tui_probe.ui.screens.kernel.pages_of", late)
+    async with on_stage(recorded, (120, 40)) as stage:
+        stage.live.table.select(4)
+        await stage.pilot.press("enter", "7")
+        await let_run(stage)
+        assert screen_of(stage).current == FIXED[0]
+        known.set()
+        await stage.settle()
+        assert screen_of(stage).current == screen_of(stage).tabs[6].id != FIXED[0]
+        assert "there is no page" not in stage.text
 
 
 async def test_the_ends_of_the_table_are_told(recorded: Session) -> None:

@@ -53,6 +53,10 @@ class KernelScreen(ViewScreen):
         self._view: View = MessageView(self, "nothing", "no kernel is selected")
         self._of: Source | None = None
         self._row: KernelRow | None = None
+        self._counted: Source | None = None
+        """Whose pages ``tabs`` are; those of another kernel are in another order."""
+        self._awaited: int | None = None
+        """The number of a page that was asked for before it was known which page that is."""
 
     def compose(self) -> ComposeResult:
         """The kernel, its pages, the page, what is seen of it, hints."""
@@ -88,6 +92,7 @@ class KernelScreen(ViewScreen):
         self.give_up()
         self._of, self._row = self.live.source(), self.live.table.kernel
         self.hosted.clear()
+        self._awaited = None
         if self._of is not None:
             self.tables.submit((self, "pages"), partial(pages_of, self._of), partial(self._take_pages, self._of))
         self.show_page()
@@ -95,7 +100,10 @@ class KernelScreen(ViewScreen):
     def _take_pages(self, source: Source, pages: list[Any]) -> None:
         if source is self._of:
             self.tabs = [Tab(kind.name, kind.title, SHORT.get(kind.name, kind.title), not has) for kind, has in pages]
+            self._counted, awaited, self._awaited = source, self._awaited, None
             self.show_bars()
+            if awaited is not None:
+                self.action_number(awaited)
 
     def show_page(self) -> None:
         """Show the current page, and open it if that was not done."""
@@ -240,12 +248,14 @@ class KernelScreen(ViewScreen):
 
     def action_page(self, page: str) -> None:
         """Show a page by its name."""
-        self.current = page
+        self.current, self._awaited = page, None
         self.show_page()
 
     def action_number(self, number: int) -> None:
         """Show a page by its number."""
-        if number <= min(len(self.tabs), NUMBERED):
+        if number > len(FIXED) and self._counted is not self._of:
+            self._awaited = number
+        elif number <= min(len(self.tabs), NUMBERED):
             self.action_page(self.tabs[number - 1].id)
         else:
             self.notice(f"there is no page {number}")
