@@ -218,6 +218,9 @@ def test_pictures(
     assert main(["show", "diff", str(recorded.directory), "--svg", str(svg), "--height", "20"]) == 0
     assert "<svg" in svg.read_text()
     assert str(svg) in capfd.readouterr().err
+    nowhere = tmp_path / "no folder" / "x.svg"
+    assert main(["show", "diff", str(recorded.directory), "--svg", str(nowhere)]) == 1
+    assert f"{nowhere}: No such file or directory: name a file" in capfd.readouterr().err
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main(["show", "diff", str(recorded.directory), "--png", str(tmp_path / "x.png")]) == 1
     assert "pip install 'tui-probe[png]'" in capfd.readouterr().err

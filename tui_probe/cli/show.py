@@ -89,7 +89,14 @@ def show(name: str, trace: Trace, arguments: argparse.Namespace) -> int:
     view = kind.open(choice.source, no_progress)
     for words in obey(view, [word for word in arguments.do.split(",") if word], size(arguments)):
         inform(words)
-    return write(kind, choice, view, arguments)
+    try:
+        return write(kind, choice, view, arguments)
+    except OSError as error:
+        file = arguments.perfetto or arguments.svg or arguments.png
+        if file is None or isinstance(error, BrokenPipeError):
+            raise
+        warn(f"error: {error.filename or file}: {error.strerror}: name a file that can be written")
+        return ExitStatus.FAILED
 
 
 def size(arguments: argparse.Namespace) -> tuple[int, int]:
