@@ -199,6 +199,9 @@ def test_files_that_are_cut_off(tmp_path: Path, size: int) -> None:
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(ValueError):  # noqa: PT011  NumPy's own for an empty file
         names_of(tmp_path, TWO_MAPS)["read"](str(path))
+    ended = alone(tmp_path, TWO_MAPS, "read.py", "1.bin")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("1.bin: not a result that can be read: ")
 
 
 def test_a_file_of_another_probe(tmp_path: Path) -> None:
@@ -211,7 +214,7 @@ def test_a_file_of_another_probe(tmp_path: Path) -> None:
 def test_every_built_in_probe_gets_a_readable_script(tmp_path: Path, name: str) -> None:
     probe = load_probe(name)
     lines = read_script(probe).splitlines()
-    assert len(lines) < 135
+    assert len(lines) < 140
     assert max(map(len, lines)) <= 120
     maps = names_of(tmp_path, probe)["MAPS"]
     for own_map in probe.maps:

@@ -115,4 +115,7 @@ def summary(path: str) -> str:
 
 if __name__ == "__main__":
     for argument in sys.argv[1:] or sys.exit(__doc__):
-        print(summary(argument))  # noqa: T201
+        try:
+            print(summary(argument))  # noqa: T201
+        except (OSError, ValueError) as error:
+            sys.exit(f"{argument}: not a result that can be read: {error}")
