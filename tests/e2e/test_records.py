@@ -15,6 +15,8 @@ from tests.engine.test_recording import KERNEL, RECORD
 from tests.simgpu.device import Device
 from tui_probe.engine.probe_file import load_probe
 from tui_probe.ptx.parser import parse
+from tui_probe.render import units
+from tui_probe.render.summary import run_report
 from tui_probe.simgpu.executor import compile_kernel
 from tui_probe.trace.model import Trace
 
@@ -147,6 +149,8 @@ def test_a_dynamic_map_grows_from_launch_to_launch(tool: Tool, level: str) -> No
         (128, (slots * 128, slots * 300)),
         (512, (last, last)),
     ]
+    kept, made = units.count(slots * 64), units.count(slots * 100)
+    assert f"    launch 0: kept {kept} of {made} records\n" in run_report(kernel.trace)
 
 
 def test_a_measured_launch_keeps_all_of_a_dynamic_map(tool: Tool) -> None:

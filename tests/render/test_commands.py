@@ -70,5 +70,7 @@ def test_one_probe_with_its_source(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_probe_that_does_not_exist(capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["probes", "nonesuch"]) != 0
+    with pytest.raises(SystemExit) as stopped:
+        main(["probes", "nonesuch"])
+    assert stopped.value.code == 2
     assert "nonesuch" in capfd.readouterr().err

@@ -44,17 +44,17 @@ def result_lines(trace: Trace, first: int, last: int) -> Iterator[ResultLine]:
             yield ResultLine(launch_label(counted), kernel.index, words, failed=counted.counts is None)
             continue
         if callback not in BLOCK_SCHED:
-            yield _kept_line(trace, kernel, row, name)
+            yield kept_line(trace, kernel, row)
             continue
         result = block_schedule(trace, kernel, row)
         words = said(result, simulated=trace.state.simulated).replace(f"{trace.directory}/", "")
         yield ResultLine(launch_label(result), kernel.index, words, failed=result.schedule is None)
 
 
-def _kept_line(trace: Trace, kernel: Kernel, row: int, name: str) -> ResultLine:
+def kept_line(trace: Trace, kernel: Kernel, row: int) -> ResultLine:
     """How much was kept, of a probe that has no analysis in one line."""
     path, launch = trace.results.path(row), trace.results.launch(row)
-    label = name if launch is None else f"launch {trace.launches[launch].number}"
+    label = f"result/{trace.results.name(row)}" if launch is None else f"launch {trace.launches[launch].number}"
     try:
         if path is None:
             raise TraceError("the log names it, and it leads out of the trace")
