@@ -13,7 +13,7 @@ from tui_probe.ui import Appearance, keys
 from tui_probe.ui.commands import commands_of
 from tui_probe.ui.feed import Session
 from tui_probe.ui.screens.help import HelpScreen
-from tui_probe.ui.screens.picker import PickScreen
+from tui_probe.ui.screens.picker import ChoiceList, PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 
 if TYPE_CHECKING:
@@ -47,6 +47,16 @@ async def test_a_key_does_what_it_does_on_its_screen(session: Session) -> None:
         assert stage.live.table.order.reverse
         await stage.press("colon", *"page of keys", "enter")
         assert isinstance(stage.app.screen, HelpScreen)
+
+
+async def test_the_words_of_the_line_of_keys_are_found(session: Session) -> None:
+    for name in ("export", "copy", "zoom"):
+        row = next(key for key in keys.TABLE if key.id == name)
+        async with on_stage(session) as stage:
+            await stage.press("colon", *(row.footer or row.text.split()[0]))
+            picker = stage.app.screen
+            assert isinstance(picker, PickScreen)
+            assert row.text in [choice.label for choice in picker.query_one(ChoiceList).found]
 
 
 async def test_a_page_is_shown(session: Session) -> None:

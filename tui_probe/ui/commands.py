@@ -34,7 +34,7 @@ def _keys_of(app: ProbeApp, screen: ViewScreen) -> Iterator[Choice]:
     for row in filter(lambda row: acts(row, screen), rows):
         binding = active[row.id]
         run = partial(app.run_action, binding.binding.action, binding.node)
-        yield Choice(row.text, "  ".join(map(keys.shown, row.keys)), value=run)
+        yield Choice(row.text, "  ".join(map(keys.shown, row.keys)), value=run, also=row.footer)
 
 
 def acts(row: keys.Key, screen: ViewScreen) -> bool:

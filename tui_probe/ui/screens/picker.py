@@ -23,12 +23,16 @@ DETAIL_LINES = 4
 
 @dataclass(frozen=True)
 class Choice:
-    """One line: what it is called, a few words or columns beside it, and what is told while it is marked."""
+    """One line: what it is called, a few words or columns beside it, and what is told while it is marked.
+
+    ``also`` are words by which it is found, too, as the one in the line of keys.
+    """
 
     label: str
     note: str = ""
     detail: str = ""
     value: Any = None
+    also: str = ""
 
 
 class ChoiceList(Lines, can_focus=True):
@@ -61,7 +65,7 @@ class ChoiceList(Lines, can_focus=True):
         """Show what contains all words of ``typed``."""
         self.typed = typed
         words = typed.lower().split()
-        found = [c for c in self.choices if all(word in f"{c.label} {c.note}".lower() for word in words)]
+        found = [c for c in self.choices if all(word in f"{c.label} {c.note} {c.also}".lower() for word in words)]
         # What begins with the words is more likely meant; -1, not in the label at all, comes last.
         found.sort(key=lambda choice: choice.label.lower().find(words[0]) % 1000 if words else 0)
         self.found = found
