@@ -92,7 +92,7 @@ def test_as_a_module(tmp_path: Path) -> None:
     path = two_maps(tmp_path / "1.bin", 3, [0, 1, 3, 7, UNKNOWN])
     program = (
         "import sys; sys.path.insert(0, '.'); import numpy as np, read; r = read.read('1.bin')\n"
-        "print(r.grid, r.block, r.shared_bytes, [n for n in sys.modules if 'tui' in n])\n"
+        "print(r.grid, r.block, r.shared_bytes, [n for n in sys.modules if n.startswith('tui')])\n"
         "named = {f'map {n}': a for n, a in r.maps.items()} | {f'is {n}': a for n, a in r.written.items()}\n"
         "np.savez('out.npz', **named)"
     )
