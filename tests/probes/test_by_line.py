@@ -12,13 +12,14 @@ from tests.probes.kernels import GENERIC
 from tests.probes.running import example, result_of, simulated
 from tests.probes.test_divergence import LOOP
 from tests.probes.test_smem_conflicts import access
-from tui_probe.analysis import divergence, gmem_sectors, smem_conflicts
+from tui_probe.analysis import divergence, gmem_bytes, gmem_sectors, smem_conflicts
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
 from tui_probe.engine.probe_file import load_probe
 from tui_probe.errors import TraceError
 from tui_probe.ptx.parser import parse
 from tui_probe.trace.kernels import parse_kernel_info
+from tui_probe.trace.results import read_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,12 @@ if TYPE_CHECKING:
 
     from tui_probe.analysis.by_line import CountsByLine
 
-ANALYSES = {"gmem_sectors": gmem_sectors, "smem_conflicts": smem_conflicts, "divergence": divergence}
+ANALYSES = {
+    "gmem_bytes": gmem_bytes,
+    "gmem_sectors": gmem_sectors,
+    "smem_conflicts": smem_conflicts,
+    "divergence": divergence,
+}
 ROUNDS = np.ones((64, 64), np.float32)
 MATMUL = (np.zeros_like(ROUNDS), ROUNDS, ROUNDS, np.int32(64))
 FRAGMENTS = np.ones((48, 48), np.float16)
@@ -45,6 +51,16 @@ LAUNCHES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
         simulated("matrices"),
         (ROUNDS[:48, :48] * 0, FRAGMENTS, FRAGMENTS, ROUNDS[:48, :48], np.int32(48), np.float32(1)),
         {"grid": (3, 3), "name": "fragments"},
+    ),
+    "saxpy": (
+        example("saxpy"),
+        (np.ones(5000, np.float32), np.ones(5000, np.float32), np.float32(2), np.int32(5000)),
+        {"grid": (40,), "block": (128,)},
+    ),
+    "pipeline": (
+        simulated("matrices"),
+        (np.zeros((16, 8), np.float16), np.ones((16, 64), np.float16), np.ones((64, 8), np.float16), np.int32(64)),
+        {"name": "pipeline"},
     ),
 }
 
@@ -103,6 +119,53 @@ def test_accesses_that_are_not_counted(tmp_path: Path) -> None:
     lines = by_line(tmp_path, "gmem_sectors", text, *arguments, **options).lines
     assert [gmem_sectors.is_counted(line) for line in lines] == [False] * 4
     assert [line.sums["generic_accesses"] for line in lines] == [2 * 5, 2 * 4, 2 * 1, 2 * 4]
+
+
+def test_bytes_of_each_line_of_saxpy(tmp_path: Path) -> None:
+    """Of 5000 elements x and y are loaded and y is stored, 4 bytes each: 5120 threads, of which 120 have none."""
+    text, arguments, options = LAUNCHES["saxpy"]
+    found = by_line(tmp_path, "gmem_bytes", text, *arguments, **options)
+    assert [(line.opcode, gmem_bytes.bytes_of(line)) for line in found.lines] == [
+        ("ld.global.f32", 20000),
+        ("ld.global.f32", 20000),
+        ("st.global.f32", 20000),
+    ]
+    assert found.worst == (found.lines[0], 20000)
+
+
+def test_bytes_of_each_copy(tmp_path: Path) -> None:
+    """Of b whole rows of 16 bytes, but only 6 bytes of the last three; lanes of one copy read different sizes."""
+    text, arguments, options = LAUNCHES["pipeline"]
+    found = by_line(tmp_path, "gmem_bytes", text, *arguments, **options)
+    d, a, b, _ = arguments
+    copies = [line for line in found.lines if (line.opcode or "").startswith("cp.async")]
+    assert sum(line.sums["copied"] for line in copies) == a.nbytes + b.nbytes - 3 * 10
+    assert sum(line.sums["stored"] for line in found.lines if line not in copies) == d.nbytes
+    assert all(line.sums["stored"] == 0 for line in copies)
+
+
+def test_bytes_through_addresses_without_a_space(tmp_path: Path) -> None:
+    """Threads 0 to 4 of 45 go to global memory, others to shared; thread 2 loads not and stores a byte, and leaves."""
+    text, arguments, options = LAUNCHES["generic"]
+    lines = by_line(tmp_path, "gmem_bytes", text, *arguments, **options).lines
+    assert [gmem_bytes.bytes_of(line) for line in lines] == [2 * 5 * 8, 2 * 4 * 4, 2 * 1, 2 * 4]
+
+
+def test_copies_by_tensor_map_leave_no_line_with_the_most_bytes(tmp_path: Path) -> None:
+    """A result whose second line copied by tensor map, which names no size."""
+    text, arguments, options = LAUNCHES["saxpy"]
+    result = result_of(tmp_path, "gmem_bytes_by_line", text, *arguments, **options)
+    records = result.sites(0, gmem_bytes.SITE)
+    assert records is not None
+    changed = records.copy()
+    changed[1]["tensor_loads"], changed[1]["loaded"] = 7, 0
+    path = tmp_path / "tensor.bin"
+    path.write_bytes(result.path.read_bytes().replace(records.tobytes(), changed.tobytes()))
+    found = gmem_bytes.analyse_lines(read_result(path), (1, 2, 3))
+    assert [gmem_bytes.bytes_of(line) for line in found.lines] == [20000, None, 20000]
+    assert found.worst is None
+    figures = {figure.key: figure.value for figure in found.figures()}
+    assert (figures["read"], figures["tensor_loads"], figures["worst_line"]) == (None, 7, None)
 
 
 def test_a_column_of_a_tile(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ CASES = {
     "program_progress": (LOOP, "kernel"),
     "warp_progress": (LOOP, "kernel"),
     "gmem_bytes": (example("saxpy"), "saxpy"),
+    "gmem_bytes_by_line": (example("saxpy"), "saxpy"),
     "gmem_sectors": (example("strided_store"), "strided_store"),
     "gmem_sectors_by_line": (example("strided_store"), "strided_store"),
     "smem_conflicts_by_line": (TILE, "kernel"),

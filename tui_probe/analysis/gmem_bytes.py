@@ -22,9 +22,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tui_probe.analysis.by_line import CountsByLine, line_sums, record_of, totals, worst_of
 from tui_probe.analysis.counts import Figure, summed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tui_probe.analysis.by_line import LineSums
     from tui_probe.trace.results import Result
 
 _SIZES: Final = ("loaded", "stored", "copied", "bulk_loaded", "bulk_stored")
@@ -37,6 +42,8 @@ RECORD: Final = np.dtype(
     }
 )
 """What ``gmem_bytes`` saves for each warp."""
+SITE: Final = record_of(*_SIZES, "tensor_loads", "tensor_stores")
+"""What ``gmem_bytes_by_line`` keeps for each instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +89,20 @@ def analyse(result: Result) -> MemoryBytes:
     """The bytes of one launch; TraceError if map 0 holds no records of ``gmem_bytes``."""
     sums = summed(result, RECORD, "gmem_bytes")
     return MemoryBytes(**sums.totals, threads_missing=sums.threads_missing)
+
+
+def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine:
+    """The same by line, of ``gmem_bytes_by_line``; see :func:`by_line.line_sums`. Raises TraceError.
+
+    No line has the most bytes where those of another are not known.
+    """
+    lines = line_sums(result, SITE, "gmem_bytes_by_line", sites, folder)
+    whole = MemoryBytes(**totals(lines, SITE), threads_missing=0)
+    known = all(bytes_of(line) is not None for line in lines)
+    worst = worst_of(lines, lambda line: bytes_of(line) or None) if known else None
+    return CountsByLine(whole, lines, "most bytes", worst)
+
+
+def bytes_of(line: LineSums) -> int | None:
+    """Bytes that one line moved, 0 if it was never executed; None if it did so by tensor map."""
+    return None if line.total("tensor_loads", "tensor_stores") else line.total(*_SIZES)

@@ -77,6 +77,7 @@ ANALYSES: Final[dict[str, Callable[[Result, Kernel], Counts]]] = {
     "dmat": lambda result, kernel: _accesses(result, kernel, compact=False),
     "dmat_compact": lambda result, kernel: _accesses(result, kernel, compact=True),
     "gmem_bytes": lambda result, _: gmem_bytes.analyse(result),
+    "gmem_bytes_by_line": lambda result, kernel: gmem_bytes.analyse_lines(result, _sites(kernel), kernel.folder),
     "gmem_sectors": lambda result, _: gmem_sectors.analyse(result),
     "gmem_sectors_by_line": lambda result, kernel: gmem_sectors.analyse_lines(result, _sites(kernel), kernel.folder),
     "inst_mix": lambda result, _: inst_mix.analyse(result),

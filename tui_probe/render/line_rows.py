@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.analysis import (
     divergence,
     dmat,
+    gmem_bytes,
     gmem_sectors,
     nan_check,
     program_progress,
@@ -135,6 +136,18 @@ def _sites(of: ProbeResult) -> tuple[int, ...]:
     return of.kernel.info.sites.get(0, ()) if of.kernel.info else ()
 
 
+def _of_bytes(of: ProbeResult, folder: Path | None) -> LineRows:
+    lines = gmem_bytes.analyse_lines(of.result, _sites(of), folder).lines
+    found = [(line, gmem_bytes.bytes_of(line)) for line in lines]
+    known = [moved for _, moved in found if moved is not None]
+    whole = sum(known) if len(known) == len(found) else None
+    rows = []
+    for line, moved in sorted(found, key=lambda pair: -(pair[1] or 0)):
+        share = None if moved is None or whole is None else _share(moved, whole)
+        rows.append(LineRow(line.line, line.source, {"share": share, "bytes": moved}))
+    return LineRows(rows, [] if whole is not None else [f"{NOT_MEASURED}: copies by tensor map name no size"])
+
+
 def _of_sectors(of: ProbeResult, folder: Path | None) -> LineRows:
     found = gmem_sectors.analyse_lines(of.result, _sites(of), folder).lines
     rows = []
@@ -195,6 +208,7 @@ def _share(part: int, whole: int) -> str | None:
 PROBES: Final[dict[str, Callable[[ProbeResult, Path | None], LineRows]]] = {
     "divergence_by_line": _of_divergence,
     "dmat": _of_dmat,
+    "gmem_bytes_by_line": _of_bytes,
     "gmem_sectors_by_line": _of_sectors,
     "nan_check": _of_nan_check,
     "program_progress": _of_program,
