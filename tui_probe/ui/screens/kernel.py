@@ -281,7 +281,7 @@ class KernelScreen(ViewScreen):
             return
         found = next_launch(source, step)
         if found is None:
-            self.notice("this is the newest launch" if step > 0 else "there is no launch before this one")
+            self.notice("no later launch has a result" if step > 0 else "no earlier launch has a result")
             return
         self.live.launches_at_hand[source.kernel.index] = found
         self.show_kernel()

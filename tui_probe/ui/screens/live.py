@@ -291,7 +291,7 @@ class LiveScreen(ViewScreen):
         if source is None:
             self.notice("no kernel is selected")
         elif found is None:
-            self.notice("this is the newest launch" if step > 0 else "there is no launch before this one")
+            self.notice("no later launch has a result" if step > 0 else "no earlier launch has a result")
         else:
             self.launches_at_hand[source.kernel.index] = found
             self.notice(f"#{source.kernel.index}: {self.launch_words(source.kernel)}; Enter shows it")
