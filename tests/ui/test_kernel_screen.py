@@ -129,7 +129,7 @@ async def test_launches_are_stepped_through_on_the_same_page(session: Session, m
         assert fake.pressed == ["zoom_in"]
         assert "launch 2 (4 launches)" in stage.text
         await stage.press("right_curly_bracket", "right_curly_bracket")
-        assert "this is the newest launch" in stage.text
+        assert "no later launch has a result" in stage.text
 
 
 async def test_what_is_missing_is_said_in_place(session: Session) -> None:
