@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tests.engine.kernels import entry
+from tests.engine.kernels import DATA, entry, inserted, probed
 from tests.probes.kernels import GENERIC
 from tests.probes.running import example, result_of, simulated
 from tests.probes.test_divergence import LOOP
 from tests.probes.test_smem_conflicts import access
-from tui_probe.analysis import divergence, gmem_bytes, gmem_sectors, smem_conflicts
+from tui_probe.analysis import divergence, gmem_bytes, gmem_sectors, smem_conflicts, tensorop_count
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
 from tui_probe.engine.probe_file import load_probe
@@ -32,6 +32,7 @@ ANALYSES = {
     "gmem_sectors": gmem_sectors,
     "smem_conflicts": smem_conflicts,
     "divergence": divergence,
+    "tensorop_count": tensorop_count,
 }
 ROUNDS = np.ones((64, 64), np.float32)
 MATMUL = (np.zeros_like(ROUNDS), ROUNDS, ROUNDS, np.int32(64))
@@ -61,6 +62,14 @@ LAUNCHES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
         simulated("matrices"),
         (np.zeros((16, 8), np.float16), np.ones((16, 64), np.float16), np.ones((64, 8), np.float16), np.int32(64)),
         {"name": "pipeline"},
+    ),
+    "triton": (
+        simulated("triton_matmul"),
+        (
+            *(np.ones((128, 96), np.float16), np.ones((96, 192), np.float16), np.zeros((128, 192), np.float16)),
+            *(np.int32(128), np.int32(192), np.int32(96), *[np.zeros(1, np.uint64)] * 2),
+        ),
+        {"grid": (2, 3), "block": (128,), "shared": 3 * 8192},
     ),
 }
 
@@ -166,6 +175,53 @@ def test_copies_by_tensor_map_leave_no_line_with_the_most_bytes(tmp_path: Path) 
     assert found.worst is None
     figures = {figure.key: figure.value for figure in found.figures()}
     assert (figures["read"], figures["tensor_loads"], figures["worst_line"]) == (None, 7, None)
+
+
+def test_multiply_adds_of_each_line_are_m_n_k(tmp_path: Path) -> None:
+    """Every tile of m16n8k16 is computed once; the lines of the unrolled product have equal parts."""
+    text, arguments, options = LAUNCHES["triton"]
+    found = by_line(tmp_path, "tensorop_count", text, *arguments, **options)
+    executed = [tensorop_count.instructions_of(line) for line in found.lines]
+    assert [line.sums["multiply_adds"] for line in found.lines] == [16 * 8 * 16 * count for count in executed]
+    assert {(line.opcode or "")[: len("mma.sync")] for line in found.lines} == {"mma.sync"}
+    warps, parts = 2 * 3 * 4, 96 // 32
+    assert set(executed) == {warps * parts}
+    figures = {figure.key: figure.value for figure in found.figures()}
+    assert figures["operations"] == 2 * 128 * 192 * 96
+    assert figures["worst_value"] == 128 * 192 * 96 // len(found.lines)
+
+
+def test_fragments_of_each_line(tmp_path: Path) -> None:
+    """48³ multiply-adds by what is left of a loop unrolled by four, which 9 warps execute three times."""
+    text, arguments, options = LAUNCHES["fragments"]
+    found = by_line(tmp_path, "tensorop_count", text, *arguments, **options)
+    *never, line = sorted(found.lines, key=tensorop_count.instructions_of)
+    assert {tensorop_count.multiply_adds_of(each) for each in never} == {0}
+    assert (tensorop_count.instructions_of(line), tensorop_count.multiply_adds_of(line)) == (27, 48**3)
+    assert found.worst == (line, 48**3)
+
+
+def test_warpgroup_instructions_are_counted_without_a_branch() -> None:
+    """Hopper's kernels do not run on the simulated GPU: the text tells. A branch would end a group under way."""
+    text = (DATA / "attn_fwd.sm_90a.ptx").read_text()
+    name = parse(text).entries()[0].name
+    lines = inserted(probed(text, name, load_probe("tensorop_count_by_line")))
+    assert lines.count(f"mov.u32 %tp_share, {64 * 64 * 16 // 128};") == 8
+    assert sum(line.startswith("red.global.add.u64") for line in lines) == 2 * 8
+    assert not any("bra " in line for line in lines)
+
+
+def test_lanes_that_make_no_whole_instruction(tmp_path: Path) -> None:
+    text, arguments, options = LAUNCHES["fragments"]
+    result = result_of(tmp_path, "tensorop_count_by_line", text, *arguments, **options)
+    records = result.sites(0, tensorop_count.SITE)
+    assert records is not None
+    changed = records.copy()
+    changed["wmma"] -= changed["wmma"] > 0
+    path = tmp_path / "broken.bin"
+    path.write_bytes(result.path.read_bytes().replace(records.tobytes(), changed.tobytes()))
+    with pytest.raises(TraceError, match="863 lanes executed wmma, no multiple of 32"):
+        tensorop_count.analyse_lines(read_result(path), range(len(records)))
 
 
 def test_a_column_of_a_tile(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tests.probes.running import example, result_of
+from tests.probes.running import example, result_of, simulated
 from tests.probes.test_smem_conflicts import access
 from tests.trace.make import TraceWriter
 from tui_probe.engine.kernel import Kernel
@@ -38,6 +38,8 @@ GOLDENS = Path(__file__).parent / "goldens" / "lines"
 X = np.arange(300, dtype=np.float32)
 X[203] = math.nan
 ROUNDS = np.ones((64, 64), np.float32)
+TILES = np.ones((3, 16, 8), np.float32)
+HALVES = np.ones((3, 16, 16), np.float16)
 RUNS: dict[str, tuple[str, Sequence[Any], Dim3, Dim3]] = {
     "dmat": ("strided_store", (np.zeros(16384, np.uint32), np.uint32(8192)), (32, 1, 1), (256, 1, 1)),
     "nan_check": ("saxpy", (np.ones(300, np.float32), X, np.float32(2), np.int32(300)), (4, 1, 1), (96, 1, 1)),
@@ -47,8 +49,9 @@ RUNS: dict[str, tuple[str, Sequence[Any], Dim3, Dim3]] = {
     "smem_conflicts_by_line": ("columns", (np.arange(32, dtype=np.uint32) * 32,), (1, 1, 1), (32, 1, 1)),
     "divergence_by_line": ("strided_store", (np.zeros(16384, np.uint32), np.uint32(5000)), (32, 1, 1), (256, 1, 1)),
     "gmem_bytes_by_line": ("matmul", (ROUNDS * 0, ROUNDS, ROUNDS, np.int32(64)), (4, 4, 1), (16, 16, 1)),
+    "tensorop_count_by_line": ("matrices", (TILES * 0, HALVES, HALVES[:, :, :8].copy(), TILES), (1, 1, 1), (96, 1, 1)),
 }
-OWN = {"columns": access("b32", 4)}
+OWN = {"columns": access("b32", 4), "matrices": simulated("matrices")}
 
 
 @pytest.fixture
@@ -121,17 +124,18 @@ def test_every_probe_says_its_result_in_a_line(trace: Trace) -> None:
     assert "main loop at line" in words["warp_progress"]
     assert "lanes an access 31.85, fewest lanes at PTX line" in words["divergence_by_line"]
     assert "sectors a store 8.00, most sectors a request at PTX line" in words["gmem_sectors_by_line"]
+    assert "operations 12 288, multiply-adds 6 144, mma 3, most" in words["tensorop_count_by_line"]
     assert "written 16 384 B, most bytes at PTX line" in words["gmem_bytes_by_line"]
     assert "conflict degree 32.00, highest degree at PTX line" in words["smem_conflicts_by_line"]
 
 
 def test_simulated_nanoseconds_are_no_times(trace: Trace) -> None:
     kernel = trace.kernels[list(RUNS).index("warp_progress")]
-    for simulated in (False, True):
-        trace.state.simulated = simulated
+    for on_simulated_gpu in (False, True):
+        trace.state.simulated = on_simulated_gpu
         (result,) = counted_results(trace, kernel)
         assert result.counts is not None
         figures = {figure.key: figure for figure in result.counts.figures()}
-        assert (figures["duration"].value is None) is simulated
+        assert (figures["duration"].value is None) is on_simulated_gpu
         assert figures["longest_cycles"].value
         assert result.counts.threads_missing == 0

@@ -30,6 +30,7 @@ CASES = {
     "gmem_sectors_by_line": (example("strided_store"), "strided_store"),
     "smem_conflicts_by_line": (TILE, "kernel"),
     "divergence_by_line": (example("zero_fill"), "zero_fill"),
+    "tensorop_count_by_line": (simulated("matrices"), "fragments_double"),
     "tensorop_count": (simulated("matrices"), "fragments_double"),
     "inst_mix": (example("zero_fill"), "zero_fill"),
     "divergence": (example("zero_fill"), "zero_fill"),

@@ -17,10 +17,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tui_probe.analysis.by_line import CountsByLine, line_sums, record_of, totals, worst_of
 from tui_probe.analysis.counts import Figure, summed
 from tui_probe.errors import TraceError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tui_probe.analysis.by_line import LineSums
     from tui_probe.trace.results import Result
 
 RECORD: Final = np.dtype(
@@ -32,6 +37,8 @@ RECORD: Final = np.dtype(
     }
 )
 """What ``tensorop_count`` saves for each warp: sums over its lanes."""
+SITE: Final = record_of("multiply_adds", "mma", "wmma", "wgmma")
+"""What ``tensorop_count_by_line`` keeps for each instruction: sums over lanes."""
 _LANES: Final = {"mma": 32, "wmma": 32, "wgmma": 128}
 
 
@@ -63,9 +70,33 @@ class TensorOperations:
 def analyse(result: Result) -> TensorOperations:
     """The operations of one launch; TraceError if map 0 holds no records of ``tensorop_count``."""
     sums = summed(result, RECORD, "tensorop_count")
+    return _operations(result, sums.totals, sums.threads_missing)
+
+
+def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine:
+    """The same by line, of ``tensorop_count_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
+    lines = line_sums(result, SITE, "tensorop_count_by_line", sites, folder)
+    whole = _operations(result, totals(lines, SITE), 0)
+    return CountsByLine(
+        whole, lines, "most multiply-adds", worst_of(lines, lambda line: multiply_adds_of(line) or None)
+    )
+
+
+def instructions_of(line: LineSums) -> int:
+    """How often one line was executed, by a warp or, if it is a wgmma, by four."""
+    return sum(line.sums[name] // lanes for name, lanes in _LANES.items())
+
+
+def multiply_adds_of(line: LineSums) -> int:
+    """The multiply-adds of one line."""
+    return line.sums["multiply_adds"]
+
+
+def _operations(result: Result, sums: dict[str, int], threads_missing: int) -> TensorOperations:
+    """From sums over lanes; TraceError if they make no whole instructions though no thread is missing."""
     counts = {}
     for name, lanes in _LANES.items():
-        counts[name], rest = divmod(sums.totals[name], lanes)
-        if rest and not sums.threads_missing:
-            raise TraceError(f"{result.path}: {sums.totals[name]} lanes executed {name}, no multiple of {lanes}")
-    return TensorOperations(sums.totals["multiply_adds"], **counts, threads_missing=sums.threads_missing)
+        counts[name], rest = divmod(sums[name], lanes)
+        if rest and not threads_missing:
+            raise TraceError(f"{result.path}: {sums[name]} lanes executed {name}, no multiple of {lanes}")
+    return TensorOperations(sums["multiply_adds"], **counts, threads_missing=threads_missing)

@@ -88,6 +88,9 @@ ANALYSES: Final[dict[str, Callable[[Result, Kernel], Counts]]] = {
         result, _sites(kernel), kernel.folder
     ),
     "tensorop_count": lambda result, _: tensorop_count.analyse(result),
+    "tensorop_count_by_line": lambda result, kernel: tensorop_count.analyse_lines(
+        result, _sites(kernel), kernel.folder
+    ),
     "warp_progress": lambda result, kernel: _timed(warp_progress.analyse(result, _clock_khz(kernel)), kernel),
 }
 

@@ -13,6 +13,7 @@ from tui_probe.analysis import (
     nan_check,
     program_progress,
     smem_conflicts,
+    tensorop_count,
     warp_progress,
 )
 from tui_probe.analysis.accesses import read_accesses
@@ -200,6 +201,24 @@ def _of_divergence(of: ProbeResult, folder: Path | None) -> LineRows:
     return LineRows([row for _, row in rows], ["idle lanes: those of 32 that were not active, of all executions"])
 
 
+def _of_matrices(of: ProbeResult, folder: Path | None) -> LineRows:
+    lines = tensorop_count.analyse_lines(of.result, _sites(of), folder).lines
+    whole = sum(map(tensorop_count.multiply_adds_of, lines))
+    rows = [
+        LineRow(
+            line.line,
+            line.source,
+            {
+                "share": _share(tensorop_count.multiply_adds_of(line), whole),
+                "multiply-adds": tensorop_count.multiply_adds_of(line),
+                "instructions": tensorop_count.instructions_of(line),
+            },
+        )
+        for line in sorted(lines, key=lambda line: -tensorop_count.multiply_adds_of(line))
+    ]
+    return LineRows(rows, ["instructions: of a warp, wgmma of four warps; a multiply-add is two operations"])
+
+
 def _share(part: int, whole: int) -> str | None:
     share = ratio(part, whole)
     return None if share is None else f"{share:.1%}"
@@ -213,6 +232,7 @@ PROBES: Final[dict[str, Callable[[ProbeResult, Path | None], LineRows]]] = {
     "nan_check": _of_nan_check,
     "program_progress": _of_program,
     "smem_conflicts_by_line": _of_conflicts,
+    "tensorop_count_by_line": _of_matrices,
     "warp_progress": _of_loops,
 }
 """The probes that tell lines apart."""
