@@ -395,7 +395,7 @@ async def _(stage: Stage, key: str) -> None:
     wanted = "launch 0" if key == "left_curly_bracket" else "launch 2"
     assert wanted in stage.text.split("\n")[0]
     await stage.press("q", key)
-    assert ("no launch before this one" if key == "left_curly_bracket" else "launch 3") in stage.text
+    assert ("no earlier launch has a result" if key == "left_curly_bracket" else "launch 3") in stage.text
 
 
 COMMANDS_OF_KEYS = {key.id: keys.command_of(key) for key in keys.in_scope("drawing")}

@@ -139,7 +139,7 @@ class ViewScreen(Screen[None]):
         self.show_hint()
 
     def on_key(self, event: events.Key) -> None:
-        """Keys go to the prompt while there is one."""
+        """Keys go to the prompt while there is one; any other ends what was said before it."""
         if self.prompt is not None:
             event.stop()
             event.prevent_default()
@@ -147,6 +147,9 @@ class ViewScreen(Screen[None]):
             if prompt.press(event.key, event.character):
                 self.prompt = prompt
             self.show_bars()
+        elif self._notice:
+            self._notice = ""
+            self.show_hint()
 
     def on_paste(self, event: events.Paste) -> None:
         """So does what is pasted."""
