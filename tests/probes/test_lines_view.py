@@ -50,6 +50,7 @@ RUNS: dict[str, tuple[str, Sequence[Any], Dim3, Dim3]] = {
     "divergence_by_line": ("strided_store", (np.zeros(16384, np.uint32), np.uint32(5000)), (32, 1, 1), (256, 1, 1)),
     "gmem_bytes_by_line": ("matmul", (ROUNDS * 0, ROUNDS, ROUNDS, np.int32(64)), (4, 4, 1), (16, 16, 1)),
     "tensorop_count_by_line": ("matrices", (TILES * 0, HALVES, HALVES[:, :, :8].copy(), TILES), (1, 1, 1), (96, 1, 1)),
+    "barrier_wait_by_line": ("matmul", (ROUNDS * 0, ROUNDS, ROUNDS, np.int32(64)), (4, 4, 1), (16, 16, 1)),
 }
 OWN = {"columns": access("b32", 4), "matrices": simulated("matrices")}
 
@@ -125,6 +126,8 @@ def test_every_probe_says_its_result_in_a_line(trace: Trace) -> None:
     assert "lanes an access 31.85, fewest lanes at PTX line" in words["divergence_by_line"]
     assert "sectors a store 8.00, most sectors a request at PTX line" in words["gmem_sectors_by_line"]
     assert "operations 12 288, multiply-adds 6 144, mma 3, most" in words["tensorop_count_by_line"]
+    assert "barriers 1 024, cycles a barrier " in words["barrier_wait_by_line"]
+    assert "most of a warp" not in words["barrier_wait_by_line"]
     assert "written 16 384 B, most bytes at PTX line" in words["gmem_bytes_by_line"]
     assert "conflict degree 32.00, highest degree at PTX line" in words["smem_conflicts_by_line"]
 

@@ -34,6 +34,7 @@ CASES = {
     "tensorop_count": (simulated("matrices"), "fragments_double"),
     "inst_mix": (example("zero_fill"), "zero_fill"),
     "divergence": (example("zero_fill"), "zero_fill"),
+    "barrier_wait_by_line": (BARRIER, "kernel"),
     "barrier_wait": (BARRIER, "kernel"),
     "smem_conflicts": (TILE, "kernel"),
 }

@@ -72,6 +72,7 @@ def _clock_khz(kernel: Kernel) -> int | None:
 
 ANALYSES: Final[dict[str, Callable[[Result, Kernel], Counts]]] = {
     "barrier_wait": lambda result, _: barrier_wait.analyse(result),
+    "barrier_wait_by_line": lambda result, kernel: barrier_wait.analyse_lines(result, _sites(kernel), kernel.folder),
     "divergence": lambda result, _: divergence.analyse(result),
     "divergence_by_line": lambda result, kernel: divergence.analyse_lines(result, _sites(kernel), kernel.folder),
     "dmat": lambda result, kernel: _accesses(result, kernel, compact=False),

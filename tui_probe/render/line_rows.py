@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.analysis import (
+    barrier_wait,
     divergence,
     dmat,
     gmem_bytes,
@@ -219,12 +220,33 @@ def _of_matrices(of: ProbeResult, folder: Path | None) -> LineRows:
     return LineRows(rows, ["instructions: of a warp, wgmma of four warps; a multiply-add is two operations"])
 
 
+def _of_barriers(of: ProbeResult, folder: Path | None) -> LineRows:
+    lines = barrier_wait.analyse_lines(of.result, _sites(of), folder).lines
+    found = [(line, barrier_wait.of_line(line)) for line in lines]
+    whole = sum(each.waited for _, each in found)
+    rows = [
+        LineRow(
+            line.line,
+            line.source,
+            {
+                "share": _share(each.waited, whole),
+                "cycles": each.waited,
+                "waits": each.barriers,
+                "cycles a wait": each.cycles_per_barrier,
+            },
+        )
+        for line, each in sorted(found, key=lambda pair: -pair[1].waited)
+    ]
+    return LineRows(rows, ["cycles of all warps together, from reaching a barrier to coming through"])
+
+
 def _share(part: int, whole: int) -> str | None:
     share = ratio(part, whole)
     return None if share is None else f"{share:.1%}"
 
 
 PROBES: Final[dict[str, Callable[[ProbeResult, Path | None], LineRows]]] = {
+    "barrier_wait_by_line": _of_barriers,
     "divergence_by_line": _of_divergence,
     "dmat": _of_dmat,
     "gmem_bytes_by_line": _of_bytes,
