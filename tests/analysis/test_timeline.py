@@ -18,7 +18,7 @@ from tui_probe.analysis.timeline import Intervals, Timeline, from_block_sched, t
 from tui_probe.analysis.timeline_busy import BusyRows
 from tui_probe.analysis.timeline_clocks import clock_domains, shared_clock
 from tui_probe.errors import TraceError
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
 Columns = tuple[list[int], list[int], list[int]]
@@ -96,7 +96,7 @@ def test_the_error_is_unknown_where_every_sm_has_a_clock_of_its_own() -> None:
 
 
 def test_sms_of_an_h200_have_eight_clocks() -> None:
-    trace = Trace.open(RECORDED / "torch_compile")
+    trace = open_trace(RECORDED / "torch_compile")
     shown = from_block_sched(trace.kernels[4].read(trace.kernels[4].results[0]), device_sms=132)
     assert (shown.clocks.domains, shown.clocks.error) == (8, 139)
     assert (len(shown.sms), shown.idle_sms, len(shown.blocks), len(shown.warps)) == (132, [], 512, 1024)

@@ -114,10 +114,10 @@ def measure(directory: Path) -> dict[str, float]:
     """Seconds of reading the file, of the first picture, of a zoomed one; accesses; the largest resident memory."""
     from tui_probe.render.views.dmat import KIND, Dmat
     from tui_probe.render.views.view import Source, no_progress
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.follow import open_trace
 
     read = seconds_to_read(next((directory / "result").iterdir()))
-    trace = Trace.open(directory)
+    trace = open_trace(directory)
     started, busy = time.perf_counter(), time.process_time()
     view = KIND.open(Source(trace, trace.kernels[0]), no_progress)
     assert isinstance(view, Dmat)

@@ -20,7 +20,7 @@ BYTES_A_LINE = 57
 COMMON = """
 import resource, sys, time
 from pathlib import Path
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 from tui_probe.ui.log_reading import LogReader, Wanted
 trace, everything = Path(sys.argv[1]), Wanted()
 reader = LogReader(trace / "event.log")
@@ -34,7 +34,7 @@ WORK = {
     "search": "reader.page(None, 40, everything); clock = time.perf_counter();"
     " found = reader.find('no such text', 0, 1, everything); told(f'search through all, found: {found}')",
     "filter": "page = reader.page(None, 40, Wanted(frozenset(['[kernel]']))); told(f'filter, {page.total} lines left')",
-    "open": "opened = Trace.open(trace); told(f'open the trace, {opened.state.launches} launches')",
+    "open": "opened = open_trace(trace); told(f'open the trace, {opened.state.launches} launches')",
 }
 
 

@@ -26,9 +26,8 @@ import numpy as np
 
 from tests.bench.long_trace import LAUNCH_LINES, LongTrace
 from tui_probe.render.kernel_row import row_of
-from tui_probe.trace.follow import TraceFollower
+from tui_probe.trace.follow import TraceFollower, open_trace
 from tui_probe.trace.log_index import LogIndex
-from tui_probe.trace.model import Trace
 
 SLICE = 8 << 20
 Work = Callable[[], object]
@@ -124,15 +123,15 @@ def find_newlines(directory: Path) -> Work:
     return work
 
 
-def open_trace(directory: Path) -> Work:
-    return lambda: Trace.open(directory)
+def open_whole(directory: Path) -> Work:
+    return lambda: open_trace(directory)
 
 
 def open_with_rows(directory: Path) -> Work:
     """As the screen does: for each kernel a row, which holds what its folder tells."""
 
     def work() -> None:
-        trace = Trace.open(directory)
+        trace = open_trace(directory)
         for kernel in trace.kernels:
             row_of(kernel, trace.state.device)
 
@@ -162,10 +161,10 @@ def index_lines(path: Path) -> Work:
 
 MEASURED: dict[str, tuple[str, Callable[[Path], Work]]] = {
     "newlines": ("finding the newlines of {lines} lines", find_newlines),
-    "open": ("opening {lines} lines, {kernels} kernels", open_trace),
+    "open": ("opening {lines} lines, {kernels} kernels", open_whole),
     "rows": ("the same, and a row a kernel", open_with_rows),
     "live": ("{new} new lines of a live trace of {kernels} kernels", look_again),
-    "launches": ("opening {launches} launches of 10 kernels", open_trace),
+    "launches": ("opening {launches} launches of 10 kernels", open_whole),
     "index": ("index of a log of {index_bytes} bytes", index_lines),
 }
 """What is measured, in words, and what makes it ready."""

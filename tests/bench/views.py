@@ -17,7 +17,7 @@ from statistics import median
 
 from tests.ui.terminal import Terminal, on_screen
 from tui_probe.render.views.diff import Diff
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SourceLines
 
 ROUNDS = 3
@@ -48,7 +48,7 @@ def best(work: Callable[[], object]) -> tuple[float, float]:
 
 def show_diff(lines: int) -> None:
     """A diff of so many probed lines, opened and drawn once at 200×50."""
-    trace = Trace.open(RECORDED)
+    trace = open_trace(RECORDED)
     pruned = [f"\tadd.s32 %r{i}, %r{i + 1}, {i};" for i in range(lines * 3 // 4)]
     probed = []
     for i, line in enumerate(pruned):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 
 from .conftest import EXAMPLE, Tool
 
@@ -27,7 +27,7 @@ def test_hits_are_told(tool: Tool) -> None:
     assert second.stdout == "saxpy ok\n"
     assert second.stderr.splitlines()[1:] == ["[info] cache: 1 of 1 kernels were ready from before"]
     assert counts(trace) == {"hits": 1, "misses": 0}
-    (kernel,) = Trace.open(trace).kernels
+    (kernel,) = open_trace(trace).kernels
     assert (kernel.status, len(kernel.results)) == ("probed", 1)
 
 

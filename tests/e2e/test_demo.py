@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tui_probe.simgpu.examples import demo
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
 from ..launcher.terminal import terminal
@@ -26,7 +26,7 @@ def test_the_example_does_the_same_under_the_hook(tool: Tool) -> None:
     assert (probed.returncode, probed.stdout) == (alone.returncode, alone.stdout)
     assert probed.stderr.splitlines() == [f"[info] trace in trace/{trace.name}"]
 
-    kernels = Trace.open(trace).kernels
+    kernels = open_trace(trace).kernels
     assert [kernel.name for kernel in kernels] == KERNELS
     for kernel in kernels:
         assert (kernel.status, kernel.launches, kernel.launches_probed) == ("probed", 1, 1), kernel.reason
@@ -65,7 +65,7 @@ def test_the_targets_own_failure_is_passed_on(tool: Tool) -> None:
 def test_only_some_kernels(tool: Tool) -> None:
     probed, trace = tool.run(EXAMPLE, "-k", "store:saxpy", "--filter", "strided")
     assert probed.returncode == 0
-    statuses = {kernel.name: kernel.status for kernel in Trace.open(trace).kernels}
+    statuses = {kernel.name: kernel.status for kernel in open_trace(trace).kernels}
     assert statuses == {name: "probed" if name in ("coalesced_store", "saxpy") else "filtered" for name in KERNELS}
     assert len(list((trace / "result").iterdir())) == 2
 
@@ -74,7 +74,7 @@ def test_only_some_launches(tool: Tool) -> None:
     command = [*EXAMPLE, "--kernel", "saxpy", "--repeat", "5"]
     probed, trace = tool.run(command, "--launches", "1-2,4")
     assert probed.stdout == "saxpy ok\n"
-    (kernel,) = Trace.open(trace).kernels
+    (kernel,) = open_trace(trace).kernels
     assert (kernel.launches, kernel.launches_probed) == (5, 3)
 
 

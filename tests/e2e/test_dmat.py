@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tui_probe.render.spans import plain
 from tui_probe.render.views.dmat import KIND, Dmat
 from tui_probe.render.views.view import Source, no_progress
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
 from .conftest import EXAMPLE, Tool
@@ -23,7 +24,7 @@ def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     tool = Tool(tmp_path_factory.mktemp("dmat"), natives)
     result, directory = tool.run(EXAMPLE, "-p", request.param)
     assert result.returncode == 0, result.stderr
-    return Trace.open(directory)
+    return open_trace(directory)
 
 
 def seen(trace: Trace, name: str, *commands: str) -> tuple[Dmat, list[str]]:

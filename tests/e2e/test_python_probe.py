@@ -7,7 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 
 from .conftest import EXAMPLE, Tool
 
@@ -17,7 +17,7 @@ PROBE = Path(__file__).parent / "probes" / "lifetime.py"
 def test_a_python_probe_runs_and_is_kept_as_toml(tool: Tool) -> None:
     result, trace = tool.run([*EXAMPLE, "--kernel", "saxpy"], "-p", str(PROBE))
     assert (result.returncode, result.stdout) == (0, "saxpy ok\n")
-    (kernel,) = Trace.open(trace).kernels
+    (kernel,) = open_trace(trace).kernels
     assert (kernel.status, len(kernel.results)) == ("probed", 1)
     kept = tomllib.loads((trace / "probe.toml").read_text())
     assert kept["map"]["block_sched"]["regs"] == {"start": "u64", "elapsed": "u32", "smid": "u32"}

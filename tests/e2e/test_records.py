@@ -18,7 +18,7 @@ from tui_probe.ptx.parser import parse
 from tui_probe.render import units
 from tui_probe.render.summary import run_report
 from tui_probe.simgpu.executor import compile_kernel
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:
     from .conftest import Tool
@@ -86,7 +86,7 @@ def run(tool: Tool, text: str, grid: int, block: int, *launches: str, options: t
     command = [sys.executable, str(PROGRAM), "steps.ptx", str(grid), str(block), *launches]
     result, trace = tool.run(command, "-p", str(probe), *options)
     assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr
-    (kernel,) = Trace.open(trace).kernels
+    (kernel,) = open_trace(trace).kernels
     assert kernel.status == "probed", kernel.reason
     assert len(kernel.results) == len(launches)
     return kernel, load_probe(str(probe))

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 
 from ..launcher.terminal import terminal
 from ..launcher.test_signals import children_of, command_line
@@ -55,7 +55,7 @@ def test_kernels_run_unprobed_when_the_engine_has_died(tool: Tool) -> None:
     assert (process.returncode, rest) == (0, b"saxpy ok\n")
     first, last = messages.decode().splitlines()
     assert last.startswith("tui-probe: the probe engine ended with signal 9")
-    kernels = {kernel.name: kernel for kernel in Trace.open(tool.folder / first.split()[-1]).kernels}
+    kernels = {kernel.name: kernel for kernel in open_trace(tool.folder / first.split()[-1]).kernels}
     assert kernels["zero_fill"].status == "probed"
     assert kernels["saxpy"].status == "failed"
     assert kernels["saxpy"].reason
@@ -83,7 +83,7 @@ def test_each_process_that_launches_kernels_has_a_trace(tool: Tool) -> None:
     assert "launched no kernel" in last
     assert last.split()[-1] == announced[-1].split()[-1]  # scripts take the last word for the trace
     traces = [tool.folder / line.split()[-1] for line in announced[1:]]
-    assert [[kernel.name for kernel in Trace.open(trace).kernels] for trace in traces] == [["zero_fill"], ["saxpy"]]
+    assert [[kernel.name for kernel in open_trace(trace).kernels] for trace in traces] == [["zero_fill"], ["saxpy"]]
     for trace in traces:
         assert (trace / "stdout.log").read_text() == result.stdout
 

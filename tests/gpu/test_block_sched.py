@@ -10,7 +10,7 @@ from statistics import median
 import pytest
 
 from tui_probe.analysis.block_sched import BlockSchedule, analyse
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
 from .conftest import Runner
@@ -21,7 +21,7 @@ COUNTERS = "sm__cycles_active.max,sm__cycles_elapsed.max"
 
 def schedules_of(trace: Path) -> dict[int, list[BlockSchedule]]:
     """The schedule of each launch of ``zero_fill``, by its number of blocks."""
-    (kernel,) = (kernel for kernel in Trace.open(trace).kernels if kernel.name == "zero_fill")
+    (kernel,) = (kernel for kernel in open_trace(trace).kernels if kernel.name == "zero_fill")
     schedules: dict[int, list[BlockSchedule]] = {}
     for path in kernel.results:
         schedule = analyse(read_result(path))
@@ -82,7 +82,7 @@ def test_benchmark_mode_times_the_original_beside_the_probed_kernel(built: Path,
     alone = runner.alone(command)
     profiled = runner.profiled(command, "-p", "block_sched", "--benchmark")
     assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout)
-    for kernel in Trace.open(profiled.trace).kernels:
+    for kernel in open_trace(profiled.trace).kernels:
         print(f"GPU-BENCHMARK {kernel.name} {kernel.registers_pruned} {kernel.registers_probed} {kernel.slowdown}")
         if kernel.status == "probed":
             assert kernel.registers_probed is not None

@@ -12,7 +12,7 @@ import pytest
 
 from tui_probe.analysis import gmem_bytes, gmem_sectors, tensorop_count
 from tui_probe.render.counts import counted_results
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
 from .conftest import PROGRAMS, Runner
@@ -66,7 +66,7 @@ def test_requests_and_sectors_equal_the_counters(patterns: str, counters: dict[s
     profiled = runner.profiled([patterns], "-p", "gmem_sectors")
     assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout)
     probed: dict[str, Counted] = {}
-    for kernel in Trace.open(profiled.trace).kernels:
+    for kernel in open_trace(profiled.trace).kernels:
         assert kernel.status == "probed", f"{kernel.name}: {kernel.reason}"
         (path,) = kernel.results
         counts = gmem_sectors.analyse(read_result(path))
@@ -106,7 +106,7 @@ def figures_of(program: str, runner: Runner, probe: str) -> dict[str, dict[str, 
     """The figures of each kernel of a program that launches each once."""
     profiled = runner.profiled([program], "-p", probe)
     assert profiled.outcome.status == 0, profiled.outcome.stderr
-    trace = Trace.open(profiled.trace)
+    trace = open_trace(profiled.trace)
     found = {}
     for kernel in trace.kernels:
         assert kernel.status == "probed", f"{kernel.name}: {kernel.reason}"
@@ -125,7 +125,7 @@ def test_bytes_are_those_on_paper(patterns: str, runner: Runner) -> None:
         "structures": (12, 4), "atomics": (0, 4),
     }  # fmt: skip
     found = {}
-    for kernel in Trace.open(profiled.trace).kernels:
+    for kernel in open_trace(profiled.trace).kernels:
         if kernel.name in paper:
             (path,) = kernel.results
             counts = gmem_bytes.analyse(read_result(path))
@@ -140,7 +140,7 @@ def test_triton_matrix_product_is_2_m_n_k(runner: Runner) -> None:
     profiled = runner.profiled([sys.executable, str(PROGRAMS / "triton_product.py")], "-p", "tensorop_count")
     assert profiled.outcome.status == 0, profiled.outcome.stderr
     sizes = [tuple(map(int, line.split())) for line in profiled.outcome.stdout.splitlines()]
-    (kernel,) = (k for k in Trace.open(profiled.trace).kernels if k.name == "product")
+    (kernel,) = (k for k in open_trace(profiled.trace).kernels if k.name == "product")
     counts = [tensorop_count.analyse(read_result(path)) for path in kernel.results]
     print(f"GPU-TENSOR\t{sizes}\t{counts}")
     assert [count.operations for count in counts] == [2 * m * n * k for m, n, k in sizes]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 
 from .conftest import PROGRAMS, Runner
 
@@ -48,7 +48,7 @@ def test_a_program_does_the_same_with_and_without_the_profiler(name: str, built:
     assert profiled.outcome.status == alone.status
     assert profiled.outcome.stdout == alone.stdout
 
-    kernels = Trace.open(profiled.trace).kernels
+    kernels = open_trace(profiled.trace).kernels
     assert kernels
     for kernel in kernels:
         print(f"GPU-TABLE\t{name}\t{kernel.name}\t{kernel.status}\t{kernel.launches}\t"

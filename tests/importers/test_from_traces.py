@@ -19,6 +19,7 @@ from tui_probe.importers.ncu import read_ncu
 from tui_probe.render.nsight.from_traces import figures_of_traces
 from tui_probe.render.nsight.ncu_report import Sources, ncu_page
 from tui_probe.render.nsight.sectors_page import SectorRow, sector_rows
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
 GRID, BLOCK = (32, 1, 1), (256, 1, 1)
@@ -35,7 +36,7 @@ def stores_trace(folder: Path, sectors: int = 4) -> Trace:
         slots = np.ascontiguousarray(records).view(np.uint8).reshape(32, 8, gmem_sectors.RECORD.itemsize)
         for _ in range(2):
             writer.save(index, writer.launch(index, GRID, BLOCK), result_bytes(GRID, BLOCK, [(32, slots)]))
-    return Trace.open(writer.directory)
+    return open_trace(writer.directory)
 
 
 def rows_of(tmp_path: Path, trace: Trace) -> list[SectorRow]:
@@ -92,7 +93,7 @@ def product(tmp_path: Path) -> list[Trace]:
         for index, (name, fields) in enumerate({"gemm": gemm, "copy": copy}.items()):
             writer.counting_kernel(index, name, probe, record)
             writer.counts(index, record, **fields)
-        traces.append(Trace.open(writer.directory))
+        traces.append(open_trace(writer.directory))
     return traces
 
 
@@ -124,5 +125,5 @@ def test_launches_that_were_cut_off_do_not_count(tmp_path: Path) -> None:
     writer.counting_kernel(0, "saxpy", "gmem_sectors", gmem_sectors.RECORD)
     writer.counts(0, gmem_sectors.RECORD, lost=3, store_requests=1, store_sectors=4)
     writer.counts(0, gmem_sectors.RECORD, store_requests=1, store_sectors=4)
-    (figures,) = figures_of_traces([Trace.open(writer.directory)])
+    (figures,) = figures_of_traces([open_trace(writer.directory)])
     assert (figures.launches, figures.store_requests) == (1, 6)

@@ -28,7 +28,7 @@ from tui_probe.errors import ImportFileError
 from tui_probe.importers.nsys import read_nsys
 from tui_probe.importers.nsys_model import NsysReport, ProjectedRange
 from tui_probe.render.nsight.nsys_pages import NsysSources, kernels_page
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 
 
 def projected(report: NsysReport) -> list[ProjectedRange]:
@@ -210,6 +210,6 @@ def test_kernels_name_what_the_probes_saw(tmp_path: Path) -> None:
     writer.start()
     writer.kernel(3, "_Z1fi")
     path = write_export(tmp_path / "x.sqlite", tables([kernel(1, 2, 1), kernel(3, 4, 2, name=4)], [], []))
-    page = kernels_page(NsysSources(read_nsys([path]), traces=[Trace.open(writer.directory)]))
+    page = kernels_page(NsysSources(read_nsys([path]), traces=[open_trace(writer.directory)]))
     assert [row.probed for row in page.rows] == ["Nov21_101010_42 #3 probed", None]
     assert "Nov21_101010_42 #3 probed" in "\n".join(page.text(120))

@@ -27,6 +27,7 @@ from tui_probe.render.views import kind_of
 from tui_probe.render.views.lines import LinesView
 from tui_probe.render.views.output import data_csv
 from tui_probe.render.views.view import Source, no_progress
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
         (folder / "kernel.info").write_text(probed_kernel(kernel, load_probe(probe))[1])
         result = result_of(tmp_path, probe, text, *arguments, grid=grid, block=block)
         writer.save(index, writer.launch(index, grid, block), result.path.read_bytes())
-    return Trace.open(writer.directory)
+    return open_trace(writer.directory)
 
 
 def opened(trace: Trace, probe: str) -> LinesView:

@@ -16,6 +16,7 @@ from tui_probe.render.choices import FORMATS, Format
 from tui_probe.render.report import report_lines
 from tui_probe.render.result_lines import result_lines
 from tui_probe.render.summary import run_report
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     writer.counts(2, products, blocks=2, multiply_adds=64 * 64 * 16 // 4, wgmma=32, wmma=64)
     writer.counts(2, products, mma=33)
     writer.save(2, writer.launch(2, (1, 1, 1), BLOCK), b"not a result")
-    return Trace.open("example")
+    return open_trace("example")
 
 
 def check(name: str, text: str) -> None:
@@ -104,6 +105,6 @@ def test_what_was_not_measured_is_null(trace: Trace) -> None:
 def test_a_trace_without_counts_says_how_to_get_them(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "none")
     writer.start()
-    assert list(report_lines(Trace.open(tmp_path / "none"), "counts"))[-1].startswith(
+    assert list(report_lines(open_trace(tmp_path / "none"), "counts"))[-1].startswith(
         "No kernel has results of a count"
     )

@@ -7,11 +7,11 @@ from pathlib import Path
 from tui_probe.render.spans import plain
 from tui_probe.render.views.dmat import KIND, Dmat
 from tui_probe.render.views.view import Source, no_progress
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 
 
 def opened(directory: Path) -> Dmat:
-    trace = Trace.open(directory)
+    trace = open_trace(directory)
     source = Source(trace, trace.kernels[0])
     assert KIND.missing(source) is None
     view = KIND.open(source, no_progress)

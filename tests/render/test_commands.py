@@ -10,7 +10,7 @@ import pytest
 from tests.render.example import write_example
 from tui_probe.cli.main import main
 from tui_probe.render.report import report_lines
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_a_page_goes_to_stdout_and_nothing_to_stderr(
     assert main(["report", example, "--page", page, "--width", "100"]) == 0
     out, err = capfd.readouterr()
     assert err == ""
-    assert out.splitlines() == list(report_lines(Trace.open(example), page, width=100))  # type: ignore[arg-type]
+    assert out.splitlines() == list(report_lines(open_trace(example), page, width=100))  # type: ignore[arg-type]
 
 
 def test_json_of_the_newest_trace_in_a_folder(example: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ from tui_probe.render.spans import plain
 from tui_probe.render.views.dmat import KIND, Dmat
 from tui_probe.render.views.output import obey, view_lines
 from tui_probe.render.views.view import Cancelled, Source
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 
 GOLDENS = Path(__file__).parent / "goldens" / "dmat"
 SIZES = ((80, 24), (120, 40), (200, 50))
@@ -326,7 +326,7 @@ def test_work_that_is_no_longer_wanted_stops(large: Dmat) -> None:
 
 def test_whoever_goes_elsewhere_stops_the_reading(tmp_path: Path) -> None:
     write_dmat(tmp_path / "trace")
-    trace = Trace.open(tmp_path / "trace")
+    trace = open_trace(tmp_path / "trace")
 
     def gone(share: float) -> None:
         if share > 0:
@@ -384,7 +384,7 @@ def test_nothing_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_without_a_result_it_says_what_to_do(tmp_path: Path) -> None:
     write_dmat(tmp_path / "trace")
-    trace = Trace.open(tmp_path / "trace")
+    trace = open_trace(tmp_path / "trace")
     (info,) = (tmp_path / "trace" / "kernel").glob("*/kernel.info")
     info.write_text("stream\n4\n1\n1,16\ncallback block_sched\n")
     missing = KIND.missing(Source(trace, trace.kernels[0]))

@@ -10,7 +10,7 @@ from tests.trace.make import TraceWriter
 from tui_probe.render.kernel_detail import detail_lines
 from tui_probe.render.kernel_row import row_of
 from tui_probe.render.spans import plain
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ def test_a_long_name_does_not_hide_why_a_kernel_was_not_probed(tmp_path: Path, c
     writer.start()
     name = "_Z" + "4fill" * 800
     writer.kernel(0, name, "skipped", reason="no PTX in image")
-    trace = Trace.open(writer.directory)
+    trace = open_trace(writer.directory)
     text = [plain(line) for line in detail_lines(row_of(trace.kernels[0], trace.state.device), cells)]
     assert any("no PTX in image" in line for line in text[:6])
     assert "…" in text[1]

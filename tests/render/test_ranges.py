@@ -11,6 +11,7 @@ from tests.trace.make import TraceWriter
 from tui_probe.render.report import report_lines
 from tui_probe.trace.event_types import NvtxRange, Unknown
 from tui_probe.trace.events import parse_line
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
 LINE = "[nvtx] range {} in {} thread {} start {} end {} launches {} domain {} text {}"
@@ -30,7 +31,7 @@ def trace(tmp_path: Path) -> Trace:
     writer.lines(LINE.format(1, 0, 77, 900_000, "-", "0-1", "-", "step"))
     writer.lines(LINE.format(1, 0, 77, 900_000, 4_900_000, "3", "-", "step"))
     writer.exit()
-    return Trace.open(tmp_path / "trace")
+    return open_trace(tmp_path / "trace")
 
 
 def test_the_page(trace: Trace) -> None:
@@ -55,7 +56,7 @@ def test_data_of_the_page(trace: Trace) -> None:
 def test_a_trace_without_ranges_says_how_to_get_them(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "trace")
     writer.start()
-    text = "\n".join(report_lines(Trace.open(tmp_path / "trace"), "ranges"))
+    text = "\n".join(report_lines(open_trace(tmp_path / "trace"), "ranges"))
     assert "torch.cuda.nvtx.range_push" in text
 
 

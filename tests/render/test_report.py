@@ -16,6 +16,7 @@ from tests.trace.make import TraceWriter
 from tui_probe.render.choices import PAGES, Format, Page
 from tui_probe.render.report import report_lines
 from tui_probe.render.summary import run_report
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -26,14 +27,14 @@ WIDTHS = (80, 120, 200)
 def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     monkeypatch.chdir(tmp_path)
     write_example(Path("example"))
-    return Trace.open("example")
+    return open_trace("example")
 
 
 @pytest.fixture
 def simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     monkeypatch.chdir(tmp_path)
     write_example(Path("example"), simulated=True)
-    return Trace.open("example")
+    return open_trace("example")
 
 
 def page_text(trace: Trace, page: Page, form: Format = "table", **options: Any) -> str:
@@ -140,7 +141,7 @@ def test_simulated_runs_are_labelled_and_show_no_times(simulated: Trace) -> None
 
 def test_a_trace_without_kernels(tmp_path: Path) -> None:
     TraceWriter(tmp_path / "t").start()
-    trace = Trace.open(tmp_path / "t")
+    trace = open_trace(tmp_path / "t")
     assert "No kernel was launched." in run_report(trace)
     assert "No kernel has results of block_sched" in page_text(trace, "blocks")
     assert json.loads(page_text(trace, "kernels", "json"))["kernels"] == []
@@ -150,7 +151,7 @@ def test_a_trace_without_kernels(tmp_path: Path) -> None:
 @pytest.mark.parametrize("log", [b"", b"[init] pi", bytes(range(256))])
 def test_a_log_without_its_beginning_is_not_taken_for_a_run_without_kernels(tmp_path: Path, log: bytes) -> None:
     (tmp_path / "event.log").write_bytes(log)
-    assert "event.log is empty, cut off or damaged" in run_report(Trace.open(tmp_path))
+    assert "event.log is empty, cut off or damaged" in run_report(open_trace(tmp_path))
 
 
 def test_a_run_without_an_assembler_says_what_is_missing(tmp_path: Path) -> None:
@@ -158,10 +159,10 @@ def test_a_run_without_an_assembler_says_what_is_missing(tmp_path: Path) -> None
     writer.kernel(0, "fill", ptxas=False)
     writer.launch(0)
     writer.run_json(toolchain={"ptxas": None, "version": None})
-    report = run_report(Trace.open(writer.directory), width=200)
+    report = run_report(open_trace(writer.directory), width=200)
     assert "no ptxas: spills are not known, and registers only as the driver tells" in report
     writer.run_json()
-    assert "no ptxas" not in run_report(Trace.open(writer.directory), width=200)
+    assert "no ptxas" not in run_report(open_trace(writer.directory), width=200)
 
 
 def test_nothing_in_a_trace_reaches_the_terminal_as_a_control_character(tmp_path: Path) -> None:
@@ -170,7 +171,7 @@ def test_nothing_in_a_trace_reaches_the_terminal_as_a_control_character(tmp_path
     writer.start(command=f"./{evil}", device=evil)
     writer.lines(f"[kernel] 0 skipped registers - local - shared - blocks - name {evil} reason {evil}")
     writer.pass_through(0, evil)
-    trace = Trace.open(writer.directory)
+    trace = open_trace(writer.directory)
     texts = [run_report(trace), *(page_text(trace, page, form) for page in PAGES for form in ("table", "md"))]
     for text in texts:
         assert all(character == "\n" or character.isprintable() for character in text)
@@ -180,7 +181,7 @@ def test_launches_that_the_log_does_not_place(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "t")
     writer.start()
     writer.lines("[exec] grid 4 1 1 block 32 1 1 shared 0", "[exec] failed 700")
-    trace = Trace.open(writer.directory)
+    trace = open_trace(writer.directory)
     (launch,) = json.loads(page_text(trace, "launches", "json"))["launches"]
     assert (launch["kernel"], launch["name"], launch["launch"], launch["status"]) == (None, "?", None, 700)
     assert "probed, failed with CUDA error 700" in page_text(trace, "launches", width=120)

@@ -15,7 +15,7 @@ from tui_probe.cli.main import main
 from tui_probe.render.roofline import chart
 from tui_probe.render.spans import plain
 from tui_probe.trace.event_types import Device
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 
 ROOF = Roof(peak=1000e12, bandwidth=4e12)
 
@@ -49,7 +49,7 @@ def traces(tmp_path: Path) -> list[Path]:
 
 
 def test_two_traces_make_one_point(traces: list[Path]) -> None:
-    (point,) = points(map(Trace.open, traces))
+    (point,) = points(map(open_trace, traces))
     assert (point.size, point.operations, point.seconds) == (6_000_000, 3_000_000_000, pytest.approx(6e-6))
     assert point.intensity == 500
     assert point.operations_per_second == pytest.approx(5e14)
@@ -69,7 +69,7 @@ def test_without_matrix_instructions_the_share_is_of_bandwidth() -> None:
 
 
 def test_what_was_not_measured_is_said(traces: list[Path]) -> None:
-    (point,) = points([Trace.open(traces[1])])
+    (point,) = points([open_trace(traces[1])])
     assert point.problem == "not measured: bytes (-p gmem_bytes), time (--benchmark)"
     assert (point.intensity, point.share(ROOF)) == (None, None)
 

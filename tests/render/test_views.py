@@ -20,6 +20,7 @@ from tui_probe.render.views.choose import choose
 from tui_probe.render.views.launches import Launches, Row
 from tui_probe.render.views.output import obey, text_lines, view_lines
 from tui_probe.render.views.view import Document, View, no_progress
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
 GOLDENS = Path(__file__).parent / "goldens" / "views"
@@ -44,14 +45,14 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     tool = Tool(Path("nvdisasm"), (13, 0), "13.0.0")
     monkeypatch.setattr("tui_probe.render.views.sass.disassembler", lambda: tool)
     monkeypatch.setattr("tui_probe.render.views.sass.disassemble", told)
-    return Trace.open(copy)
+    return open_trace(copy)
 
 
 @pytest.fixture
 def benchmarked(tmp_path: Path) -> Trace:
     """Kernels of every fate, and one that was timed."""
     write_example(tmp_path / "example")
-    return Trace.open(tmp_path / "example")
+    return open_trace(tmp_path / "example")
 
 
 def opened(trace: Trace, name: str, kernel: str, commands: str = "") -> View:
@@ -237,7 +238,7 @@ def test_a_hundred_thousand_launches_cost_what_is_in_sight(tmp_path: Path, monke
             "[exec] grid 8 warp  1 probe 16 total 128\n[exec] probe-mem 128 (bytes)\n[exec] succeed 0\n"
             for n in range(100_000)
         )
-    view = opened(Trace.open(writer.directory), "launches", "0", "order,reverse")
+    view = opened(open_trace(writer.directory), "launches", "0", "order,reverse")
     assert isinstance(view, Launches)
     lines = view.lines(120)
     made = 0

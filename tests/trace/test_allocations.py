@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.trace.make import TraceWriter
 from tui_probe.trace.allocations import Allocation, LaunchMemory, read_launch_memory
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 from tui_probe.trace.tensors import read_tensors
 
@@ -29,12 +30,12 @@ def trace_of(directory: Path) -> tuple[Trace, list[int]]:
         "[mem] cuMemFreeAsync 1 dptr 7f0000100000",
         "[mem] cuMemAllocPitch_v2 0 dptr 7f0000200000 bytesize 64",
     )
-    return Trace.open(directory), [first, writer.launch(0)]
+    return open_trace(directory), [first, writer.launch(0)]
 
 
 def test_memory_at_a_launch(tmp_path: Path) -> None:
     trace, launches = trace_of(tmp_path / "trace")
-    trace = Trace.open(tmp_path / "trace")
+    trace = open_trace(tmp_path / "trace")
     before, after = (read_launch_memory(trace, trace.launches[trace.launches.row_of(each)]) for each in launches)
     assert before.allocations == (Allocation(0x7F0000000000, 4096), Allocation(0x7F0000100000, 512))
     assert before.parameters == (0x7F0000000000, 0x10)
@@ -50,7 +51,7 @@ def test_a_parameter_longer_than_a_pointer(tmp_path: Path) -> None:
         f"[exec] 77 param ff {'00' * 8}3412007f00000000 1",
         "[exec] grid 1 1 1 block 32 1 1 shared 0 kernel 0 launch 0 stream 0x0",
     )
-    trace = Trace.open(tmp_path / "trace")
+    trace = open_trace(tmp_path / "trace")
     assert read_launch_memory(trace, trace.launches[0]).parameters == (
         255, (0x7F00_1234 << 64).to_bytes(16, "little"), 1
     )  # fmt: skip

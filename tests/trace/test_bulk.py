@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.trace.test_follow import summary, write_example
 from tui_probe.trace.bulk import BulkReader
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.line_words import LineWords
-from tui_probe.trace.model import Trace
 
 texts = st.lists(
     st.sampled_from([b"", b" ", b"[exec]", b"grid 12", b"  7 8 ", b"0x1F", b"18446744073709551615 x", b"\xff 9"])
@@ -84,10 +84,10 @@ def same_both_ways(directory: pytest.TempPathFactory, content: bytes, *, damaged
     place = directory.mktemp("trace") / "t"
     write_example(place)
     (place / "event.log").write_bytes(content)
-    at_once = summary(Trace.open(place))
+    at_once = summary(open_trace(place))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BulkReader, "read", read_line_by_line)
-        one_by_one = summary(Trace.open(place))
+        one_by_one = summary(open_trace(place))
     for each in (at_once, one_by_one):
         each["state"].pop("unknown_lines")  # lines that tell the model nothing are not looked at
         if damaged:  # which result is of which launch, where launches share a number or come after their result

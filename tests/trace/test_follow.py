@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.trace.make import TraceWriter, write_older_trace
 from tui_probe.trace import follow, log_tail
-from tui_probe.trace.follow import TraceFollower
+from tui_probe.trace.follow import TraceFollower, open_trace
 from tui_probe.trace.model import Trace
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def test_polls_add_up(tmp_path_factory: pytest.TempPathFactory, older: bool, cut
         content = (directory / "event.log").read_bytes()
     else:
         content = write_example(directory)
-    whole = summary(Trace.open(directory))
+    whole = summary(open_trace(directory))
     (directory / "event.log").write_bytes(b"")
     follower = TraceFollower(directory)
     for end in [*sorted(cuts), len(content)]:
@@ -83,11 +83,11 @@ def test_polls_add_up(tmp_path_factory: pytest.TempPathFactory, older: bool, cut
 def test_slices_add_up(tmp_path_factory: pytest.TempPathFactory, size: int) -> None:
     directory = tmp_path_factory.mktemp("trace") / "t"
     write_example(directory)
-    whole = summary(Trace.open(directory))
+    whole = summary(open_trace(directory))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log_tail, "SLICE", size)
         patch.setattr(follow, "_HEAD", size)
-        assert summary(Trace.open(directory)) == whole
+        assert summary(open_trace(directory)) == whole
 
 
 @given(st.binary(max_size=40), st.integers(0, 5000), st.integers(0, 400))
@@ -98,7 +98,7 @@ def test_damage_anywhere_is_survived(
     directory = tmp_path_factory.mktemp("trace") / "t"
     content = write_example(directory)
     (directory / "event.log").write_bytes(content[:at] + damage + content[at + gone :])
-    summary(Trace.open(directory))
+    summary(open_trace(directory))
 
 
 def test_a_directory_that_does_not_exist_yet(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_process_runs_until_it_is_gone(tmp_path: Path) -> None:
 def test_another_process_of_the_same_number_is_not_taken_for_it(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "t")
     writer.start(pid=os.getpid(), command="./something else")
-    assert not Trace.open(writer.directory).state.running
+    assert not open_trace(writer.directory).state.running
 
 
 def test_an_assembler_that_ends_late_changes_its_kernel(tmp_path: Path) -> None:

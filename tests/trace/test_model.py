@@ -10,6 +10,7 @@ import pytest
 
 from tests.trace.make import EPOCH_NS, TraceWriter, result_bytes, write_older_trace
 from tui_probe.errors import TraceError
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Kernel, Trace
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def test_a_probed_kernel(writer: TraceWriter) -> None:
     writer.kernel(0, FILL, registers=(18, 24), spills=(0, 8))
     first = writer.launch(0, (8, 1, 1), shared=512)
     path = writer.save(0, first, b"x" * 100)
-    kernel = only(Trace.open(writer.directory))
+    kernel = only(open_trace(writer.directory))
     assert (kernel.name, kernel.demangled, kernel.status, kernel.reason) == (FILL, "fill(float*, int)", "probed", None)
     assert (kernel.launches, kernel.launches_probed, kernel.grid, kernel.block) == (1, 1, (8, 1, 1), (128, 1, 1))
     assert (kernel.registers_pruned, kernel.registers_probed) == (18, 24)
@@ -49,7 +50,7 @@ def test_a_probed_kernel(writer: TraceWriter) -> None:
 
 def test_without_an_assembler_the_driver_says_the_registers(writer: TraceWriter) -> None:
     writer.kernel(0, FILL, registers=(18, 24), ptxas=False)
-    kernel = only(Trace.open(writer.directory))
+    kernel = only(open_trace(writer.directory))
     assert (kernel.registers_pruned, kernel.registers_probed) == (18, 24)
     assert (kernel.spills_pruned, kernel.spills_probed) == (None, None)
 
@@ -57,23 +58,23 @@ def test_without_an_assembler_the_driver_says_the_registers(writer: TraceWriter)
 def test_a_skipped_kernel_has_the_driver_s_numbers_and_a_reason(writer: TraceWriter) -> None:
     writer.kernel(0, "cutlass", "skipped", reason="no PTX in image", registers=(90, 0))
     writer.pass_through(0, "no PTX in image", (4, 2, 1), (256, 1, 1))
-    trace = Trace.open(writer.directory)
+    trace = open_trace(writer.directory)
     kernel = only(trace)
     assert (kernel.status, kernel.reason, kernel.registers_pruned) == ("skipped", "no PTX in image", 90)
     assert (kernel.registers_probed, kernel.spills_pruned, kernel.probe_bytes) == (None, None, None)
     assert (kernel.launches, kernel.launches_probed, kernel.grid) == (1, 0, (4, 2, 1))
-    (launch,) = trace.launches_of(kernel)
+    (launch,) = (trace.launches[row] for row in kernel.rows)
     assert (launch.probed, launch.reason, launch.status, launch.result) == (False, "no PTX in image", None, None)
 
 
 def test_a_failed_kernel_without_words_takes_the_reason_from_its_process_log(writer: TraceWriter) -> None:
     writer.kernel(0, FILL, "failed")
-    assert only(Trace.open(writer.directory)).reason == "PtxError: line 7: what"
+    assert only(open_trace(writer.directory)).reason == "PtxError: line 7: what"
 
 
 def test_values_the_driver_does_not_say_are_none(writer: TraceWriter) -> None:
     writer.lines("[kernel] 0 skipped registers - local - shared - blocks - name f reason no PTX in image")
-    kernel = only(Trace.open(writer.directory))
+    kernel = only(open_trace(writer.directory))
     assert kernel.registers_pruned is kernel.blocks_per_sm is kernel.shared is kernel.local_original is None
 
 
@@ -81,7 +82,7 @@ def test_shapes_that_vary_are_said_to(writer: TraceWriter) -> None:
     writer.kernel(0, FILL)
     for grid, block in (((8, 1, 1), (32, 1, 1)), ((9, 1, 1), (32, 1, 1)), ((8, 1, 1), (32, 1, 1))):
         writer.launch(0, grid, block)
-    kernel = only(Trace.open(writer.directory))
+    kernel = only(open_trace(writer.directory))
     assert (kernel.grid, kernel.grid_varies, kernel.block_varies) == ((8, 1, 1), True, False)
 
 
@@ -90,7 +91,7 @@ def test_benchmark_gives_medians(writer: TraceWriter) -> None:
     for original, probed in ((1.0, 2.0), (1.0, 9.0), (2.0, 6.0)):
         writer.benchmark(0, writer.launch(0), original=original, probed=probed)
     writer.lines("[benchmark] prologue - kernel - epilogue - original - impact - 0 kernel 0 launch 3")
-    trace = Trace.open(writer.directory)
+    trace = open_trace(writer.directory)
     kernel = only(trace)
     assert (kernel.slowdown, kernel.time_ms, kernel.time_probed_ms) == (3.0, 1.0, 6.0)
     assert trace.state.benchmark
@@ -103,7 +104,7 @@ def test_launch_records(writer: TraceWriter) -> None:
     writer.pass_through(1, "filtered by -k")
     third = writer.launch(0, (2, 3, 4), (16, 16, 1), shared=64)
     writer.save(0, third, b"1234")
-    trace = Trace.open(writer.directory)
+    trace = open_trace(writer.directory)
     first, second, last = trace.launches
     assert (first.number, first.kernel, first.time_ns, first.probed, first.status) == (0, 0, EPOCH_NS, True, 0)
     assert (second.kernel, second.probed, second.reason, second.time_ns) == (
@@ -127,7 +128,7 @@ def test_a_failed_probed_launch_is_replaced_by_the_original(writer: TraceWriter)
     writer.launches -= 1
     writer.pass_through(0, "the probed kernel could not be launched (701)")
     writer.launch(0)
-    kernel = only(trace := Trace.open(writer.directory))
+    kernel = only(trace := open_trace(writer.directory))
     assert (kernel.launches, kernel.launches_probed) == (2, 1)
     first, second = trace.launches
     assert (first.number, first.probed, first.status) == (number, False, 701)
@@ -139,21 +140,21 @@ def test_a_launch_ends_once(writer: TraceWriter) -> None:
     writer.kernel(0, FILL)
     writer.launch(0)
     writer.lines("[exec] succeed 0", "[exec] succeed 0")
-    kernel = only(trace := Trace.open(writer.directory))
+    kernel = only(trace := open_trace(writer.directory))
     assert (kernel.launches, kernel.launches_probed, trace.state.launches_probed) == (1, 1, 1)
 
 
 def test_kernels_come_by_their_index(writer: TraceWriter) -> None:
     for index in (2, 0, 1):
         writer.kernel(index, f"k{index}")
-    assert [kernel.index for kernel in Trace.open(writer.directory).kernels] == [0, 1, 2]
+    assert [kernel.index for kernel in open_trace(writer.directory).kernels] == [0, 1, 2]
 
 
 def test_a_launch_of_the_original_that_failed(writer: TraceWriter) -> None:
     writer.kernel(0, FILL)
     writer.pass_through(0, "stream in capture")
     writer.lines("[exec] failed 1", "[exec] save-failed 1.000000.bin 28 No space left on device")
-    trace = Trace.open(writer.directory)
+    trace = open_trace(writer.directory)
     (launch,) = trace.launches
     assert (launch.probed, launch.reason, launch.status) == (False, "stream in capture", 1)
     assert trace.state.troubles == ["save-failed 1.000000.bin 28 No space left on device"]
@@ -165,7 +166,7 @@ def test_the_state_of_a_finished_run(writer: TraceWriter) -> None:
     writer.save(0, writer.launch(0), b"x" * 10)
     writer.exit("trace limit reached", dropped=3)
     writer.run_json(exit_status=7)
-    state = Trace.open(writer.directory).state
+    state = open_trace(writer.directory).state
     assert (state.pid, state.command, state.started) == (4_000_000, "./saxpy 4", EPOCH_NS / 1e9)
     assert (state.kernels, state.launches, state.launches_probed) == (1, 1, 1)
     assert (state.results, state.bytes_written, state.unknown_lines) == (1, 10, 0)
@@ -182,20 +183,20 @@ def test_simulated_runs_are_known_as_such(tmp_path: Path, by: str) -> None:
     writer.start(device="Simulated GPU (8.0)" if by == "device" else "some device")
     if by == "run.json":
         writer.run_json(driver={"path": "/x/libcuda.so.1", "simulated": True})
-    assert Trace.open(writer.directory).state.simulated
+    assert open_trace(writer.directory).state.simulated
 
 
 def test_damaged_run_json_tells_nothing(writer: TraceWriter) -> None:
     for content in ("", "[", "[1]", '{"command": 3, "started": "x", "driver": [], "exit_status": true}', "[" * 100_000):
         (writer.directory / "run.json").write_text(content)
-        state = Trace.open(writer.directory).state
+        state = open_trace(writer.directory).state
         assert (state.exit_status, state.simulated, state.command) == (None, False, "./saxpy 4")
 
 
 @pytest.mark.parametrize("tag", ["jit", "probe"])
 def test_an_older_trace(tmp_path: Path, tag: str) -> None:
     write_older_trace(tmp_path / "t", tag=tag)  # type: ignore[arg-type]
-    trace = Trace.open(tmp_path / "t")
+    trace = open_trace(tmp_path / "t")
     fill, copy, orphan = trace.kernels
     assert (fill.name, fill.status, fill.launches, fill.launches_probed) == ("_Z4fillPf", "probed", 2, 2)
     assert (fill.registers_pruned, fill.registers_probed, fill.spills_probed) == (18, 24, 16)
@@ -216,7 +217,7 @@ def test_a_cut_launch_line_costs_only_that_launch(writer: TraceWriter) -> None:
     )
     writer.launches += 1
     writer.save(0, writer.launch(0), b"1")
-    trace = Trace.open(writer.directory)
+    trace = open_trace(writer.directory)
     assert [launch.number for launch in trace.launches] == [0, 2]
     assert [launch.result for launch in trace.launches] == [None, 0]
     assert trace.state.unknown_lines == 2
@@ -224,7 +225,7 @@ def test_a_cut_launch_line_costs_only_that_launch(writer: TraceWriter) -> None:
 
 def test_results_of_launches_that_the_log_does_not_hold(writer: TraceWriter) -> None:
     writer.save(5, 99, b"1")
-    kernel = only(trace := Trace.open(writer.directory))
+    kernel = only(trace := open_trace(writer.directory))
     assert (kernel.index, kernel.name, kernel.status, len(kernel.results)) == (5, "?", "pending", 1)
     assert trace.results.launch(0) is None
 
@@ -245,7 +246,7 @@ def test_names_never_lead_out_of_the_trace(writer: TraceWriter, tmp_path: Path) 
     )
     (writer.directory / "result" / "0.500000.bin").symlink_to(tmp_path / "secret.bin")
     writer.lines("[exec] save result/0.500000.bin size 1 kernel 0 launch 0")
-    first, second = Trace.open(writer.directory).kernels
+    first, second = open_trace(writer.directory).kernels
     assert first.folder is None
     assert second.folder is None
     assert first.registers_pruned == 18
@@ -257,8 +258,8 @@ def test_a_folder_of_traces_means_the_newest(tmp_path: Path) -> None:
         writer = TraceWriter(tmp_path / name)
         writer.start(command=name)
         os.utime(writer.log, (1000 + age, 1000 + age))
-    assert Trace.open(tmp_path).directory == tmp_path / "a"
-    assert Trace.open(tmp_path / "b" / "event.log").state.command == "b"
+    assert open_trace(tmp_path).directory == tmp_path / "a"
+    assert open_trace(tmp_path / "b" / "event.log").state.command == "b"
 
 
 @pytest.mark.parametrize(
@@ -269,12 +270,12 @@ def test_what_is_no_trace_says_what_to_do(tmp_path: Path, name: str, message: st
     (tmp_path / "file").touch()
     (tmp_path / "empty").mkdir()
     with pytest.raises(TraceError, match=message):
-        Trace.open(tmp_path / name)
+        open_trace(tmp_path / name)
 
 
 def test_an_empty_log_is_an_empty_trace(tmp_path: Path) -> None:
     (tmp_path / "event.log").touch()
-    trace = Trace.open(tmp_path)
+    trace = open_trace(tmp_path)
     assert (len(trace.kernels), len(trace.launches), trace.state.pid) == (0, 0, None)
 
 
@@ -283,7 +284,7 @@ def test_times_of_a_simulated_gpu_are_no_measurement(tmp_path: Path) -> None:
     writer.start(device="simulated GPU")
     writer.kernel(0, FILL)
     writer.benchmark(0, writer.launch(0), original=1.0, probed=2.0)
-    kernel = only(Trace.open(writer.directory))
+    kernel = only(open_trace(writer.directory))
     assert (kernel.slowdown, kernel.time_ms, kernel.time_probed_ms) == (None, None, None)
 
 
@@ -293,7 +294,7 @@ def test_results_are_read_as_kernel_info_says(writer: TraceWriter) -> None:
     content = result_bytes((2, 1, 1), (128, 1, 1), [(32, slots)], dialect="older")
     folder = writer.kernel(0, FILL)
     path = writer.save(0, writer.launch(0, (2, 1, 1)), content)
-    kernel = only(Trace.open(writer.directory))
+    kernel = only(open_trace(writer.directory))
     assert kernel.read(path).sections[0].level == "warp"
     (folder / "kernel.info").unlink()
     assert kernel.read(path).sections[0].level == "thread"

@@ -10,6 +10,7 @@ import pytest
 
 from tui_probe.analysis import warp_progress
 from tui_probe.analysis.block_sched import analyse
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Kernel, Trace
 from tui_probe.trace.results import read_result
 from tui_probe.trace.source_lines import SourceLines
@@ -18,7 +19,7 @@ RECORDED = Path(__file__).parents[1] / "data" / "h200"
 
 
 def test_the_bundled_examples() -> None:
-    trace = Trace.open(RECORDED / "demo")
+    trace = open_trace(RECORDED / "demo")
     assert [(device.name, device.sms) for device in trace.state.devices.values()] == [("NVIDIA H200", 132)]
     assert {kernel.name: (kernel.registers_pruned, kernel.registers_probed) for kernel in trace.kernels} == {
         "zero_fill": (8, 10),
@@ -37,7 +38,7 @@ def test_the_bundled_examples() -> None:
 
 
 def test_compiled_kernels_in_a_graph_and_kernels_without_ptx() -> None:
-    trace = Trace.open(RECORDED / "torch_compile")
+    trace = open_trace(RECORDED / "torch_compile")
     kernels = {kernel.index: (kernel.status, kernel.launches, kernel.launches_probed) for kernel in trace.kernels}
     assert kernels[4] == kernels[5] == kernels[6] == ("probed", 2, 1)  # the second one was captured
     assert {kernels[index][0] for index in (0, 1, 2, 3, 7, 8, 9)} == {"skipped"}
@@ -62,7 +63,7 @@ def test_a_zero_fill_of_32768_blocks(zero_fill: Path) -> None:
 
 def test_attention_timed_and_its_lines_known() -> None:
     """A Triton kernel from its cubin, whose PTX has no .loc: lines come from its machine code."""
-    trace = Trace.open(RECORDED / "attention_blocks")
+    trace = open_trace(RECORDED / "attention_blocks")
     (kernel,) = (kernel for kernel in trace.kernels if kernel.status == "probed")
     assert (kernel.registers_pruned, kernel.registers_probed) == (194, 195)
     assert kernel.slowdown == pytest.approx(0.995, abs=0.001)
@@ -99,4 +100,4 @@ def unpacked(name: str, folder: Path) -> Trace:
     for packed in (folder / name / "result").glob("*.xz"):
         packed.with_suffix("").write_bytes(lzma.decompress(packed.read_bytes()))
         packed.unlink()
-    return Trace.open(folder / name)
+    return open_trace(folder / name)

@@ -10,7 +10,7 @@ import pytest
 from tests.ui.conftest import check_golden
 from tests.ui.desk import TestDesk, said, shown
 from tui_probe.render.kernel_row import KernelRow, row_of
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 from tui_probe.ui.views.kernels import KernelTable
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ Rows = tuple[KernelRow, ...]
 
 @pytest.fixture
 def rows(trace: TraceWriter) -> Rows:
-    read = Trace.open(trace.directory)
+    read = open_trace(trace.directory)
     return tuple(row_of(kernel, read.state.device) for kernel in read.kernels)
 
 

@@ -54,14 +54,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def opened(before: str, after: str) -> Sides:
     """Both sides: two traces, or a kernel of each. Raises ChoiceError for a trace against a kernel."""
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.follow import open_trace
 
     first_path, first = side(before)
     second_path, second = side(after)
     if first_path is None:
         raise ChoiceError(f"{before}: name a trace before the colon")
-    one = Trace.open(first_path)
-    other = one if second_path is None else Trace.open(second_path)
+    one = open_trace(first_path)
+    other = one if second_path is None else open_trace(second_path)
     if first is None and second is None:
         return one, other
     if first is None or second is None:

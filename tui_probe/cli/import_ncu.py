@@ -54,13 +54,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Write one page of the files and traces."""
     from tui_probe.importers.ncu import read_ncu
     from tui_probe.render.nsight.ncu_report import Sources, ncu_page
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.follow import open_trace
 
     if not arguments.files and not arguments.trace:
         arguments.refuse("which files? tui-probe import ncu FILE.csv...")
     plan, tensor = plan_of(arguments), tensor_of(arguments)
     table = read_ncu(arguments.files) if arguments.files else None
-    traces = [Trace.open(path) for path in arguments.trace]
+    traces = [open_trace(path) for path in arguments.trace]
     sources = Sources(table, traces, plan, tensor)
     return write_page(ncu_page(arguments.page, sources), arguments)
 

@@ -34,9 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Write one page."""
     from tui_probe.importers.nsys import read_nsys
     from tui_probe.render.nsight.nsys_pages import NsysSources, gaps_page, kernels_page, ranges_page
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.follow import open_trace
 
-    traces = [Trace.open(path) for path in arguments.trace]
+    traces = [open_trace(path) for path in arguments.trace]
     sources = NsysSources(read_nsys(arguments.files), arguments.search, traces)
     if arguments.page == "timeline":
         return write_timeline(sources, arguments)

@@ -28,9 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the page; nothing else goes to stdout."""
     from tui_probe.render.report import report_lines
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.follow import open_trace
 
-    trace = Trace.open(arguments.trace)
+    trace = open_trace(arguments.trace)
     width = arguments.width or max(NARROWEST, shutil.get_terminal_size((120, 24)).columns)
     plain = arguments.ascii or (arguments.format == "table" and not speaks_utf8(sys.stdout))
     if arguments.format != "table" and isinstance(sys.stdout, io.TextIOWrapper):

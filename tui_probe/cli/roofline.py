@@ -54,9 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the roofline; nothing else goes to stdout."""
     from tui_probe.analysis.roofline import Roof, peak_of, points
     from tui_probe.render.spans import to_ascii
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.follow import open_trace
 
-    traces = [Trace.open(path) for path in arguments.trace]
+    traces = [open_trace(path) for path in arguments.trace]
     try:
         bandwidth = measured_bandwidth(arguments.bandwidth)
     except argparse.ArgumentTypeError as error:

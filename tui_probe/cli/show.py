@@ -49,12 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the view to stdout, or to the files that are named."""
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.follow import open_trace
 
     name: str | None = arguments.view
     path: Path | None = arguments.trace
     if name is not None and path is None and name not in NAMES and Path(name).exists():
-        return list_views(Trace.open(Path(name)))  # a trace alone
+        return list_views(open_trace(Path(name)))  # a trace alone
     if name is not None and name not in NAMES:
         warn(f"error: there is no view {name!r}; there are {', '.join(NAMES)}")
         return ExitStatus.USAGE
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
             warn(f"error: name a trace: tui-probe show {name} TRACE")
             return ExitStatus.USAGE
         return list_views(None)
-    trace = Trace.open(path)
+    trace = open_trace(path)
     return list_views(trace) if name is None else show(name, trace, arguments)
 
 

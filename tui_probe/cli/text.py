@@ -21,11 +21,11 @@ LEAST_WIDTH = 60
 def write_report(traces: Sequence[Path], ascii_only: bool) -> None:
     """The report of each trace, an empty line between two. Raises TraceError."""
     from tui_probe.render.summary import run_report
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.follow import open_trace
 
     width = max(LEAST_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)
     plain = ascii_only or "utf" not in sys.stdout.encoding.lower()
-    reports = (run_report(Trace.open(trace), width=width, ascii_only=plain) for trace in traces)
+    reports = (run_report(open_trace(trace), width=width, ascii_only=plain) for trace in traces)
     for number, report in enumerate(reports):
         sys.stdout.write(f"\n{report}" if number else report)
     sys.stdout.flush()

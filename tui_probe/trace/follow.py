@@ -8,7 +8,7 @@ from typing import Final
 
 from tui_probe.trace.bulk import BulkReader
 from tui_probe.trace.events import parse_line
-from tui_probe.trace.locate import LOG
+from tui_probe.trace.locate import LOG, find_trace
 from tui_probe.trace.log_tail import LogTail
 from tui_probe.trace.model import Trace
 from tui_probe.trace.process import is_alive
@@ -126,3 +126,10 @@ class TraceFollower:
         changed = running != state.running
         state.running = running
         return changed
+
+
+def open_trace(path: Path | str) -> Trace:
+    """Read the trace that ``path`` means (see ``find_trace``); TraceError if there is none."""
+    follower = TraceFollower(find_trace(Path(path)))
+    follower.poll()
+    return follower.trace

@@ -11,7 +11,6 @@ from array import array
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from operator import attrgetter
-from pathlib import Path
 from stat import S_ISREG
 from statistics import median
 from typing import TYPE_CHECKING, Literal
@@ -19,13 +18,14 @@ from typing import TYPE_CHECKING, Literal
 from tui_probe.errors import TraceError
 from tui_probe.trace.demangle import demangle
 from tui_probe.trace.kernels import KernelInfo, ProcessLog, Resources, read_kernel_info, read_process_log
-from tui_probe.trace.launches import Launch, LaunchTable, ResultTable
-from tui_probe.trace.locate import find_trace, inside
+from tui_probe.trace.launches import LaunchTable, ResultTable
+from tui_probe.trace.locate import inside
 from tui_probe.trace.ranges import RangeTable
 from tui_probe.trace.results import Result, read_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tui_probe.trace.event_types import Device, Dim3, Shape
     from tui_probe.trace.run_info import RunInfo
@@ -281,19 +281,6 @@ class Trace:
         self.results = ResultTable(directory)
         self.ranges = RangeTable()
         self.run_info: RunInfo | None = None
-
-    @classmethod
-    def open(cls, path: Path | str) -> Trace:
-        """Read the trace that ``path`` means (see ``find_trace``); TraceError if there is none."""
-        from tui_probe.trace.follow import TraceFollower  # the follower fills traces, so it imports this module
-
-        follower = TraceFollower(find_trace(Path(path)))
-        follower.poll()
-        return follower.trace
-
-    def launches_of(self, kernel: Kernel) -> list[Launch]:
-        """The launches of one kernel, the oldest first."""
-        return [self.launches[row] for row in kernel.rows]
 
     def file(self, *names: str) -> Path | None:
         """A file of the trace, if it is there and no link leads out."""

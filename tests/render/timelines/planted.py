@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.trace.make import TraceWriter, block_sched_result
 from tui_probe.render.views.view import Source
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 
 SMS, IDLE_SM, SLOTS, ROUNDS = 6, 3, 2, 5
 CYCLES, GAP, STRAGGLER, STRAGGLER_CYCLES, STRAGGLER_SM = 1000, 60, 48, 4000, 4
@@ -38,5 +38,5 @@ def write_planted(directory: Path, *, simulated: bool = True) -> Source:
     launch = writer.launch(0, (len(start), 1, 1), (64, 1, 1))
     writer.save(0, launch, block_sched_result(start, elapsed, sm, threads=64))
     writer.exit()
-    trace = Trace.open(directory)
+    trace = open_trace(directory)
     return Source(trace, trace.kernels[0], trace.launches[0])

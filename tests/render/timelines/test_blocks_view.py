@@ -15,7 +15,7 @@ from tui_probe.render.charts import cdf_chart
 from tui_probe.render.views.blocks import KIND, Blocks
 from tui_probe.render.views.output import data_csv
 from tui_probe.render.views.view import Source, no_progress
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 
 RECORDED = Path(__file__).parents[2] / "data" / "h200"
 FORMS = [pytest.param(*each.values, id=each.id) for each in EVERY_FORM]
@@ -39,7 +39,7 @@ def test_goldens(view: Blocks, size: tuple[int, int], ascii_only: bool, request:
 
 @pytest.mark.parametrize(("size", "ascii_only"), FORMS)
 def test_goldens_of_an_h200(size: tuple[int, int], ascii_only: bool, request: pytest.FixtureRequest) -> None:
-    trace = Trace.open(RECORDED / "torch_compile")
+    trace = open_trace(RECORDED / "torch_compile")
     check_golden("blocks-torch_compile", opened(Source(trace, trace.kernels[4])), (size, ascii_only), request)
 
 

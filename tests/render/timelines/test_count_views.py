@@ -16,6 +16,7 @@ from tui_probe.render.count_table import CountTable
 from tui_probe.render.views import kind_of, memory, sectors
 from tui_probe.render.views.output import data_csv
 from tui_probe.render.views.view import Kind, Source, no_progress
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
 FORMS = [pytest.param(*each.values, id=each.id) for each in EVERY_FORM]
@@ -34,7 +35,7 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     requests = {"load_requests": 2, "load_sectors": 8, "store_requests": 2, "store_sectors": 16}
     writer.counts(1, gmem_sectors.RECORD, blocks=64, **requests)
     writer.save(1, writer.launch(1, (1, 1, 1), (40, 1, 1)), b"not a result")
-    return Trace.open(writer.directory)
+    return open_trace(writer.directory)
 
 
 def opened(kind: Kind, trace: Trace, kernel: int, launch: int | None = None) -> CountTable:

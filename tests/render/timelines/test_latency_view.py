@@ -18,7 +18,7 @@ from tui_probe.analysis import barrier_wait
 from tui_probe.render.views.latency import KIND, Latency
 from tui_probe.render.views.output import data_csv
 from tui_probe.render.views.view import Source, no_progress
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 
 FORMS = [pytest.param(*each.values, id=each.id) for each in EVERY_FORM]
 
@@ -42,7 +42,7 @@ def write(directory: Path, *, device: str = "NVIDIA H100", timed: bool = True) -
             f"[benchmark] prologue 0.01 kernel 0.0{30 + i} epilogue 0.005 original 0.020 impact 1.{50 + 5 * i} 0 "
             f"kernel 0 launch {launch}"
         )
-    trace = Trace.open(directory)
+    trace = open_trace(directory)
     return Source(trace, trace.kernels[0])
 
 
@@ -104,7 +104,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "t")
     writer.start()
     writer.counting_kernel(0, "stencil", "gmem_bytes", np.dtype("u8"))
-    trace = Trace.open(writer.directory)
+    trace = open_trace(writer.directory)
     why = KIND.missing(Source(trace, trace.kernels[0]))
     assert why is not None
     assert "probed with gmem_bytes" in why

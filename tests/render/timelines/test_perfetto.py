@@ -16,7 +16,7 @@ from tui_probe.cli.main import main
 from tui_probe.render.perfetto import write_launches, write_timeline
 from tui_probe.render.timelines.launch import read_timeline
 from tui_probe.render.views.view import Source, no_progress
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 
 RECORDED = Path(__file__).parents[2] / "data" / "h200"
 REQUIRED = {
@@ -78,7 +78,7 @@ def test_the_counter_tells_how_many_run(tmp_path: Path) -> None:
 
 
 def test_warps_have_a_thread_each(tmp_path: Path) -> None:
-    trace = Trace.open(RECORDED / "torch_compile")
+    trace = open_trace(RECORDED / "torch_compile")
     launch = read_timeline(Source(trace, trace.kernels[4]), no_progress)
     document = checked(tmp_path / "out.json", write_timeline(tmp_path / "out.json", launch, warps=True))
     warps = of_phase(document, "X")
@@ -104,7 +104,7 @@ def test_from_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]
 
 def test_launches_are_instants_on_their_stream(tmp_path: Path) -> None:
     write_example(tmp_path / "t")
-    trace = Trace.open(tmp_path / "t")
+    trace = open_trace(tmp_path / "t")
     document = checked(tmp_path / "out.json", write_launches(tmp_path / "out.json", trace))
     instants = of_phase(document, "i")
     timed = [launch for launch in trace.launches if launch.time_ns is not None]

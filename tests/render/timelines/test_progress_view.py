@@ -20,7 +20,7 @@ from tui_probe.render.views import timeline
 from tui_probe.render.views.output import data_csv
 from tui_probe.render.views.progress import KIND, ProgressView
 from tui_probe.render.views.view import Source, no_progress
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 
 FORMS = [pytest.param(*each.values, id=each.id) for each in EVERY_FORM]
 WARPS, BLOCK, PLANTED = 64, 64, 43
@@ -42,7 +42,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
     launch = writer.launch(0, (*grid, 1, 1), (BLOCK, 1, 1))
     writer.save(0, launch, result.path.read_bytes())
     writer.exit()
-    trace = Trace.open(writer.directory)
+    trace = open_trace(writer.directory)
     return Source(trace, trace.kernels[0])
 
 
@@ -77,7 +77,7 @@ def write_known(directory: Path) -> Source:
     about = [(1, WARP.itemsize, b"\xff" * 12), (2, PACE.itemsize, b""), (3, 4, b"")]
     content = result_bytes((24, 1, 1), (128, 1, 1), maps, about=about)
     writer.save(0, writer.launch(0, (24, 1, 1), (128, 1, 1)), content)
-    trace = Trace.open(directory)
+    trace = open_trace(directory)
     return Source(trace, trace.kernels[0])
 
 
@@ -183,7 +183,7 @@ def test_another_probe_is_named(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "t")
     writer.start()
     writer.kernel(0, "saxpy")
-    trace = Trace.open(writer.directory)
+    trace = open_trace(writer.directory)
     assert KIND.missing(Source(trace, trace.kernels[0])) == (
         "the kernel was probed with block_sched: run with -p warp_progress"
     )

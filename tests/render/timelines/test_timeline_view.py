@@ -23,7 +23,7 @@ from tui_probe.render.timelines.window import Window
 from tui_probe.render.views.output import data_csv, view_lines
 from tui_probe.render.views.timeline import KIND, Timeline
 from tui_probe.render.views.view import COMMANDS, Source, no_progress
-from tui_probe.trace.model import Trace
+from tui_probe.trace.follow import open_trace
 
 RECORDED = Path(__file__).parents[2] / "data" / "h200"
 
@@ -46,7 +46,7 @@ def timed(tmp_path: Path) -> Timeline:
 
 
 def recorded(name: str, kernel: int) -> Timeline:
-    trace = Trace.open(RECORDED / name)
+    trace = open_trace(RECORDED / name)
     return opened(Source(trace, trace.kernels[kernel]))
 
 
@@ -228,9 +228,9 @@ def test_data(view: Timeline) -> None:
 
 
 def test_what_is_missing_is_said() -> None:
-    trace = Trace.open(RECORDED / "torch_compile")
+    trace = open_trace(RECORDED / "torch_compile")
     assert "no PTX in image" in (KIND.missing(Source(trace, trace.kernels[0])) or "")
-    captured = next(each for each in trace.launches_of(trace.kernels[4]) if each.result is None)
+    captured = next(each for each in map(trace.launches.__getitem__, trace.kernels[4].rows) if each.result is None)
     assert "has no result" in (KIND.missing(Source(trace, trace.kernels[4], captured)) or "")
 
 
@@ -252,7 +252,7 @@ def test_a_fill_of_an_h200_spends_its_time_on_scheduling(tmp_path: Path) -> None
     writer.kernel(0, "zero_fill")
     launch = writer.launch(0, (32768, 1, 1), (128, 1, 1))
     writer.save(0, launch, lzma.decompress((RECORDED / "zero_fill.bin.xz").read_bytes()))
-    trace = Trace.open(writer.directory)
+    trace = open_trace(writer.directory)
     view = opened(Source(trace, trace.kernels[0]))
     lines = text_of(view, (120, 40))[1:34]
     assert {line[15] for line in lines} == {"█"}
