@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tui_probe.analysis.address_space import Band
@@ -13,6 +13,7 @@ from tui_probe.render.dmat.space import Space, row_edges
 bands = st.lists(st.tuples(st.integers(1, 1 << 24), st.integers(0, 1 << 30)), min_size=1, max_size=16)
 
 
+@example([(1, 0), (1, 0)], 0.375, 1.0, 2)
 @given(bands, st.floats(0, 0.95), st.floats(0.001, 1), st.integers(1, 60))
 def test_strips_fill_their_rows_in_order(sizes: list[tuple[int, int]], low: float, extent: float, rows: int) -> None:
     at, made = 0, []

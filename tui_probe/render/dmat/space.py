@@ -75,6 +75,7 @@ class Space:
             begin, end = self._edges[number : number + 2]
             if begin < high and end > low:
                 start = band.start + round(max(low - begin, 0.0) / (end - begin) * band.size)
+                start = min(start, band.end - 1)  # the last byte of a band of few
                 stop = band.start + round(min((high - begin) / (end - begin), 1.0) * band.size)
                 cuts.append((number, start, max(stop, start + 1), min(end, high) - max(begin, low)))
         cuts = cuts[:rows]
