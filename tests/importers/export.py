@@ -38,6 +38,7 @@ def write_export(path: Path, tables: Mapping[str, Table]) -> Path:
     """An export with these tables, and the strings 1 ``f``, 2 ``cudaLaunchKernel``, 3 ``registered``."""
     strings: Table = (("id", "value"), [(1, "f(int)"), (2, "cudaLaunchKernel"), (3, "registered"), (4, "g(int)")])
     connection = sqlite3.connect(path)
+    connection.execute("PRAGMA synchronous = OFF")
     for name, (columns, rows) in {"StringIds": strings, **tables}.items():
         connection.execute(f'CREATE TABLE "{name}" ({", ".join(columns)})')
         connection.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(columns))})', rows)

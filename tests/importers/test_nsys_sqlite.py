@@ -95,7 +95,7 @@ def test_correlation_is_within_a_process(tmp_path: Path) -> None:
     )
     report = read_nsys([path])
     assert projected(report) == []
-    assert "1 kernels without the call" in report.notes[0]
+    assert report.notes[0] == "kernels without the call that launched them, so in no NVTX range: 1"
 
 
 @pytest.mark.parametrize(
@@ -122,6 +122,37 @@ def test_missing_columns_are_unknown_or_told(tmp_path: Path) -> None:
     path = write_export(tmp_path / "b.sqlite", {"CUPTI_ACTIVITY_KIND_KERNEL": (few[1:], [(150, 7, 1)])})
     with pytest.raises(ImportFileError, match=r"b\.sqlite: table CUPTI_ACTIVITY_KIND_KERNEL has no column start"):
         read_nsys([path])
+
+
+LAST = 2**63 - 1
+
+
+@pytest.mark.parametrize(("start", "end"), [(LAST, LAST), (-(2**63), 5), (100, LAST), (150, 100), (1 << 62, 1 << 62)])
+def test_kernels_at_times_that_cannot_be_are_left_out_and_told(tmp_path: Path, start: int, end: int) -> None:
+    kernels, calls = [kernel(100, 150, 1), kernel(start, end, 2)], [call(10, 12, 1), call(start, end, 2)]
+    path = write_export(tmp_path / "x.sqlite", tables(kernels, calls, [span(5, 30, "step"), span(start, end, "odd")]))
+    report = read_nsys([path])
+    assert report.kernels.start.tolist() == [100]
+    assert report.notes == ("kernels left out, since their times cannot be: 1; export the report again",)
+    assert [(each.name, each.duration) for each in projected(report)] == [("step", 50)]
+    seen = "\n".join(kernels_page(NsysSources(report)).text(100))
+    assert "1 kernel, 1 stream, 1 projected range" in seen
+    assert "50 ns" in seen
+
+
+def test_a_grid_that_cannot_be_is_not_known(tmp_path: Path) -> None:
+    path = write_export(tmp_path / "x.sqlite", tables([kernel(100, 150, 1, grid=-4)], [], []))
+    (row,) = kernels_page(NsysSources(read_nsys([path]))).rows
+    assert (row.grid, row.blocks, row.few_blocks) == (None, None, None)
+
+
+def test_a_cell_that_is_no_number_says_what_to_do(tmp_path: Path) -> None:
+    for table, rows in {"CUPTI_ACTIVITY_KIND_KERNEL": 0, "CUPTI_ACTIVITY_KIND_RUNTIME": 1, "NVTX_EVENTS": 2}.items():
+        there = [[kernel(100, 150, 1)], [call(10, 12, 1)], [span(5, 30, "step")]]
+        there[rows] = [("junk", *there[rows][0][1:])]
+        path = write_export(tmp_path / f"{table}.sqlite", tables(*there))
+        with pytest.raises(ImportFileError, match=rf"{table}\.sqlite: table {table} holds .*nsys export --type sqlite"):
+            read_nsys([path])
 
 
 def test_why_there_are_gaps(tmp_path: Path) -> None:

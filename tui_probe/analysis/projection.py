@@ -35,7 +35,7 @@ def project(kernels: Kernels, ranges: HostRanges) -> list[ProjectedRange]:
 
 def _members(kernels: Kernels, ranges: HostRanges) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Every range that launched kernels, in order, and these kernels."""
-    for thread in np.unique(ranges.thread).tolist():
+    for thread in sorted(set(ranges.thread.tolist())):
         own = np.flatnonzero(kernels.thread == thread)
         if not len(own) or thread == UNKNOWN:
             continue

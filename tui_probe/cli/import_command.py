@@ -15,9 +15,11 @@ from .status import ExitStatus
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from tui_probe.cli.main import Command
+    from tui_probe.trace.model import Trace
 
 TOOLS: Final = {
     "ncu": "CSV files of Nsight Compute: which kernels matter, memory traffic, sectors, the critical kernel",
@@ -52,6 +54,15 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
     shown.add_argument("--width", type=cells, metavar="N", help="width of tables; default: the terminal's, or 120")
     shown.add_argument("--explain", action="store_true", help="add how to read the page, and what it can answer")
+
+
+def opened(paths: Sequence[Path]) -> list[Trace]:
+    """The traces of these directories. Raises TraceError."""
+    if not paths:
+        return []  # what reads traces takes longer to import than a profile to read
+    from tui_probe.trace.follow import open_trace
+
+    return [open_trace(path) for path in paths]
 
 
 def write_page(page: Any, arguments: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tui_probe.analysis.sectors import ELEMENT_BYTES, Tensor
 from tui_probe.render.nsight.choices import NCU_PAGES
 
-from .import_command import add_output_options, write_page
+from .import_command import add_output_options, opened, write_page
 
 if TYPE_CHECKING:
     from tui_probe.analysis.chosen_launches import Plan
@@ -54,14 +54,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Write one page of the files and traces."""
     from tui_probe.importers.ncu import read_ncu
     from tui_probe.render.nsight.ncu_report import Sources, ncu_page
-    from tui_probe.trace.follow import open_trace
 
     if not arguments.files and not arguments.trace:
         arguments.refuse("which files? tui-probe import ncu FILE.csv...")
     plan, tensor = plan_of(arguments), tensor_of(arguments)
     table = read_ncu(arguments.files) if arguments.files else None
-    traces = [open_trace(path) for path in arguments.trace]
-    sources = Sources(table, traces, plan, tensor)
+    sources = Sources(table, opened(arguments.trace), plan, tensor)
     return write_page(ncu_page(arguments.page, sources), arguments)
 
 

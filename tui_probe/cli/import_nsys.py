@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.render.nsight.choices import NSYS_PAGES
 
-from .import_command import add_output_options, plain, width_of, write_lines, write_page
+from .import_command import add_output_options, opened, plain, width_of, write_lines, write_page
 
 if TYPE_CHECKING:
     from tui_probe.render.nsight.nsys_pages import NsysSources
@@ -34,10 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Write one page."""
     from tui_probe.importers.nsys import read_nsys
     from tui_probe.render.nsight.nsys_pages import NsysSources, gaps_page, kernels_page, ranges_page
-    from tui_probe.trace.follow import open_trace
 
-    traces = [open_trace(path) for path in arguments.trace]
-    sources = NsysSources(read_nsys(arguments.files), arguments.search, traces)
+    sources = NsysSources(read_nsys(arguments.files), arguments.search, opened(arguments.trace))
     if arguments.page == "timeline":
         return write_timeline(sources, arguments)
     page = {"kernels": kernels_page, "ranges": ranges_page, "gaps": gaps_page}[arguments.page]

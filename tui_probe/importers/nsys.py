@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImportFileError
-from tui_probe.importers.nsys_csv import read_csv
-from tui_probe.importers.nsys_sqlite import read_sqlite
 from tui_probe.importers.text_file import first_bytes
 
 if TYPE_CHECKING:
@@ -32,4 +30,10 @@ def read_nsys(paths: Iterable[Path | str]) -> NsysReport:
             raise ImportFileError(
                 f"{path}: a report of Nsight Systems, which only nsys can read: nsys export --type sqlite {path}"
             )
-    return read_sqlite(files[0]) if databases else read_csv(files)
+    if databases:
+        from tui_probe.importers.nsys_sqlite import read_sqlite
+
+        return read_sqlite(files[0])
+    from tui_probe.importers.nsys_csv import read_csv
+
+    return read_csv(files)

@@ -36,6 +36,8 @@ _KERNEL_COLUMNS: Final[dict[str, object]] = {
 """Columns and what stands for a missing one; ``...`` has to be there."""
 _MARKS: Final = ("META_DATA_EXPORT", "StringIds", "TARGET_INFO_SESSION_START_TIME")
 """Tables of which every export has one."""
+_LATEST: Final = 1 << 62
+"""Ns from which on a time is none: 146 years, and half of what a column holds, so that no difference overflows."""
 
 
 def read_sqlite(path: Path) -> NsysReport:
@@ -44,13 +46,13 @@ def read_sqlite(path: Path) -> NsysReport:
         if not tables.names & {_KERNELS, _RANGES, *_MARKS}:
             raise ImportFileError(f"{path}: an sqlite file, but no export of Nsight Systems: it has none of its tables")
         strings = _Strings(tables)
-        kernels = _kernels(tables, strings)
+        kernels, impossible = _kernels(tables, strings)
         ranges = _ranges(tables, strings)
         if not len(kernels) and not len(ranges):
             raise ImportFileError(
                 f"{path}: no kernels and no NVTX ranges were recorded: profile with nsys profile --trace=cuda,nvtx"
             )
-        notes = tuple(_notes(tables, kernels, ranges))
+        notes = tuple(_notes(tables, kernels, ranges, impossible))
         return NsysReport((str(path),), kernels, _copies(tables), ranges, (), _devices(tables), (), notes)
 
 
@@ -80,11 +82,21 @@ class _Strings:
         return self._texts.get(number, f"string {number}")
 
 
-def _kernels(tables: Tables, strings: _Strings) -> Kernels:
+def _possible(rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The rows whose times can be: none beyond what a clock shows, no end before its start."""
+    start, end = rows["start"], rows["end"]
+    kept = (start > -_LATEST) & (start <= end) & (end < _LATEST)
+    return {name: column[kept] for name, column in rows.items()}
+
+
+def _kernels(tables: Tables, strings: _Strings) -> tuple[Kernels, int]:
+    """The kernels, and how many were left out since their times cannot be."""
     wanted = {**_KERNEL_COLUMNS, **dict.fromkeys(_SHAPE, UNKNOWN)}
-    rows = tables.integers(_KERNELS, wanted, order="start")
+    found = tables.integers(_KERNELS, wanted, order="start")
+    rows = _possible(found)
     thread, start, end = _calls(tables, rows)
-    return Kernels(
+    shape = np.stack([rows[name] for name in _SHAPE], axis=1)
+    kernels = Kernels(
         names=strings.names,
         start=rows["start"],
         end=rows["end"],
@@ -93,20 +105,20 @@ def _kernels(tables: Tables, strings: _Strings) -> Kernels:
         process=rows["globalPid"],
         name=strings.codes(rows["demangledName"]),
         mangled=strings.codes(rows["mangledName"]),
-        shape=np.stack([rows[name] for name in _SHAPE], axis=1),
+        shape=np.where(shape > 0, shape, UNKNOWN),
         registers=rows["registersPerThread"],
         shared=rows["staticSharedMemory"] + rows["dynamicSharedMemory"],
         thread=thread,
         launch_start=start,
         launch_end=end,
     )
+    return kernels, len(found["start"]) - len(kernels)
 
 
 def _calls(tables: Tables, kernels: Mapping[str, NDArray[Any]]) -> tuple[NDArray[np.int64], ...]:
     """Thread, start and end of the call that launched each kernel; -1 where it was not recorded."""
-    calls = tables.integers(
-        _CALLS, {"globalTid": UNKNOWN, "start": ..., "end": ..., "correlationId": UNKNOWN}, order="start"
-    )
+    wanted: dict[str, object] = {"globalTid": UNKNOWN, "start": ..., "end": ..., "correlationId": UNKNOWN}
+    calls = _possible(tables.integers(_CALLS, wanted, order="start"))
     rows = _first_rows(
         (calls["globalTid"] & _PROCESS, calls["correlationId"]),
         (kernels["globalPid"] & _PROCESS, kernels["correlationId"]),
@@ -137,7 +149,8 @@ def _first_rows(
 
 def _copies(tables: Tables) -> Copies:
     wanted = {"start": ..., "end": ..., "deviceId": 0, "streamId": ...}
-    parts = [tables.integers(f"CUPTI_ACTIVITY_KIND_{kind}", wanted, order="start") for kind in ("MEMCPY", "MEMSET")]
+    kinds = ("MEMCPY", "MEMSET")
+    parts = [_possible(tables.integers(f"CUPTI_ACTIVITY_KIND_{kind}", wanted, order="start")) for kind in kinds]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in wanted}
     if not len(columns["start"]):
         return no_copies()
@@ -154,11 +167,12 @@ def _ranges(tables: Tables, strings: _Strings) -> HostRanges:
     try:
         numbers = np.array([(row[0], row[1], row[3]) for row in kept], dtype=np.int64).reshape(len(kept), 3)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ImportFileError(f"{tables.path}: table {_RANGES} holds what is no number ({error})") from error
+        raise ImportFileError(tables.no_number(_RANGES, error)) from error
     codes = [strings.code(str(row[5]) if row[5] else strings.text(row[4]) if row[4] != UNKNOWN else "") for row in kept]
-    order = np.lexsort((-numbers[:, 1], numbers[:, 0], numbers[:, 2]))
-    names = np.array(codes, dtype=np.int64)[order]
-    return HostRanges(strings.names, numbers[order, 0], numbers[order, 1], numbers[order, 2], names)
+    columns = {"start": numbers[:, 0], "end": numbers[:, 1], "thread": numbers[:, 2], "name": np.array(codes, np.int64)}
+    sound = _possible(columns)
+    order = np.lexsort((-sound["end"], sound["start"], sound["thread"]))
+    return HostRanges(strings.names, **{name: column[order] for name, column in sound.items()})
 
 
 def _devices(tables: Tables) -> dict[int, Device]:
@@ -170,8 +184,10 @@ def _devices(tables: Tables) -> dict[int, Device]:
     }
 
 
-def _notes(tables: Tables, kernels: Kernels, ranges: HostRanges) -> list[str]:
+def _notes(tables: Tables, kernels: Kernels, ranges: HostRanges, impossible: int) -> list[str]:
     notes = []
+    if impossible:
+        notes.append(f"kernels left out, since their times cannot be: {impossible}; export the report again")
     if not len(kernels):
         notes.append("no kernels were recorded: profile with nsys profile --trace=cuda,nvtx")
     if not len(ranges):
@@ -180,5 +196,5 @@ def _notes(tables: Tables, kernels: Kernels, ranges: HostRanges) -> list[str]:
         notes.append("no calls of the CUDA API were recorded, so kernels cannot be put into NVTX ranges")
     unknown = int((kernels.thread == UNKNOWN).sum())
     if unknown and _CALLS in tables.names:
-        notes.append(f"{unknown} kernels without the call that launched them: they are in no NVTX range")
+        notes.append(f"kernels without the call that launched them, so in no NVTX range: {unknown}")
     return notes

@@ -57,8 +57,15 @@ class Tables:
         try:
             values = np.array(rows, dtype=np.int64).reshape(len(rows), len(wanted))
         except (TypeError, ValueError, OverflowError) as error:
-            raise ImportFileError(f"{self.path}: table {table} holds what is no number ({error})") from error
+            raise ImportFileError(self.no_number(table, error)) from error
         return {name: np.ascontiguousarray(values[:, i]) for i, name in enumerate(wanted)}
+
+    def no_number(self, table: str, error: Exception) -> str:
+        """What to say of a table with a cell that should be a whole number and is none."""
+        return (
+            f"{self.path}: table {table} holds what is no whole number ({error}), so the file is damaged or was"
+            " changed: export the report again with nsys export --type sqlite REPORT"
+        )
 
 
 @contextmanager

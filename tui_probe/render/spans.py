@@ -35,6 +35,9 @@ _ASCII = str.maketrans(
     }
 )  # fmt: skip
 
+_NARROW = re.compile("[ -~\u00a0-\u02ff\u2010-\u2027\u2500-\u259f]*").fullmatch
+"""Matches what has as many cells as characters: Latin letters, dashes, ellipses, lines and blocks."""
+
 
 def plain(line: Line) -> str:
     """The words of a line without their roles."""
@@ -43,7 +46,7 @@ def plain(line: Line) -> str:
 
 def width(text: str) -> int:
     """Cells that ``text`` covers on a terminal."""
-    return len(text) if text.isascii() else cell_len(text)
+    return len(text) if text.isascii() or _NARROW(text) else cell_len(text)
 
 
 def clip(text: str, cells: int, *, more: str = "…") -> str:
@@ -57,8 +60,11 @@ def clip(text: str, cells: int, *, more: str = "…") -> str:
 
 def pad(text: str, cells: int, *, right: bool = False) -> str:
     """``text`` cut or filled with spaces to exactly ``cells`` cells, flush right if ``right``."""
-    text = clip(text, cells)
-    fill = " " * (cells - width(text))
+    size = width(text)
+    if size > cells:
+        text = clip(text, cells)
+        size = width(text)
+    fill = " " * (cells - size)
     return fill + text if right else text + fill
 
 

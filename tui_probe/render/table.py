@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 _GAP: Final = 2
+_HELD: Final = 20_000
+"""Rows up to which their texts are kept from measuring to writing; of more they are made again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +50,28 @@ def in_data(columns: Sequence[Column[Row]]) -> list[Column[Row]]:
 def table(columns: Sequence[Column[Row]], rows: Iterable[Row], cells: int) -> Iterator[str]:
     """Lines of at most ``cells`` cells: headings, a rule, and a line a row.
 
-    Columns that do not fit are left out by rank; then those that may be cut share what room there is. ``rows`` is
-    gone through twice, for the widths and for the lines, and never held.
+    Columns that do not fit are left out by rank; then those that may be cut share what room there is. Many ``rows`` are
+    gone through twice, for the widths and for the lines, and not held.
     """
     shown = in_tables(columns)
     natural = [width(column.title) for column in shown]
-    for row in rows:
-        natural = [max(size, width(cell(column, row))) for size, column in zip(natural, shown, strict=True)]
+    held: list[list[str]] = []
+    count = 0
+    for count, texts in enumerate(_texts(shown, rows), 1):
+        natural = list(map(max, natural, map(width, texts)))
+        if count <= _HELD:
+            held.append(texts)
     kept = _fit(shown, natural, cells)
     widths = _widths(shown, natural, kept, cells)
     yield _line([pad(shown[i].title, widths[i], right=shown[i].right) for i in kept], cells)
     yield _line(["─" * widths[i] for i in kept], cells)
-    for row in rows:
-        yield _line([_fitted(shown[i], cell(shown[i], row), widths[i]) for i in kept], cells)
+    for texts in held if count <= _HELD else _texts(shown, rows):
+        yield _line([_fitted(shown[i], texts[i], widths[i]) for i in kept], cells)
+
+
+def _texts(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[list[str]]:
+    """The cells of each row."""
+    return ([cell(column, row) for column in columns] for row in rows)
 
 
 def layout(columns: Sequence[Column[Row]], natural: Sequence[int], cells: int) -> list[tuple[Column[Row], int]]:

@@ -33,7 +33,8 @@ def _figures(trace: Trace) -> Iterator[KernelFigures]:
     for kernel in trace.kernels:
         groups: dict[Shape, list[CountedResult]] = {}
         for result in counted_results(trace, kernel):
-            if result.counts is not None and not result.counts.threads_missing:
+            whole = result.counts is not None and not result.counts.threads_missing and result.sample is None
+            if whole:
                 groups.setdefault(_shape(kernel, result), []).append(result)
         for shape, results in groups.items():
             yield _mean(trace, kernel, shape, results)

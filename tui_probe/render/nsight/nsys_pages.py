@@ -50,6 +50,18 @@ class NsysSources:
         rows = innermost(report.kernels, report.ranges).tolist()
         return ["" if row == UNKNOWN else names[codes[row]] for row in rows]
 
+    @cached_property
+    def columns(self) -> dict[str, list[Any]]:
+        """The columns of the kernels as lists: a row a cell is far quicker to ask than an array. Grid and block are
+        tuples, None where a side is not known.
+        """
+        kernels = self.report.kernels
+        names = ("start", "duration", "device", "stream", "name", "mangled", "registers", "shared")
+        columns: dict[str, list[Any]] = {name: getattr(kernels, name).tolist() for name in names}
+        for name, sides in (("grid", kernels.shape[:, :3]), ("block", kernels.shape[:, 3:])):
+            columns[name] = [None if UNKNOWN in shape else tuple(shape) for shape in sides.tolist()]
+        return columns
+
     def probed(self, name: str, mangled: str) -> str | None:
         """Which kernel of the traces this is, and how to see what its probe found."""
         if not self.traces:
@@ -102,34 +114,38 @@ class NsysKernelRow:
 
     @property
     def name(self) -> str:
-        kernels = self.sources.report.kernels
-        return kernels.names[int(kernels.name[self.number])]
+        code: int = self.sources.columns["name"][self.number]
+        return self.sources.report.kernels.names[code]
 
     @property
     def mangled(self) -> str:
-        kernels = self.sources.report.kernels
-        code = int(kernels.mangled[self.number])
-        return "" if code == UNKNOWN else kernels.names[code]
+        code = self.sources.columns["mangled"][self.number]
+        return "" if code == UNKNOWN else self.sources.report.kernels.names[code]
 
     def value(self, column: str) -> int | None:
-        """A number of one of the columns of ``Kernels``, None if it is not known."""
-        found = int(getattr(self.sources.report.kernels, column)[self.number])
+        """A number of one of the columns, None if it is not known."""
+        found: int = self.sources.columns[column][self.number]
         return None if found == UNKNOWN else found
 
-    def shape(self, begin: int) -> tuple[int, ...] | None:
-        """The grid (from 0) or block (from 3)."""
-        sides = tuple(self.sources.report.kernels.shape[self.number, begin : begin + 3].tolist())
-        return None if UNKNOWN in sides else sides
+    @property
+    def grid(self) -> tuple[int, ...] | None:
+        shape: tuple[int, ...] | None = self.sources.columns["grid"][self.number]
+        return shape
+
+    @property
+    def block(self) -> tuple[int, ...] | None:
+        shape: tuple[int, ...] | None = self.sources.columns["block"][self.number]
+        return shape
 
     @property
     def blocks(self) -> int | None:
-        grid = self.shape(0)
+        grid = self.grid
         return None if grid is None else grid[0] * grid[1] * grid[2]
 
     @property
     def few_blocks(self) -> bool | None:
         """Whether there are fewer blocks than SMs; None if either is not known."""
-        device = self.sources.report.devices.get(int(self.sources.report.kernels.device[self.number]))
+        device = self.sources.report.devices.get(self.sources.columns["device"][self.number])
         sms = None if device is None else device.sms
         return None if sms is None or self.blocks is None else self.blocks < sms
 
@@ -172,8 +188,8 @@ NSYS_KERNEL_COLUMNS: Final[tuple[Column[NsysKernelRow], ...]] = (
     Column("duration_ns", lambda r: r.value("duration"), "time", lambda r: nanoseconds(r.value("duration"))),
     Column("device", lambda r: r.value("device"), "GPU", lambda r: units.count(r.value("device")), rank=6),
     Column("stream", lambda r: r.value("stream"), "stream", lambda r: units.count(r.value("stream")), rank=1),
-    Column("grid", lambda r: r.shape(0), "grid", lambda r: units.extent(r.shape(0))),
-    Column("block", lambda r: r.shape(3), "block", lambda r: units.extent(r.shape(3)), rank=1),
+    Column("grid", lambda r: r.grid, "grid", lambda r: units.extent(r.grid)),
+    Column("block", lambda r: r.block, "block", lambda r: units.extent(r.block), rank=1),
     Column("blocks", lambda r: r.blocks),
     Column("few_blocks", lambda r: r.few_blocks, "", _few, False, rank=1),
     Column("registers", lambda r: r.value("registers"), "regs", lambda r: units.count(r.value("registers")), rank=4),
