@@ -12,6 +12,7 @@ import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from textual import events
 from textual.app import App
 from textual.screen import ModalScreen
 
@@ -142,6 +143,30 @@ class ProbeApp(App[None]):
             self.copy_to_clipboard(text)
 
     # -- keys
+
+    async def on_event(self, event: events.Event) -> None:
+        """Keys act one after another, each on what the one before has left: over a slow line several come at once.
+
+        Textual hands a key to the screen, and looks for its binding when it comes back: behind the keys after it.
+        """
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            await self._typed(event)
+        else:
+            await super().on_event(event)
+
+    async def _typed(self, event: events.Key | events.Paste) -> None:
+        screen = self.screen
+        while not screen.is_mounted and self.crash is None:  # the key before has opened it
+            await asyncio.sleep(0.001)
+        if isinstance(event, events.Paste):
+            if isinstance(screen, ViewScreen):
+                screen.on_paste(event)
+        elif not await self._check_bindings(event.key, priority=True):
+            take: Callable[[events.Key], None] | None = getattr(screen, "on_key", None)
+            if take is not None:
+                take(event)
+            if not event._stop_propagation:
+                await self._check_bindings(event.key)
 
     def action_interrupt(self) -> None:
         """SIGINT to the target; a second time within two seconds asks for more."""
