@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.importers.files import real
+from tests.importers.files import details, identity, real, write
 from tests.probes.test_report import Writer
 from tests.trace.make import result_bytes
 from tui_probe.analysis import gmem_bytes, gmem_sectors, inst_mix, tensorop_count
@@ -16,8 +16,10 @@ from tui_probe.analysis.critical import data_type, operations_per_byte
 from tui_probe.analysis.kernel_figures import COUNTED
 from tui_probe.cli.main import main
 from tui_probe.importers.ncu import read_ncu
+from tui_probe.render.nsight.critical_page import CriticalRow
 from tui_probe.render.nsight.from_traces import figures_of_traces
 from tui_probe.render.nsight.ncu_report import Sources, ncu_page
+from tui_probe.render.nsight.page import TablePage
 from tui_probe.render.nsight.sectors_page import SectorRow, sector_rows
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
@@ -117,6 +119,57 @@ def test_counted_operations_give_the_critical_kernel(product: list[Trace]) -> No
     text = "\n".join(page.text(100))
     assert "which use tensor cores: 1 of 2" in text
     assert "tensor operations a byte of loads and stores: 8.0" in text
+
+
+def beside_ncu(folder: Path, product: list[Trace], **gemm: str) -> TablePage[CriticalRow]:
+    """The page of those traces and of a file of ncu with the same kernels; ``gemm`` are values of the product."""
+    grid, block = (f"({', '.join(map(str, side))})" for side in figures_of_traces(product)[0].shape[1:])
+    assert grid != block
+    names = {
+        "activity": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+        "time": "gpu__time_duration.sum",
+        "bf16": "sm__ops_path_tensor_src_bf16_dst_fp32.sum",
+    }
+    of = {"gemm": {"activity": "50.00", "time": "3,000"} | gemm, "copy": {"activity": "0.50", "time": "9,000"}}
+    launches = [
+        (
+            identity(number, kernel, grid=grid, block=block),
+            {("S", names[key], "ns" if key == "time" else ""): text for key, text in values.items()},
+        )
+        for number, (kernel, values) in enumerate(of.items())
+    ]
+    return ncu_page("critical", Sources(read_ncu([write(folder, details(launches))]), product))
+
+
+def test_the_critical_kernel_of_ncu_and_of_probes_side_by_side(tmp_path: Path, product: list[Trace]) -> None:
+    for trace in product:
+        gemm = trace.kernels[0]
+        assert gemm.folder is not None
+        (gemm.folder / "pruned.ptx").write_text("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1};\n")
+    page = beside_ncu(tmp_path, product, bf16="4,096")
+    seen = [
+        (row.program, row.figures.shape.kernel, row.is_critical, row.type_name, row.differences) for row in page.rows
+    ]
+    assert seen == [
+        ("profile.csv", "gemm", True, "bf16", []),
+        ("probes", "gemm", True, "bf16", []),
+        ("profile.csv", "copy", False, None, []),
+        ("probes", "copy", False, "fp64", []),
+    ]
+    text = "\n".join(page.text(120))
+    assert "profile.csv and probes: the same critical kernel" in text
+    assert text.count("= probes") == text.count("= ncu") == 2
+    assert "1 of 1 matrix instructions in its code" in text
+
+
+def test_what_ncu_and_probes_say_otherwise_is_marked(tmp_path: Path, product: list[Trace]) -> None:
+    page = beside_ncu(tmp_path, product, activity="0.20", time="30,000")
+    assert page.rows[0].differences == ["tensor cores"]
+    text = "\n".join(page.text(120))
+    assert "≠ probes: tensor cores" in text
+    assert "profile.csv and probes: the same critical kernel" in text
+    page = beside_ncu(tmp_path, product, activity="0.10")
+    assert "profile.csv and probes: not the same critical kernel" in "\n".join(page.text(120))
 
 
 def test_launches_that_were_cut_off_do_not_count(tmp_path: Path) -> None:

@@ -109,12 +109,13 @@ def _storing(kernels: list[KernelFigures], tensor: Tensor | None) -> tuple[list[
         return kernels, Step(question, "not asked: give --seq-len, --head-dim and --dtype")
     if all(kernel.store_sectors is None for kernel in kernels):
         return kernels, Step(question, "store sectors not measured")
+    expected = f"{tensor.sectors:,}".replace(",", " ")
     storing = [kernel for kernel in kernels if stores_tensor(kernel, tensor)]
     if storing and all(kernel.uses_tensor_cores is False for kernel in kernels):
         return kernels, Step(question, f"{len(storing)} of {len(kernels)}, which copies of it would too: none left out")
     if not storing:
-        return kernels, Step(question, f"none stores {tensor.sectors} sectors: no kernel is left out")
-    return storing, Step(question, f"{len(storing)} of {len(kernels)} store {tensor.sectors} sectors")
+        return kernels, Step(question, f"none stores {expected} sectors: no kernel is left out")
+    return storing, Step(question, f"{len(storing)} of {len(kernels)} store {expected} sectors")
 
 
 def _heaviest(kernels: list[KernelFigures]) -> tuple[list[KernelFigures], Step]:
@@ -145,6 +146,10 @@ def data_type(kernel: KernelFigures) -> DataType | None:
     tensor = {kind: count for kind, count in kernel.tensor_types.items() if count}
     if tensor:
         return DataType(max(tensor, key=tensor.__getitem__), "operations of tensor cores")
+    if kernel.uses_tensor_cores and kernel.matrix_types:
+        name = max(kernel.matrix_types, key=kernel.matrix_types.__getitem__)
+        whole = sum(kernel.matrix_types.values())
+        return DataType(name, f"{kernel.matrix_types[name]:.0f} of {whole:.0f} matrix instructions in its code")
     named = _named_type(kernel.shape.kernel)
     if kernel.uses_tensor_cores:
         return DataType(named, "its name; tensor cores do the work") if named else None

@@ -39,6 +39,10 @@ COUNTED: Final = {
 _COMPUTE: Final = ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput")
 _MEMORY: Final = ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "Memory Throughput")
 _ISSUED: Final = "sm__inst_executed.avg.per_cycle_active"
+_DRAM_RATE: Final = "dram__bytes.sum.per_second"
+_DRAM_CHANNEL: Final = "dram__bytes.avg.per_second"
+_SAME: Final = 0.5
+"""Means of counts that differ by less are equal."""
 _ARITHMETIC: Final = re.compile(r"sms?p?__sass_thread_inst_executed_op_([fdh])(?:fma|add|mul)_pred_on\.sum(.*)")
 _TENSOR_SOURCE: Final = re.compile(r"sm__ops_path_tensor_src_(bf16|fp16|fp64|fp8|tf32|int8|int1)\w*\.sum")
 _TYPES: Final = {"f": "fp32", "d": "fp64", "h": "fp16"}
@@ -50,7 +54,8 @@ class KernelFigures:
 
     ``time`` is in ns, ``share`` the part of the time of all launches of the same origin, ``tensor_activity``,
     ``compute`` and ``memory`` are in % of the peak. ``arithmetic`` are instructions of threads (ncu) or warps (probes)
-    by type, ``tensor_types`` operations of tensor cores by the type of their operands.
+    by type, ``tensor_types`` operations of tensor cores by the type of their operands, ``matrix_types`` matrix
+    instructions in the kernel's code likewise.
     """
 
     shape: Shape
@@ -70,10 +75,15 @@ class KernelFigures:
     issued: float | None = None
     """Instructions an SM executes in an active cycle."""
     dram_bytes: float | None = None
+    dram_throughput: float | None = None
+    """Bytes/s of DRAM as it was collected."""
+    dram_channel: float | None = None
+    """Bytes/s of one channel of DRAM, a mean over the channels."""
     requested_bytes: float | None = None
     """Bytes that loads and stores asked for."""
     arithmetic: Mapping[str, float] = field(default_factory=dict)
     tensor_types: Mapping[str, float] = field(default_factory=dict)
+    matrix_types: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def sectors_per_load(self) -> float | None:
@@ -85,7 +95,9 @@ class KernelFigures:
 
     @property
     def dram_rate(self) -> float | None:
-        """Bytes/s of DRAM."""
+        """Bytes/s of DRAM, as collected or from its bytes and the time."""
+        if self.dram_throughput is not None:
+            return self.dram_throughput
         return _ratio(self.dram_bytes, None if self.time is None else self.time / 1e9)
 
     @property
@@ -107,6 +119,13 @@ class KernelFigures:
 
 def _ratio(part: float | None, whole: float | None) -> float | None:
     return part / whole if part is not None and whole else None
+
+
+def counts_that_differ(one: KernelFigures, other: KernelFigures) -> list[str] | None:
+    """The requests and sectors in which two tools differ on a kernel; None where there is nothing to compare."""
+    pairs = {name: (getattr(one, name), getattr(other, name)) for name in COUNTED}
+    known = {name: pair for name, pair in pairs.items() if None not in pair}
+    return [name for name, (mine, its) in known.items() if abs(mine - its) >= _SAME] if known else None
 
 
 def figures_of(table: NcuTable) -> list[KernelFigures]:
@@ -138,6 +157,7 @@ def figures_of(table: NcuTable) -> list[KernelFigures]:
                 share=share,
                 arithmetic=_means(arithmetic, at, weights),
                 tensor_types=_means(tensor_types, at, weights),
+                matrix_types={},
             )
         )
     return found
@@ -149,6 +169,8 @@ def _columns(table: NcuTable) -> dict[str, NDArray[np.float64]]:
     columns["compute"] = _first(table, _COMPUTE, "%")
     columns["memory"] = _first(table, _MEMORY, "%")
     columns["issued"] = table.column(_ISSUED)
+    columns["dram_throughput"] = table.column(_DRAM_RATE, unit="byte/s")
+    columns["dram_channel"] = table.column(_DRAM_CHANNEL, unit="byte/s")
     columns["dram_bytes"] = bytes_of(table, "dram").values
     return columns
 
@@ -172,11 +194,6 @@ def _sums_by_type(table: NcuTable, type_of: Callable[[str], str | None]) -> dict
                 values if before is None else np.where(np.isnan(before), values, before + np.nan_to_num(values))
             )
     return sums
-
-
-def _added(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The sum of what was measured."""
-    return np.where(np.isnan(first), second, first + np.nan_to_num(second))
 
 
 def _arithmetic_type(name: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-NcuPage = Literal["kernels", "metrics", "traffic", "sectors", "critical"]
-NCU_PAGES: Final[tuple[NcuPage, ...]] = ("kernels", "metrics", "traffic", "sectors", "critical")
+NcuPage = Literal["kernels", "metrics", "traffic", "sectors", "critical", "averages"]
+NCU_PAGES: Final[tuple[NcuPage, ...]] = ("kernels", "metrics", "traffic", "sectors", "critical", "averages")
 NsysPage = Literal["kernels", "ranges", "gaps", "timeline"]
 NSYS_PAGES: Final[tuple[NsysPage, ...]] = ("kernels", "ranges", "gaps", "timeline")

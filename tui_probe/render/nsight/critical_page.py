@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.analysis.chosen_launches import FIND_OUT, Plan, choose, iterated_shapes
 from tui_probe.analysis.critical import Critical, bound_of, critical, data_type, operations_per_byte
-from tui_probe.analysis.kernel_figures import KernelFigures, figures_of
+from tui_probe.analysis.kernel_figures import KernelFigures, counts_that_differ, figures_of
+from tui_probe.analysis.kernel_names import matched
 from tui_probe.analysis.sectors import Tensor, verdict_of
 from tui_probe.analysis.traffic import durations
 from tui_probe.render import units
@@ -23,14 +24,23 @@ if TYPE_CHECKING:
     from tui_probe.importers.ncu_table import NcuTable
 
 
+PROBES: Final = "probes"
+_NEEDED: Final = {
+    "compute": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    "memory": "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
+}
+"""Metrics without which there is no bound."""
+
+
 @dataclass(frozen=True, slots=True)
 class CriticalRow:
-    """A kernel of a program, as one tool saw it."""
+    """A kernel of a program, as one tool saw it; ``other`` is the same kernel as the other tool saw it."""
 
     program: str
     figures: KernelFigures
     is_critical: bool
     tensor: Tensor | None
+    other: KernelFigures | None = None
 
     @property
     def type_name(self) -> str | None:
@@ -41,6 +51,23 @@ class CriticalRow:
     def type_evidence(self) -> str | None:
         found = data_type(self.figures)
         return None if found is None else found.evidence
+
+    @property
+    def differences(self) -> list[str] | None:
+        """In what the two tools differ; None where there is nothing to compare."""
+        if self.other is None:
+            return None
+        counts = counts_that_differ(self.figures, self.other)
+        types = [None if kind is None else kind.name for kind in map(data_type, (self.figures, self.other))]
+        tensor = [self.figures.uses_tensor_cores, self.other.uses_tensor_cores]
+        known: dict[str, list[Any]] = {"type": types, "tensor cores": tensor}
+        compared = {name: pair[0] != pair[1] for name, pair in known.items() if None not in pair}
+        if counts is None and not compared:
+            return None
+        return [
+            *(name.replace("_", " ") for name in counts or ()),
+            *(name for name, unlike in compared.items() if unlike),
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +86,68 @@ def critical_page(
 ) -> TablePage[CriticalRow]:
     """The kernels of every file, and of the traces together, the one with the most tensor work first."""
     programs = [] if table is None else _programs(table, tensor, plan)
-    if probed:
-        programs.append(_Program("probes", critical(probed, tensor)))
-    rows = [
-        CriticalRow(program.name, kernel, kernel is program.found.kernel, tensor)
-        for program in programs
-        for kernel in program.found.ranked
-    ]
-    words = Words(head, [line for program in programs for line in _said(program)], notes, EXPLANATIONS["critical"])
-    return TablePage("critical", "Critical kernel", CRITICAL_COLUMNS, rows, words, {"steps": _steps(programs)})
+    probes = _Program(PROBES, critical(probed, tensor)) if probed else None
+    rows = _rows(programs, probes, tensor)
+    everything = [*programs, *([] if probes is None else [probes])]
+    found = [line for program in everything for line in _said(program)]
+    found += [] if probes is None else _agreement(rows, programs, probes)
+    words = Words(head, found, [*_lacking(rows), *notes], EXPLANATIONS["critical"])
+    columns = _columns(rows, several=len(everything) > 1)
+    return TablePage("critical", "Critical kernel", columns, rows, words, {"steps": _steps(everything)})
+
+
+def _rows(programs: Sequence[_Program], probes: _Program | None, tensor: Tensor | None) -> list[CriticalRow]:
+    """The kernels of every file, each with what the probes saw of it below; then those that only the probes saw."""
+    of_probes = [] if probes is None else list(probes.found.ranked)
+    of_ncu = [kernel for program in programs for kernel in program.found.ranked]
+    pairs = matched(of_ncu, of_probes, lambda figures: figures.shape)
+    partner = {id(kernel): other for kernel, other in pairs if kernel is not None}
+    rows = []
+    for program in programs:
+        for kernel in program.found.ranked:
+            other = partner[id(kernel)]
+            rows.append(CriticalRow(program.name, kernel, kernel is program.found.kernel, tensor, other))
+            if other is not None and probes is not None:
+                rows.append(CriticalRow(PROBES, other, other is probes.found.kernel, tensor, kernel))
+    alone = [other for kernel, other in pairs if kernel is None and other is not None]
+    best = None if probes is None else probes.found.kernel
+    return rows + [CriticalRow(PROBES, kernel, kernel is best, tensor) for kernel in alone]
+
+
+def _agreement(rows: Sequence[CriticalRow], programs: Sequence[_Program], probes: _Program) -> list[str]:
+    """Whether the probes name the same kernel as ncu, for each file."""
+    said = []
+    for program in programs:
+        own = next((row for row in rows if row.is_critical and row.program == program.name), None)
+        if own is None or probes.found.kernel is None:
+            continue
+        same = own.other is probes.found.kernel
+        said.append(
+            f"{program.name} and probes: {'the same critical kernel' if same else 'not the same critical kernel'}"
+        )
+    return said
+
+
+def _lacking(rows: Sequence[CriticalRow]) -> list[str]:
+    """How to have what was not collected."""
+    of_ncu = [row.figures for row in rows if row.figures.tool == "ncu"]
+    if of_ncu and all(bound_of(figures) is None for figures in of_ncu):
+        return [f"bound not known: collect it with ncu --metrics {','.join(_NEEDED.values())}"]
+    return []
+
+
+def _columns(rows: Sequence[CriticalRow], *, several: bool) -> list[Column[CriticalRow]]:
+    """The columns, in tables without those that hold nothing; of several programs each row names its own."""
+    values = {column.key: column.value for column in CRITICAL_COLUMNS if column.value is not None}
+    columns = []
+    for column in CRITICAL_COLUMNS:
+        value = values.get(_MAY_LACK.get(column.key, ""))
+        if value is not None and rows and all(value(row) in (None, "") for row in rows):
+            column = replace(column, text=None)
+        if column.key == "program":
+            column = replace(column, rank=0) if several else replace(column, text=None)
+        columns.append(column)
+    return columns
 
 
 def _programs(table: NcuTable, tensor: Tensor | None, plan: Plan) -> list[_Program]:
@@ -107,6 +187,8 @@ def _facts(kernel: KernelFigures) -> list[str]:
         facts.append(f"instructions an active cycle of an SM: {decimal(kernel.issued)}")
     if kernel.dram_rate is not None:
         facts.append(f"DRAM: {units.size(kernel.dram_rate)}/s")
+    if kernel.dram_channel is not None:
+        facts.append(f"DRAM, a channel: {units.size(kernel.dram_channel)}/s")
     intensity = operations_per_byte(kernel)
     if intensity is not None:
         facts.append(f"tensor operations a byte of loads and stores: {intensity:.1f}")
@@ -124,6 +206,33 @@ def _steps(programs: Sequence[_Program]) -> list[dict[str, Any]]:
     ]
 
 
+def _compared(row: CriticalRow) -> str:
+    """What the other tool says of the same kernel."""
+    differences = row.differences
+    if differences is None or row.other is None:
+        return ""
+    return f"≠ {row.other.tool}: {', '.join(differences)}" if differences else f"= {row.other.tool}"
+
+
+def _rate(row: CriticalRow) -> str:
+    return units.NOT_MEASURED if row.figures.dram_rate is None else f"{units.size(row.figures.dram_rate)}/s"
+
+
+def _intensity(row: CriticalRow) -> str:
+    value = operations_per_byte(row.figures)
+    return units.NOT_MEASURED if value is None else f"{value:.1f}"
+
+
+_MAY_LACK: Final = {
+    **{
+        name: name
+        for name in ("verdict", "compute", "memory", "bound", "issued", "dram_bytes_per_second", "operations_per_byte")
+    },
+    "compared": "differences",
+}
+"""Columns that are left out of tables in which they would be empty, and whose values tell that."""
+
+
 def _tensor_text(row: CriticalRow) -> str:
     if row.figures.tensor_operations is not None:
         return f"{mean_count(row.figures.tensor_operations)} ops"
@@ -133,11 +242,11 @@ def _tensor_text(row: CriticalRow) -> str:
 CRITICAL_COLUMNS: Final[tuple[Column[CriticalRow], ...]] = (
     Column("critical", lambda r: r.is_critical, "", lambda r: "▶" if r.is_critical else ""),
     Column(
-        "program", lambda r: r.program, "program", lambda r: r.program, False, rank=4, narrow=16, shorten=cut_middle
+        "program", lambda r: r.program, "program", lambda r: r.program, False, rank=4, narrow=12, shorten=cut_middle
     ),
     Column(
         "kernel", lambda r: r.figures.shape.kernel, "kernel", lambda r: r.figures.shape.kernel, False,
-        narrow=24, shorten=shorten,
+        narrow=22, shorten=shorten,
     ),
     Column("tool", lambda r: r.figures.tool),
     Column("grid", lambda r: r.figures.shape.grid, "grid", lambda r: units.extent(r.figures.shape.grid), rank=5),
@@ -163,4 +272,9 @@ CRITICAL_COLUMNS: Final[tuple[Column[CriticalRow], ...]] = (
         "bound", lambda r: bound_of(r.figures), "bound", lambda r: bound_of(r.figures) or units.NOT_MEASURED, False,
         rank=1,
     ),
+    Column("issued", lambda r: r.figures.issued, "inst/cycle", lambda r: decimal(r.figures.issued), rank=4),
+    Column("dram_bytes_per_second", lambda r: r.figures.dram_rate, "DRAM", _rate, rank=4),
+    Column("operations_per_byte", lambda r: operations_per_byte(r.figures), "op/B", _intensity, rank=4),
+    Column("differences", lambda r: r.differences, nested=True),
+    Column("compared", title="other tool", text=_compared, right=False, narrow=12, rank=1),
 )  # fmt: skip

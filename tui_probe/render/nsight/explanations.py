@@ -56,6 +56,13 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " matter of latency: too few blocks or warps, or waiting. A small problem has much arithmetic a byte of DRAM"
         " because its data stay in L1 and L2.",
     ),
+    "averages": (
+        "Each metric of each kernel that counts, averaged over its launches in the measured iterations, after the"
+        " warm-up; least and most show how far they lie apart. Where ncu was told to collect it, this is the number to"
+        " quote; where it was not, collect it with --metrics NAME or a section that has it.",
+        "A mean of percentages or rates is that of launches, each counting alike, however long it took. Values are in"
+        " base units: bytes, ns, hz, bytes/s.",
+    ),
     "nsys kernels": (
         "Every kernel on every stream, in the order of start. “few blocks” marks a grid with fewer blocks than the GPU"
         " has SMs: the other SMs have nothing to do while it runs, and fewer SMs also ask for less bandwidth, since"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.analysis.kernel_figures import KernelFigures
 from tui_probe.analysis.launch_groups import Shape
+from tui_probe.analysis.matrix_types import matrix_types_of
 from tui_probe.render.counts import counted_results
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def _mean(trace: Trace, kernel: Kernel, shape: Shape, results: Sequence[CountedR
     means: dict[str, float] = {key: value / len(results) for key, value in sums.items() if key not in lacking}
     fields: dict[str, Any] = {name: means.get(name) for name in _SECTORS}
     fields["tensor_operations"] = means.get("operations")
+    if fields["tensor_operations"]:
+        fields["matrix_types"] = matrix_types_of(kernel.folder)
     fields["time"] = None if kernel.time_ms is None else kernel.time_ms * 1e6
     fields["arithmetic"] = {name: means[name] for name in _ARITHMETIC if name in means}
     if "read" in means and "written" in means:

@@ -75,7 +75,7 @@ def kernels_page(report: NcuReport) -> TablePage[KernelRow]:
     """Every kernel: how often it was launched, its part of the time, and whether it is one of the iterations."""
     choice = report.choice()
     notes = [*_missing(choice), *choice.notes, *file_notes(report)]
-    words = Words(file_head(report), _loops(choice, report.names), notes, EXPLANATIONS["kernels"])
+    words = Words(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["kernels"])
     extra = {"expected_missing": list(choice.missing)}
     columns = by_file(KERNEL_COLUMNS, report)
     return TablePage("kernels", "Kernels", columns, _kernel_rows(report, choice), words, extra)
@@ -93,7 +93,7 @@ def _missing(choice: Choice) -> Iterator[str]:
         yield f"no kernel with “{name}” in its name was launched: what it should do is missing from every total"
 
 
-def _loops(choice: Choice, names: Sequence[str]) -> list[str]:
+def loop_lines(choice: Choice, names: Sequence[str]) -> list[str]:
     """What was found to repeat, a line a part."""
     lines = []
     for loop in choice.loops:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_probe.analysis.chosen_launches import FIND_OUT, Plan
 from tui_probe.errors import ImportFileError
+from tui_probe.render.nsight.averages_page import averages_page
 from tui_probe.render.nsight.critical_page import critical_page
 from tui_probe.render.nsight.from_traces import figures_of_traces
 from tui_probe.render.nsight.ncu_pages import NcuReport, file_head, file_notes, kernels_page, metrics_page
@@ -42,6 +43,8 @@ def ncu_page(name: NcuPage, sources: Sources) -> TablePage[Any]:
     report = NcuReport(sources.table, sources.plan)
     if name == "traffic":
         return traffic_page(report)
+    if name == "averages":
+        return averages_page(report)
     return kernels_page(report) if name == "kernels" else metrics_page(report)
 
 

@@ -54,7 +54,7 @@ def open_imported(paths: Sequence[Path], plan: Plan = FIND_OUT, tensor: Tensor |
             raise (no_nsys if _like_nsys(paths) else no_ncu) from None
         return Imported(title, _nsys_pages(report))
     sources = Sources(table, (), plan, tensor)
-    titles = ("Kernels", "Metrics", "Traffic", "Sectors", "Critical")
+    titles = ("Kernels", "Metrics", "Traffic", "Sectors", "Critical", "Averages")
     pages = [
         ImportedPage(name, title, partial(_ncu_page, name, sources))
         for name, title in zip(NCU_PAGES, titles, strict=True)

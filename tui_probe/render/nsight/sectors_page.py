@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.kernel_figures import COUNTED, KernelFigures, figures_of
+from tui_probe.analysis.kernel_figures import COUNTED, KernelFigures, counts_that_differ, figures_of
 from tui_probe.analysis.kernel_names import matched
 from tui_probe.analysis.sectors import SECTOR, Tensor, Verdict, verdict_of
 from tui_probe.render import units
 from tui_probe.render.nsight.explanations import EXPLANATIONS
 from tui_probe.render.nsight.figures import decimal, mean_count
 from tui_probe.render.nsight.page import TablePage, Words
-from tui_probe.render.shorten import shorten
+from tui_probe.render.shorten import cut_middle, shorten
 from tui_probe.render.table import Column
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
     from tui_probe.importers.ncu_table import NcuTable
 
-_SAME: Final = 0.5
-"""Means of counts that differ by less are equal."""
 _VERDICTS: Final[dict[Verdict, str]] = {
     "equal": "as expected",
     "with row sums": "as expected, with row sums",
@@ -46,11 +45,7 @@ class SectorRow:
     @property
     def differences(self) -> list[str] | None:
         """The counts in which the two tools differ; None where there is nothing to compare."""
-        if self.other is None:
-            return None
-        pairs = {name: (getattr(self.figures, name), getattr(self.other, name)) for name in COUNTED}
-        known = {name: pair for name, pair in pairs.items() if None not in pair}
-        return [name for name, (one, two) in known.items() if abs(one - two) >= _SAME] if known else None
+        return None if self.other is None else counts_that_differ(self.figures, self.other)
 
 
 def pairs_of(
@@ -83,7 +78,10 @@ def sectors_page(
         "expected_sectors": None if tensor is None else tensor.sectors,
         "most_sectors": None if tensor is None else tensor.elements,
     }
-    return TablePage("sectors", "Requests and sectors", SECTOR_COLUMNS, rows, words, extra)
+    several = len({row.figures.origin for row in rows}) > 1
+    empty = {"origin": not several, "said": not any(map(_words, rows))}
+    columns = [replace(column, text=None) if empty.get(column.key) else column for column in SECTOR_COLUMNS]
+    return TablePage("sectors", "Requests and sectors", columns, rows, words, extra)
 
 
 def _expectation(tensor: Tensor | None) -> list[str]:
@@ -114,6 +112,10 @@ def _words(row: SectorRow) -> str:
     return "; ".join(words)
 
 
+def _file(row: SectorRow) -> str:
+    return PurePath(row.figures.origin).name
+
+
 def _counted(title: str, name: str, rank: int) -> Column[SectorRow]:
     return Column(
         name, lambda r: getattr(r.figures, name), title, lambda r: mean_count(getattr(r.figures, name)), rank=rank
@@ -122,7 +124,7 @@ def _counted(title: str, name: str, rank: int) -> Column[SectorRow]:
 
 SECTOR_COLUMNS: Final[tuple[Column[SectorRow], ...]] = (
     Column("tool", lambda r: r.figures.tool, "by", lambda r: r.figures.tool, False),
-    Column("origin", lambda r: r.figures.origin),
+    Column("origin", lambda r: r.figures.origin, "file", _file, False, narrow=16, shorten=cut_middle),
     Column("grid", lambda r: r.figures.shape.grid, "grid", lambda r: units.extent(r.figures.shape.grid), rank=3),
     Column("block", lambda r: r.figures.shape.block, "block", lambda r: units.extent(r.figures.shape.block), rank=3),
     Column("launches", lambda r: r.figures.launches, "launches", lambda r: units.count(r.figures.launches), rank=4),

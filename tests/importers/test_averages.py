@@ -1,0 +1,49 @@
+"""Means of metrics over the launches that count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.importers.files import real
+from tui_probe.analysis.averages import averages
+from tui_probe.analysis.chosen_launches import Plan, choose
+from tui_probe.importers.ncu import read_ncu
+
+
+@pytest.mark.parametrize("name", ["sdpa_flash", "t6_sdpa_flash"])
+def test_the_last_five_calls_of_attention(tmp_path: Path, name: str) -> None:
+    """The attention kernel is found among others; launches 6 to 10 are the measured ones."""
+    table = read_ncu([real(tmp_path, f"ncu/{name}.csv")])
+    found = list(averages(table, choose(table, Plan(warm_up=3))))
+    assert {each.fate.shape.kernel.partition("<")[0] for each in found} == {"void pytorch_flash::flash_fwd_kernel"}
+    assert {each.launches for each in found} == {5}
+    for each in found:
+        by_hand = table.column(each.metric.name, each.metric.section, each.metric.unit)[6:11]
+        assert each.mean == pytest.approx(by_hand.mean())
+        assert (each.least, each.most) == (by_hand.min(), by_hand.max())
+
+
+def test_values_read_off_the_file(tmp_path: Path) -> None:
+    table = read_ncu([real(tmp_path, "ncu/t6_sdpa_flash.csv")])
+    found = {each.metric.name: each for each in averages(table, choose(table, Plan(3, 5)))}
+    assert found["dram__bytes.sum"].mean == 6_357_401.6
+    assert found["lts__t_bytes.sum"].mean == 30_250_553.6
+    assert found["l1tex__t_bytes.sum"].mean == 55_705_600
+
+
+def test_what_was_not_measured_has_no_mean(tmp_path: Path) -> None:
+    table = read_ncu([real(tmp_path, "ncu/sdpa_flash.csv")])
+    lacking = "Local Memory Spilling Request Overhead"
+    assert np.isnan(table.column(lacking)).any()
+    kept = {launch for each in choose(table, Plan(warm_up=3)).loops for launch in each.measured.tolist()}
+    measured = [value for launch, value in enumerate(table.column(lacking)) if launch in kept and not np.isnan(value)]
+    found = [each for each in averages(table, choose(table, Plan(warm_up=3))) if each.metric.name == lacking]
+    assert [each.launches for each in found] == ([len(measured)] if measured else [])
+
+
+def test_nothing_repeats(tmp_path: Path) -> None:
+    table = read_ncu([real(tmp_path, "h200/ncu/stores.csv")])
+    assert list(averages(table, choose(table, Plan()))) == []

@@ -1,0 +1,70 @@
+"""Metrics of the kernels that count, averaged over their measured launches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.analysis.averages import Average, averages
+from tui_probe.importers.ncu import COLD_CACHE
+from tui_probe.render import units
+from tui_probe.render.nsight.explanations import EXPLANATIONS
+from tui_probe.render.nsight.ncu_pages import by_file, file_head, file_notes, loop_lines
+from tui_probe.render.nsight.page import TablePage, Words
+from tui_probe.render.shorten import cut_middle, shorten
+from tui_probe.render.table import Column
+
+if TYPE_CHECKING:
+    from tui_probe.render.nsight.ncu_pages import NcuReport
+
+
+@dataclass(frozen=True, slots=True)
+class AverageRow:
+    """One metric of one kernel of a file."""
+
+    file: str
+    average: Average
+
+
+def averages_page(report: NcuReport) -> TablePage[AverageRow]:
+    """Means over the measured launches of each kept kernel."""
+    choice = report.choice()
+    rows = [AverageRow(report.names[each.fate.file], each) for each in averages(report.table, choice)]
+    notes = [*choice.notes, COLD_CACHE, *file_notes(report)]
+    words = Words(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["averages"])
+    title = "Averages over the measured launches"
+    return TablePage("averages", title, by_file(AVERAGE_COLUMNS, report), rows, words)
+
+
+def _number(value: float) -> str:
+    """``1 592 233 009.71``; whole numbers without decimals."""
+    return units.count(int(value)) if value.is_integer() else f"{value:,.2f}".replace(",", " ")
+
+
+AVERAGE_COLUMNS: Final[tuple[Column[AverageRow], ...]] = (
+    Column("file", lambda r: r.file, "file", lambda r: r.file, False, rank=6, narrow=16, shorten=cut_middle),
+    Column("process", lambda r: r.average.fate.process),
+    Column(
+        "kernel", lambda r: r.average.fate.shape.kernel, "kernel", lambda r: r.average.fate.shape.kernel, False,
+        narrow=16, shorten=shorten,
+    ),
+    Column(
+        "grid", lambda r: r.average.fate.shape.grid, "grid", lambda r: units.extent(r.average.fate.shape.grid), rank=3
+    ),
+    Column(
+        "block", lambda r: r.average.fate.shape.block, "block", lambda r: units.extent(r.average.fate.shape.block),
+        rank=4,
+    ),
+    Column(
+        "launches", lambda r: r.average.launches, "launches", lambda r: units.count(r.average.launches), rank=2
+    ),
+    Column("metric", lambda r: r.average.metric.name, "metric", lambda r: r.average.metric.name, False, narrow=28),
+    Column(
+        "section", lambda r: r.average.metric.section, "section", lambda r: r.average.metric.section, False, rank=5,
+        narrow=12,
+    ),
+    Column("unit", lambda r: r.average.metric.unit, "unit", lambda r: r.average.metric.unit, False, narrow=6),
+    Column("mean", lambda r: r.average.mean, "mean", lambda r: _number(r.average.mean)),
+    Column("least", lambda r: r.average.least, "least", lambda r: _number(r.average.least), rank=1),
+    Column("most", lambda r: r.average.most, "most", lambda r: _number(r.average.most), rank=1),
+)  # fmt: skip
