@@ -94,6 +94,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [nvcc, "-cubin", "-arch=sm_90", "-o", "kernels.cubin", "kernels.cu"],
         [nvcc, "-fatbin", both, "-o", "kernels.fatbin", "kernels.cu"],
         [nvcc, both, "-cudart=static", "-o", "runtime_static", "runtime_api.cu"],
+        [nvcc, both, "-std=c++17", "-o", "two_devices", "two_devices.cu"],
         [nvcc, both, "-cudart=shared", "-o", "runtime_shared", "runtime_api.cu"],
         *(["cc", "-O2", "-o", name, f"{name}.c", "-ldl"] for name in ("driver_api", "launch_cost", "zero_fill")),
     ]

@@ -46,7 +46,8 @@ class Terminal:
         self.status: int | None = None
         self._lock = threading.Condition()
         self._bytes_allowed, self._last = 0.0, time.monotonic()
-        variables = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", "PYTHONPATH": str(ROOT)}
+        variables = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+        variables["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), variables.get("PYTHONPATH"))))
         variables.pop("NO_COLOR", None)
         variables.update(environment or {})
         self.pid, self.fd = pty.fork()

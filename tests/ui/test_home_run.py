@@ -69,6 +69,18 @@ def test_it_starts_a_program_and_comes_back(folder: Path, natives: Path) -> None
         assert_restored(terminal)
 
 
+def test_what_is_started_before_the_machine_is_known_runs_where_it_can(folder: Path, natives: Path) -> None:
+    with Terminal([*HERE, str(folder)], (120, 40), {"TUI_PROBE_NATIVE": str(natives)}) as terminal:
+        terminal.wait("Start a program")
+        terminal.type(f"\t\x05{sys.executable} -m tui_probe.simgpu.examples.demo --kernel saxpy{CTRL_S}")
+        terminal.wait("exit 0 after")
+        terminal.wait("saxpy")
+        terminal.type(CTRL_Q)
+        terminal.wait("Recent traces")
+        terminal.type("q")
+        assert terminal.wait_for_end() == 0
+
+
 def test_a_run_that_is_left_goes_on_and_is_waited_for(folder: Path, natives: Path) -> None:
     program = folder / "program.py"
     program.write_text(

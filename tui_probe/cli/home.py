@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from tui_probe.engine.catalogue import built_in_probes
 from tui_probe.engine.probe_file import load_probe
-from tui_probe.errors import LaunchError, ProbeError
+from tui_probe.errors import LaunchError, NoDriverError, ProbeError
+from tui_probe.launcher.driver import find_driver
 from tui_probe.launcher.options import RunOptions
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.trace.recent import recent_traces, remember
@@ -97,8 +99,17 @@ def options_of(form: Form) -> RunOptions:
         filtered=form.filtered or None,
         launches=launches(form.launches) if form.launches else None,
         benchmark=form.benchmark,
-        simulated=bool(form.simulated),
+        simulated=has_no_driver() if form.simulated is None else form.simulated,
     )
+
+
+def has_no_driver() -> bool:
+    """Is there no real driver? What a form stands for that was sent off before the screen had found out."""
+    try:
+        find_driver(None, simulated=False, environment=os.environ)
+    except NoDriverError:
+        return True
+    return False
 
 
 def findings() -> list[Item]:

@@ -1,9 +1,15 @@
-// A matrix product by tiles in shared memory, 1024 x 1024 x 1024 in single precision, three times. Prints a checksum.
+// A matrix product by tiles in shared memory, 1024 x 1024 x 1024 in single precision. Prints a checksum.
+//   tiled_matmul [TIMES, by default 3] [MILLISECONDS between one and the next]
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
-constexpr int SIZE = 1024, TILE = 32;
+#ifndef TILE
+#define TILE 32
+#endif
+constexpr int SIZE = 1024;
 
 extern "C" __global__ void tiled_matmul(float *c, const float *a, const float *b, int size) {
     __shared__ float left[TILE][TILE], right[TILE][TILE];
@@ -26,7 +32,8 @@ static void check(cudaError_t error) {
     }
 }
 
-int main() {
+int main(int count, char **words) {
+    const int times = count > 1 ? std::atoi(words[1]) : 3, pause = count > 2 ? std::atoi(words[2]) : 0;
     std::vector<float> values(SIZE * SIZE);
     for (int i = 0; i < SIZE * SIZE; ++i) values[i] = static_cast<float>(i % 17 - 8);
     float *a = nullptr, *c = nullptr;
@@ -34,9 +41,11 @@ int main() {
     check(cudaMalloc(&a, bytes));
     check(cudaMalloc(&c, bytes));
     check(cudaMemcpy(a, values.data(), bytes, cudaMemcpyHostToDevice));
-    for (int run = 0; run < 3; ++run)
+    for (int run = 0; run < times; ++run) {
         tiled_matmul<<<dim3(SIZE / TILE, SIZE / TILE), dim3(TILE, TILE)>>>(c, a, a, SIZE);
-    check(cudaDeviceSynchronize());
+        check(cudaDeviceSynchronize());
+        std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+    }
     check(cudaMemcpy(values.data(), c, bytes, cudaMemcpyDeviceToHost));
     double sum = 0;
     for (float value : values) sum = sum * 0.5 + value;
