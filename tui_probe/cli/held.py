@@ -10,7 +10,7 @@ from tui_probe.launcher.screened import ScreenedTarget
 from tui_probe.launcher.session import Session
 from tui_probe.trace.recent import remember
 
-from .output import inform, warn
+from .output import inform, let_go_of_lost_terminal, warn
 from .run import tell_what_failed
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class HeldRuns:
             if target.poll() is None:
                 warn(f"waiting for the end of {session.options.command[0]} (process {target.pid})")
             target.wait(received)
+            let_go_of_lost_terminal()
             for trace in session.trace_paths():
                 remember(trace)
                 inform(f"trace in {trace}")

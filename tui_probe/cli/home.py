@@ -19,7 +19,7 @@ from tui_probe.trace.recent import recent_traces, remember
 
 from .chosen import chosen_settings, trace_dir
 from .held import HeldRuns
-from .screen import add_screen_options, appearance_of, show, wants_screen
+from .screen import add_screen_options, appearance_of, show, show_session, wants_screen
 from .values import launches
 
 if TYPE_CHECKING:
@@ -52,13 +52,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def rounds(arguments: argparse.Namespace, home: Home, runs: HeldRuns) -> int:
     """Show home and what is chosen there in turn. Returns what the last screen returned."""
-    from tui_probe import ui
     from tui_probe.ui.feed import Session
     from tui_probe.ui.home import Open
 
     appearance = appearance_of(arguments)
     while True:
-        status = ui.run(Session(home=home), appearance)
+        status = show_session(Session(home=home), appearance)
         if status or home.choice is None:
             return status
         if isinstance(home.choice, Open):

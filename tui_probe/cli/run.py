@@ -17,7 +17,7 @@ from tui_probe.launcher.target import exit_status
 from tui_probe.trace.recent import remember
 
 from .chosen import chosen_settings, tell_problems, trace_dir
-from .output import inform, warn
+from .output import inform, let_go_of_lost_terminal, warn
 from .run_ncu import add_ncu_options, profile_with_ncu
 from .screen import add_screen_options, show, wants_screen
 from .text import report_after_run
@@ -129,6 +129,7 @@ def run_on_screen(options: RunOptions, probe: Path, arguments: argparse.Namespac
         if target.poll() is None:
             warn(f"waiting for the end of {options.command[0]} (process {target.pid})")
         returncode = target.wait(received=shown - 128 if shown > 128 else 0)
+        let_go_of_lost_terminal()
         for trace in session.trace_paths():
             inform(f"trace in {trace}")
         tell_cache_hits(session)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tui_probe.settings import PALETTES
 
 from .chosen import chosen_settings, tell_problems
-from .output import on_terminal
+from .output import let_go_of_lost_terminal, on_terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tui_probe.launcher.screened import ScreenedTarget
     from tui_probe.render.nsight.opening import Imported
     from tui_probe.ui import Appearance
+    from tui_probe.ui.feed import Session
 
 
 def add_screen_options(parser: argparse.ArgumentParser) -> None:
@@ -49,11 +50,20 @@ def show(
     watching: bool = False,
 ) -> int:
     """Show a running target, traces, or imported files, until the user quits. Returns what ``ui.run`` returns."""
-    from tui_probe import ui
     from tui_probe.ui.feed import Session
 
-    session = Session(target=target, traces=traces, imported=imported, watching=watching)
-    return ui.run(session, appearance_of(arguments))
+    return show_session(
+        Session(target=target, traces=traces, imported=imported, watching=watching), appearance_of(arguments)
+    )
+
+
+def show_session(session: Session, appearance: Appearance) -> int:
+    """The same of a session, and no word to a terminal that is gone."""
+    from tui_probe import ui
+
+    status = ui.run(session, appearance)
+    let_go_of_lost_terminal()
+    return status
 
 
 def appearance_of(arguments: argparse.Namespace) -> Appearance:

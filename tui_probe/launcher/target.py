@@ -56,7 +56,12 @@ class Target:
         return self.process.poll()
 
     def send(self, number: int) -> None:
-        """Send a signal: to the whole group if it is one of a terminal's and the group is the target's own."""
+        """Send a signal: to the whole group if it is one of a terminal's and the group is the target's own.
+
+        A hang-up does not concern a target without our terminal: it goes on.
+        """
+        if self.group is Group.SESSION and number == signal.SIGHUP:
+            return
         if self.group is not Group.SHARED and number in JOB_SIGNALS:
             self.send_to_group(number)
         else:

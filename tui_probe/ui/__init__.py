@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,7 @@ from tui_probe.errors import LaunchError
 from tui_probe.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from tui_probe.ui.feed import Session
 
@@ -83,6 +85,20 @@ def check_terminal(instead: str) -> None:
         raise LaunchError(f"the live screen needs a terminal, and {what}; without one use: {instead}")
 
 
+@contextmanager
+def ending_signals(handler: Callable[[int, object], None]) -> Iterator[None]:
+    """SIGTERM and SIGHUP go to the handler, again and again (a shell that loses its terminal passes it on to its jobs).
+
+    Not by the event loop, which would let them end the process at once when it has closed.
+    """
+    before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handled in before.items():
+            signal.signal(number, handled)
+
+
 def run(session: Session, appearance: Appearance | None = None, *, instead: str = "tui-probe report TRACE") -> int:
     """Show the session until the user quits. Returns 0, 1 after a crash, or 128 + the signal that ended it.
 
@@ -93,7 +109,8 @@ def run(session: Session, appearance: Appearance | None = None, *, instead: str 
 
     appearance = appearance or Appearance.from_environment()
     app = ProbeApp(session, appearance)
-    app.run(mouse=appearance.wants_mouse)
+    with ending_signals(app.end_by_signal):
+        app.run(mouse=appearance.wants_mouse)
     if app.crash is not None:
         report_crash(app.crash)
     return app.return_code or 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 import tempfile
 import time
 import traceback
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import events
@@ -81,6 +81,8 @@ class ProbeApp(App[None]):
         self.feed = Feed(session)
         self.gpu = gpu or GpuSampler()
         self.crash: BaseException | None = None
+        self._ended_by = 0
+        self._loop_to_end: asyncio.AbstractEventLoop | None = None
         self._interrupted = float("-inf")
         self._marked: Source | None = None
 
@@ -103,10 +105,9 @@ class ProbeApp(App[None]):
         if self.target is not None or self.session.traces:
             self.feed.start()
             self.gpu.start()
-        if not self.is_headless:
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                loop.add_signal_handler(number, self._end_by_signal, number)
+        self._loop_to_end = asyncio.get_running_loop()
+        if self._ended_by:
+            self.end_by_signal(self._ended_by)
         self.live = LiveScreen(ascii_only=self.ascii_only)
         self.push_screen(self._first_screen())
 
@@ -122,8 +123,11 @@ class ProbeApp(App[None]):
         for background in (self.tables, self.logs, self.analyses):
             background.close()
 
-    def _end_by_signal(self, number: int) -> None:
-        self.exit(return_code=128 + number)
+    def end_by_signal(self, number: int, _: object = None) -> None:
+        """End with 128 + ``number``. A signal handler: it may be called before the start and after the end, too."""
+        self._ended_by = number
+        if self._loop_to_end is not None and not self._loop_to_end.is_closed():
+            self._loop_to_end.call_soon_threadsafe(partial(self.exit, return_code=128 + number))
 
     @property
     def backed_up(self) -> bool:
