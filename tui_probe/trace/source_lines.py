@@ -39,6 +39,11 @@ class SourceLine(NamedTuple):
     line: int
 
 
+def place_of(source: SourceLine | None) -> str:
+    """``softmax.cu:31``; "" where it is not known."""
+    return "" if source is None else f"{source.file.rpartition('/')[2]}:{source.line}"
+
+
 @dataclass(frozen=True, slots=True)
 class SourceLines:
     """The source lines of one kernel, by line of ``pruned.ptx``; empty if nothing tells them."""
@@ -74,6 +79,20 @@ class SourceLines:
         return self.lines[known[place]] if place < len(known) else None
 
 
+def files_of(folder: Path) -> list[str]:
+    """The source files that the lines of a kernel name, as the compiler was given them; none if nothing tells them."""
+    try:
+        pruned = _text(folder / "pruned.ptx")
+        used = {int(match[1]) for text in pruned.split("\n") if (match := _LOC.match(text)) is not None}
+        if used:
+            return [path for number, path in _files(pruned).items() if number in used]
+        image = _image(folder)
+        tables = line_tables(image) if image else []
+    except (OSError, ImageError):
+        return []
+    return sorted({row.file for table in tables for row in table.source if row.file})
+
+
 def _text(path: Path) -> str:
     with path.open("rb") as file:
         return file.read(_LARGEST).decode("utf-8", "replace")
@@ -81,7 +100,7 @@ def _text(path: Path) -> str:
 
 def lines_of_directives(ptx: str) -> dict[int, SourceLine]:
     """What the ``.loc`` directives of a PTX text tell: a line of source for every line that they hold for."""
-    files = {int(number): f"{first}/{second}" if second else first for number, first, second in _FILE.findall(ptx)}
+    files = _files(ptx)
     found: dict[int, SourceLine] = {}
     current: SourceLine | None = None
     for number, text in enumerate(ptx.split("\n"), 1):
@@ -95,14 +114,22 @@ def lines_of_directives(ptx: str) -> dict[int, SourceLine]:
     return found
 
 
+def _files(ptx: str) -> dict[int, str]:
+    """The files that ``.file`` directives name, by their numbers."""
+    return {int(number): f"{first}/{second}" if second else first for number, first, second in _FILE.findall(ptx)}
+
+
+def _image(folder: Path) -> bytes:
+    """The image that a kernel came from, if it is a cubin; else nothing. Raises OSError."""
+    with (folder / "original.bin").open("rb") as file:
+        image = file.read(_LARGEST)
+    return image if image.startswith(elf.MAGIC) else b""
+
+
 def _lines_of_machine_code(pruned: str, folder: Path) -> dict[int, SourceLine]:
     """The lines of a kernel whose image is a cubin with line tables."""
-    path = folder / "original.bin"
-    with path.open("rb") as file:
-        image = file.read(_LARGEST)
-    if not image.startswith(elf.MAGIC):
-        return {}
-    tables = line_tables(image)
+    image = _image(folder)
+    tables = line_tables(image) if image else []
     if not tables:
         return {}
     original = _text(folder / "original.ptx")

@@ -1,0 +1,67 @@
+"""Copies of the source files that a kernel came from, put into its trace: see ``trace/source_files``.
+
+Only files that lines of the kernel name, that are text, and that this user can read. What cannot be copied is left out
+and nothing is said: the line numbers are there all the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from pathlib import Path
+from typing import Final
+
+from tui_probe.trace.source_files import FOLDER, LARGEST, copy_name
+from tui_probe.trace.source_lines import files_of
+
+ROOM: Final = 16 << 20
+"""Bytes of all copies of a trace; files that would take more are left out."""
+
+
+class SourceCopies:
+    """Copies source files into traces, each file of a trace once. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[Path, str]] = set()
+        self._room: dict[Path, int] = {}
+        self._lock = threading.Lock()
+
+    def add(self, kernel: Path) -> None:
+        """Copy the files that the lines of a kernel name; ``kernel`` is its folder, ``TRACE/kernel/NAME``."""
+        trace = kernel.parent.parent
+        for path in files_of(kernel):
+            with self._lock:
+                new = (trace, path) not in self._seen
+                self._seen.add((trace, path))
+            if new:
+                with contextlib.suppress(OSError):
+                    self._copy(trace, path)
+
+    def _copy(self, trace: Path, path: str) -> None:
+        """Raises OSError."""
+        text = readable_text(Path(path))
+        if text is None or not self._takes(trace, len(text)):
+            return
+        (trace / FOLDER).mkdir(exist_ok=True)
+        unfinished = trace / FOLDER / f".{copy_name(path)}.{os.getpid()}"
+        try:
+            unfinished.write_bytes(text)
+            unfinished.replace(trace / FOLDER / copy_name(path))
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+    def _takes(self, trace: Path, size: int) -> bool:
+        with self._lock:
+            left = self._room.setdefault(trace, ROOM)
+            if size <= left:
+                self._room[trace] = left - size
+            return size <= left
+
+
+def readable_text(path: Path) -> bytes | None:
+    """The bytes of a text file of bearable size, None for anything else. Raises OSError."""
+    if not path.is_file() or path.stat().st_size > LARGEST:
+        return None
+    data = path.read_bytes()
+    return None if b"\0" in data else data

@@ -1,0 +1,65 @@
+"""The copies of source files in a trace: the text behind the lines that ``source_lines`` names.
+
+They are made while the program runs, since a trace is read later and elsewhere, and no path in it is ever followed out
+of it: ``source/DIGEST_NAME``, with the first digits of the SHA-1 of the path as the compiler was given it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.trace.locate import inside
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.trace.source_lines import SourceLine
+
+FOLDER: Final = "source"
+LARGEST: Final = 1 << 20
+"""Bytes of a file that is copied; a longer one is left out."""
+
+_DIGITS = 12
+_LONGEST_NAME = 80
+
+
+def copy_name(path: str) -> str:
+    """The name of a file's copy in the folder of copies."""
+    name = re.sub(r"[^\w.+-]", "_", path.rpartition("/")[2])[-_LONGEST_NAME:]
+    return f"{hashlib.sha1(path.encode('utf-8', 'surrogateescape')).hexdigest()[:_DIGITS]}_{name}"
+
+
+class SourceFiles:
+    """The copies in one trace. Each is read once; what is not there, or no text, has no lines."""
+
+    def __init__(self, trace: Path) -> None:
+        self._trace = trace
+        self._read = lru_cache(maxsize=64)(self._read_lines)
+
+    def lines(self, path: str) -> tuple[str, ...]:
+        """The lines of a file by the path that the compiler was given; none if the trace has no copy of it."""
+        return self._read(path)
+
+    def text(self, line: SourceLine) -> str:
+        """The text of a line without the white space around it, "" if it is not known."""
+        lines = self.lines(line.file)
+        return lines[line.line - 1].strip() if 1 <= line.line <= len(lines) else ""
+
+    def _read_lines(self, path: str) -> tuple[str, ...]:
+        copy = inside(self._trace, FOLDER, copy_name(path))
+        try:
+            if copy is None or not copy.is_file():
+                return ()
+            with copy.open("rb") as file:
+                data = file.read(LARGEST)
+        except OSError:
+            return ()
+        return tuple(_plain(line) for line in data.decode("utf-8", "replace").splitlines())
+
+
+def _plain(line: str) -> str:
+    """A line as a terminal can show it."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line.expandtabs(4))
