@@ -61,7 +61,7 @@ def test_the_report_of_a_run(example: Trace, width: int, ascii_only: bool, reque
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("page", ["kernels", "launches", "blocks"])
+@pytest.mark.parametrize("page", ["kernels", "summary", "launches", "blocks"])
 def test_pages_as_tables(
     example: Trace, page: Page, width: int, ascii_only: bool, request: pytest.FixtureRequest
 ) -> None:

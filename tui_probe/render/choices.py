@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-Page = Literal["kernels", "launches", "blocks", "counts", "ranges", "log"]
-PAGES: Final[tuple[Page, ...]] = ("kernels", "launches", "blocks", "counts", "ranges", "log")
+Page = Literal["kernels", "summary", "launches", "blocks", "counts", "ranges", "log"]
+PAGES: Final[tuple[Page, ...]] = ("kernels", "summary", "launches", "blocks", "counts", "ranges", "log")
 
 Format = Literal["table", "json", "csv", "md"]
 FORMATS: Final[tuple[Format, ...]] = ("table", "json", "csv", "md")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.analysis.by_line import CountsByLine
 from tui_probe.render import probe_results, units
 from tui_probe.render.block_report import launch_label
 from tui_probe.render.counts import CountedResult, counted_result, figure_text
@@ -91,14 +92,21 @@ class CountTable(Document):
             yield [number, f"result/{each.file}", *(values.get(key) for key in keys), missing, each.problem]
 
 
-def count_kind(name: str, title: str, about: str, probe: str, notes: Callable[[Counts], list[str]]) -> Kind:
-    """The view of one counting probe."""
+def count_kind(
+    name: str, title: str, about: str, probes: tuple[str, ...], notes: Callable[[Counts], list[str]]
+) -> Kind:
+    """The view of probes that count the same, in all or by line."""
+
+    def notes_of(counts: Counts) -> list[str]:
+        return notes(counts.whole if isinstance(counts, CountsByLine) else counts)
+
     return Kind(
         name,
         title,
         about,
-        lambda source: probe_results.missing(source, probe),
-        lambda source, progress: CountTable(source, title, progress, notes),
+        lambda source: probe_results.missing(source, *probes),
+        lambda source, progress: CountTable(source, title, progress, notes_of),
+        probes,
     )
 
 

@@ -23,18 +23,32 @@ NAME_LINES = 2
 _GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "filtered": "·", "pending": "◌"}
 
 
-def detail_lines(row: KernelRow, cells: int, extra: Sequence[Line] = ()) -> list[Line]:
+def detail_lines(
+    row: KernelRow,
+    cells: int,
+    extra: Sequence[Line] = (),
+    found: Sequence[Line] = (),
+    asked: Callable[[int], Sequence[Line]] = lambda _: (),
+) -> list[Line]:
     """The page as lines of at most ``cells`` cells, in two columns where there is room for them.
 
-    Long names and reasons are wrapped; ``extra`` goes below everything, or at the end of the second column.
+    Long names and reasons are wrapped. ``found`` stands under the state. ``asked`` makes lines of at most so many
+    cells, which stand below what the probe costs, or in the other column; ``extra`` goes below everything, or at the
+    end of the second column.
     """
     head, names = name_lines(row, cells)
+    above = [*head, *state_lines(row, cells), *_after_a_blank(found), ()]
     if cells < TWO_COLUMNS:
-        parts = [*state_lines(row, cells), (), *cost_lines(row), (), *_launches(row, cells)]
-        return [*head, *parts, *(((), *extra) if extra else ()), *names]
+        parts = [*cost_lines(row), *_after_a_blank(asked(cells)), (), *_launches(row, cells)]
+        return [*above, *parts, *_after_a_blank(extra), *names]
     half = cells // 2 - 1
-    left = [*state_lines(row, half), (), *_launches(row, half)]
-    return [*head, (), *beside(left, [*cost_lines(row), *(((), *extra) if extra else ())], half), *names]
+    questions = asked(half)
+    left = [*questions, *((),) * bool(questions), *_launches(row, half)]
+    return [*above, *beside(left, [*cost_lines(row), *_after_a_blank(extra)], half), *names]
+
+
+def _after_a_blank(lines: Sequence[Line]) -> list[Line]:
+    return [(), *lines] if lines else []
 
 
 def name_lines(row: KernelRow, cells: int) -> tuple[list[Line], list[Line]]:

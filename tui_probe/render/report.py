@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.render.analyses import AnalysedResult, block_schedules, has_block_schedule
 from tui_probe.render.block_report import BLOCK_COLUMNS, block_lines
 from tui_probe.render.count_report import COUNT_COLUMNS, count_rows, page_lines
+from tui_probe.render.findings.report import FINDING_COLUMNS, finding_rows, summary_head, summary_lines
 from tui_probe.render.formats import as_csv, as_json, as_markdown, as_record
 from tui_probe.render.head import head_lines, head_record
 from tui_probe.render.kernel_report import KERNEL_COLUMNS
@@ -18,7 +19,7 @@ from tui_probe.render.spans import to_ascii
 from tui_probe.render.table import Column, table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from tui_probe.render.choices import Format, Page
     from tui_probe.trace.model import Trace
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
 class _Content:
     """What a page shows: its columns, and its rows anew each time. ``lines`` is its text where that is no table."""
 
-    columns: tuple[Column[Any], ...]
+    columns: Sequence[Column[Any]]
     rows: Callable[[Trace], Iterator[Any]]
     lines: Callable[[Trace, int], Iterator[str]] | None = None
     headed: bool = True
+    head: Callable[[Trace], dict[str, Any]] = lambda _: {}
+    """What else the head of its JSON says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ def _block_rows(trace: Trace) -> Iterator[AnalysedResult]:
 
 _CONTENTS: Final[dict[Page, _Content]] = {
     "kernels": _Content(KERNEL_COLUMNS, lambda trace: iter(trace.kernels)),
+    "summary": _Content(FINDING_COLUMNS, finding_rows, summary_lines, head=summary_head),
     "launches": _Content(LAUNCH_COLUMNS, launch_rows),
     "blocks": _Content(BLOCK_COLUMNS, _block_rows, block_lines),
     "counts": _Content(COUNT_COLUMNS, count_rows, page_lines),
@@ -68,7 +72,7 @@ def report_lines(
     content = _CONTENTS[page]
     if form == "json":
         records = (as_record(content.columns, row) for row in content.rows(trace))
-        return as_json({"page": page, **head_record(trace)}, page, records)
+        return as_json({"page": page, **head_record(trace), **content.head(trace)}, page, records)
     if form == "csv":
         return as_csv(content.columns, content.rows(trace))
     lines = _markdown(trace, content) if form == "md" else _text(trace, content, width)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tui_probe.render.views.view import Progress, Source
     from tui_probe.trace.event_types import Dim3
 
-_PROBES: Final = ("block_sched", "warp_progress")
+PROBES: Final = ("block_sched", "warp_progress")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class LaunchTimeline:
 
 def missing(source: Source) -> str | None:
     """Why there is no timeline, None if there is one."""
-    return probe_results.missing(source, *_PROBES)
+    return probe_results.missing(source, *PROBES)
 
 
 def read_timeline(source: Source, progress: Progress) -> LaunchTimeline:

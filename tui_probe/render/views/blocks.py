@@ -135,4 +135,5 @@ KIND = Kind(
     "running and scheduling cycles of each SM, distribution of block times and gaps",
     lambda source: probe_results.missing(source, "block_sched"),
     _open,
+    ("block_sched",),
 )

@@ -333,4 +333,5 @@ KIND: Final = Kind(
     about="memory accesses over time, as a density map of the address space, from -p dmat or dmat_compact",
     missing=_missing,
     open=_open,
+    probes=_PROBES,
 )

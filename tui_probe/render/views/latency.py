@@ -188,6 +188,11 @@ def _open(source: Source, progress: Progress) -> Latency:
 
 
 KIND = Kind(
-    "latency", "Latency", "what a probe adds to a launch, waits at barriers, times of blocks and gaps", _missing, _open
+    "latency",
+    "Latency",
+    "what a probe adds to a launch, waits at barriers, times of blocks and gaps",
+    _missing,
+    _open,
+    _INSIDE,
 )
 """Needs a benchmark, or results of ``barrier_wait``, ``block_sched`` or ``warp_progress``."""

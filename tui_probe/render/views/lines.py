@@ -103,5 +103,6 @@ KIND = Kind(
     about="what each instruction did, with its line of PTX and of source: sectors, conflicts, lanes, time, NaNs",
     missing=lambda source: probe_results.missing(source, *PROBES),
     open=LinesView,
+    probes=("gmem_sectors_by_line", *(probe for probe in PROBES if probe != "gmem_sectors_by_line")),
 )
 """Needs results of one of the probes in ``line_rows.PROBES``."""

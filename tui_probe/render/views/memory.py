@@ -22,4 +22,10 @@ def _notes(counts: Counts) -> list[str]:
     return [words]
 
 
-KIND = count_kind("memory", "Memory", "bytes of global memory that each launch read and wrote", "gmem_bytes", _notes)
+KIND = count_kind(
+    "memory",
+    "Memory",
+    "bytes of global memory that each launch read and wrote",
+    ("gmem_bytes", "gmem_bytes_by_line"),
+    _notes,
+)

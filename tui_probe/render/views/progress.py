@@ -267,4 +267,5 @@ KIND = Kind(
     "every warp's way through the main loop over time, and those that stand out",
     lambda source: probe_results.missing(source, "warp_progress"),
     _open,
+    ("warp_progress",),
 )

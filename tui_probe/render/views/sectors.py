@@ -29,5 +29,9 @@ def _notes(counts: Counts) -> list[str]:
 
 
 KIND = count_kind(
-    "sectors", "Sectors", "requests to global memory and sectors a request, by launch", "gmem_sectors", _notes
+    "sectors",
+    "Sectors",
+    "requests to global memory and sectors a request, by launch",
+    ("gmem_sectors", "gmem_sectors_by_line"),
+    _notes,
 )

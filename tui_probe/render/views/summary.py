@@ -1,4 +1,4 @@
-"""One kernel: its names, its source file, why it was probed or not and what to do, what the probe costs it."""
+"""One kernel: its names, why it was probed or not and what to do, what the probe found and costs, what to ask next."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.render import units
+from tui_probe.render.findings.found import find
+from tui_probe.render.findings.lines import command_of, found_lines, question_lines
+from tui_probe.render.findings.questions import open_questions
 from tui_probe.render.formats import as_record
 from tui_probe.render.kernel_detail import LABEL, detail_lines
 from tui_probe.render.kernel_report import KERNEL_COLUMNS
@@ -16,7 +19,7 @@ from tui_probe.render.table import in_data, safe
 from tui_probe.render.views.view import Document, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.render.spans import Line
     from tui_probe.render.views.view import Progress, Source
@@ -38,10 +41,21 @@ class Summary(Document):
         self.simulated = source.trace.state.simulated
         self.sources = source_files(kernel)
         self.measured = {} if self.simulated else measured(kernel)
+        self.found = find(source)
+        self.questions = open_questions(kernel, self.found)
+        self.command = command_of(source.trace)
+        self.numbers: Mapping[str, int] = {}
+
+    def number_pages(self, numbers: Mapping[str, int]) -> None:
+        self.numbers = numbers
 
     def lines(self, width: int) -> Sequence[Line]:
         """The page; in two columns where it is wide."""
-        return detail_lines(self.row, width, self._more())
+        found = [] if self.found is None else found_lines(self.found, width, self.numbers)
+        return detail_lines(self.row, width, self._more(), found, self._asked)
+
+    def _asked(self, width: int) -> list[Line]:
+        return question_lines(self.questions, self.command, width)
 
     def _more(self) -> list[Line]:
         lines: list[Line] = []
@@ -66,7 +80,13 @@ class Summary(Document):
             label.replace(" ", "_"): {"count": len(values), **dict(zip(shares, percentiles(values) or [], strict=True))}
             for label, values in self.measured.items()
         }
-        return {**as_record(KERNEL_COLUMNS, self.kernel), "source_files": self.sources, "distributions": figures}
+        return {
+            **as_record(KERNEL_COLUMNS, self.kernel),
+            "source_files": self.sources,
+            "distributions": figures,
+            "found": None if self.found is None else self.found.record(),
+            "open_questions": [question.record() for question in self.questions],
+        }
 
     def cells(self) -> Iterator[Sequence[object]]:
         """A row a field."""
@@ -108,5 +128,5 @@ def _open(source: Source, progress: Progress) -> Summary:
 
 
 KIND = Kind(
-    "summary", "Summary", "names, source, why probed or not, registers, occupancy, times", lambda _: None, _open
+    "summary", "Summary", "what the probe found and costs, why probed or not, what to ask next", lambda _: None, _open
 )

@@ -15,7 +15,7 @@ from tui_probe.render.canvas import Canvas
 from tui_probe.render.probe_results import cycles_words
 from tui_probe.render.shorten import shorten
 from tui_probe.render.spans import clip, width
-from tui_probe.render.timelines.launch import missing, read_timeline
+from tui_probe.render.timelines.launch import PROBES, missing, read_timeline
 from tui_probe.render.timelines.moves import MOVES, commands
 from tui_probe.render.timelines.picture import draw_marks, draw_rows, gutter
 from tui_probe.render.timelines.rows import ORDER_WORDS, Choice, rows_of
@@ -280,6 +280,11 @@ def _open(source: Source, progress: Progress) -> Timeline:
 
 
 KIND = Kind(
-    "timeline", "Timeline", "blocks and warps on SMs over time: gaps, stragglers, idle SMs, the tail", missing, _open
+    "timeline",
+    "Timeline",
+    "blocks and warps on SMs over time: gaps, stragglers, idle SMs, the tail",
+    missing,
+    _open,
+    PROBES,
 )
 """Needs results of ``block_sched`` or ``warp_progress``."""

@@ -66,6 +66,10 @@ class Data(ABC):
         """What is seen, in parts of a few words, the last ones matter most."""
         return []
 
+    def number_pages(self, numbers: Mapping[str, int]) -> None:
+        """A screen has these views as pages of these numbers, which may be named then."""
+        del numbers
+
     def take_over(self, before: View) -> None:
         """Show as much as can be of what another view of this kind shows: its window, cursor, order, level."""
         del before
@@ -144,6 +148,10 @@ class ViewKind(Protocol):
     def about(self) -> str:
         """One line: what it shows."""
 
+    @property
+    def probes(self) -> tuple[str, ...]:
+        """The probes whose results it shows, the one to run first; none if it shows what every kernel has."""
+
     def missing(self, source: Source) -> str | None:
         """Why there is nothing to show and what to do (“run with -p dmat”), None if there is. Reads little."""
 
@@ -160,3 +168,4 @@ class Kind:
     about: str
     missing: Callable[[Source], str | None]
     open: Callable[[Source, Progress], View]
+    probes: tuple[str, ...] = ()

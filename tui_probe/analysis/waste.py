@@ -1,0 +1,48 @@
+"""Which access moves sectors for nothing: those beyond what its lanes ask for.
+
+    wasted   sectors - bytes asked for / 32     of an instruction whose bytes are known, at least 0
+    needed   the bytes of one lane's access     sectors of a request whose 32 lanes lie side by side: 32 · bytes / 32
+
+An access of 16 bytes a lane touches 16 sectors a request and wastes none, so sectors a request alone do not tell. With
+lanes switched off fewer are needed than ``needed``: what is wasted is then at least what is said. Atomics are left out:
+one lane's addition to a sum wastes nothing that could be saved.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_probe.analysis.dmat import SECTOR, access_lines
+from tui_probe.analysis.gmem_sectors import is_counted, requests_and_sectors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from tui_probe.analysis.by_line import LineSums
+    from tui_probe.analysis.dmat import LineAccesses
+
+
+def wasted(row: LineAccesses) -> float | None:
+    """Sectors, of all requests of a load, store or copy; None of others, and where the PTX does not tell its bytes."""
+    if row.bytes is None or row.code is None or row.code.kind == "atomic":
+        return None
+    return max(row.sectors - row.bytes / SECTOR, 0.0)
+
+
+def worst_access(rows: Iterable[LineAccesses]) -> tuple[LineAccesses, float] | None:
+    """The instruction that wastes most sectors, and how many; None if none is known to waste any."""
+    known = [(row, lost) for row in rows if (lost := wasted(row))]
+    return max(known, key=lambda pair: pair[1], default=None)
+
+
+def worst_line(lines: Iterable[LineSums], folder: Path | None) -> tuple[LineSums, int, int] | None:
+    """The same of counts by line: the line, the sectors that it wastes, and those that a request of it needs."""
+    needed = {line: code.bytes for line, code in access_lines(folder).items()} if folder else {}
+    known = []
+    for each in filter(is_counted, lines):
+        size = needed.get(each.line)
+        requests, sectors = requests_and_sectors(each)
+        if size is not None and sectors > size * requests:
+            known.append((each, sectors - size * requests, size))
+    return max(known, key=lambda row: row[1], default=None)
