@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import shutil
 import sys
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ChoiceError
 
+from .output import inform, warn
 from .report import cells, speaks_utf8
 from .status import ExitStatus
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
 
     from tui_probe.render.comparison import Comparison
@@ -32,10 +34,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Both sides, and the form."""
     parser.epilog = (
         "A and B are TRACE, TRACE:KERNEL or TRACE:KERNEL@LAUNCH; KERNEL is an index or a regular expression."
-        " B may leave out the trace of A: tui-probe compare trace:matmul@0 :matmul@5"
+        " B may leave out the trace of A: tui-probe compare trace:matmul@0 :matmul@5. Exit status 1 where"
+        " --fail-if-worse finds something, or there was nothing to compare."
     )
     parser.add_argument("before", metavar="A", help="what was before")
     parser.add_argument("after", metavar="B", help="what is after")
+    parser.add_argument(
+        "--fail-if-worse",
+        type=percent,
+        metavar="X%",
+        help="exit status 1, and a list on stderr, if a figure of B is worse by more than X per cent; not what the"
+        " probe costs",
+    )
+    parser.add_argument("--figures", metavar="KEY,…", help="compare these alone, such as span_cycles,registers")
     parser.add_argument("--view", choices=DRAWN, help="a drawing of both side by side, in the place of figures")
     parser.add_argument("--height", type=int, metavar="N", default=24, help="lines of a drawing; default %(default)s")
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
@@ -46,10 +57,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the comparison; nothing else goes to stdout."""
     sides = opened(arguments.before, arguments.after)
-    lines = written(compared(sides), arguments) if arguments.view is None else drawn(sides, arguments)
+    if arguments.view is not None and arguments.fail_if_worse is None:
+        return put(drawn(sides, arguments))
+    comparison = compared(sides)
+    if arguments.figures is not None:
+        comparison.keep(arguments.figures.split(","))
+    put(drawn(sides, arguments) if arguments.view is not None else written(comparison, arguments))
+    return ExitStatus.OK if arguments.fail_if_worse is None else judged(comparison, arguments.fail_if_worse)
+
+
+def put(lines: Iterator[str]) -> int:
+    """Write lines to stdout."""
     for line in lines:
         sys.stdout.write(line + "\n")
     return ExitStatus.OK
+
+
+def judged(comparison: Comparison, limit: float) -> int:
+    """Say what is worse by more than ``limit``, a share, and what could not be told; the exit status."""
+    unknown = [change for change in comparison.rows if change.change is None and not change.before.of_probe]
+    for change in unknown:
+        inform(f"not compared: {change.told}: measured on one side alone")
+    if len(unknown) == len(comparison.rows):
+        warn("error: there is nothing to compare: no figure was measured on both sides")
+        return ExitStatus.FAILED
+    worse = comparison.worse(limit)
+    for change in worse:
+        warn(f"worse by more than {100 * limit:.4g} %: {change.told}")
+    return ExitStatus.FAILED if worse else ExitStatus.OK
+
+
+def percent(word: str) -> float:
+    """``5%`` or ``5`` as a share."""
+    try:
+        number = float(word.removesuffix("%"))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < inf:
+        raise argparse.ArgumentTypeError(f"{word}: a number of per cent was expected, such as 5%")
+    return number / 100
 
 
 def opened(before: str, after: str) -> Sides:
@@ -122,16 +168,15 @@ def source(trace: Trace, word: str) -> Source:
 
 def written(comparison: Comparison, arguments: argparse.Namespace) -> Iterator[str]:
     """The lines of the form that was asked for."""
-    from tui_probe.render.comparison import FIGURE_COLUMNS
-    from tui_probe.render.formats import as_json, as_record
+    from tui_probe.render.formats import as_json
     from tui_probe.render.views.output import data_csv, text_lines, view_lines
 
     if arguments.format != "table" and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
     if arguments.format == "json":
         record = comparison.record()
-        head = {"page": "compare", **{key: value for key, value in record.items() if key != "figures"}}
-        return as_json(head, "figures", (as_record(FIGURE_COLUMNS, row) for row in comparison.rows))
+        figures = record.pop("figures")
+        return as_json({"page": "compare", **record}, "figures", figures)
     if arguments.format == "csv":
         return data_csv(comparison)
     if arguments.format == "md":
@@ -141,18 +186,23 @@ def written(comparison: Comparison, arguments: argparse.Namespace) -> Iterator[s
 
 
 def markdown(comparison: Comparison) -> Iterator[str]:
-    """A table a kernel."""
-    from tui_probe.render.comparison import FIGURE_COLUMNS
+    """What it comes to, and a table a kernel."""
+    from tui_probe.render.changes import FIGURE_COLUMNS
     from tui_probe.render.formats import as_markdown
 
-    for letter, head in zip("AB", comparison.heads, strict=True):
-        yield f"{letter}: `{head}`  "
-    for kernel, group in comparison.groups.items():
+    yield f"**{comparison.verdict}**"
+    yield ""
+    for letter, side in zip("AB", comparison.sides, strict=True):
+        yield f"{letter}: `{side.name}`  "
+    for note in comparison.notes:
+        yield f"{note}  "
+    for pair in comparison.pairs:
         yield ""
-        if kernel:
-            yield f"**`{kernel}`**"
+        if pair.name:
+            yield f"**`{pair.name}`**"
             yield ""
-        yield from as_markdown(FIGURE_COLUMNS, group)
-    for letter, names in comparison.alone.items():
-        for name in names:
-            yield f"- only in {letter}: `{name}`"
+        yield from as_markdown(FIGURE_COLUMNS, pair.changes)
+    for letter, kernels in comparison.alone.items():
+        yield ""
+        for kernel in kernels:
+            yield f"- only in {letter}: `{kernel.demangled}`"

@@ -22,10 +22,14 @@ DRAWN = ("dmat", "timeline", "progress")
 
 
 class Beside(Drawing):
-    """``one`` in the left half, ``other`` in the right one. Each keeps its own scale, which its axes tell."""
+    """``one`` in the left half, ``other`` in the right one, both with as much time: what takes less is seen shorter."""
 
     def __init__(self, one: Drawing, other: Drawing) -> None:
         self.one, self.other = one, other
+        cycles = max((each.cycles or 0.0 for each in (one, other)), default=0.0)
+        if cycles:
+            one.stretch(cycles)
+            other.stretch(cycles)
         self.title = f"{one.title} | {other.title}"
         self._drawn_half = 0
 

@@ -1,141 +1,157 @@
-"""Two kernels, two launches or two traces against each other: each figure of both, and its change with a sign."""
+"""Two kernels, two launches or two traces against each other: what it comes to, and every figure of both."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.render.figures import figures_of
+from tui_probe.errors import ChoiceError
+from tui_probe.render import units
+from tui_probe.render.changes import FIGURE_COLUMNS, Change, Pair, changes
 from tui_probe.render.formats import as_record
+from tui_probe.render.matching import matched, matches
 from tui_probe.render.shorten import shorten
-from tui_probe.render.spans import pad
+from tui_probe.render.spans import pad, wrap
 from tui_probe.render.spans import width as cells_of
 from tui_probe.render.table import Column, cell, fitted_cell, in_data, in_tables, layout
+from tui_probe.render.verdict import of_pair, of_traces
 from tui_probe.render.views.view import Document, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from typing import TypeVar
 
-    from tui_probe.render.figures import Figure
+    from tui_probe.render.matching import Match
     from tui_probe.render.spans import Line
     from tui_probe.render.views.view import Progress
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.event_types import Dim3
+    from tui_probe.trace.model import Kernel, Trace
+
+    Row = TypeVar("Row")
 
 _GAP: Final = 2
+_TIED: Final = "\u00a0"
+_ROLES: Final = {"better": "good", "worse": "warn", "mixed": "warn"}
+_NO_KERNEL: Final = "to compare kernels of other names, name one on both sides: TRACE:KERNEL"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A figure of both sides. ``kernel`` names it where several kernels are compared."""
+class Side:
+    """What is compared, in words; ``about`` is what has to be the same on both sides for a fair comparison."""
 
-    before: Figure
-    after: Figure
-    kernel: str = ""
-
-    @property
-    def change(self) -> float | None:
-        """After minus before; None where one of them was not measured."""
-        one, other = self.before.value, self.after.value
-        return None if one is None or other is None else other - one
-
-    @property
-    def share(self) -> float | None:
-        """The change in parts of the first; None where that is 0."""
-        return None if self.change is None or not self.before.value else self.change / self.before.value
-
-    @property
-    def verdict(self) -> str:
-        """``better`` or ``worse``; "" where it did not change or is neither."""
-        if not self.change or "neither" in (self.before.better, self.after.better):
-            return ""
-        return "better" if (self.change < 0) == (self.before.better == "less") else "worse"
-
-    @property
-    def change_text(self) -> str:
-        """``▼ -512 B``, with a sign and an arrow; ``same``; "" where nothing can be said."""
-        if self.change is None:
-            return ""
-        if not self.change:
-            return "same"
-        size = self.before.show(abs(self.change))
-        return f"▲ +{size}" if self.change > 0 else f"▼ -{size}"
-
-    @property
-    def share_text(self) -> str:
-        """``-50.0 %``."""
-        return "" if not self.share else f"{100 * self.share:+.1f} %"
+    name: str
+    about: dict[str, str]
 
 
-FIGURE_COLUMNS: Final[tuple[Column[Change], ...]] = (
-    Column("kernel", lambda c: c.kernel or None),
-    Column("figure", lambda c: c.before.key, "figure", lambda c: c.before.label, False),
-    Column("before", lambda c: c.before.value, "A", lambda c: c.before.text),
-    Column("after", lambda c: c.after.value, "B", lambda c: c.after.text),
-    Column("change", lambda c: c.change, "change", lambda c: c.change_text),
-    Column("share", lambda c: c.share, "", lambda c: c.share_text),
-    Column("verdict", lambda c: c.verdict or None, "", lambda c: c.verdict, False),
+def _lead(pair: Pair, text: Callable[[Change], str]) -> str:
+    return "" if pair.lead is None else text(pair.lead)
+
+
+def _extent(dim: Dim3 | None) -> str:
+    return "several" if dim is None else units.extent(dim)
+
+
+OVERVIEW_COLUMNS: Final[tuple[Column[Pair], ...]] = (
+    Column("kernel", None, "kernel", lambda p: p.kernel, False, narrow=12, shorten=shorten),
+    Column("grid", None, "grid", lambda p: _extent(p.grid), rank=2),
+    Column("block", None, "block", lambda p: _extent(p.block), rank=3),
+    Column("figure", None, "figure", lambda p: _lead(p, lambda c: c.before.label), False, narrow=12),
+    Column("before", None, "A", lambda p: _lead(p, lambda c: c.before.text), rank=1),
+    Column("after", None, "B", lambda p: _lead(p, lambda c: c.after.text), rank=1),
+    Column("change", None, "change", lambda p: _lead(p, lambda c: c.change_text), rank=4),
+    Column("share", None, "", lambda p: _lead(p, lambda c: c.share_text)),
+    Column("verdict", None, "", lambda p: p.verdict, False),
 )
-"""``share`` is the change in parts of the first; ``verdict`` is null where neither is better."""
-
-
-def changes(one: Source, other: Source, progress: Progress, kernel: str = "") -> list[Change]:
-    """The figures that at least one of the two has, in the order of the first."""
-    before = {figure.key: figure for figure in figures_of(one, lambda share: progress(share / 2))}
-    after = {figure.key: figure for figure in figures_of(other, lambda share: progress(0.5 + share / 2))}
-    found = []
-    for key in dict.fromkeys([*before, *after]):
-        known = before.get(key) or after[key]
-        pair = Change(before.get(key, _unknown(known)), after.get(key, _unknown(known)), kernel)
-        if pair.before.value is not None or pair.after.value is not None:
-            found.append(pair)
-    return found
-
-
-def _unknown(figure: Figure) -> Figure:
-    return type(figure)(figure.key, figure.label, None, figure.show, figure.better)
+"""A line a kernel: the figure that it is judged by."""
 
 
 class Comparison(Document):
-    """Two kernels or launches, or the kernels that two traces have in common by name."""
+    """What was compared, pair by pair, and what only one side has; the largest change comes first."""
 
-    def __init__(self, heads: tuple[str, str], groups: dict[str, list[Change]], alone: dict[str, list[str]]) -> None:
+    def __init__(
+        self, sides: tuple[Side, Side], pairs: list[Pair], alone: dict[str, list[Kernel]], *, traces: bool
+    ) -> None:
         self.title = "A and B"
-        self.heads = heads
-        self.groups = groups
+        self.sides = sides
+        self.pairs = sorted(pairs, key=lambda pair: pair.place)
         self.alone = alone
         """Kernels that only one of two traces has, by its letter."""
+        self.traces = traces
 
     @property
     def rows(self) -> list[Change]:
         """Every figure of every kernel."""
-        return [change for group in self.groups.values() for change in group]
+        return [change for pair in self.pairs for change in pair.changes]
+
+    def keep(self, keys: Collection[str]) -> None:
+        """Compare these figures alone. ChoiceError for one that there is not."""
+        known = list(dict.fromkeys(change.before.key for change in self.rows))
+        unknown = [key for key in keys if key not in known]
+        if unknown:
+            raise ChoiceError(f"no figure is {', '.join(unknown)}; there are {', '.join(known) or 'none'}")
+        pairs = [
+            replace(pair, changes=[change for change in pair.changes if change.before.key in keys])
+            for pair in self.pairs
+        ]
+        self.pairs = sorted(pairs, key=lambda pair: pair.place)
+
+    def worse(self, limit: float) -> list[Change]:
+        """The figures of the program that are worse by more than ``limit``, a share; from 0 anything is more."""
+        found = (change for change in self.rows if change.verdict == "worse" and not change.before.of_probe)
+        return [change for change in found if change.share is None or abs(change.share) > limit]
+
+    @property
+    def verdict(self) -> str:
+        """What it comes to, in a sentence."""
+        if self.traces or len(self.pairs) > 1:
+            kernels = len({pair.index for pair in self.pairs})
+            return of_traces(self.pairs, kernels, len(self.alone["A"]), len(self.alone["B"]))
+        return of_pair(self.pairs[0])
+
+    @property
+    def notes(self) -> list[str]:
+        """What is not the same on both sides and should be for a fair comparison."""
+        if self.sides[0] == self.sides[1]:
+            return ["A and B are the same"]
+        before, after = (side.about for side in self.sides)
+        return [
+            f"the {name} differs: {before[name]}, and {after[name]}"
+            for name in before
+            if before[name] != after.get(name, before[name])
+        ]
 
     def lines(self, width: int) -> Sequence[Line]:
-        """What is compared, a table a kernel, what cannot be compared."""
-        lines: list[Line] = []
-        for letter, head in zip("AB", self.heads, strict=True):
-            lines.append(((f" {letter}  ", "head"), (shorten(head, width - 6), "title")))
-        for kernel, group in self.groups.items():
-            lines.append(())
-            if kernel:
-                lines.append(((f" {shorten(kernel, width - 2)}", "title"),))
-                group = [change for change in group if change.change != 0]
-            lines += _table(group, width) if group else [((" no figure changed", "dim"),)]
-        for letter, names in self.alone.items():
-            if names:
+        """What it comes to, what is compared, a table a kernel, what cannot be compared."""
+        lines: list[Line] = [((f" {words}", "title"),) for words in _wrapped(self.verdict, width - 2)]
+        lines.append(())
+        for letter, side in zip("AB", self.sides, strict=True):
+            lines.append(((f" {letter}  ", "head"), (shorten(side.name, width - 5), "")))
+        lines += [((f" {words}", "warn"),) for note in self.notes for words in wrap(note, width - 2)]
+        if len(self.pairs) > 1:
+            lines += [(), *_table(OVERVIEW_COLUMNS, self.pairs, width, lambda pair: pair.verdict)]
+        for pair in self.pairs:
+            lines += _details(pair, width)
+        for letter, kernels in self.alone.items():
+            if kernels:
                 lines += [(), ((f" only in {letter}", "head"),)]
-                lines += [((f"   {shorten(name, width - 4)}", ""),) for name in names]
+                lines += [_alone(kernel, width) for kernel in kernels]
+        if self.traces and any(self.alone.values()):
+            lines += [(), *(((f" {words}", "dim"),) for words in wrap(_NO_KERNEL, width - 2))]
         return lines
 
     def record(self) -> dict[str, Any]:
-        """Both sides and every figure."""
-        before, after = self.heads
+        """What it comes to, both sides, the kernels and every figure."""
+        before, after = self.sides
         return {
-            "before": before,
-            "after": after,
+            "before": before.name,
+            "after": after.name,
+            "verdict": self.verdict,
+            "notes": self.notes,
+            "kernels": [pair.record() for pair in self.pairs],
+            "only_before": [kernel.demangled for kernel in self.alone["A"]],
+            "only_after": [kernel.demangled for kernel in self.alone["B"]],
             "figures": [as_record(FIGURE_COLUMNS, row) for row in self.rows],
-            "only_before": self.alone.get("A", []),
-            "only_after": self.alone.get("B", []),
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
@@ -146,56 +162,95 @@ class Comparison(Document):
             yield [column.value(row) for column in data if column.value is not None]
 
 
-def _table(rows: Sequence[Change], cells: int) -> Iterator[Line]:
-    shown = in_tables(FIGURE_COLUMNS)
+def _details(pair: Pair, width: int) -> Iterator[Line]:
+    """The figures that changed, in a table, and those that did not, in a sentence."""
+    differ = [change for change in pair.changes if change.change != 0]
+    if pair.name and not differ:
+        return
+    yield ()
+    if pair.name:
+        yield ((f" {shorten(pair.name, width - 2)}", "title"),)
+    yield from _table(FIGURE_COLUMNS, differ, width, lambda change: change.verdict) if differ else ()
+    same = [f"{each.before.label} {each.before.text}".replace(" ", _TIED) for each in pair.changes if each.change == 0]
+    for number, words in enumerate(_wrapped(f"{_TIED}· ".join(same), width - 8) if same else ()):
+        yield (("      " if number else " same ", "head"), (f" {words}", "dim"))
+
+
+def _wrapped(text: str, cells: int) -> list[str]:
+    """Lines, broken neither within a number nor before its unit."""
+    tied = re.sub(r"(?<=\d) (?=[\d%])", _TIED, text)
+    return [line.replace(_TIED, " ") for line in wrap(tied, cells)]
+
+
+def _table(
+    columns: Sequence[Column[Row]], rows: Sequence[Row], cells: int, judge: Callable[[Row], str]
+) -> Iterator[Line]:
+    shown = in_tables(columns)
     natural = [max(cells_of(column.title), *(cells_of(cell(column, row)) for row in rows)) for column in shown]
-    columns = layout(shown, natural, cells - 1)
+    fitted = layout(shown, natural, cells - 1)
     gap = " " * _GAP
-    yield ((" " + gap.join(pad(column.title, size, right=column.right) for column, size in columns), "head"),)
+    yield ((" " + gap.join(pad(column.title, size, right=column.right) for column, size in fitted), "head"),)
     for row in rows:
-        role = {"better": "good", "worse": "warn"}.get(row.verdict, "")
-        roles: dict[str, str] = {"figure": "dim", "change": role or "dim", "share": role or "dim", "verdict": role}
+        role = _ROLES.get(judge(row), "")
+        roles = {"figure": "dim", "change": role or "dim", "share": role or "dim", "verdict": role}
         spans = [(" ", "")]
-        for column, size in columns:
+        for column, size in fitted:
             spans += [(fitted_cell(column, row, size), roles.get(column.key, "")), (gap, "")]
         yield tuple(spans)
 
 
 def compare_sources(one: Source, other: Source, progress: Progress) -> Comparison:
     """Two kernels, or two launches."""
-    return Comparison((_named(one), _named(other)), {"": changes(one, other, progress)}, {})
-
-
-def _named(source: Source) -> str:
-    launch = "" if source.launch is None else f", launch {source.launch.number}"
-    simulated = ", simulated" if source.trace.state.simulated else ""
-    return f"#{source.kernel.index} {source.kernel.demangled}{launch} of {source.trace.directory}{simulated}"
+    found = matches(one, other)
+    pairs = [
+        _pair(match, _part(progress, place, len(found)), alone=len(found) == 1) for place, match in enumerate(found)
+    ]
+    return Comparison((_side(one), _side(other)), pairs, {"A": [], "B": []}, traces=False)
 
 
 def compare_traces(one: Trace, other: Trace, progress: Progress) -> Comparison:
-    """The kernels that both have by name, in the order of the first; of several of one name the n-th of each."""
-    before, after = _by_name(one), _by_name(other)
-    both = [key for key in before if key in after]
-    groups: dict[str, list[Change]] = {}
-    for place, key in enumerate(both):
-        source, target = before[key], after[key]
-        name = f"#{source.kernel.index} {source.kernel.demangled}"
-        groups[name] = changes(source, target, _part(progress, place, len(both)), source.kernel.demangled)
-    alone = {
-        "A": [before[key].kernel.demangled for key in before if key not in after],
-        "B": [after[key].kernel.demangled for key in after if key not in before],
-    }
-    return Comparison((str(one.directory), str(other.directory)), groups, alone)
+    """The kernels that both have, by name and then by grid and block, whatever their order."""
+    kernels, before, after = matched(one, other)
+    found = [match for whole in kernels for match in matches(whole.one, whole.other)]
+    pairs = [_pair(match, _part(progress, place, len(found))) for place, match in enumerate(found)]
+    return Comparison((_trace_side(one), _trace_side(other)), pairs, {"A": before, "B": after}, traces=True)
 
 
-def _part(progress: Progress, place: int, count: int) -> Callable[[float], None]:
+def _pair(match: Match, progress: Progress, *, alone: bool = False) -> Pair:
+    kernel = match.one.kernel
+    name = "" if alone else f"#{kernel.index} {kernel.demangled}{_shape_words(match.grid, match.block)}"
+    named = "" if alone else kernel.demangled
+    return Pair(name, kernel.index, kernel.demangled, match.grid, match.block, changes(match, progress, named))
+
+
+def _shape_words(grid: Dim3 | None, block: Dim3 | None) -> str:
+    return "" if grid is None or block is None else f", grid {units.extent(grid)}, block {units.extent(block)}"
+
+
+def _alone(kernel: Kernel, cells: int) -> Line:
+    shape = _shape_words(kernel.grid, kernel.block)
+    return ((f"   {shorten(kernel.demangled, max(cells - 4 - cells_of(shape), 12))}", ""), (shape, "dim"))
+
+
+def _side(source: Source) -> Side:
+    launch = "" if source.launch is None else f", launch {source.launch.number}"
+    name = f"#{source.kernel.index} {source.kernel.demangled}{launch} of {_named(source.trace)}"
+    callback = source.kernel.info.callback if source.kernel.info else None
+    return Side(name, {**_about(source.trace), **({} if callback is None else {"probe": callback})})
+
+
+def _trace_side(trace: Trace) -> Side:
+    return Side(_named(trace), _about(trace))
+
+
+def _named(trace: Trace) -> str:
+    return f"{trace.directory}{', simulated' if trace.state.simulated else ''}"
+
+
+def _about(trace: Trace) -> dict[str, str]:
+    device = trace.state.device
+    return {} if device is None else {"device": device.name}
+
+
+def _part(progress: Progress, place: int, count: int) -> Progress:
     return lambda share: progress((place + share) / count)
-
-
-def _by_name(trace: Trace) -> dict[tuple[str, int], Source]:
-    seen: dict[str, int] = {}
-    found = {}
-    for kernel in trace.kernels:
-        number = seen[kernel.name] = seen.get(kernel.name, -1) + 1
-        found[kernel.name, number] = Source(trace, kernel)
-    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from statistics import median
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -10,6 +11,7 @@ from tui_probe.analysis.occupancy import occupancy
 from tui_probe.render import units
 from tui_probe.render.analyses import block_schedule, has_block_schedule
 from tui_probe.render.counts import counted_result, probe_of
+from tui_probe.render.matching import launched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,27 +37,25 @@ class Figure:
     show: Callable[[float], str]
     better: Better = "less"
 
+    of_probe: bool = False
+    """Whether it tells what the probe costs, and nothing of the program."""
     @property
     def text(self) -> str:
         """The value as it is shown."""
         return units.NOT_MEASURED if self.value is None else self.show(self.value)
 
 
-def figures_of(source: Source, progress: Progress) -> list[Figure]:
-    """All figures: what the launches were, what the kernel needs, how long it took, what its probe saw.
-
-    Of several results it is the median of the newest ones; of a launch it is that launch's own. Times of a simulated
-    GPU are left out, and of its cycles neither more nor less is better.
-    """
-    return [*_shape(source), *_resources(source), *_times(source), *_seen(source, progress)]
+def launch_figures(source: Source) -> list[Figure]:
+    """What the launches were, what the kernel needs, how long it took; times of a simulated GPU are left out."""
+    return [*_shape(source), *_resources(source), *_times(source)]
 
 
 def _count(value: float) -> str:
     return units.count(round(value))
 
 
-def _cycles(value: float) -> str:
-    return f"{units.count(round(value))} cycles"
+def _milliseconds(value: float) -> str:
+    return units.duration(value / 1e3)
 
 
 def _product(dim: Dim3 | None) -> int | None:
@@ -75,28 +75,33 @@ def _resources(source: Source) -> Iterator[Figure]:
     device = source.trace.state.device
     filled = occupancy(kernel.blocks_per_sm, kernel.block, device.capability if device else None)
     yield Figure("registers", "registers a thread", kernel.registers_pruned, _count)
-    yield Figure("registers_probed", "registers, probed", kernel.registers_probed, _count)
+    yield Figure("registers_probed", "registers, probed", kernel.registers_probed, _count, of_probe=True)
     yield Figure("spills", "spilled bytes", kernel.spills_pruned, _count)
-    yield Figure("spills_probed", "spilled bytes, probed", kernel.spills_probed, _count)
+    yield Figure("spills_probed", "spilled bytes, probed", kernel.spills_probed, _count, of_probe=True)
     yield Figure("shared", "shared memory", kernel.shared, units.size, "neither")
     yield Figure("blocks_per_sm", "blocks an SM", kernel.blocks_per_sm, _count, "more")
     yield Figure("occupancy", "occupancy", filled, lambda share: f"{share:.0%}", "more")
-    yield Figure("probe_bytes", "probe memory", kernel.probe_bytes, units.size, "neither")
+    yield Figure("probe_bytes", "probe memory", kernel.probe_bytes, units.size, "neither", of_probe=True)
 
 
 def _times(source: Source) -> Iterator[Figure]:
     kernel = source.kernel
-    yield Figure("time_ms", "time", kernel.time_ms, lambda ms: units.duration(ms / 1e3))
-    yield Figure("time_probed_ms", "time, probed", kernel.time_probed_ms, lambda ms: units.duration(ms / 1e3))
-    yield Figure("slowdown", "slowdown", kernel.slowdown, lambda ratio: f"{ratio:.2f}×")
+    yield Figure("time_ms", "time", kernel.time_ms, _milliseconds)
+    yield Figure("time_probed_ms", "time, probed", kernel.time_probed_ms, _milliseconds, of_probe=True)
+    yield Figure("slowdown", "slowdown by the probe", kernel.slowdown, lambda ratio: f"{ratio:.2f}×", of_probe=True)
 
 
-def _seen(source: Source, progress: Progress) -> Iterator[Figure]:
-    """What the probe's analysis says of one result, or the median over several."""
-    rows = list(source.kernel.result_rows[-MOST_RESULTS:])
+
+def figures_seen(source: Source, progress: Progress, shape: Launched | None = None) -> Iterator[Figure]:
+    """What the probe's analysis says of a launch, or the median over the newest results, of one shape if given.
+    Of the cycles of a simulated GPU neither more nor less is better.
+    """
     if source.launch is not None:
         rows = [] if source.launch.result is None else [source.launch.result]
     seen: dict[str, tuple[Figure, list[float]]] = {}
+    else:
+        of_shape = (row for row in reversed(source.kernel.result_rows) if shape in (None, launched(source.trace, row)))
+        rows = list(islice(of_shape, MOST_RESULTS))
     for place, row in enumerate(rows):
         progress(place / len(rows))
         for figure in _of_result(source, row):
@@ -114,7 +119,8 @@ def _of_result(source: Source, row: int) -> Sequence[Figure]:
             return ()
         better: Better = "neither" if trace.state.simulated else "less"
         return [
-            Figure(f"{name}_cycles", f"{name} an SM", getattr(schedule, name), _cycles, better) for name in _SCHEDULE
+            Figure(f"{name}_cycles", f"{name} cycles", getattr(schedule, name), _count, better)
+            for name in _SCHEDULE
         ]
     if (probe := probe_of(kernel)) is not None:
         counts = counted_result(trace, kernel, row, probe).counts

@@ -78,7 +78,7 @@ def _shift(view: Dmat, cells: float, memory: float) -> None:
     frame = view.frame
     before = view.window
     cycles = cells * before.cycles / (1 if frame is None else frame.wish.cells)
-    view.window = before.moved(cycles, memory).inside(view.map.end)
+    view.window = before.moved(cycles, memory).inside(view.end)
     view.time += view.window.start - before.start
     moved = view.window.low - before.low
     if moved:
@@ -99,7 +99,7 @@ def _zoom(factor: float) -> Move:
         if factor < 1 and view.window.cycles <= max(_finest(view), 2):
             return _FARTHEST
         before = view.window
-        view.window = before.zoomed(factor, view.time).inside(view.map.end)
+        view.window = before.zoomed(factor, view.time).inside(view.end)
         return None if view.window != before else _FARTHEST
 
     return move
@@ -113,22 +113,22 @@ def _zoom_rows(factor: float) -> Move:
         if factor < 1 and shown <= rows * LEAST_BYTES:
             return _FARTHEST
         before = view.window
-        view.window = before.zoomed_rows(factor, view.space.place(view.address)).inside(view.map.end)
+        view.window = before.zoomed_rows(factor, view.space.place(view.address)).inside(view.end)
         return None if view.window != before else _FARTHEST
 
     return move
 
 
 def _fit(view: Dmat) -> None:
-    view.window = Window(0, view.map.end)
+    view.window = Window(0, view.end)
 
 
 def _end(at_end: bool) -> Move:
     def move(view: Dmat) -> None:
-        view.time = view.map.end - 1.0 if at_end else 0.0
+        view.time = view.end - 1.0 if at_end else 0.0
         middle = view.window.cycles / 2
         if not view.window.start <= view.time < view.window.end:
-            view.window = view.window.moved(view.time - view.window.start - middle, 0).inside(view.map.end)
+            view.window = view.window.moved(view.time - view.window.start - middle, 0).inside(view.end)
 
     return move
 

@@ -27,6 +27,8 @@ class Window:
     top: int = 0
     time: float = 0.0
     line: int = 0
+    least: float = 0.0
+    """Cycles that everything is at least, such as those of another window beside this one."""
 
     def __post_init__(self) -> None:
         self.width = self.width or self.longest
@@ -34,7 +36,12 @@ class Window:
     @property
     def longest(self) -> float:
         """The width that shows everything; at least a cycle a cell."""
-        return max(self.span, float(self.cells))
+        return max(self.span, self.least, float(self.cells))
+
+    def stretch(self, cycles: float) -> None:
+        """Show everything, and be at least so long."""
+        self.least = cycles
+        self.fit()
 
     @property
     def end(self) -> float:

@@ -17,8 +17,8 @@ from tui_probe.render.dmat.picture import draw_cells, draw_gutter, draw_time, gu
 from tui_probe.render.dmat.readout import ReadOut
 from tui_probe.render.dmat.space import Space
 from tui_probe.render.dmat.window import Window
-from tui_probe.render.shorten import shorten
-from tui_probe.render.spans import clip, width
+from tui_probe.render.heading import draw_head
+from tui_probe.render.spans import clip
 from tui_probe.render.views.view import Cancelled, Drawing, Kind
 from tui_probe.trace.allocations import read_launch_memory
 from tui_probe.trace.tensors import read_tensors
@@ -63,7 +63,9 @@ class Dmat(Drawing):
         self.title = f"Memory accesses of {found.which} {found.name}"
         self.space = Space(source.bands)
         self.painter = Painter(source, self.space, code)
-        self.window = Window(0, source.end)
+        self.end = float(source.end)
+        """The cycle at which the axis of time ends."""
+        self.window = Window(0, self.end)
         self.time, self.address = -1.0, 0
         self.selection, self.colouring = Selection(), "bands"
         self.unit = self.units_known()[0]
@@ -75,6 +77,15 @@ class Dmat(Drawing):
     # -- what is shown
 
     def units_known(self) -> list[str]:
+    @property
+    def cycles(self) -> float:
+        return self.end
+
+    def stretch(self, cycles: float) -> None:
+        """An axis of time that reaches further than what was recorded."""
+        self.end = max(self.end, cycles)
+        self.window = Window(0, self.end)
+
         """The units that the axes can have."""
         known = ["cycles and bytes"]
         if self.cycles_per_ns is not None:
@@ -207,10 +218,8 @@ class Dmat(Drawing):
 
     def _draw_head(self, canvas: Canvas) -> None:
         totals = self.totals()
-        room = canvas.width - width(totals) - width(self.found.which) - 3
-        canvas.text(0, 0, f"{self.found.which} {shorten(self.found.name, max(room, 0))}", "title")
         lost = self.map.accesses.made is not None and self.map.survey.kept < self.map.accesses.made
-        canvas.text(max(canvas.width - width(totals), 0), 0, totals, "warn" if lost else "dim")
+        draw_head(canvas, self.found.which, self.found.name, totals, "warn" if lost else "dim")
 
     def totals(self) -> str:
         """How many accesses there were, and how many of them were kept."""
@@ -264,7 +273,7 @@ class Dmat(Drawing):
     def status(self) -> list[str]:
         """How the picture is to be read: colouring, part of the launch, what is not exact."""
         parts = [COLOURINGS[self.colouring], self.whose()]
-        share = self.window.cycles / self.map.end
+        share = self.window.cycles / self.end
         if share < 1:
             parts.append(f"{share:.2%} of the time")
         if self.frame is not None and not self.frame.exact:
@@ -279,7 +288,7 @@ class Dmat(Drawing):
             if self.colouring == "kinds" and not self.painter.knows_kinds:
                 self.colouring = "bands"
             if len(before.map.bands) == len(self.map.bands):
-                scale = self.map.end / before.map.end
+                scale = self.end / before.end
                 window = before.window
                 self.window = Window(window.start * scale, window.end * scale, window.low, window.high)
 

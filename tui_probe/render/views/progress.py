@@ -11,9 +11,9 @@ from tui_probe.analysis.timeline_pace import paces
 from tui_probe.render import probe_results, units
 from tui_probe.render.axis import CYCLES, TIME, draw_across
 from tui_probe.render.canvas import Canvas
+from tui_probe.render.heading import draw_head
 from tui_probe.render.probe_results import cycles_words
-from tui_probe.render.shorten import shorten
-from tui_probe.render.spans import clip, pad, width
+from tui_probe.render.spans import clip, pad
 from tui_probe.render.timelines.launch import read_timeline
 from tui_probe.render.timelines.paces import draw_picture, picture
 from tui_probe.render.timelines.picture import draw_marks
@@ -61,6 +61,14 @@ class ProgressView(Drawing):
     def _gutter(self) -> int:
         return len(units.count(self.top)) + 2
 
+    @property
+    def cycles(self) -> float:
+        return self.window.longest
+
+    def stretch(self, cycles: float) -> None:
+        """An axis of time that reaches further than the launch took."""
+        self.window.stretch(cycles)
+
     def prepare(self, width: int, height: int) -> Callable[[], None] | None:
         """Put the lines into a picture of the window, unless that is the last one."""
         window = self.window
@@ -94,9 +102,7 @@ class ProgressView(Drawing):
         line = self.paces.line
         loop = "no loop: from start to end" if line is None else f"up: iterations of the loop at line {line}"
         totals = f"{units.counted(len(self.launch.timeline.warps), 'warp')}, {loop}"
-        room = canvas.width - width(totals) - width(self.launch.which) - 3
-        canvas.text(0, 0, f"{self.launch.which} {shorten(self.launch.name, max(room, 0))}", "title")
-        canvas.text(max(canvas.width - width(totals), 0), 0, totals, "dim")
+        draw_head(canvas, self.launch.which, self.launch.name, totals)
 
     def _draw_stragglers(self, canvas: Canvas, x: int, rows: int) -> None:
         """``!block.warp`` at the end of those that stand out most."""

@@ -12,9 +12,9 @@ from tui_probe.analysis.distribution import distribution
 from tui_probe.render import units
 from tui_probe.render.axis import CYCLES, TIME, draw_across
 from tui_probe.render.canvas import Canvas
+from tui_probe.render.heading import draw_head
 from tui_probe.render.probe_results import cycles_words
-from tui_probe.render.shorten import shorten
-from tui_probe.render.spans import clip, width
+from tui_probe.render.spans import clip
 from tui_probe.render.timelines.launch import PROBES, missing, read_timeline
 from tui_probe.render.timelines.moves import MOVES, commands
 from tui_probe.render.timelines.picture import draw_marks, draw_rows, gutter
@@ -73,6 +73,14 @@ class Timeline(Drawing):
         """Cycles beyond which a block, or a warp where these are shown, stands out."""
         return self._warp_fence if level == "warp" else self._block_fence
 
+    @property
+    def cycles(self) -> float:
+        return self.window.longest
+
+    def stretch(self, cycles: float) -> None:
+        """An axis of time that reaches further than the launch took."""
+        self.window.stretch(cycles)
+
     def prepare(self, width: int, height: int) -> Callable[[], None] | None:
         """Make the rows that are wanted; where all have to fit, as many share a line as it takes."""
         del width
@@ -129,9 +137,7 @@ class Timeline(Drawing):
             f"{units.counted(len(self.timeline.blocks), 'block')} on {sms - len(self.timeline.idle_sms)} of "
             f"{units.counted(sms, 'SM')}, {cycles_words(self.timeline.span, self.launch.clock_khz)}"
         )
-        room = canvas.width - width(totals) - width(self.launch.which) - 3
-        canvas.text(0, 0, f"{self.launch.which} {shorten(self.launch.name, max(room, 0))}", "title")
-        canvas.text(max(canvas.width - width(totals), 0), 0, totals, "dim")
+        draw_head(canvas, self.launch.which, self.launch.name, totals)
 
     def _draw_axis(self, canvas: Canvas, x: int, y: int) -> None:
         low, high, unit = self.window.begin, self.window.end, CYCLES
