@@ -36,9 +36,9 @@ class Figure:
     value: float | None
     show: Callable[[float], str]
     better: Better = "less"
-
     of_probe: bool = False
     """Whether it tells what the probe costs, and nothing of the program."""
+
     @property
     def text(self) -> str:
         """The value as it is shown."""
@@ -91,17 +91,17 @@ def _times(source: Source) -> Iterator[Figure]:
     yield Figure("slowdown", "slowdown by the probe", kernel.slowdown, lambda ratio: f"{ratio:.2f}×", of_probe=True)
 
 
-
 def figures_seen(source: Source, progress: Progress, shape: Launched | None = None) -> Iterator[Figure]:
     """What the probe's analysis says of a launch, or the median over the newest results, of one shape if given.
+
     Of the cycles of a simulated GPU neither more nor less is better.
     """
     if source.launch is not None:
         rows = [] if source.launch.result is None else [source.launch.result]
-    seen: dict[str, tuple[Figure, list[float]]] = {}
     else:
         of_shape = (row for row in reversed(source.kernel.result_rows) if shape in (None, launched(source.trace, row)))
         rows = list(islice(of_shape, MOST_RESULTS))
+    seen: dict[str, tuple[Figure, list[float]]] = {}
     for place, row in enumerate(rows):
         progress(place / len(rows))
         for figure in _of_result(source, row):

@@ -76,7 +76,6 @@ class Dmat(Drawing):
 
     # -- what is shown
 
-    def units_known(self) -> list[str]:
     @property
     def cycles(self) -> float:
         return self.end
@@ -86,6 +85,7 @@ class Dmat(Drawing):
         self.end = max(self.end, cycles)
         self.window = Window(0, self.end)
 
+    def units_known(self) -> list[str]:
         """The units that the axes can have."""
         known = ["cycles and bytes"]
         if self.cycles_per_ns is not None:

@@ -125,6 +125,18 @@ class Drawing(Data):
     def click(self, column: int, row: int) -> None:
         """Cursor to a cell of the window."""
 
+    @property
+    def cycles(self) -> float | None:
+        """How many cycles the axis of time has; None where there is no such axis."""
+        return None
+
+    def stretch(self, cycles: float) -> None:
+        """Let the axis of time have at least so many cycles: the same scale as in a drawing beside this one."""
+
+    def ptx_line(self) -> int | None:
+        """The line of ``pruned.ptx`` under the cursor, counted from 1, where Enter shows it; None for none."""
+        return None
+
     @abstractmethod
     def plot(self, axes: Any) -> None:
         """Draw on matplotlib axes, for a PNG."""
@@ -156,18 +168,6 @@ class ViewKind(Protocol):
         """Why there is nothing to show and what to do (“run with -p dmat”), None if there is. Reads little."""
 
     def open(self, source: Source, progress: Progress) -> View:
-    @property
-    def cycles(self) -> float | None:
-        """How many cycles the axis of time has; None where there is no such axis."""
-        return None
-
-    def stretch(self, cycles: float) -> None:
-        """Let the axis of time have at least so many cycles: the same scale as in a drawing beside this one."""
-
-    def ptx_line(self) -> int | None:
-        """The line of ``pruned.ptx`` under the cursor, counted from 1, where Enter shows it; None for none."""
-        return None
-
         """Read what is needed. Raises TraceError naming the file."""
 
 
