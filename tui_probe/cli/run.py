@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     limits.add_argument("--max-trace-bytes", type=size, metavar="SIZE", help="save no more results than this, as 4G")
     limits.add_argument("--max-probe-memory", type=size, metavar="SIZE", help="most GPU memory for probes, as 512M")
     limits.add_argument("--no-cache", action="store_true", help="prepare every kernel anew; keep none for later runs")
+    limits.add_argument("--no-source", action="store_true", help="copy no source files of kernels into the trace")
     machine = parser.add_argument_group("driver").add_mutually_exclusive_group()
     machine.add_argument("--driver", type=Path, metavar="PATH", help="the libcuda.so.1 to use")
     machine.add_argument("--sim", action="store_true", help="use the simulated GPU")
@@ -86,6 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
         max_trace_bytes=arguments.max_trace_bytes,
         max_probe_memory=arguments.max_probe_memory,
         cache=not arguments.no_cache,
+        sources=not arguments.no_source,
     )
     return profile(options, arguments)
 

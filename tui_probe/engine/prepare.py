@@ -20,6 +20,7 @@ from tui_probe.engine.module_variables import replay_hazard, share_variables
 from tui_probe.engine.names import Names
 from tui_probe.engine.originals import Originals
 from tui_probe.engine.process_log import ProcessLog
+from tui_probe.engine.source_copies import SourceCopies
 from tui_probe.engine.storage import map_slots
 from tui_probe.engine.toolchain import INSTALL_HINT
 from tui_probe.errors import ImageError, ProbeError, PtxError, ToolchainError, UnsupportedKernelError
@@ -80,6 +81,8 @@ class Options:
     load: Load = "bin"
     kernels: str = ""
     filtered: str = ""
+    sources: bool = False
+    """Are the source files that kernels came from copied into the trace?"""
 
 
 def probed_kernel(kernel: Kernel, probe: Probe) -> tuple[str, str]:
@@ -123,6 +126,7 @@ class Preparer:
         self._originals = Originals()
         self._pool = ThreadPoolExecutor(_ASSEMBLERS, thread_name_prefix="assemble")
         self._cache = cache
+        self._sources = SourceCopies() if self._options.sources else None
         self._kept: KeptKernels | None = None
         self._lock = threading.Lock()
         self.counts = CacheCounts()
@@ -160,7 +164,10 @@ class Preparer:
         try:
             work = _Preparation(self._probe, self._options, self._assembler, self._pool, directory, log)
             work.kept, work.counts = self._kept_kernels(), self.counts
-            return work.run(self._originals, arch, name)
+            answer = work.run(self._originals, arch, name)
+            if self._sources is not None:
+                self._pool.submit(self._sources.add, directory)
+            return answer
         except UnsupportedKernelError as error:
             refused = _ended(log, "skipped", str(error), str(error))
             return replace(refused, line=error.line, instead=error.instead)

@@ -161,6 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kernels", default="", help="the run's kernel filter, for process.log")
     parser.add_argument("--filter", default="", help="the run's negative kernel filter, for process.log")
     parser.add_argument("--no-cache", action="store_true", help="prepare every kernel anew, and keep none")
+    parser.add_argument("--sources", action="store_true", help="copy source files into the trace")
     options = parser.parse_args(arguments)
     folder = None if options.no_cache else default_folder()
     signals = {signal.SIGTERM, signal.SIGINT}
@@ -169,7 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         server = EngineServer(
             options.socket,
             load_probe(options.probe),
-            Options(options.load, options.kernels, options.filter),
+            Options(options.load, options.kernels, options.filter, sources=options.sources),
             cache=None if folder is None else Cache(folder),
         )
         server.start()

@@ -39,6 +39,7 @@ class Engine:
         command += ["--socket", str(self.socket), "--probe", str(probe), "--load", "ptx" if load_ptx else "bin"]
         command += ["--kernels", options.kernels or "", "--filter", options.filtered or ""]
         command += [] if options.cache else ["--no-cache"]
+        command += ["--sources"] if options.sources else []
         libc = ctypes.CDLL(None, use_errno=True)
         with log.open("wb") as output:
             self._process = subprocess.Popen(

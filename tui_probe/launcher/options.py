@@ -23,6 +23,8 @@ class RunOptions:
     max_trace_bytes: int | None = None
     max_probe_memory: int | None = None
     cache: bool = True
+    sources: bool = True
+    """Copy the source files that kernels came from into the trace."""
 
     def record(self) -> dict[str, Any]:
         """What run.json keeps of the options: those that change what is measured."""

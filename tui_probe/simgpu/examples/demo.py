@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import math
+import re
 import sys
 import time
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ class Gpu:
     def function(self, ptx: Path, name: str) -> ctypes.c_void_p:
         """The kernel ``name`` of a PTX file."""
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(ptx.read_bytes()))
+        self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(whole_paths(ptx).encode()))
         self._call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
         return function
 
@@ -77,6 +78,12 @@ class Gpu:
         pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
         self._call("cuLaunchKernel", function, *case.grid, *case.block, case.shared_bytes, None, pointers, None)
         self._call("cuCtxSynchronize")
+
+
+def whole_paths(ptx: Path) -> str:
+    """The text of a PTX file; the source file beside it, which it names, is named with its folder."""
+    named = re.compile(r'^(\s*\.file\s+\d+\s+)"([^"/]+)"', re.MULTILINE)
+    return named.sub(lambda match: f'{match[1]}"{ptx.parent}/{match[2]}"', ptx.read_text())
 
 
 @dataclass(frozen=True)

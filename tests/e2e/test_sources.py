@@ -1,0 +1,42 @@
+"""The source files of the example come into its trace, so that it can be read on another machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tui_probe.simgpu.examples.demo import KERNELS
+from tui_probe.trace.source_files import FOLDER, SourceFiles
+from tui_probe.trace.source_lines import SourceLines
+
+from .conftest import EXAMPLE
+
+if TYPE_CHECKING:
+    from .conftest import Tool
+
+COMMAND = [*EXAMPLE, "--kernel", "strided_store", "--size", "64"]
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_trace_has_the_text_behind_its_lines(tool: Tool, cached: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tool.folder / "cache"))
+    if cached:
+        tool.run(COMMAND)
+    result, trace = tool.run(COMMAND)
+    assert result.returncode == 0
+    (kernel,) = (trace / "kernel").iterdir()
+    pruned = (kernel / "pruned.ptx").read_text().split("\n")
+    store = next(number for number, line in enumerate(pruned, 1) if "st.global" in line)
+    line = SourceLines.of(kernel).ptx_line(store)
+    assert line is not None
+    files = SourceFiles(trace)
+    assert files.lines(line.file) == tuple((KERNELS / "strided_store.cu").read_text().splitlines())
+    assert "output[" in files.text(line)
+
+
+def test_or_not(tool: Tool) -> None:
+    result, trace = tool.run(COMMAND, "--no-source")
+    assert result.returncode == 0
+    assert list((trace / "kernel").iterdir())
+    assert not (trace / FOLDER).exists()
