@@ -181,6 +181,8 @@ struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struc
         *reason = "out of host memory";
     }
     if (chunk) {
+        if (!chunk->n_pieces)
+            chunk->begun = launch->time;
         claim->piece = chunk->n_pieces++;
         claim->memory = chunk->memory + chunk->used;
         fill_piece(&chunk->pieces[claim->piece], launch, kernel, chunk->used);
@@ -250,12 +252,23 @@ void buffers_forget(CUcontext context, CUdevice device)
     buffers_unlock();
 }
 
-void buffers_seal_idle(uint64_t untouched_since)
+static bool is_older(uint64_t time, uint64_t now, unsigned milliseconds)
 {
-    for (struct pool *pool = pools; pool; pool = pool->next)
-        if (pool->current && pool->current->n_pieces && !pool->current->in_flight &&
-            pool->current->touched <= untouched_since)
+    return time + milliseconds * 1000000ull <= now;
+}
+
+void buffers_seal_waiting(uint64_t now)
+{
+    for (struct pool *pool = pools; pool; pool = pool->next) {
+        struct chunk *chunk = pool->current;
+        if (!chunk || !chunk->n_pieces)
+            continue;
+        bool old = is_older(chunk->begun, now, OLD_MILLISECONDS);
+        if ((!chunk->in_flight && is_older(chunk->touched, now, IDLE_MILLISECONDS)) || (old && pool->ready))
             seal(pool);
+        else if (old)
+            pool->wanting = true;
+    }
 }
 
 struct chunk *buffers_next_sealed(void)

@@ -1,7 +1,7 @@
 /* Device memory for the records of probed launches.
  *
  * A launch takes a piece of a chunk that was cleared in bulk, so that it costs no call to the driver
- * but the launch itself. A full or idle chunk is sealed: an event on each stream that used it tells
+ * but the launch itself. A full, idle or old chunk is sealed: an event on each stream that used it tells
  * when its launches are done, a thread of ours (drain.h) copies it back, clears it and returns it.
  * One lock guards all of it; it is held for a few instructions on the path of a launch. */
 #ifndef TUI_PROBE_BUFFERS_H
@@ -14,7 +14,7 @@
 #include "cuda_abi.h"
 #include "launch.h"
 
-enum { BUFFER_ALIGNMENT = 256, IDLE_MILLISECONDS = 50 };
+enum { BUFFER_ALIGNMENT = 256, IDLE_MILLISECONDS = 50, OLD_MILLISECONDS = 250 };
 
 /* The piece of one probed launch, until its result is written. */
 struct piece {
@@ -47,7 +47,8 @@ struct chunk {
     unsigned in_flight; /* pieces taken whose launch has not returned */
     bool sealed;
     uint64_t serial;  /* in order of sealing */
-    uint64_t touched; /* time of the last launch */
+    uint64_t begun;   /* time of the first launch */
+    uint64_t touched; /* and of the last one */
 };
 
 /* The chunks of one context. */
@@ -103,7 +104,7 @@ bool buffers_give_back(void);
 bool buffers_in_use(void);
 
 /* For the draining thread; the lock is held. Chunks are numbered in the order they are sealed. */
-void buffers_seal_idle(uint64_t untouched_since);
+void buffers_seal_waiting(uint64_t now); /* idle chunks, and old ones if another is ready: launches never wait for it */
 uint64_t buffers_seal_all(void);
 void buffers_grow_ahead(void); /* readies a chunk where one will soon be asked for; releases the lock meanwhile */
 struct chunk *buffers_next_sealed(void);

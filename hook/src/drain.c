@@ -221,7 +221,7 @@ static unsigned drain_round(struct flush *flush)
 {
     buffers_lock();
     begin_flush(flush);
-    buffers_seal_idle(clock_now() - IDLE_MILLISECONDS * 1000000ull);
+    buffers_seal_waiting(clock_now());
     buffers_grow_ahead();
     for (struct chunk *chunk; (chunk = buffers_next_sealed());) {
         buffers_unlock();

@@ -34,6 +34,8 @@ enum state { OFF, WAITING, ON, ENDING };
 enum { SIGNAL_MILLISECONDS = 5000 };
 
 static _Atomic(enum state) state;
+/* What the process said that its exit status would be; less than 0 before it did. */
+static atomic_int exit_status = -1;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pid_t owner;
 
@@ -60,6 +62,10 @@ static void last_words(void)
     benchmark_end();
     nvtx_flush();
     uint64_t dropped = drain_dropped_count(&reason);
+    if (signals_pending())
+        event_log("[exit] signal %d\n", signals_pending());
+    else if (atomic_load(&exit_status) >= 0)
+        event_log("[exit] status %d\n", atomic_load(&exit_status));
     event_log("[exit] launches %llu probed %llu dropped %llu reason %s\n", (unsigned long long)launch_count(),
               (unsigned long long)launch_probed_count(), (unsigned long long)dropped, reason ? reason : "-");
     atomic_store(&state, OFF);
@@ -89,6 +95,15 @@ static void end_at_exit(void)
     end_and_tell(patience());
 }
 
+#ifdef __GLIBC__
+static void end_with_status(int status, void *unused)
+{
+    (void)unused;
+    atomic_store(&exit_status, status & 0xff);
+    end_at_exit();
+}
+#endif
+
 static void end_at_signal(void)
 {
     end_and_tell(patience() < SIGNAL_MILLISECONDS ? patience() : SIGNAL_MILLISECONDS);
@@ -99,7 +114,11 @@ static bool begin(void)
     if (!trace_dir_create() || !launch_log_start() || !drain_start(last_words))
         return false;
     /* Registered this late, it runs before the runtime libraries take their contexts down. */
+#ifdef __GLIBC__
+    on_exit(end_with_status, NULL);
+#else
     atexit(end_at_exit);
+#endif
     signals_watch(end_at_signal);
     return true;
 }
@@ -161,10 +180,11 @@ __attribute__((destructor)) static void unloaded(void)
 
 /* Processes also end without running exit handlers: workers of multiprocessing pools, for one. In a
  * child that shares memory with its parent (vfork), only the child's own id tells. */
-static void end_now(void)
+static void end_now(int status)
 {
     if (getpid() != owner)
         return;
+    atomic_store(&exit_status, status & 0xff);
     if (signals_pending())
         signals_wait_for_end();
     end(patience());
@@ -172,7 +192,7 @@ static void end_now(void)
 
 __attribute__((visibility("default"), noreturn)) void _exit(int status)
 {
-    end_now();
+    end_now(status);
     for (;;)
         syscall(SYS_exit_group, status);
 }
@@ -185,7 +205,7 @@ __attribute__((visibility("default"), noreturn)) void _Exit(int status)
 __attribute__((visibility("default"), noreturn)) void quick_exit(int status)
 {
     void (*real_quick_exit)(int) = (void (*)(int))(uintptr_t)dlsym(RTLD_NEXT, "quick_exit");
-    end_now();
+    end_now(status);
     if (real_quick_exit)
         real_quick_exit(status);
     _exit(status);

@@ -32,9 +32,9 @@ static void die_of(int signal_number)
     kill(getpid(), signal_number);
 }
 
-bool signals_pending(void)
+int signals_pending(void)
 {
-    return atomic_load(&pending) != 0 && getpid() == owner;
+    return getpid() == owner ? atomic_load(&pending) : 0;
 }
 
 /* A signal may have come in the middle of a driver's function that holds what saving the records needs:

@@ -21,8 +21,8 @@ struct signal_state {
 extern _Thread_local struct signal_state signal_state __attribute__((tls_model("initial-exec")));
 void signals_stop_here(void);
 
-/* True once such a signal has come; the process is being ended by it. */
-bool signals_pending(void);
+/* The signal that has come and ends the process; 0 before. */
+int signals_pending(void);
 void signals_wait_for_end(void) __attribute__((noreturn));
 
 static inline void signals_hold(void)

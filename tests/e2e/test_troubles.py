@@ -29,9 +29,9 @@ IN_CHILDREN = """
 import argparse, os, sys
 from tui_probe.simgpu.examples import demo
 options = argparse.Namespace(size=1000, repeat=1, slow=False)
-for name in ('zero_fill', 'saxpy'):
+for status, name in enumerate(('zero_fill', 'saxpy')):
     if os.fork() == 0:
-        sys.exit(0 if demo.run_example(demo.Gpu(), name, options) else 1)
+        sys.exit(status if demo.run_example(demo.Gpu(), name, options) else 9)
     os.wait()
 """
 
@@ -86,6 +86,7 @@ def test_each_process_that_launches_kernels_has_a_trace(tool: Tool) -> None:
     assert [[kernel.name for kernel in open_trace(trace).kernels] for trace in traces] == [["zero_fill"], ["saxpy"]]
     for trace in traces:
         assert (trace / "stdout.log").read_text() == result.stdout
+    assert [open_trace(trace).state.exit_status for trace in traces] == [0, 1]
 
 
 def test_ctrl_c_on_the_screen_interrupts_the_target(tool: Tool) -> None:

@@ -218,6 +218,23 @@ print(logged("[exec] save"), logged("[exit]"))
     assert run.stdout == "1 0\n", run.stderr
 
 
+def test_records_are_saved_while_launches_go_on(host: Host) -> None:
+    """Launches that follow one another too closely for the records to be idle do not keep them until there are many."""
+    run = host.python(
+        """
+context()
+f = function(module(), "plain")
+def one_more():
+    launch(f)
+    time.sleep(0.002)
+    return logged("[exec] save")
+wait_for(one_more)
+print(logged("[exec] save") > 0, logged("[exit]"))
+"""
+    )
+    assert run.stdout == "True 0\n", run.stderr
+
+
 def test_result_is_logged_after_its_launch(host: Host) -> None:
     """A launch that takes long leaves records that are wanted at once; on one core, the saving thread may go first."""
     run = host.python(

@@ -32,7 +32,7 @@ def test_every_orderly_end_saves_everything(host: Host, ending: str, status: int
     run = host.python(LAUNCH + ending)
     assert run.status == status
     assert len(run.results) == 1
-    assert re.fullmatch(r"\[exit\] launches 1 probed 1 dropped 0 reason -", run.log[-1])
+    assert run.log[-2:] == [f"[exit] status {status}", "[exit] launches 1 probed 1 dropped 0 reason -"]
 
 
 def started(host: Host, script: str) -> subprocess.Popen[str]:
@@ -50,7 +50,7 @@ def test_signal_saves_everything_and_still_kills(host: Host, number: signal.Sign
     run = host.finish(process)
     assert run.status == -number
     assert len(run.results) == 1
-    assert run.log[-1] == "[exit] launches 1 probed 1 dropped 0 reason -"
+    assert run.log[-2:] == [f"[exit] signal {number}", "[exit] launches 1 probed 1 dropped 0 reason -"]
 
 
 def test_handler_of_the_program_is_left_to_it(host: Host) -> None:
@@ -156,7 +156,7 @@ def test_exit_from_another_library_while_threads_launch(host: Host, tmp_path: Pa
     compile_c(HERE / "exiting_program.c", program, str(host.built.hook), "-rdynamic")
     run = host.command(str(program), str(library), LD_LIBRARY_PATH=str(host.built.hook.parent))
     assert run.status == 11, run.stderr
-    (end,) = run.lines(r"\[exit\]")
+    (end,) = run.lines(r"\[exit\] launches")
     launches, probed, dropped = map(int, re.findall(r"(?:launches|probed|dropped) (\d+)", end))
     assert launches >= probed > 0
     assert (dropped, len(run.results)) == (0, probed)

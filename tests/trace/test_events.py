@@ -115,6 +115,8 @@ KNOWN = [
     ("[analyze] succeed", t.Callback("succeed", "")),
     ("[exit] launches 20 probed 18 dropped 1 reason trace limit reached", t.Exited(20, 18, 1, "trace limit reached")),
     ("[exit] launches 20 probed 18 dropped 0 reason -", t.Exited(20, 18, 0, None)),
+    ("[exit] status 3", t.Ending(3, None)),
+    ("[exit] signal 15", t.Ending(None, 15)),
 ]
 
 

@@ -172,6 +172,21 @@ def test_run_json_is_read_when_it_changes(tmp_path: Path) -> None:
     assert follower.trace.run_info.probe == "block_sched"
 
 
+def test_run_json_tells_the_end_of_the_command_and_of_no_other_process(tmp_path: Path) -> None:
+    """A process without last words broke off, however the command ended."""
+    writer = TraceWriter(tmp_path / "t")
+    writer.start()
+    writer.run_json(pid=1, exit_status=0)
+    follower = TraceFollower(writer.directory)
+    follower.poll()
+    assert follower.trace.state.exit_status is None
+    assert follower.trace.broke_off
+    writer.lines("[exit] status 3", "[exit] launches 0 probed 0 dropped 0 reason -")
+    follower.poll()
+    assert follower.trace.state.exit_status == 3
+    assert not follower.trace.broke_off
+
+
 WAITING = [sys.executable, "-c", "print(flush=True); input()"]
 
 

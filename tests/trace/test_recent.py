@@ -6,6 +6,8 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.trace.test_follow import WAITING, waiting_process
 from tests.ui.synthetic import TraceWriter, example
 from tui_probe.trace.recent import READ, brief, recent_traces, remember, remembered, running_traces
@@ -24,6 +26,23 @@ def test_a_trace_in_brief(tmp_path: Path) -> None:
     known = brief(trace.directory)
     assert known is not None
     assert (known.status, known.probe) == (3, "dmat")
+
+
+@pytest.mark.parametrize(("last", "status"), [("status 7", 7), ("signal 15", -15)])
+def test_a_process_that_is_not_the_command_ends_on_its_own(tmp_path: Path, last: str, status: int) -> None:
+    """The record tells how the command ended; the end of the log, however long, how this process did."""
+    trace = example(tmp_path / "child")
+    record = {"version": 1, "pid": 1, "ended": "2023-11-14T22:13:23+00:00", "exit_status": 0}
+    (trace.directory / "run.json").write_text(json.dumps(record))
+    known = brief(trace.directory)
+    assert known is not None
+    assert known.status is None
+    trace.raw(b"[mem] cuMemFree_v2 0 dptr 7fc573e00000\n" * (READ // 30))
+    trace.event(f"[exit] {last}")
+    trace.exit()
+    known = brief(trace.directory)
+    assert known is not None
+    assert (known.status, known.all_read) == (status, False)
 
 
 def test_of_a_long_log_only_the_beginning_is_read(tmp_path: Path) -> None:

@@ -148,6 +148,7 @@ class Session:
         return {
             "version": 1,
             "command": list(self.options.command),
+            "pid": None if self.target is None else self.target.pid,
             "cwd": self._folder,
             "started": iso(self.started),
             "ended": None if returncode is None else iso(time.time()),

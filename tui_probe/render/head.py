@@ -11,7 +11,7 @@ from tui_probe.render.table import safe
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.trace.model import State, Trace
+    from tui_probe.trace.model import Trace
 
 SIMULATED: Final = "simulated GPU: clocks and cycles are those of a model, and nothing here is a time"
 NO_PTXAS: Final = (
@@ -35,7 +35,7 @@ def _head(trace: Trace) -> Iterator[tuple[str, str]]:
     state = trace.state
     yield "trace", safe(str(trace.directory))
     yield "command", safe(state.command) or units.NOT_MEASURED
-    yield "outcome", _outcome(state)
+    yield "outcome", _outcome(trace)
     for device in state.devices.values():
         yield "device", f"{safe(device.name)}, {units.counted(device.sms, 'SM')}, cc {device.capability}"
     if state.simulated:
@@ -80,14 +80,17 @@ def head_record(trace: Trace) -> dict[str, Any]:
     }
 
 
-def _outcome(state: State) -> str:
+def _outcome(trace: Trace) -> str:
     """How the process ended, and how long it took where that is a time."""
+    state = trace.state
     if state.running:
         words = "still running"
     elif state.signal is not None:
         words = f"ended by signal {state.signal}"
     elif state.exit_status is not None:
         words = f"exit status {state.exit_status}"
+    elif trace.broke_off:
+        words = "broke off: killed, or crashed"
     else:
         words = "ended, exit status not known"
     if state.started is None or state.ended is None:

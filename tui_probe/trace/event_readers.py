@@ -16,6 +16,7 @@ from tui_probe.trace.event_types import (
     Counted,
     Device,
     DriverOpened,
+    Ending,
     EngineAnswer,
     EngineStarted,
     Epoch,
@@ -143,6 +144,11 @@ def _probed_function(m: Match) -> Event:
 
 def _memory_call(m: Match) -> Event:
     return MemoryCall(m[1].decode(), int(m[2]), _hex(m[3]) or 0, _number(m[4]))
+
+
+def _ending(m: Match) -> Event:
+    number = int(m[2])
+    return Ending(number, None) if m[1] == b"status" else Ending(None, number)
 
 
 def _exited(m: Match) -> Event:
@@ -327,6 +333,11 @@ READERS: Final[dict[bytes, dict[bytes, tuple[Reader, ...]]]] = {
     b"[nvtx]": {b"range": ((_pattern(_NVTX), _nvtx_range),)},
     b"[callback]": _CALLBACK,
     b"[analyze]": _CALLBACK,
-    b"[exit]": {b"launches": ((_pattern(_EXIT), _exited),), b"gave": _TROUBLE},
+    b"[exit]": {
+        b"status": ((_pattern("(status|signal) {COUNT}"), _ending),),
+        b"signal": ((_pattern("(status|signal) {COUNT}"), _ending),),
+        b"launches": ((_pattern(_EXIT), _exited),),
+        b"gave": _TROUBLE,
+    },
 }
 """Tag -> second word, or ``*`` for any other -> the patterns to try from the second word on, and what they build."""

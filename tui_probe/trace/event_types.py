@@ -323,6 +323,14 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
+class Ending:
+    """How the process is going to end: one of the two is None."""
+
+    status: int | None
+    signal: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Exited:
     launches: int
     probed: int
@@ -367,5 +375,6 @@ Event: TypeAlias = (
     | Alternating
     | NvtxRange
     | Trouble
+    | Ending
     | Exited
 )

@@ -113,9 +113,10 @@ class TraceFollower:
         state.command = state.command or " ".join(info.command)
         state.simulated |= info.simulated
         state.started = state.started or info.started
-        state.ended = info.ended
-        state.exit_status = info.exit_status
-        state.signal = info.signal
+        if info.ended is not None and info.is_of(state.pid):
+            state.ended = info.ended
+            state.exit_status = info.exit_status
+            state.signal = info.signal
         return True
 
     def _update_running(self) -> bool:

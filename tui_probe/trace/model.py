@@ -216,6 +216,7 @@ class State:
     running: bool = False
     exit_status: int | None = None
     signal: int | None = None
+    """The signal that ended it; this and ``exit_status`` are None where nobody knows."""
     initialised: bool = False
     kernels: int = 0
     launches: int = 0
@@ -281,6 +282,13 @@ class Trace:
         self.results = ResultTable(directory)
         self.ranges = RangeTable()
         self.run_info: RunInfo | None = None
+
+    @property
+    def broke_off(self) -> bool:
+        """Has its process ended without the last words of an orderly end, and nobody knows how: killed, or crashed?"""
+        state, info = self.state, self.run_info
+        told = state.exit_status is not None or state.signal is not None or state.launches_dropped is not None
+        return not state.running and not told and info is not None and info.pid is not None
 
     def file(self, *names: str) -> Path | None:
         """A file of the trace, if it is there and no link leads out."""

@@ -25,6 +25,9 @@ _COMMAND = re.compile(rb"^\[(?:init\] )?cmd\]? \d+ (.*)$", re.MULTILINE)
 _DEVICE = re.compile(rb"^\[init\] device 0 .* name (.*)$", re.MULTILINE)
 _KERNEL = re.compile(rb"^\[kernel\] (\d{1,9}) (?:probed|skipped|failed|filtered) ", re.MULTILINE)
 _END = re.compile(rb"^\[exit\] ", re.MULTILINE)
+_ENDING = re.compile(rb"^\[exit\] (status|signal) (\d{1,3})$", re.MULTILINE)
+TAIL = 1 << 12
+"""Bytes of its end, which says how the process ended."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,15 @@ def brief(directory: Path) -> Brief | None:
         found = log.stat()
         with log.open("rb") as file:
             text = file.read(READ)
+            file.seek(max(len(text), found.st_size - TAIL))
+            end = text[-TAIL:] + file.read(TAIL)
     except OSError:
         return None
     info = read_run_info(directory / "run.json") or RunInfo()
-    logged, pid = _words(_COMMAND, text) or "", _words(_PID, text)
-    ended = info.ended is not None or _END.search(text) is not None
+    logged, number = _words(_COMMAND, text) or "", _words(_PID, text)
+    pid = int(number) if number else None
+    told = info if info.is_of(pid) else RunInfo()
+    ended = told.ended is not None or _END.search(end) is not None
     return Brief(
         directory=directory,
         when=found.st_mtime,
@@ -66,9 +73,19 @@ def brief(directory: Path) -> Brief | None:
         device="simulated GPU" if info.simulated else _words(_DEVICE, text),
         kernels=len(set(_KERNEL.findall(text))),
         all_read=len(text) == found.st_size,
-        running=not ended and is_alive(int(pid) if pid else None, logged or " ".join(info.command)),
-        status=info.exit_status if info.signal is None else -info.signal,
+        running=not ended and is_alive(pid, logged or " ".join(info.command)),
+        status=_status(told, end),
     )
+
+
+def _status(told: RunInfo, end: bytes) -> int | None:
+    """An exit status, or minus a signal: as the launcher tells it, else as the process said at its end."""
+    if told.signal is not None:
+        return -told.signal
+    said = _ENDING.search(end) if told.exit_status is None else None
+    if said is None:
+        return told.exit_status
+    return int(said[2]) if said[1] == b"status" else -int(said[2])
 
 
 def _words(pattern: re.Pattern[bytes], text: bytes) -> str | None:

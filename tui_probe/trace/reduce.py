@@ -9,6 +9,7 @@ from tui_probe.trace.event_types import (
     BenchmarkEnabled,
     Command,
     Device,
+    Ending,
     Epoch,
     Event,
     Exited,
@@ -73,6 +74,7 @@ class Reducer:
             Benchmark: self._benchmark,
             Trouble: self._trouble,
             NvtxRange: self._nvtx_range,
+            Ending: self._ending,
             Exited: self._exited,
         }
 
@@ -196,6 +198,9 @@ class Reducer:
         troubles = self.trace.state.troubles
         if len(troubles) < _MOST_TROUBLES:
             troubles.append(event.text)
+
+    def _ending(self, event: Ending) -> None:
+        self.trace.state.exit_status, self.trace.state.signal = event.status, event.signal
 
     def _exited(self, event: Exited) -> None:
         self.trace.state.launches_dropped = event.dropped

@@ -17,10 +17,12 @@ _LARGEST: Final = 16 << 20
 class RunInfo:
     """The launcher's record of a run; what it does not say, or says in another type, is None.
 
-    ``started`` and ``ended`` are seconds since 1970. ``ended`` is None while the run lasts.
+    ``started`` and ``ended`` are seconds since 1970. ``ended`` is None while the run lasts. ``pid`` is the process of
+    the command, whose ``exit_status`` or ``signal`` it is; other processes of the run have the same record.
     """
 
     command: tuple[str, ...] = ()
+    pid: int | None = None
     cwd: str | None = None
     started: float | None = None
     ended: float | None = None
@@ -33,6 +35,10 @@ class RunInfo:
     ptxas: str | None = None
     tool_version: str | None = None
     processes: tuple[str, ...] = ()
+
+    def is_of(self, pid: int | None) -> bool:
+        """Does it tell how this process ended? Older records do not say whose end they tell."""
+        return self.pid is None or self.pid == pid
 
 
 def read_run_info(path: Path) -> RunInfo | None:
@@ -50,6 +56,7 @@ def parse_run_info(data: dict[str, Any]) -> RunInfo:
     driver, toolchain, tool = (_dict(data.get(key)) for key in ("driver", "toolchain", "tool"))
     return RunInfo(
         command=_texts(data.get("command")),
+        pid=_integer(data.get("pid")),
         cwd=_text(data.get("cwd")),
         started=_time(data.get("started")),
         ended=_time(data.get("ended")),

@@ -238,14 +238,16 @@ class Feed:
     def _of_traces(self) -> Snapshot:
         states = [trace.follower.trace.state for trace in self._traces.values()]
         first, home = states[0], next(iter(self._traces))
-        status = first.exit_status if first.signal is None else -first.signal
+        info = next(iter(self._traces.values())).follower.trace.run_info
+        # How the command ended, of which the first trace may be but one process.
+        told = info if info is not None and info.ended is not None else first
         return Snapshot(
             processes=self._views(),
-            command=first.command,
+            command=(" ".join(info.command) if info is not None else "") or first.command,
             running=any(state.running for state in states),
-            status=status,
+            status=told.exit_status if told.signal is None else -told.signal,
             started=first.started,
-            ended=first.ended,
+            ended=told.ended,
             simulated=any(state.simulated for state in states),
             benchmark=self._benchmark(),
             stdout=home / "stdout.log",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.render import units
 from tui_probe.ui.screens.picker import Choice
+from tui_probe.ui.state_line import ending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,12 +27,23 @@ def _pid(process: ProcessView) -> str:
     return f"pid {'–' if pid is None else pid}"
 
 
+def process_words(process: ProcessView) -> str:
+    """Which process it is and how it is doing: ``pid 4242 ✘ exit 3``."""
+    return f"{_pid(process)} {_state(process)}"
+
+
 def _state(process: ProcessView) -> str:
     if process.problem:
         return "✘ cannot be read"
     if process.trace is None:
         return "◌ being read"
-    return "● running" if process.trace.state.running else "○ ended"
+    state = process.trace.state
+    if state.running:
+        return "● running"
+    if process.trace.broke_off:
+        return "✘ broke off"
+    status = state.exit_status if state.signal is None else -state.signal
+    return "○ ended" if status is None else ending(status)[0]
 
 
 def _figures(process: ProcessView) -> str:
@@ -44,4 +56,5 @@ def _figures(process: ProcessView) -> str:
 def _command(process: ProcessView) -> str:
     if process.problem:
         return process.problem
-    return (process.trace.state.command if process.trace else "") or process.directory.name
+    command = (process.trace.state.command if process.trace else "") or process.directory.name
+    return f"{command}   (killed, or crashed)" if process.trace and process.trace.broke_off else command

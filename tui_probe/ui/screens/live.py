@@ -13,7 +13,7 @@ from tui_probe.ui import keys
 from tui_probe.ui.feed import Snapshot
 from tui_probe.ui.launches import next_launch
 from tui_probe.ui.layout import arrangement
-from tui_probe.ui.processes import process_choices
+from tui_probe.ui.processes import process_choices, process_words
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.screens.picker import PickScreen
 from tui_probe.ui.screens.tags import TagScreen
@@ -204,7 +204,8 @@ class LiveScreen(ViewScreen):
             spans.append((f"{process.probe}  ", "note"))
         if len(processes) > 1:
             place = self.process_place % len(processes) + 1
-            spans.append((f"process {place} of {len(processes)}  ", "accent"))
+            which = f": {process_words(process)}" if process is not None else ""
+            spans.append((f"process {place} of {len(processes)}{which}  ", "accent"))
         return (*spans, (self.snapshot.command, "dim"))
 
     def hints(self) -> list[keys.Key]:
