@@ -16,6 +16,7 @@ from tui_probe.render.matching import launched
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from tui_probe.render.matching import Launched
     from tui_probe.render.views.view import Progress, Source
     from tui_probe.trace.event_types import Dim3
 
