@@ -10,11 +10,11 @@ import pytest
 
 from tui_probe.bandwidth.device import Properties
 from tui_probe.bandwidth.disk import CHUNK, disk
+from tui_probe.bandwidth.figures import Bandwidth
 from tui_probe.bandwidth.measure import Rate
 from tui_probe.cli.bandwidth import lines
 from tui_probe.cli.main import main
 from tui_probe.errors import BandwidthError
-from tui_probe.render.bandwidth import sweep_lines
 
 CARD = Properties("Test card", 132, 50 << 20, 141 << 30, 3_201_000, 6144, 232_448)
 RATES = [
@@ -50,7 +50,7 @@ def test_the_specification_is_clock_times_width() -> None:
 
 
 def test_json_has_null_where_nothing_was_specified() -> None:
-    record = json.loads("\n".join(lines(CARD, RATES, [], "json")))
+    record = json.loads("\n".join(lines(Bandwidth(CARD, RATES), "json", 100)))
     memory, cache = record["bandwidth"]
     assert memory["bytes_per_second"] == pytest.approx((4 << 30) / 1e-3)
     assert memory["share_of_specification"] == pytest.approx((4 << 30) / 1e-3 / CARD.memory_bandwidth)
@@ -59,8 +59,8 @@ def test_json_has_null_where_nothing_was_specified() -> None:
 
 
 def test_the_sweep_names_the_best() -> None:
-    text = "\n".join(sweep_lines(SWEEP, 100))
-    assert "best: 132 blocks, 32.8 kB in flight in each" in text
+    text = "\n".join(lines(Bandwidth(CARD, [*RATES, SWEEP[-1]], SWEEP), "table", 100))
+    assert "best: 132 blocks with 32.8 kB in flight in each" in text
     rows = [line for line in text.splitlines() if line.lstrip().startswith(("1 ", "132 "))]
     assert rows[1].rstrip().endswith("█" * 20)
 

@@ -22,6 +22,7 @@ from tui_probe.errors import TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     from tui_probe.trace.event_types import Device
     from tui_probe.trace.model import Kernel, Trace
@@ -61,6 +62,8 @@ class Point:
     operations: float | None
     seconds: float | None
     problem: str | None
+    place: tuple[Path, int] | None = None
+    """The trace in which it is first seen, and its index there."""
 
     @property
     def intensity(self) -> float | None:
@@ -128,7 +131,9 @@ def _point(kernels: Sequence[Kernel]) -> Point | None:
     problem = f"not measured: {', '.join(lacking)}" if lacking else None
     if any(kernel.grid_varies for kernel in kernels):
         problem = "launched with several grids: means over all of them" + (f"; {problem}" if problem else "")
-    return Point(kernels[0].name, kernels[0].demangled, sizes, operations, seconds, problem)
+    first = kernels[0]
+    place = (first.trace.directory, first.index)
+    return Point(first.name, first.demangled, sizes, operations, seconds, problem, place)
 
 
 def _moved(result: Result) -> int | None:

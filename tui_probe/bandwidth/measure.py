@@ -56,6 +56,11 @@ class Rate:
     """What the specification allows, bytes a second."""
 
     @property
+    def repeats(self) -> int:
+        """How often it was timed."""
+        return len(self.times)
+
+    @property
     def seconds(self) -> float:
         """The median."""
         return statistics.median(self.times)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,19 +11,22 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.errors import NoDriverError
 from tui_probe.render.choices import FORMATS
 
+from .import_command import text_width
 from .output import inform
+from .report import speaks_utf8
 from .status import ExitStatus
 from .values import size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from tui_probe.bandwidth.device import Gpu, Properties
+    from tui_probe.bandwidth.device import Gpu
+    from tui_probe.bandwidth.figures import Bandwidth
     from tui_probe.bandwidth.measure import Rate
     from tui_probe.render.choices import Format
 
 PARTS: Final = ("memory", "l2", "shared", "host", "disk")
-USUAL_WIDTH: Final = 100
+LEAST_WIDTH: Final = 60
 USUAL_STAGES: Final = 8
 
 
@@ -57,6 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.repeats < 1 or (arguments.blocks is not None and arguments.blocks < 1):
         arguments.refuse("--repeats and --blocks are at least 1")
     from tui_probe.bandwidth.device import Gpu
+    from tui_probe.bandwidth.figures import Bandwidth
+    from tui_probe.render.spans import to_ascii
 
     on_gpu = any(part != "disk" for part in arguments.only)
     gpu = Gpu(real_driver(arguments.driver)) if on_gpu else None
@@ -69,9 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
         from tui_probe.bandwidth.disk import disk
 
         rates += disk(arguments.disk, arguments.disk_bytes, arguments.repeats)
-    properties = None if gpu is None else gpu.properties
-    for line in lines(properties, rates, swept, arguments.format):
-        sys.stdout.write(f"{line}\n")
+    measured = Bandwidth(None if gpu is None else gpu.properties, rates, swept)
+    plain = arguments.format == "table" and not speaks_utf8(sys.stdout)
+    for line in lines(measured, arguments.format, max(LEAST_WIDTH, text_width())):
+        sys.stdout.write(f"{to_ascii(line) if plain else line}\n")
     return ExitStatus.OK
 
 
@@ -109,27 +114,16 @@ def gpu_rates(gpu: Gpu, arguments: argparse.Namespace) -> Iterator[tuple[Rate, b
             yield from ((rate, False) for rate in bench.host())
 
 
-def lines(properties: Properties | None, rates: Sequence[Rate], swept: Sequence[Rate], form: Format) -> Iterator[str]:
+def lines(measured: Bandwidth, form: Format, cells: int) -> Iterator[str]:
     """All figures in one of the forms; the data forms hold the sweep's too."""
-    from tui_probe.render import bandwidth as page
-    from tui_probe.render.formats import as_csv, as_json, as_markdown, as_record
-    from tui_probe.render.table import table
+    from tui_probe.analysis.sweep import sweep_of
+    from tui_probe.render.bandwidth.sweep_page import SweepPage
+    from tui_probe.render.bandwidth.table_page import bandwidth_page
+    from tui_probe.render.nsight.page import page_lines
+    from tui_probe.render.spans import plain
 
-    if form == "json":
-        records = (as_record(page.COLUMNS, rate) for rate in (*rates, *swept))
-        yield from as_json(page.head_record(properties), "bandwidth", records)
-    elif form == "csv":
-        yield from as_csv(page.COLUMNS, (*rates, *swept))
-    elif form == "md":
-        yield from as_markdown(page.COLUMNS, (*rates, *swept))
-    else:
-        cells = max(60, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)
-        if properties is not None:
-            yield from page.head_lines(properties, cells)
-            yield ""
-        yield from table(page.COLUMNS, rates, cells)
-        if swept:
-            yield ""
-            yield from page.sweep_lines(swept, cells)
+    yield from page_lines(bandwidth_page(measured, everything=form != "table"), form, width=cells)
+    sweep = sweep_of(measured.swept)
+    if form == "table" and sweep is not None:
         yield ""
-        yield from page.note_lines(cells, on_gpu=properties is not None)
+        yield from (plain(line).rstrip() for line in SweepPage(sweep, measured.card).lines(cells))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tui_probe.trace.locate import LOG, find_trace
 from tui_probe.trace.recent import remember
 
-from .import_command import text_width
+from .import_command import opened, text_width
 from .import_ncu import add_plan_options, add_tensor_options, plan_of, tensor_of
 from .report import speaks_utf8
 from .screen import add_screen_options, show, wants_screen
@@ -23,9 +23,14 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A trace or files, and how to show them."""
     parser.add_argument(
-        "trace", type=Path, metavar="TRACE", help="a trace directory, a folder of them, or a file of ncu or nsys"
-    )
+        "trace", type=Path, metavar="TRACE",
+        help="a trace directory, a folder of them, a file of ncu or nsys, or what bandwidth --format json wrote",
+    )  # fmt: skip
     parser.add_argument("more", nargs="*", type=Path, metavar="FILE", help="more files of the same profiler")
+    parser.add_argument(
+        "--trace", action="append", default=[], type=Path, metavar="TRACE", dest="beside",
+        help="beside files of ncu or nsys: a trace of the same program; may be repeated",
+    )  # fmt: skip
     add_screen_options(parser)
     add_plan_options(parser)
     add_tensor_options(parser)
@@ -38,6 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
         return open_files(arguments, [arguments.trace, *arguments.more])
     if arguments.more:
         arguments.refuse("one trace at a time; several files only of ncu or nsys")
+    if arguments.beside:
+        arguments.refuse("--trace is for files of ncu or nsys: tui-probe open FILE --trace TRACE")
     trace = find_trace(arguments.trace)
     remember(trace)
     if wants_screen(arguments):
@@ -52,9 +59,10 @@ def open_files(arguments: argparse.Namespace, files: list[Path]) -> int:
     from tui_probe.render.nsight.opening import open_imported
     from tui_probe.render.views.output import text_lines, view_lines
 
-    imported = open_imported(files, plan, tensor)
+    traces = opened(arguments.beside)
+    imported = open_imported(files, plan, tensor, traces)
     if wants_screen(arguments):
-        return show(arguments, imported=imported)
+        return show(arguments, traces=tuple(trace.directory for trace in traces), imported=imported)
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
     first = imported.pages[0].make()
     for line in text_lines(view_lines(first, text_width(), None, ascii_only=plain)):

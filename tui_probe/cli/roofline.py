@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.errors import TraceError
+from tui_probe.errors import ImportFileError
 from tui_probe.render.choices import FORMATS
 
+from .import_command import text_width
+from .report import speaks_utf8
+from .screen import add_screen_options, show, wants_screen
 from .status import ExitStatus
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from tui_probe.analysis.roofline import Point, Roof
     from tui_probe.render.choices import Format
 
-USUAL_WIDTH: Final = 100
+LEAST_WIDTH: Final = 60
 CHART_ROWS: Final = 20
 _SCALES: Final = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 
@@ -37,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="bytes a second, as 4.4T, or what `tui-probe bandwidth --format json` wrote",
     )  # fmt: skip
     parser.add_argument("--peak", type=rate, metavar="RATE", help="operations a second, as 989T; default: the device's")
-    parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
-    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    parser.add_argument("--format", choices=FORMATS, help="text or data instead of the screen; default table")
+    add_screen_options(parser)
     parser.set_defaults(refuse=parser.error)
 
 
@@ -51,8 +52,9 @@ def rate(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the roofline; nothing else goes to stdout."""
+    """Show the roofline on the screen, or write it; nothing else goes to stdout."""
     from tui_probe.analysis.roofline import Roof, peak_of, points
+    from tui_probe.render.roofline_pages import open_roofline
     from tui_probe.render.spans import to_ascii
     from tui_probe.trace.follow import open_trace
 
@@ -63,25 +65,31 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.refuse(str(error))
     device = next((trace.state.device for trace in traces if trace.state.device), None)
     peak = arguments.peak or (None if device is None else peak_of(device))
-    plain = arguments.ascii or "utf" not in (sys.stdout.encoding or "").lower()
-    for line in lines(points(traces), Roof(peak, bandwidth), arguments.format):
-        sys.stdout.write((to_ascii(line) if plain and arguments.format == "table" else line) + "\n")
+    found, roof = points(traces), Roof(peak, bandwidth)
+    if arguments.format is None and wants_screen(arguments):
+        title = "roofline of " + ", ".join(trace.directory.name for trace in traces)
+        directories = tuple(trace.directory for trace in traces)
+        return show(arguments, traces=directories, imported=open_roofline(found, roof, title))
+    form: Format = arguments.format or "table"
+    plain = arguments.ascii or not speaks_utf8(sys.stdout)
+    for line in lines(found, roof, form):
+        sys.stdout.write((to_ascii(line) if plain and form == "table" else line) + "\n")
     return ExitStatus.OK
 
 
 def measured_bandwidth(chosen: str | None) -> float | None:
     """The bandwidth as given, or read from a file of ``tui-probe bandwidth``; None if none was given."""
+    from tui_probe.importers.bandwidth_file import read_bandwidth
+
     if chosen is None:
         return None
     path = Path(chosen)
     if not path.is_file():
         return rate(chosen)
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        figures = {each["key"]: float(each["bytes_per_second"]) for each in record["bandwidth"]}
-        return figures["memory_read"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise TraceError(f"{path}: no memory_read in it; write it with `tui-probe bandwidth --format json`") from error
+    read = read_bandwidth(path).rate("memory_read")
+    if read is None:
+        raise ImportFileError(f"{path}: no memory_read in it: measure it with tui-probe bandwidth --only memory")
+    return read.bytes_per_second
 
 
 def lines(found: Sequence[Point], roof: Roof, form: Format) -> Iterator[str]:
@@ -100,7 +108,7 @@ def lines(found: Sequence[Point], roof: Roof, form: Format) -> Iterator[str]:
     elif not found:
         yield "No kernel has bytes or matrix operations: run with -p gmem_bytes, and with -p tensorop_count."
     else:
-        cells = max(60, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)
+        cells = max(LEAST_WIDTH, text_width())
         yield from page.roof_lines(roof, cells)
         yield ""
         yield from table(columns, found, cells)

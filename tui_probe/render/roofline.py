@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.render import units
-from tui_probe.render.bandwidth import rate_text
 from tui_probe.render.canvas import Canvas
 from tui_probe.render.hanging import hanging
 from tui_probe.render.shorten import shorten
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from tui_probe.render.spans import Line
 
 _LEFT: Final = 9
+NO_CHART: Final = "No chart: it needs bytes, operations and time of a kernel, and both limits (--bandwidth, --peak)."
 _SIGNS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 NOTE: Final = (
     "Bytes are what the kernel's instructions asked for, before caches: above the memory roof, caches served them."
@@ -32,17 +32,19 @@ def columns(points: Sequence[Point], roof: Roof) -> tuple[Column[Point], ...]:
     """The table's columns; ``share`` is of the roof above the point, 1 being on it."""
     signs = {id(point): sign for point, sign in zip(points, _SIGNS, strict=False)}
     return (
+        Column("trace", lambda p: None if p.place is None else str(p.place[0])),
+        Column("kernel", lambda p: None if p.place is None else p.place[1]),
         Column("sign", None, "", lambda p: signs.get(id(p), ""), False),
         Column("name", lambda p: p.name),
         Column("demangled", lambda p: p.demangled, "kernel", lambda p: p.demangled, False, 0, 16, shorten),
         Column("bytes", lambda p: p.size, "bytes", lambda p: units.size(p.size), rank=2),
-        Column("operations", lambda p: p.operations, "operations", lambda p: _scaled(p.operations), rank=3),
+        Column("operations", lambda p: p.operations, "operations", lambda p: scaled(p.operations), rank=3),
         Column("seconds", lambda p: p.seconds, "time", lambda p: units.duration(p.seconds), rank=3),
         Column("intensity", lambda p: p.intensity, "op/B", lambda p: _number(p.intensity)),
         Column("bytes_per_second", lambda p: p.bytes_per_second, "asked for",
-               lambda p: rate_text(p.bytes_per_second), rank=1),
+               lambda p: units.rate(p.bytes_per_second), rank=1),
         Column("operations_per_second", lambda p: p.operations_per_second, "op/s",
-               lambda p: _scaled(p.operations_per_second)),
+               lambda p: scaled(p.operations_per_second)),
         Column("share_of_roof", lambda p: p.share(roof), "of roof", lambda p: _percent(p.share(roof))),
         Column("bound", lambda p: p.bound(roof), "bound by", lambda p: p.bound(roof) or NOT_MEASURED, False, 1),
         Column("problem", lambda p: p.problem, "", lambda p: p.problem or "", False, 4),
@@ -62,20 +64,32 @@ def roof_record(roof: Roof) -> dict[str, Any]:
 def roof_lines(roof: Roof, cells: int) -> Iterator[str]:
     """The roof in words."""
     ridge = NOT_MEASURED if roof.ridge is None else f"{roof.ridge:.0f} op/B"
-    words = f"memory {rate_text(roof.bandwidth)}, tensor cores {_scaled(roof.peak)} op/s, ridge at {ridge}"
+    words = f"memory {units.rate(roof.bandwidth)}, tensor cores {scaled(roof.peak)} op/s, ridge at {ridge}"
     yield from hanging(words, cells)
 
 
-def chart(points: Sequence[Point], roof: Roof, cells: int, rows: int) -> list[Line]:
-    """Intensity across, operations a second up, a letter a kernel as in the table; empty where there is nothing."""
-    shown = [
-        (sign, point.intensity, point.operations_per_second)
+def placed(points: Sequence[Point], roof: Roof) -> list[tuple[str, Point, float, float]]:
+    """The points that have a place in the chart: sign, point, intensity, operations a second. None without a roof."""
+    if roof.ridge is None:
+        return []
+    return [
+        (sign, point, point.intensity, point.operations_per_second)
         for sign, point in zip(_SIGNS, points, strict=False)
         if point.intensity and point.operations_per_second
     ]
+
+
+def chart(
+    points: Sequence[Point], roof: Roof, cells: int, rows: int, chosen: Point | None = None, *, ascii_only: bool = False
+) -> list[Line]:
+    """Intensity across, operations a second up, a letter a kernel as in the table; empty where there is nothing.
+
+    Lines lead from ``chosen`` up to its roof and down to the axis.
+    """
+    shown = placed(points, roof)
     if not shown or roof.ridge is None or roof.peak is None:
         return []
-    window = _window([x for _, x, _ in shown], [y for _, _, y in shown], roof.ridge, roof.peak)
+    window = _window([x for _, _, x, _ in shown], [y for _, _, _, y in shown], roof.ridge, roof.peak)
     canvas = Canvas(cells, rows)
     plot = _Plot(canvas, cells - _LEFT, rows - 3, *window)
     plot.axes()
@@ -83,9 +97,12 @@ def chart(points: Sequence[Point], roof: Roof, cells: int, rows: int) -> list[Li
         limit = roof.at(10 ** plot.x_of(column))
         if limit:
             plot.put(column, math.log10(limit), "─" if limit == roof.peak else "∙", "rule")
-    for sign, x, y in shown:
-        plot.put(plot.column_of(math.log10(x)), math.log10(y), sign, "accent")
-    return canvas.lines()
+    for _, point, x, _ in shown:
+        if point is chosen:
+            plot.drop(plot.column_of(math.log10(x)), math.log10(roof.at(x) or roof.peak))
+    for sign, point, x, y in shown:
+        plot.put(plot.column_of(math.log10(x)), math.log10(y), sign, "select" if point is chosen else "accent")
+    return canvas.lines(ascii_only=ascii_only)
 
 
 class _Plot:
@@ -101,15 +118,23 @@ class _Plot:
     def column_of(self, power: float) -> int:
         return round((power - self._left) / (self._right - self._left) * (self.cells - 1))
 
+    def row_of(self, power: float) -> int:
+        return round((self._high - power) / (self._high - self._low) * (self._rows - 1))
+
+    def drop(self, column: int, power: float) -> None:
+        """A line from below a height down to the axis."""
+        for row in range(max(self.row_of(power) + 1, 0), self._rows):
+            self._canvas.text(_LEFT + column, row, "│", "dim")
+
     def put(self, column: int, power: float, sign: str, role: str) -> None:
-        row = round((self._high - power) / (self._high - self._low) * (self._rows - 1))
+        row = self.row_of(power)
         if 0 <= row < self._rows:
             self._canvas.text(_LEFT + column, row, sign, role)
 
     def axes(self) -> None:
         for power in range(self._low, self._high + 1):
-            row = round((self._high - power) / (self._high - self._low) * (self._rows - 1))
-            self._canvas.text(0, row, _scaled(10.0**power).rjust(_LEFT - 2), "dim")
+            row = self.row_of(power)
+            self._canvas.text(0, row, scaled(10.0**power).rjust(_LEFT - 2), "dim")
             self._canvas.text(_LEFT - 1, row, "┤", "rule")
         self._canvas.text(_LEFT, self._rows, "─" * self.cells, "rule")
         for power in range(self._left, self._right + 1):
@@ -127,7 +152,7 @@ def _window(across: Sequence[float], up: Sequence[float], ridge: float, peak: fl
     return math.floor(left), math.floor(right) + 1, math.floor(low), math.floor(high) + 1
 
 
-def _scaled(value: float | None) -> str:
+def scaled(value: float | None) -> str:
     """``989T``; three digits and a prefix."""
     if value is None:
         return NOT_MEASURED
@@ -151,5 +176,5 @@ def text_lines(points: Sequence[Point], roof: Roof, cells: int, rows: int) -> It
     drawn = chart(points, roof, cells, rows)
     yield from (plain(line) for line in drawn)
     if not drawn:
-        yield "No chart: it needs bytes, operations and time of a kernel, and both limits (--bandwidth, --peak)."
+        yield NO_CHART
     yield from hanging(NOTE, cells)

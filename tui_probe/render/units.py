@@ -23,6 +23,11 @@ def size(count: float | None) -> str:
     return f"{count:.{_decimals(count)}f} {unit}"
 
 
+def rate(bytes_per_second: float | None) -> str:
+    """``4.02 TB/s``; powers of 1000."""
+    return NOT_MEASURED if bytes_per_second is None else f"{size(bytes_per_second)}/s"
+
+
 def duration(seconds: float | None) -> str:
     """A measured time: ``850 ns``, ``12.3 µs``, ``4.56 ms``, ``1.20 s``."""
     if seconds is None:

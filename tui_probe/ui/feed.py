@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from tui_probe.render.nsight.opening import Imported
+    from tui_probe.render.imported import Imported
     from tui_probe.trace.model import Trace
     from tui_probe.ui.home import Home
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.analysis.chosen_launches import FIND_OUT, Plan
 from tui_probe.errors import ImportFileError
+from tui_probe.importers.bandwidth_file import looks_like_bandwidth, read_bandwidth
 from tui_probe.importers.ncu import read_ncu
 from tui_probe.importers.nsys import read_nsys
+from tui_probe.importers.text_file import first_bytes
+from tui_probe.render.bandwidth.opening import open_bandwidth
+from tui_probe.render.imported import Imported, ImportedPage
 from tui_probe.render.nsight.choices import NCU_PAGES
+from tui_probe.render.nsight.explanations import EXPLANATIONS
 from tui_probe.render.nsight.ncu_report import Sources, ncu_page
 from tui_probe.render.nsight.nsys_pages import NsysSources, gaps_page, kernels_page, ranges_page
 from tui_probe.render.nsight.timeline import StreamTimeline
@@ -20,31 +24,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.analysis.sectors import Tensor
-    from tui_probe.importers.nsys_model import NsysReport
     from tui_probe.render.nsight.page import TablePage
     from tui_probe.render.views.view import View
+    from tui_probe.trace.model import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedPage:
-    """One page; ``make`` may take a while."""
-
-    name: str
-    title: str
-    make: Callable[[], View]
-
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """Files that were read. ``title`` says which."""
-
-    title: str
-    pages: Sequence[ImportedPage]
-
-
-def open_imported(paths: Sequence[Path], plan: Plan = FIND_OUT, tensor: Tensor | None = None) -> Imported:
-    """The pages about files of one profiler. ImportFileError if they are of none."""
+def open_imported(
+    paths: Sequence[Path], plan: Plan = FIND_OUT, tensor: Tensor | None = None, traces: Sequence[Trace] = ()
+) -> Imported:
+    """The pages about files of one profiler, or about a measurement of bandwidth. ImportFileError if they are neither;
+    ``traces`` are of the same program.
+    """
     title = ", ".join(path.name for path in paths)
+    if len(paths) == 1 and looks_like_bandwidth(first_bytes(paths[0])):
+        return open_bandwidth(read_bandwidth(paths[0]), title)
     try:
         table = read_ncu(paths)
     except ImportFileError as no_ncu:
@@ -52,11 +45,11 @@ def open_imported(paths: Sequence[Path], plan: Plan = FIND_OUT, tensor: Tensor |
             report = read_nsys(paths)
         except ImportFileError as no_nsys:
             raise (no_nsys if _like_nsys(paths) else no_ncu) from None
-        return Imported(title, _nsys_pages(report))
-    sources = Sources(table, (), plan, tensor)
+        return Imported(title, _nsys_pages(NsysSources(report, traces=traces)))
+    sources = Sources(table, traces, plan, tensor)
     titles = ("Kernels", "Metrics", "Traffic", "Sectors", "Critical", "Averages")
     pages = [
-        ImportedPage(name, title, partial(_ncu_page, name, sources))
+        ImportedPage(name, title, partial(_ncu_page, name, sources), EXPLANATIONS[name])
         for name, title in zip(NCU_PAGES, titles, strict=True)
     ]
     return Imported(title, pages)
@@ -70,14 +63,14 @@ def _ncu_page(name: Any, sources: Sources) -> View:
     return _explained(ncu_page(name, sources))
 
 
-def _nsys_pages(report: NsysReport) -> list[ImportedPage]:
-    sources = NsysSources(report)
-    return [
-        ImportedPage("kernels", "Kernels", lambda: _explained(kernels_page(sources))),
-        ImportedPage("ranges", "Ranges", lambda: _explained(ranges_page(sources))),
-        ImportedPage("gaps", "Gaps", lambda: _explained(gaps_page(sources))),
-        ImportedPage("timeline", "Timeline", lambda: StreamTimeline(sources)),
-    ]
+def _nsys_pages(sources: NsysSources) -> list[ImportedPage]:
+    makers: dict[str, Callable[[], View]] = {
+        "kernels": lambda: _explained(kernels_page(sources)),
+        "ranges": lambda: _explained(ranges_page(sources)),
+        "gaps": lambda: _explained(gaps_page(sources)),
+        "timeline": lambda: StreamTimeline(sources),
+    }
+    return [ImportedPage(name, name.title(), make, EXPLANATIONS[f"nsys {name}"]) for name, make in makers.items()]
 
 
 def _explained(page: TablePage[Any]) -> TablePage[Any]:

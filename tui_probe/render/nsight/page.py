@@ -14,7 +14,8 @@ from tui_probe.render.table import cell, fitted_cell, in_data, in_tables, layout
 from tui_probe.render.views.view import Document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from tui_probe.render.choices import Format
     from tui_probe.render.spans import Line
@@ -53,6 +54,8 @@ class TablePage(Document, Generic[Row]):
     extra: Mapping[str, Any] = field(default_factory=dict)
     explained: bool = False
     """Whether ``lines`` ends with how to read the page."""
+    opens: Callable[[Row], tuple[Path, int] | None] | None = None
+    """The kernel of a trace, by directory and index, that a row leads to; None where no row leads anywhere."""
     measured: list[int] | None = field(default=None, repr=False)
 
     def lines(self, width: int) -> Sequence[Line]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from tui_probe.render.nsight.opening import Imported, ImportedPage
+    from tui_probe.render.imported import Imported, ImportedPage
     from tui_probe.render.views.view import View as Picture
     from tui_probe.ui.views.view import View
 

@@ -1,0 +1,90 @@
+"""The pages of a measurement, against texts that were looked at; TUI_PROBE_GOLDENS=write writes them anew."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from tests.bandwidth.made_up import CARD, FLIGHTS, measured, swept, write_result
+from tui_probe.analysis.sweep import bytes_on_card, sweep_of
+from tui_probe.bandwidth.figures import Bandwidth
+from tui_probe.cli.main import main
+from tui_probe.render.bandwidth.findings import sweep_findings
+from tui_probe.render.bandwidth.opening import open_bandwidth
+from tui_probe.render.views.output import data_csv, text_lines, view_lines
+
+GOLDENS = Path(__file__).parent / "goldens"
+PAGES = ("bandwidth", "bars", "sweep")
+
+
+def check(name: str, text: str) -> None:
+    path = GOLDENS / name
+    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_as_text(page: str, width: int, ascii_only: bool) -> None:
+    opened = open_bandwidth(measured(), "bw.json")
+    (view,) = [each.make() for each in opened.pages if each.name == page]
+    text = "\n".join(text_lines(view_lines(view, width, None, ascii_only=ascii_only))) + "\n"
+    assert max(cell_len(line) for line in text.splitlines()) <= width
+    assert text.isascii() or not ascii_only
+    check(f"{page}-{width}{'-ascii' if ascii_only else ''}.txt", text)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_as_data(page: str) -> None:
+    (view,) = [each.make() for each in open_bandwidth(measured(), "bw.json").pages if each.name == page]
+    record = view.record()
+    assert json.loads(json.dumps(record, allow_nan=False))["device"]["name"] == CARD.name
+    rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(view)))))
+    assert len(rows) == (54 if page == "sweep" else 12)
+    assert all(float(row["bytes_per_second"]) > 0 for row in rows)
+
+
+def test_without_a_sweep_there_is_no_page_of_blocks() -> None:
+    assert [page.name for page in open_bandwidth(measured(auto=False), "bw.json").pages] == ["bandwidth", "bars"]
+
+
+def test_what_the_sweep_says() -> None:
+    sweep = sweep_of(measured().swept)
+    assert sweep is not None
+    said = list(sweep_findings(sweep, CARD))
+    best = max(rate.bytes_per_second for rate in sweep.rates)
+    assert said[0].startswith("best: 33 blocks with 131 kB in flight in each")
+    assert said[1] == "few blocks: 1 block reaches 164 GB/s, 3.9% of the best"
+    assert said[2] == "one block an SM: 132 blocks reach 4.23 TB/s, 100% of the best"
+    assert said[4].endswith("contention costs up to 6%")
+    assert sweep.enough.bytes_per_second >= 0.9 * best
+    fewer = [rate for rate in sweep.rates if bytes_on_card(rate) < bytes_on_card(sweep.enough)]
+    assert fewer
+    assert all(rate.bytes_per_second < 0.9 * best for rate in fewer)
+    assert sweep.at(1, FLIGHTS[0]) is not None
+    assert sweep.at(2, FLIGHTS[0]) is None
+
+
+def test_a_sweep_of_one_says_little_and_nothing_wrong() -> None:
+    sweep = sweep_of([swept(4, 4096)])
+    assert sweep is not None
+    assert [line.partition(":")[0] for line in sweep_findings(sweep, None)] == ["best", "enough in flight"]
+    (page,) = open_bandwidth(Bandwidth(None, [swept(4, 4096)], [swept(4, 4096)]), "x").pages[2:]
+    assert list(text_lines(view_lines(page.make(), 80, None)))
+
+
+def test_opening_a_result_without_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_result(tmp_path / "bw.json")
+    assert main(["open", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "caches: L2 delivers 7.40 TB/s, 1.61 × memory" in text
+    assert "What do blocks share?" in text

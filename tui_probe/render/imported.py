@@ -1,0 +1,29 @@
+"""What the screen shows instead of a trace: pages about files that were read, each made when it is first looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tui_probe.render.views.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedPage:
+    """One page; ``make`` may take a while. ``about`` is how to read it, a paragraph each."""
+
+    name: str
+    title: str
+    make: Callable[[], View]
+    about: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """Files that were read. ``title`` says which."""
+
+    title: str
+    pages: Sequence[ImportedPage]
