@@ -40,6 +40,10 @@ async def test_a_target_without_a_trace_says_what_it_waits_for(tmp_path: Path, t
     async with on_stage(Session(target=target)) as stage:
         assert "waiting for the first kernel" in stage.text
         assert "running" in stage.text
+        target.status = 3
+        await stage.refresh()
+        assert "no kernel was launched: page 5" in stage.text
+        target.status = None
         target.traces = traces
         await stage.refresh()
         assert "zero_fill" in stage.text
@@ -66,9 +70,20 @@ async def test_the_end_is_told(session: Session, target: FakeTarget, status: int
         assert not stage.app.is_running
 
 
+async def test_kernels_that_are_not_sorted_yet_are_not_said_to_be_filtered(session: Session) -> None:
+    async with on_stage(session) as stage:
+        table = stage.live.table
+        rows, table.rows = table.rows, ()
+        table._take(([], {}))
+        table.rows = rows
+        assert "reading the trace" in "".join(text for line in table.draw(100, 10) for text, _ in line)
+        await stage.press("ampersand", "z", "z", "enter")
+        assert "no kernel passes the filter" in stage.text
+
+
 async def test_simulated_runs_are_labelled(session: Session, target: FakeTarget) -> None:
     target.simulated = True
-    async with on_stage(session) as stage:
+    async with on_stage(session, (60, 20)) as stage:
         assert "[simulated]" in stage.text.splitlines()[-2]
 
 

@@ -28,21 +28,21 @@ def elapsed_line(snapshot: Snapshot, now: float) -> Line:
 def state_line(
     snapshot: Snapshot, process: ProcessView | None, *, paused: bool = False, low_bandwidth: bool = False
 ) -> Line:
-    """`` · 4 kernels (3 probed) · 120 launches · 1.2 MB written · [simulated]``"""
+    """`` · [simulated] · 4 kernels (3 probed) · 120 launches · 1.2 MB written``; what matters most comes first."""
     parts: list[Span] = []
+    if snapshot.simulated:
+        parts.append(("[simulated]", "simulated"))
     if paused:
         parts.append(("display paused: Space goes on", "warn"))
     if low_bandwidth:
         parts.append(("low bandwidth", "note"))
+    if process is not None and process.dropped:
+        parts.append((f"{units.counted(process.dropped, 'result')} dropped", "warn"))
     if process is not None:
         kernels = units.counted(len(process.kernels), "kernel")
         parts.append((f"{kernels} ({units.count(process.probed)} probed)", ""))
         parts.append((units.counted(process.launches, "launch"), ""))
         parts.append((f"{units.size(process.bytes_written)} written", ""))
-        if process.dropped:
-            parts.append((f"{units.counted(process.dropped, 'result')} dropped", "warn"))
-    if snapshot.simulated:
-        parts.append(("[simulated]", "simulated"))
     return tuple(span for part in parts for span in ((" · ", "dim"), part))
 
 

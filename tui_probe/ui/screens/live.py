@@ -149,7 +149,7 @@ class LiveScreen(ViewScreen):
         self._tell_end(snapshot)
         self.snapshot = snapshot
         process = self.process
-        self.table.empty = process.problem if process and process.problem else _why_empty(snapshot)
+        self.table.say_empty(process.problem if process and process.problem else _why_empty(snapshot))
         self.table.show(process.kernels if process else (), timed=snapshot.benchmark)
         self.event_log.open(process.event_log if process else None, "no event.log yet")
         for name, path in (("stdout", snapshot.stdout), ("stderr", snapshot.stderr)):

@@ -85,7 +85,8 @@ class KernelTable(View):
         self.selected: int | None = None
         self.top = 0
         self.searched = ""
-        self.empty = "waiting for the first kernel"
+        self.empty = "reading the trace"
+        self._arranged = False
         self.timed = True
         self._natural: dict[str, int] = {}
 
@@ -97,6 +98,12 @@ class KernelTable(View):
             self.rows, self.timed = rows, timed
             self._rearrange()
 
+    def say_empty(self, words: str) -> None:
+        """What stands where no kernel does."""
+        before, self.empty = self.empty, words
+        if words != before and not self.rows:
+            self.changed()
+
     def _rearrange(self, order: Order | None = None) -> None:
         self.order = order or self.order
         job = partial(arranged, self.rows, self.order)
@@ -105,6 +112,7 @@ class KernelTable(View):
     def _take(self, result: tuple[Rows, dict[int, int]]) -> None:
         at_end_before = self.place
         self.shown, self.places = result
+        self._arranged = bool(self.rows)
         if self.selected not in self.places and self.shown:
             self.select(self.shown[min(at_end_before, len(self.shown) - 1)].index)
         else:
@@ -165,9 +173,9 @@ class KernelTable(View):
         return fit_columns(columns, self._natural, width - 2)
 
     def _nothing(self) -> str:
-        if self.rows:
-            return "no kernel passes the filter: Esc shows all"
-        return self.empty
+        if not self.rows:
+            return self.empty
+        return "no kernel passes the filter: Esc shows all" if self._arranged else "reading the trace"
 
     def _measure(self, window: Rows) -> None:
         """Columns grow with what they showed, and never shrink: they stand still while rows change."""
