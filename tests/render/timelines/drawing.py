@@ -46,6 +46,6 @@ def check_golden(name: str, view: View, form: tuple[tuple[int, int], bool], requ
     assert text.isascii() or not ascii_only
     path = GOLDENS / f"{name}-{size[0]}x{size[1]}{'-ascii' if ascii_only else ''}.txt"
     if request.config.getoption("--write-goldens", default=False):
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")
