@@ -40,6 +40,16 @@ static const char *originals(struct arguments *arguments, const struct launch *l
     return launch->extra ? from_buffer(arguments, launch, kernel) : "launched without parameters";
 }
 
+/* Which blocks measure. Returns how many values that takes. */
+static size_t sampling(const struct launch *launch, const struct kernel *kernel, uint64_t *values)
+{
+    struct extent extent;
+    if (!kernel->sampled || !layout_extent(&extent, launch->grid, launch->block))
+        return 0;
+    sampling_parameters(&extent.sampled, values);
+    return SAMPLING_PARAMETERS;
+}
+
 const char *arguments_fill(struct arguments *arguments, const struct launch *launch, const struct kernel *kernel,
                            const struct variant *variant, CUdeviceptr memory)
 {
@@ -58,6 +68,7 @@ const char *arguments_fill(struct arguments *arguments, const struct launch *lau
     for (size_t i = 0; i < kernel->n_maps; i++)
         if (!kernel->maps[i].cap)
             arguments->addresses[added++] = launch->capacities->of[i];
+    added += sampling(launch, kernel, arguments->addresses + added);
     for (size_t i = 0; i < kernel->n_globals; i++)
         arguments->addresses[added++] = variant->globals[i];
     for (size_t i = 0; i < added; i++)

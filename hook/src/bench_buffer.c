@@ -6,7 +6,7 @@
 #include "buffers.h"
 #include "capacities.h"
 #include "drain.h"
-#include "layout.h"
+#include "probed_launch.h"
 #include "real.h"
 #include "reasons.h"
 #include "result.h"
@@ -18,11 +18,9 @@ const char *bench_buffer_make(struct bench_buffer *buffer, struct launch *launch
                               const struct variant *variant)
 {
     *buffer = (struct bench_buffer){0};
-    launch->capacities = capacities_choose(kernel, launch->grid, launch->block, variant->pool->limit);
-    if (kernel->dynamic && !launch->capacities)
-        return "out of host memory";
-    if (!layout_device_size(kernel, launch->capacities, launch->grid, launch->block, &buffer->size))
-        return "too many records for one launch (a map has room for 2^32 pieces of one)";
+    const char *reason = probed_size(launch, kernel, variant, &buffer->size);
+    if (reason)
+        return reason;
     if (buffer->size && REAL_OR_NOT_FOUND(cuMemAlloc_v2, &buffer->memory, buffer->size) != CUDA_SUCCESS)
         return "probe memory full";
     return NULL;

@@ -73,6 +73,7 @@ struct kernel {
     struct parameter *parameters;
     size_t n_maps;
     struct map *maps;
+    bool sampled;                           /* only the blocks of the sample measure, which it must be told */
     bool dynamic;                           /* some map has no cap of its own */
     _Atomic(struct capacities *) capacities; /* then those of the next launch */
     size_t n_globals;

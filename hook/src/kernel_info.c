@@ -7,6 +7,7 @@
 
 #include "capacities.h"
 #include "reasons.h"
+#include "sampling.h"
 
 struct reader {
     FILE *file;
@@ -115,6 +116,8 @@ static const char *read_rest(struct reader *reader, struct kernel *kernel)
             return "kernel.info has a storage line that this hook does not understand";
         if (strncmp(line, "global ", 7) == 0 && !add_global(kernel, line + 7))
             return "out of host memory";
+        if (strcmp(line, "sampled") == 0)
+            kernel->sampled = true;
         if (strncmp(line, "no-replay ", 10) == 0 && !kernel->no_replay)
             kernel->no_replay = strdup(line + 10);
     }
@@ -143,7 +146,7 @@ static const char *read_all(struct reader *reader, struct kernel *kernel)
     const char *reason = read_rest(reader, kernel);
     if (reason)
         return reason;
-    if (parameters + kernel->n_maps + kernel->n_globals >= KERNEL_ARGUMENTS_LIMIT)
+    if (parameters + kernel->n_maps + SAMPLING_PARAMETERS + kernel->n_globals >= KERNEL_ARGUMENTS_LIMIT)
         return reason_print("more than %d parameters", KERNEL_ARGUMENTS_LIMIT);
     return NULL;
 }

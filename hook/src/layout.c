@@ -1,12 +1,17 @@
 #include "layout.h"
 
 #include "buffers.h"
+#include "settings.h"
 
 bool layout_extent(struct extent *extent, const uint32_t grid[3], const uint32_t block[3])
 {
     extent->threads = (uint64_t)block[0] * block[1] * block[2];
     extent->warps = (extent->threads + WARP_THREADS - 1) / WARP_THREADS;
-    return !__builtin_mul_overflow((uint64_t)grid[0] * grid[1], (uint64_t)grid[2], &extent->blocks);
+    if (__builtin_mul_overflow((uint64_t)grid[0] * grid[1], (uint64_t)grid[2], &extent->blocks))
+        return false;
+    extent->sampled = sampling_of(&settings.sampling, extent->blocks);
+    extent->blocks = extent->sampled.count;
+    return true;
 }
 
 uint32_t layout_unit(const struct map *map)

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "kernel.h"
+#include "sampling.h"
 
 enum { WARP_THREADS = 32, QUEUE_HEADER_BYTES = 16, SITE_PITCH = 256 };
 
@@ -28,9 +29,10 @@ struct capacities {
     uint32_t of[];
 };
 
-/* A grid, as maps see it. */
+/* A grid, as maps see it: the blocks that are measured, and the threads and warps of each. */
 struct extent {
-    uint64_t blocks, threads, warps; /* threads and warps of a block */
+    uint64_t blocks, threads, warps;
+    struct sampled sampled; /* which blocks of the grid those are */
 };
 
 /* False if it does not fit 64 bits. */

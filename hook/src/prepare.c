@@ -123,6 +123,8 @@ static struct fate read_answer(struct kernel *kernel, const char *directory, con
     const char *reason = read_info(kernel, directory);
     if (reason)
         return failed(reason);
+    if (kernel->sampled != (settings.sampling.kind != SAMPLE_ALL))
+        return failed("the probe engine and TUI_PROBE_SAMPLE do not agree on whether blocks are sampled");
     if (asprintf(&kernel->load_path, "%s/%s", directory, answer->text) < 0)
         return failed("out of host memory");
     return (struct fate){"probed", NULL};

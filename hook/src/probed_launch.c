@@ -65,6 +65,20 @@ static const char *find_variant(const struct launch *launch, struct kernel *kern
     return reason;
 }
 
+const char *probed_size(struct launch *launch, struct kernel *kernel, const struct variant *variant, size_t *size)
+{
+    const uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    const char *reason = sampling_refuses(&settings.sampling, blocks);
+    if (reason)
+        return reason;
+    launch->capacities = capacities_choose(kernel, launch->grid, launch->block, variant->pool->limit);
+    if (kernel->dynamic && !launch->capacities)
+        return "out of host memory";
+    if (!layout_device_size(kernel, launch->capacities, launch->grid, launch->block, size))
+        return "too many records for one launch (a map has room for 2^32 pieces of one)";
+    return NULL;
+}
+
 /* What a probed launch holds: memory for its records, and room in the trace for their file. */
 struct holding {
     struct chunk *chunk;
@@ -75,12 +89,9 @@ struct holding {
 static const char *take(struct holding *holding, struct launch *launch, struct kernel *kernel,
                         const struct variant *variant)
 {
-    launch->capacities = capacities_choose(kernel, launch->grid, launch->block, variant->pool->limit);
-    if (kernel->dynamic && !launch->capacities)
-        return "out of host memory";
-    if (!layout_device_size(kernel, launch->capacities, launch->grid, launch->block, &holding->size))
-        return "too many records for one launch (a map has room for 2^32 pieces of one)";
-    const char *reason = result_reserve(kernel, holding->size);
+    const char *reason = probed_size(launch, kernel, variant, &holding->size);
+    if (!reason)
+        reason = result_reserve(kernel, holding->size);
     if (reason)
         return reason;
     holding->chunk = buffers_take(variant->pool, launch, kernel, holding->size, &holding->claim, &reason);

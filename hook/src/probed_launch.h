@@ -5,11 +5,15 @@
 #include "kernel_info.h"
 #include "launch.h"
 
-/* The arguments of one probed launch: the original's, then an address a map, then one a global. */
+/* The arguments of one probed launch: the original's, then an address a map, the cap of each dynamic one, which blocks
+ * measure, and an address a global. */
 struct arguments {
     void *pointers[KERNEL_ARGUMENTS_LIMIT];
     uint64_t addresses[KERNEL_ARGUMENTS_LIMIT];
 };
+
+/* Settles how many records a launch keeps, and the SIZE of them all in bytes. Returns why it cannot be probed, or NULL. */
+const char *probed_size(struct launch *launch, struct kernel *kernel, const struct variant *variant, size_t *size);
 
 /* Puts them together for a launch whose records begin at MEMORY. Returns why that cannot be done, or NULL. */
 const char *arguments_fill(struct arguments *arguments, const struct launch *launch, const struct kernel *kernel,

@@ -28,6 +28,7 @@ enum {
 };
 
 #define ABOUT_MAGIC "records\1"
+#define SAMPLE_MAGIC "sampled\1"
 
 uint64_t result_stamp(uint64_t time)
 {
@@ -86,13 +87,20 @@ struct about_map {
 
 enum { ABOUT_PLAIN, ABOUT_MARKED, ABOUT_COUNTED, ABOUT_COUNTS, ABOUT_SITES };
 
+/* What a file says last where only some blocks were measured, aligned to 8 bytes: the grid in its header is a row of
+ * these alone. */
+struct about_sample {
+    char magic[sizeof SAMPLE_MAGIC - 1];
+    uint32_t grid[3], first, step, count;
+};
+
 /* A file under way. */
 struct saving {
     int file;
     const struct piece *piece;
     const struct result_source *source;
     struct extent extent;
-    uint64_t about_at, marks_at, size; /* about_at 0: there is none */
+    uint64_t about_at, marks_at, sample_at, size; /* about_at, sample_at 0: there is none */
     struct output records, second;
 };
 
@@ -127,19 +135,24 @@ static void measure(struct saving *s)
         plain = plain && s->piece->kernel->maps[i].layout == MAP_PLAIN;
     }
     s->size = end;
-    if (plain)
+    if (plain && !s->piece->kernel->sampled)
         return;
     s->about_at = (end + 7) / 8 * 8;
     s->marks_at = s->about_at + sizeof ABOUT_MAGIC - 1 + n * sizeof(struct about_map);
     s->size = s->marks_at + marks;
+    if (s->piece->kernel->sampled) {
+        s->sample_at = (s->size + 7) / 8 * 8;
+        s->size = s->sample_at + sizeof(struct about_sample);
+    }
 }
 
 static bool write_header(struct saving *s)
 {
     const struct piece *piece = s->piece;
     const struct kernel *kernel = piece->kernel;
-    uint32_t header[8] = {piece->grid[0],  piece->grid[1],  piece->grid[2], piece->block[0],
-                          piece->block[1], piece->block[2], piece->shared,  (uint32_t)kernel->n_maps};
+    const uint32_t row[3] = {(uint32_t)s->extent.blocks, 1, 1}, *grid = kernel->sampled ? row : piece->grid;
+    uint32_t header[8] = {grid[0],         grid[1],         grid[2],       piece->block[0],
+                          piece->block[1], piece->block[2], piece->shared, (uint32_t)kernel->n_maps};
     uint64_t offset = HEADER_BYTES + MAP_BYTES * kernel->n_maps;
     if (!output_append(&s->records, header, sizeof header))
         return false;
@@ -187,6 +200,16 @@ static bool write_about(struct saving *s)
     return written && output_flush(&s->second);
 }
 
+static bool write_sample(struct saving *s)
+{
+    const struct sampled *sampled = &s->extent.sampled;
+    struct about_sample about = {.first = (uint32_t)sampled->first, .step = (uint32_t)sampled->step,
+                                 .count = (uint32_t)sampled->count};
+    memcpy(about.magic, SAMPLE_MAGIC, sizeof about.magic);
+    memcpy(about.grid, s->piece->grid, sizeof about.grid);
+    return !s->sample_at || output_write(s->file, s->sample_at, &about, sizeof about);
+}
+
 /* Counts are those of the map before them, and written with it. */
 static bool write_map(struct saving *s, size_t map, uint64_t from, uint64_t marks_at)
 {
@@ -221,7 +244,7 @@ static bool write_maps(struct saving *s)
         from += size;
         marks_at += marks_bytes(s, i);
     }
-    return output_flush(&s->records) && write_about(s);
+    return output_flush(&s->records) && write_about(s) && write_sample(s);
 }
 
 static bool write_all(struct saving *s)

@@ -82,6 +82,8 @@ void settings_read(void)
     settings.max_trace_bytes = number("TUI_PROBE_MAX_TRACE_BYTES");
     settings.max_probe_memory = number("TUI_PROBE_MAX_PROBE_MEMORY");
     read_launches(getenv("TUI_PROBE_LAUNCHES"));
+    if (!sampling_parse(getenv("TUI_PROBE_SAMPLE"), &settings.sampling))
+        settings.sampling.kind = SAMPLE_ALL;
 }
 
 static bool contains_any(const char *name, char *const *parts)

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sampling.h"
+
 struct launch_range {
     uint64_t first, last;
 };
@@ -18,6 +20,7 @@ struct settings {
     char **only, **never;   /* NULL-terminated substrings of kernel names */
     struct launch_range *launches;
     size_t n_launches;
+    struct sampling sampling; /* which blocks are measured */
     bool benchmark;
     unsigned engine_timeout; /* seconds to wait for the engine */
     unsigned exit_timeout;   /* seconds that the end of the program may wait for its kernels */

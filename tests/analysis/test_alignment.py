@@ -43,7 +43,7 @@ def test_probed_ptx_without_what_was_added_is_the_pruned_ptx(path: Path) -> None
         if pair.change == "added":
             assert pair.right is not None
             marked = probed[pair.right].endswith(f"// tui-probe: {pair.owner}")
-            assert marked or (pair.owner == PARAMETER and "tp_map_" in probed[pair.right])
+            assert marked or (pair.owner == PARAMETER and ".param .u64 tp_" in probed[pair.right])
         if pair.change == "changed":
             assert pair.left is not None
             assert pair.right is not None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.cli.values import UNITS, launches, names, size
+from tui_probe.cli.values import UNITS, launches, names, sample, size
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,17 @@ def test_launches_are_returned_as_the_hook_reads_them(ranges: list[tuple[int, in
 def test_what_names_no_launches(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="does not name launches"):
         launches(text)
+
+
+@pytest.mark.parametrize("text", ["1/16", "0-131", "64", "7-7", "1/1", " 1 / 16 "])
+def test_samples_are_returned_as_the_hook_reads_them(text: str) -> None:
+    assert sample(text) == text.replace(" ", "")
+
+
+@pytest.mark.parametrize("text", ["", "0", "1/0", "2/3", "5-4", "-4", "x", "1/16/2", str(1 << 31), "0.5"])
+def test_what_is_no_sample(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="is no sample of blocks"):
+        sample(text)
 
 
 def test_names() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,10 @@ class FileMap:
 
 
 class DeviceMaps:
-    """The maps of one launch. ``caps`` are those of the dynamic maps by name, ``sites`` the lines of maps of sites."""
+    """The maps of one launch. ``caps`` are those of the dynamic maps by name, ``sites`` the lines of maps of sites.
+
+    ``sample`` are the blocks that measure, None for all.
+    """
 
     def __init__(
         self,
@@ -47,9 +51,11 @@ class DeviceMaps:
         block: Extent,
         caps: Mapping[str, int] | None = None,
         sites: Mapping[str, Sequence[int]] | None = None,
+        sample: range | None = None,
     ) -> None:
-        self.grid, self.block = grid, block
-        self.blocks, self.threads = int(np.prod(grid)), int(np.prod(block))
+        self.launched, self.block, self.sample = grid, block, sample
+        self.grid = grid if sample is None else (len(sample),)
+        self.blocks, self.threads = int(np.prod(self.grid)), int(np.prod(block))
         self.warps = -(-self.threads // 32)
         caps = caps or {}
         self._maps: list[tuple[MapSlot, Storage, Bytes]] = []
@@ -71,7 +77,14 @@ class DeviceMaps:
     @property
     def arguments(self) -> list[Any]:
         """What follows the kernel's own arguments."""
-        return [*(memory for _, _, memory in self._maps), *self._caps]
+        return [*(memory for _, _, memory in self._maps), *self._caps, *self._sample()]
+
+    def _sample(self) -> list[Any]:
+        if self.sample is None:
+            return []
+        step = self.sample.step
+        values = self.sample.start | len(self.sample) << 32, step | -(-(1 << 31) // step) << 32
+        return [np.uint64(value) for value in values]
 
     def of_file(self) -> list[FileMap]:
         """The maps in the order of the file; counts follow theirs."""
@@ -87,7 +100,11 @@ class DeviceMaps:
         maps = self.of_file()
         data = [(one.divisor, one.slots) for one in maps]
         about = [(one.kind, one.record, one.marks) for one in maps]
-        path.write_bytes(result_bytes(_three(self.grid), _three(self.block), data, shared=shared, about=about))
+        whole = result_bytes(_three(self.grid), _three(self.block), data, shared=shared, about=about)
+        if self.sample is not None:
+            numbers = *_three(self.launched), self.sample.start, self.sample.step, len(self.sample)
+            whole += bytes(-len(whole) % 8) + b"sampled\1" + struct.pack("<6I", *numbers)
+        path.write_bytes(whole)
 
     def _slots(self, level: Level) -> int:
         return self.warps if level is Level.WARP else self.threads

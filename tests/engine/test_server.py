@@ -180,7 +180,7 @@ def test_damaged_ptx(server: Path, tmp_path: Path) -> None:
 
 
 def test_our_own_mistakes_leave_their_traceback(server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def mistake(*_: object) -> None:
+    def mistake(*_: object, **__: object) -> None:
         raise KeyError("mistake")
 
     monkeypatch.setattr("tui_probe.engine.prepare.insert_probe", mistake)

@@ -72,6 +72,7 @@ class Engine:
         self.storage: list[str] = []  # lines of kernel.info
         self.filled = ""  # as maps: what the stub's probed kernel fills, if that is something else
         self.globals = ""
+        self.sampled = False  # whether kernels measure the blocks of a sample alone
         self.answer: Prepare | None = None
         self.prepared: list[str] = []
         self.architectures: list[str] = []
@@ -127,8 +128,10 @@ class Engine:
         sizes = re.search(r"__([0-9_]+)$", name)
         n_parameters = len(sizes.group(1).split("_")) if sizes else 0
         maps, variables = self.maps.split(), self.globals.split()
-        (directory / "probed.bin").write_text(f"//probed {n_parameters} {len(variables)} {self.filled or self.maps}")
+        kind = "sample" if self.sampled else "probed"
+        (directory / "probed.bin").write_text(f"//{kind} {n_parameters} {len(variables)} {self.filled or self.maps}")
         lines = [name, str(n_parameters), str(len(maps)), *maps, *self.storage, *[f"global {v}" for v in variables]]
+        lines += ["sampled"] if self.sampled else []
         (directory / "kernel.info").write_text("\n".join(lines) + "\n")
 
     def close(self) -> None:

@@ -96,21 +96,22 @@ def pointers(*values: ctypes._SimpleCData) -> ctypes.Array[c_void_p]:  # type: i
 def launch(
     what: c_void_p,
     *values: ctypes._SimpleCData,  # type: ignore[type-arg]
-    grid: int = 2,
+    grid: int | tuple[int, int, int] = 2,
     block: int = 64,
     stream: c_void_p | int | None = None,
     name: str = "cuLaunchKernel",
 ) -> None:
     """Launches with kernelParams."""
+    x, y, z = (grid, 1, 1) if isinstance(grid, int) else grid
     parameters = pointers(*values) if values else None
     stream = c_void_p(stream) if isinstance(stream, int) else stream  # a bare int would be passed as 32 bits
     if "Cooperative" in name:
-        call(name, what, grid, 1, 1, block, 1, 1, 0, stream, parameters)
+        call(name, what, x, y, z, block, 1, 1, 0, stream, parameters)
     elif "Ex" in name:
-        config = Config((c_uint * 3)(grid, 1, 1), (c_uint * 3)(block, 1, 1), 0, stream, None, 0)
+        config = Config((c_uint * 3)(x, y, z), (c_uint * 3)(block, 1, 1), 0, stream, None, 0)
         call(name, byref(config), what, parameters, None)
     else:
-        call(name, what, grid, 1, 1, block, 1, 1, 0, stream, parameters, None)
+        call(name, what, x, y, z, block, 1, 1, 0, stream, parameters, None)
 
 
 def wait_for(done: Callable[[], object]) -> None:

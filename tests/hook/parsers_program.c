@@ -1,5 +1,5 @@
-/* Gives the hook's parsers what comes on standard input: u32 kind (0 image, 1 kernel.info), u32 size, bytes; again
- * and again. Says what it made of each. Each input lies in a block of exactly its size, for a sanitizer to guard. */
+/* Gives the hook's parsers what comes on standard input: u32 kind (0 image, 1 kernel.info, 2 sample), u32 size, bytes;
+ * again and again. Says what it made of each. Each input lies in a block of exactly its size, for a sanitizer to guard. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "image.h"
 #include "kernel_info.h"
+#include "sampling.h"
 
 static void image(const uint8_t *bytes, size_t size)
 {
@@ -38,6 +39,20 @@ static void kernel_info(const uint8_t *bytes, size_t size)
     free(kernel.no_replay);
 }
 
+/* "SPEC BLOCKS": which blocks of a grid of so many. */
+static void sample(const uint8_t *bytes, size_t size)
+{
+    char *text = strndup((const char *)bytes, size), *blocks = strrchr(text, ' ');
+    struct sampling sampling = {.kind = SAMPLE_ALL};
+    if (blocks)
+        *blocks++ = '\0';
+    bool read = sampling_parse(text, &sampling);
+    struct sampled sampled = sampling_of(&sampling, blocks ? strtoull(blocks, NULL, 10) : 0);
+    printf("%s %llu %llu %llu\n", read ? "read" : "refused", (unsigned long long)sampled.first,
+           (unsigned long long)sampled.step, (unsigned long long)sampled.count);
+    free(text);
+}
+
 int main(void)
 {
     uint32_t header[2];
@@ -45,7 +60,9 @@ int main(void)
         uint8_t *bytes = malloc(header[1]);
         if (!bytes || fread(bytes, 1, header[1], stdin) != header[1])
             return 2;
-        if (header[0])
+        if (header[0] == 2)
+            sample(bytes, header[1]);
+        else if (header[0])
             kernel_info(bytes, header[1]);
         else
             image(bytes, header[1]);

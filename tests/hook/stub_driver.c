@@ -27,7 +27,7 @@ typedef unsigned long long u64;
 
 struct module {
     uint32_t magic;
-    char *text;  /* of a probed module: "//probed PARAMETERS level,bytes … | globals" */
+    char *text;  /* of a probed module: "//probed PARAMETERS level,bytes … | globals", or "//sample …" */
     struct function *functions;
     int is_library;
     uint64_t variable;
@@ -41,7 +41,7 @@ struct function {
     struct function *of_kernel; /* the function of a library kernel */
     int attributes[16];
     size_t sizes[64], offsets[64], n;
-    int probed, n_maps, n_parameters, n_globals;
+    int probed, sampled, n_maps, n_parameters, n_globals;
     int levels[16], bytes[16];
 };
 
@@ -174,9 +174,10 @@ static void parse_probed(struct function *f)
 {
     const char *text = f->module->text;
     int used = 0;
-    if (!text || strncmp(text, "//probed ", 9) != 0)
+    if (!text || (strncmp(text, "//probed ", 9) != 0 && strncmp(text, "//sample ", 9) != 0))
         return;
     f->probed = 1;
+    f->sampled = text[2] == 's';
     text += 9;
     sscanf(text, "%d %d%n", &f->n_parameters, &f->n_globals, &used);
     for (text += used; sscanf(text, " %d,%d%n", &f->levels[f->n_maps], &f->bytes[f->n_maps], &used) == 2; text += used)
@@ -215,7 +216,7 @@ static int load(struct module **module, const void *code, int is_library)
     if (magic == 0xbadbad)
         return 200;
     const char *text = (const char *)code;
-    int probed = strncmp(text, "//probed ", 9) == 0;
+    int probed = strncmp(text, "//probed ", 9) == 0 || strncmp(text, "//sample ", 9) == 0;
     if (probed && forbidden("cuModuleLoadData"))
         return CAPTURE_UNSUPPORTED;
     if (probed && number("STUB_FAIL_LOAD_PROBED"))
@@ -360,17 +361,32 @@ API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct function
     return 0;
 }
 
+/* The place of a block among those that measure, as a kernel finds it; -1: it is none of them. */
+static int64_t place_of(struct function *f, uint32_t block, void **parameters)
+{
+    uint32_t blocks[2], step[2];
+    if (!f->sampled)
+        return block;
+    memcpy(blocks, parameters[f->n_parameters + f->n_maps], sizeof blocks);
+    memcpy(step, parameters[f->n_parameters + f->n_maps + 1], sizeof step);
+    uint32_t distance = block - blocks[0], place = (uint32_t)((uint64_t)(uint32_t)(2 * distance) * step[1] >> 32);
+    return place * step[0] == distance && place < blocks[1] ? (int64_t)place : -1;
+}
+
 static void fill_maps(struct function *f, uint64_t blocks, uint64_t threads, void **parameters)
 {
     for (int m = 0; m < f->n_maps; m++) {
-        uint64_t *at, slots = f->levels[m] ? (threads + 31) / 32 : threads;
+        uint64_t *at, slots = f->levels[m] ? (threads + 31) / 32 : threads, words = (uint64_t)f->bytes[m] / 8;
         memcpy(&at, parameters[f->n_parameters + m], sizeof at);
-        for (uint64_t i = 0; i < blocks * slots; i++)
-            for (int word = 0; word < f->bytes[m] / 8; word++, at++) {
-                if (*at)
+        for (uint64_t block = 0; block < blocks; block++) {
+            int64_t place = place_of(f, (uint32_t)block, parameters);
+            for (uint64_t i = 0; place >= 0 && i < slots * words; i++) {
+                uint64_t *word = at + (uint64_t)place * slots * words + i;
+                if (*word)
                     record("DIRTY map %d of %s", m, f->name);
-                *at = (i / slots) << 32 | (i % slots + 1);
+                *word = block << 32 | (i / words + 1);
             }
+        }
     }
 }
 
@@ -403,7 +419,7 @@ static int launch(const char *form, struct function *f, uint64_t blocks, uint64_
         fill_maps(f, blocks, threads, parameters);
         for (int i = 0; i < f->n_globals; i++) {
             _Atomic uint64_t *variable;
-            memcpy(&variable, parameters[f->n_parameters + f->n_maps + i], sizeof variable);
+            memcpy(&variable, parameters[f->n_parameters + f->n_maps + 2 * f->sampled + i], sizeof variable);
             atomic_fetch_add(variable, 1);
         }
     }

@@ -7,6 +7,8 @@ import struct
 
 import pytest
 
+from tui_probe.trace.results import read_result
+
 from .conftest import Engine, Host, sha1
 
 ONE = """
@@ -421,3 +423,54 @@ def test_copies_of_sites_are_added_up(host: Host) -> None:
     assert struct.unpack_from("<6Q", data, about + 40) == (sum(range(64)) << 32 | 64,) * 6
     assert len(data) == about + 40 + 48
     assert "[exec] grid 64 warp  1 probe 0 total 48" in run.log
+
+
+SAMPLED = """
+context()
+f = function(module(), "add__8_4")
+w, n = word(5), c_int(3)
+for grid in ((20, 1, 1), (5, 4, 2), (2, 1, 1)):
+    launch(f, w, n, grid=grid, block=40)
+print(read(w))
+"""
+
+
+@pytest.mark.parametrize(
+    ("spec", "blocks"),
+    [
+        ("1/4", (range(0, 20, 4), range(0, 40, 4), range(1))),
+        ("3-6", (range(3, 7), range(3, 7), None)),
+        ("6", (range(0, 18, 3), range(0, 36, 6), range(2))),
+    ],
+)
+def test_a_sample_of_the_blocks(host: Host, spec: str, blocks: tuple[range | None, ...]) -> None:
+    """Memory and file are of the sample's blocks; a launch without any runs as it is."""
+    engine = host.engine
+    assert engine is not None
+    engine.sampled, engine.maps, engine.globals = True, "1,16 0,8", "shared_variable"
+    engine.storage = ["storage 0 plain record 16 cap 1"]
+    run = host.python(SAMPLED, TUI_PROBE_SAMPLE=spec)
+    assert (run.status, run.stdout, run.stderr) == (0, "8\n", "")
+    assert not [line for line in run.calls if "DIRTY" in line]
+    results = sorted((run.directory / "result").iterdir())
+    grids = [(20, 1, 1), (5, 4, 2), (2, 1, 1)]
+    measured = [(grid, some) for grid, some in zip(grids, blocks, strict=True) if some is not None]
+    assert len(results) == len(measured)
+    for path, (grid, some) in zip(results, measured, strict=True):
+        result = read_result(path)
+        assert (result.header.grid, result.blocks) == (grid, some)
+        numbers = result.records(0, [("slot", "<u4"), ("block", "<u4")])["block"][:, :, 0]
+        assert numbers.tolist() == [[block] * 2 for block in some]
+        assert result.records(1, "<u8").shape == (len(some), 40, 1)
+    assert len(run.lines(r"\[exec\] backup .* reason none of its blocks is in the sample$")) == 3 - len(measured)
+    totals = [f"[exec] probe-mem {len(some) * (2 * 16 + 40 * 8)} (bytes)" for _, some in measured]
+    assert run.lines(r"\[exec\] probe-mem") == totals
+
+
+def test_an_engine_that_knows_of_no_sample(host: Host) -> None:
+    """Nothing is measured as if it were of all blocks."""
+    run = host.python(ONE, TUI_PROBE_SAMPLE="1/2")
+    assert run.stdout == "6\n"
+    assert [(status, reason) for status, _, reason in run.fates()] == [
+        ("failed", "the probe engine and TUI_PROBE_SAMPLE do not agree on whether blocks are sampled")
+    ]

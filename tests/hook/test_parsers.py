@@ -14,7 +14,8 @@ from .conftest import ROOT
 from .test_images import CODE, PACKED, PLAIN, PTX, elf, fatbin
 
 HERE = Path(__file__).resolve().parent
-SOURCES = ["image", "elf_image", "fatbin_image", "kernel_info", "capacities", "layout", "reasons", "real"]
+SOURCES = ["image", "elf_image", "fatbin_image", "kernel_info", "capacities", "layout", "reasons", "real", "sampling"]
+SOURCES += ["settings"]
 SEEDS = [PTX, elf({".text": b"abc", ".nv_debug_ptx_txt": PTX}), fatbin(CODE, PLAIN, PACKED), b"\n// x\n" + PTX]
 
 
@@ -140,3 +141,41 @@ def test_storage_lines_go_with_their_maps(parsers: Path, maps: list[str], storag
     lines = ["add", "2", str(len(maps)), *maps, *[f"storage {each}" for each in storage]]
     ((found, *_),) = parse(parsers, 1, ["\n".join(lines).encode()])
     assert found == outcome
+
+
+def sampled(spec: str, blocks: int) -> range | None:
+    """The blocks of a sample as the help tells them; None if it is no sample."""
+    one, slash, step = spec.partition("/")
+    first, dash, last = spec.partition("-")
+    if slash:
+        return range(0, blocks, int(step)) if one == "1" and int(step) else None
+    if dash:
+        return range(int(first), min(int(last) + 1, blocks)) if int(first) <= int(last) else None
+    if not int(one):
+        return None
+    each = max(blocks // int(one), 1)
+    each -= each >= 16 and each % 2 == 0
+    return range(0, each * min(int(one), blocks), each)
+
+
+@SOME
+@given(
+    specs=st.lists(
+        st.tuples(st.from_regex(r"\A(1/[0-9]{1,4}|[0-9]{1,3}-[0-9]{1,4}|[0-9]{1,4}|2/3)\Z"), st.integers(1, 5000)),
+        max_size=30,
+    )
+)
+def test_samples(parsers: Path, specs: list[tuple[str, int]]) -> None:
+    found = parse(parsers, 2, [f"{spec} {blocks}".encode() for spec, blocks in specs])
+    for (outcome, *numbers), (spec, blocks) in zip(found, specs, strict=True):
+        expected = sampled(spec, blocks)
+        assert (outcome == "read") == (expected is not None)
+        if expected is not None:
+            first, step, count = map(int, numbers)
+            assert list(range(first, first + step * count, step)) == list(expected)
+
+
+@pytest.mark.parametrize("spec", ["", "x", "1/", "1/0", "/4", "-3", "4-", "5-4", "0", "1/4x", "1 / 4", "-1", "2/4"])
+def test_what_is_no_sample(parsers: Path, spec: str) -> None:
+    """Then all blocks are measured."""
+    assert parse(parsers, 2, [f"{spec} 100".encode()]) == [["refused", "0", "1", "100"]]

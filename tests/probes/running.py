@@ -48,6 +48,7 @@ def result_of(
     block: Extent = (32,),
     shared: int = 0,
     name: str = "",
+    sample: range | None = None,
 ) -> Result:
     """Run a kernel and the probed one on copies of the arguments; the results must agree. What the probe saved."""
     tree = parse(text)
@@ -55,12 +56,12 @@ def result_of(
     own = load_probe(probe) if isinstance(probe, str) else probe
     originals = [argument.copy() for argument in arguments]
     Device().launch(compile_kernel(tree, name), *originals, grid=grid, block=block, shared=shared)
-    probed, info = probed_kernel(Kernel.of(tree, name), own)
+    probed, info = probed_kernel(Kernel.of(tree, name), own, sampled=sample is not None)
     known = parse_kernel_info(info.splitlines())
     assert known.variables == ()
     sites = {one.name: known.sites.get(index, ()) for index, one in enumerate(own.maps)}
     dynamic = {one.name: ESTIMATE for one in own.maps if one.cap is None}
-    maps = DeviceMaps(own, grid, block, dynamic, sites)
+    maps = DeviceMaps(own, grid, block, dynamic, sites, sample)
     copies = [argument.copy() for argument in arguments]
     function = compile_kernel(parse(probed), name)
     Device(1 << 26).launch(function, *copies, *maps.arguments, grid=grid, block=block, shared=shared)

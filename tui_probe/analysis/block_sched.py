@@ -122,7 +122,12 @@ class BlockSchedule:
 
 
 def analyse(result: Result, map_index: int = 0) -> BlockSchedule:
-    """The block schedule of one launch; TraceError if the map holds no records of ``block_sched``."""
+    """The block schedule of one launch; TraceError if the map holds no records of ``block_sched``, or lacks blocks."""
+    if result.sample is not None:
+        raise TraceError(
+            f"{result.path}: {len(result.blocks)} of {result.header.blocks} blocks were measured, and what ran between "
+            "these is not known: run without --sample"
+        )
     times = block_times(result, map_index)
     if not times.valid.any():
         raise TraceError(f"{result.path}: no warp saved a record; the kernel wrote nothing, or the probe did not run")

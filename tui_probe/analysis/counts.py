@@ -39,10 +39,10 @@ class Counts(Protocol):
 
     @property
     def threads_missing(self) -> int:
-        """Threads of the launch that did not add what they counted."""
+        """Threads of the measured blocks that did not add what they counted."""
 
     def figures(self) -> tuple[Figure, ...]:
-        """The numbers of the whole launch, in the order in which they are shown."""
+        """The numbers of the measured blocks together, in the order in which they are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def warp_records(result: Result, record: np.dtype[Any], probe: str) -> NDArray[A
 
 
 def summed(result: Result, record: np.dtype[Any], probe: str) -> Sums:
-    """Add up the records of a launch.
+    """Add up the records of a launch; of a sample of blocks, theirs alone.
 
     Raises TraceError if more threads left than were launched, for then the records are of two runs or of another probe,
     and if none did.
@@ -72,7 +72,7 @@ def summed(result: Result, record: np.dtype[Any], probe: str) -> Sums:
     records = warp_records(result, record, probe)
     names = record.names or ()
     totals = {name: int(records[name].sum(dtype=np.uint64)) for name in names}
-    threads, launched = totals.pop("threads"), result.header.blocks * result.header.threads
+    threads, launched = totals.pop("threads"), result.threads
     if threads > launched:
         raise TraceError(f"{result.path}: {threads} threads left, of {launched}: the records are not of one launch")
     if not threads:

@@ -211,7 +211,5 @@ class AccessCount:
 def summary(accesses: Accesses, folder: Path | None) -> AccessTable | AccessCount:
     """The table if it takes no longer than a moment, else the numbers of accesses."""
     if accesses.compact or accesses.records.nbytes > LARGEST:
-        return AccessCount(
-            accesses.made, accesses.result.header.blocks * accesses.result.header.threads, accesses.capacity
-        )
+        return AccessCount(accesses.made, accesses.result.threads, accesses.capacity)
     return by_line(accesses, folder)

@@ -115,7 +115,7 @@ def _not_finite(result: Result, record: np.void, block: int, warp: int, sources:
     kind, line = KINDS.get(int(record["kind"]), "?"), int(record["line"])
     return NotFinite(
         time_ns=int(record["time"]),
-        block=_index(block, result.header.grid),
+        block=_index(result.blocks[block], result.header.grid),
         thread=_index(warp * WARP_SIZE + int(record["lane"]), result.header.block),
         address=int(record["address"]),
         value=_value(int(record["value"]), kind),

@@ -142,7 +142,7 @@ def _moved(result: Result) -> int | None:
 
 
 def _mean(kernels: Sequence[Kernel], callback: str, analyse: Callable[[Result], int | None]) -> float | None:
-    """The mean over all results of that probe; a result that cannot be read counts for nothing."""
+    """The mean over all results of that probe; one that cannot be read, or is of a sample of blocks, is left out."""
     values = []
     for kernel in kernels:
         info = kernel.info
@@ -150,9 +150,10 @@ def _mean(kernels: Sequence[Kernel], callback: str, analyse: Callable[[Result], 
             continue
         for path in kernel.results:
             try:
-                value = analyse(kernel.read(path))
+                result = kernel.read(path)
+                value = analyse(result)
             except TraceError:
                 continue
-            if value is not None:
+            if value is not None and result.sample is None:
                 values.append(value)
     return fmean(values) if values else None

@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.analysis.warp_progress import WarpProgress
+    from tui_probe.trace.result_sample import Sample
     from tui_probe.trace.results import Result
 
 ClockReader: TypeAlias = "Callable[[NDArray[np.int32], NDArray[np.uint64]], Clocks]"
@@ -96,7 +98,9 @@ class Tail:
 class Timeline:
     """One launch. ``sms`` (i4) are all SMs that have a row, those that ran nothing among them; ``slots`` (i4) of each.
 
-    ``warps_missing``, ``blocks_missing`` and ``blocks_astray`` are as in ``BlockTimes``: left out, and counted.
+    ``warps_missing``, ``blocks_missing`` and ``blocks_astray`` are as in ``BlockTimes``: left out, and counted. Of a
+    launch of which only a ``sample`` of blocks was measured, what the others did is not known: neither its tail nor
+    which SMs were idle.
     """
 
     blocks: Intervals
@@ -111,6 +115,7 @@ class Timeline:
     warps_missing: int
     blocks_missing: int
     blocks_astray: int
+    sample: Sample | None = None
 
     @cached_property
     def warps(self) -> Intervals:
@@ -119,11 +124,13 @@ class Timeline:
 
     @property
     def idle_sms(self) -> list[int]:
-        """SMs of the device that ran no block."""
+        """SMs of the device that ran no block; of a sample, none of its blocks."""
         return [int(sm) for sm in self.sms[self.slots == 0]]
 
-    def tail(self) -> Tail:
-        """The tail, as the module defines it."""
+    def tail(self) -> Tail | None:
+        """The tail, as the module defines it; None of a sample."""
+        if self.sample is not None:
+            return None
         last = np.full(len(self.sms), -1, dtype=np.int64)
         np.maximum.at(last, np.searchsorted(self.sms, self.blocks.sm), self.blocks.end)
         ran = np.flatnonzero(last >= 0)
@@ -154,7 +161,9 @@ def from_block_sched(result: Result, *, device_sms: int | None = None, one_clock
     found = records[:, :, 0]
     clocks = shared_clock if one_clock else clock_domains
     try:
-        return timeline(found["start"], found["elapsed"], found["sm"], clocks, device_sms=device_sms)
+        return timeline(
+            found["start"], found["elapsed"], found["sm"], clocks, device_sms=device_sms, sample=result.sample
+        )
     except TraceError as error:
         raise TraceError(f"{result.path}: {error}") from error
 
@@ -174,7 +183,9 @@ def from_warp_progress(progress: WarpProgress, *, device_sms: int | None = None,
         return replace(alignment.clocks(), shift=np.rint(times - times.min()).astype(np.int64))
 
     clocks = shared_clock if one_clock else by_timer
-    return timeline(warps["start"], warps["elapsed"], warps["sm"], clocks, device_sms=device_sms)
+    return timeline(
+        warps["start"], warps["elapsed"], warps["sm"], clocks, device_sms=device_sms, sample=progress.sample
+    )
 
 
 def timeline(
@@ -184,8 +195,9 @@ def timeline(
     clocks: ClockReader,
     *,
     device_sms: int | None = None,
+    sample: Sample | None = None,
 ) -> Timeline:
-    """The timeline of warps: arrays of shape (blocks, warps a block), cycles of each SM's own clock.
+    """The timeline of warps: arrays of shape (measured blocks, warps a block), cycles of each SM's own clock.
 
     A warp whose three values are zero saved no record. ``clocks`` is given the SMs that ran (ascending) and the first
     clock of each (u8), and says how to put them beside each other. Raises TraceError if no warp saved a record.
@@ -212,18 +224,28 @@ def timeline(
     slots = np.zeros(len(sms), dtype=np.int32)
     np.maximum.at(slots, np.searchsorted(sms, blocks.sm), blocks.slot + 1)
     return Timeline(
-        blocks=blocks,
-        make_warps=lambda: _warps(start, elapsed, sm, blocks, zero[np.searchsorted(numbers, blocks.sm)]),
+        blocks=_numbered(blocks, sample),
+        make_warps=lambda: _numbered(
+            _warps(start, elapsed, sm, blocks, zero[np.searchsorted(numbers, blocks.sm)]), sample
+        ),
         sms=sms,
         slots=slots,
         span=int(blocks.end.max()),
         clocks=found,
-        grid_blocks=len(times.valid),
+        grid_blocks=len(times.valid) if sample is None else prod(sample.grid),
         warps_a_block=start.shape[1],
         warps_missing=times.warps_missing,
         blocks_missing=times.blocks_missing,
         blocks_astray=times.blocks_astray,
+        sample=sample,
     )
+
+
+def _numbered(intervals: Intervals, sample: Sample | None) -> Intervals:
+    """The same with the blocks' numbers in the grid, where they are places in a sample of it."""
+    if sample is None:
+        return intervals
+    return replace(intervals, block=sample.blocks.start + sample.blocks.step * intervals.block)
 
 
 def _in_slots(

@@ -58,7 +58,8 @@ class Paces:
 def paces(progress: WarpProgress, warps: Intervals) -> Paces:
     """The lines of these warps, which are some of the launch's; their times are on the timeline's axis."""
     loop = progress.main_loop
-    where = warps.block, warps.warp
+    first, step = (0, 1) if progress.sample is None else (progress.sample.blocks.start, progress.sample.blocks.step)
+    where = (warps.block - first) // step, warps.warp
     reached = progress.reached[where].astype(np.int64)
     room = progress.pace.shape[2]
     if loop is None:

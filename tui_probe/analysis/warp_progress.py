@@ -13,7 +13,7 @@ tail         from the time when half of the SMs had run out of warps to the end 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -25,6 +25,7 @@ from tui_probe.errors import TraceError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tui_probe.trace.result_sample import Sample
     from tui_probe.trace.results import Result
 
 WARP: Final = np.dtype([("start", "<u8"), ("time", "<u8"), ("elapsed", "<u4"), ("sm", "<u4")])
@@ -68,6 +69,8 @@ class WarpProgress:
     reached: NDArray[np.int64]
     loops: tuple[Loop, ...]
     threads_missing: int = 0
+    sample: Sample | None = None
+    """The blocks that the arrays are of, in order; None: all of the grid."""
 
     @property
     def main_loop(self) -> Loop | None:
@@ -95,7 +98,10 @@ class WarpProgress:
             return np.where(cycles > 0, iterations / (cycles * rate) * 1000, np.nan)
 
     def stragglers(self) -> NDArray[np.int64]:
-        """Warps that lived far longer than the others, as (block, warp), the longest first; shape (n, 2)."""
+        """Warps that lived far longer than the others, as (block, warp), the longest first; shape (n, 2).
+
+        Of a sample ``block`` is the place in it.
+        """
         lived = self.warps["elapsed"][self.ran].astype(np.int64)
         if not len(lived):
             return np.zeros((0, 2), dtype=np.int64)
@@ -105,8 +111,8 @@ class WarpProgress:
         return found[np.argsort(-self.warps["elapsed"][late].astype(np.int64), kind="stable")]
 
     def tail_ns(self) -> float | None:
-        """From when half of the SMs were done to the end."""
-        if self.alignment is None or not self.ran.any():
+        """From when half of the SMs were done to the end; None where it is not known, as of a sample of blocks."""
+        if self.alignment is None or self.sample is not None or not self.ran.any():
             return None
         place = np.searchsorted(self.alignment.sms, self.warps["sm"][self.ran].astype(np.int64))
         last = np.zeros(len(self.alignment.sms))
@@ -158,8 +164,8 @@ def analyse(result: Result, clock_khz: int | None = None) -> WarpProgress:
     if alignment:
         start[ran] = alignment.nanoseconds(found["sm"], found["start"])
         end[ran] = start[ran] + found["elapsed"] * alignment.ns_per_cycle
-    progress = WarpProgress(warps, ran, start, end, alignment, pace, reached, ())
-    return WarpProgress(warps, ran, start, end, alignment, pace, reached, _loops(progress))
+    progress = WarpProgress(warps, ran, start, end, alignment, pace, reached, (), sample=result.sample)
+    return replace(progress, loops=_loops(progress))
 
 
 def unwrapped(clock: NDArray[np.uint32], start: NDArray[np.uint32]) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from tui_probe.launcher.screened import ScreenedTarget
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
+from tui_probe.render.analyses import BLOCK_SCHED
 from tui_probe.trace.recent import remember
 
 from .chosen import chosen_settings, tell_problems, trace_dir
@@ -21,7 +22,7 @@ from .output import inform, let_go_of_lost_terminal, warn
 from .run_ncu import add_ncu_options, profile_with_ncu
 from .screen import add_screen_options, show, wants_screen
 from .text import report_after_run
-from .values import Unsupported, launches, names, size
+from .values import Unsupported, launches, names, sample, size
 
 if TYPE_CHECKING:
     import argparse
@@ -43,6 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument("-k", "--kernel", type=names, metavar="A:B", help="only kernels with A or B in their names")
     chosen.add_argument("--filter", type=names, metavar="A:B", help="not the kernels with A or B in their names")
     chosen.add_argument("--launches", type=launches, metavar="0-9,20", help="only these launches of each kernel")
+    chosen.add_argument(
+        "--sample", type=sample, metavar="SPEC",
+        help="only some blocks of each grid: 1/16 (one in 16), 0-131 (those of a range), 64 (as many, spread)",
+    )  # fmt: skip
     limits = parser.add_argument_group("limits")
     limits.add_argument("--max-trace-bytes", type=size, metavar="SIZE", help="save no more results than this, as 4G")
     limits.add_argument("--max-probe-memory", type=size, metavar="SIZE", help="most GPU memory for probes, as 512M")
@@ -81,6 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         kernels=arguments.kernel,
         filtered=arguments.filter,
         launches=arguments.launches,
+        sample=arguments.sample,
         benchmark=arguments.benchmark,
         driver=arguments.driver,
         simulated=arguments.sim,
@@ -95,9 +101,15 @@ def run(arguments: argparse.Namespace) -> int:
 def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
     """Run a target, on the screen or without, and report. Returns the target's exit status."""
     try:
-        probe = load_probe(options.probe).path.absolute()
+        own = load_probe(options.probe)
     except ProbeFileError as error:
         arguments.refuse(str(error))
+    if options.sample and own.callback in BLOCK_SCHED:
+        arguments.refuse(
+            f"--sample with {own.name}: how blocks follow each other cannot be told from some of them; leave out "
+            "--sample, or choose another probe with -p"
+        )
+    probe = own.path.absolute()
     with tidy_end():
         if wants_screen(arguments):
             status, traces = run_on_screen(options, probe, arguments)

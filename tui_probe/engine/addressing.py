@@ -50,8 +50,10 @@ class BlockShape:
 class Addressing:
     """PTX text that finds slots, for one kernel. ``address`` names the register that holds the address found."""
 
-    def __init__(self, names: Names, shape: BlockShape | None) -> None:
+    def __init__(self, names: Names, shape: BlockShape | None, place: str = "") -> None:
+        """``place`` is the register that stands in for the block's number where only a sample of them is probed."""
         self._shape = shape
+        self._place = place
         self.address, self._slot, self._wide = (names.temporary(name, "b64") for name in ("address", "slot", "wide"))
         self._unit, self._part, self._other = (names.temporary(name, "b32") for name in ("unit", "part", "other"))
 
@@ -83,20 +85,28 @@ class Addressing:
             f"and.b32 {lane}, {self._unit}, {WARP_THREADS - 1};",
             f"shr.u32 {target}, {self._unit}, 5;",
             *self._slots_of_block(Level.WARP),
-            f"mov.u32 {self._part}, %ctaid.z;",
+            *([] if self._place else self.block(self._part)),
+            f"mad.lo.u32 {target}, {self._place or self._part}, {self._unit}, {target};",
+        ]
+
+    def block(self, target: str) -> list[str]:
+        """Lines that compute the block's linear number, 32 bits."""
+        return [
+            f"mov.u32 {target}, %ctaid.z;",
             f"mov.u32 {self._other}, %nctaid.y;",
-            f"mul.lo.u32 {self._part}, {self._part}, {self._other};",
+            f"mul.lo.u32 {target}, {target}, {self._other};",
             f"mov.u32 {self._other}, %ctaid.y;",
-            f"add.u32 {self._part}, {self._part}, {self._other};",
+            f"add.u32 {target}, {target}, {self._other};",
             f"mov.u32 {self._other}, %nctaid.x;",
-            f"mul.lo.u32 {self._part}, {self._part}, {self._other};",
+            f"mul.lo.u32 {target}, {target}, {self._other};",
             f"mov.u32 {self._other}, %ctaid.x;",
-            f"add.u32 {self._part}, {self._part}, {self._other};",
-            f"mad.lo.u32 {target}, {self._part}, {self._unit}, {target};",
+            f"add.u32 {target}, {target}, {self._other};",
         ]
 
     def _block(self) -> list[str]:
         """The block's linear number. ctaid.y + nctaid.y × ctaid.z fits 32 bits: both extents are below 65536."""
+        if self._place:
+            return [f"cvt.u64.u32 {self._slot}, {self._place};"]
         return [
             f"mov.u32 {self._unit}, %ctaid.z;",
             f"mov.u32 {self._part}, %nctaid.y;",

@@ -12,10 +12,11 @@ from tui_probe.engine.edits import marked
 from tui_probe.engine.expansion import Expander
 from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
 from tui_probe.engine.instruction_classes import class_of
-from tui_probe.engine.model import BLOCK, LOOP, Code, Probe, ProbePoint, Snippet
+from tui_probe.engine.model import BLOCK, LOOP, Code, Probe, ProbePoint, Save, Snippet
 from tui_probe.engine.module_variables import SharedVariables
 from tui_probe.engine.positions import matches
 from tui_probe.engine.refusals import refuse_unsupported
+from tui_probe.engine.sampling import PARAMETERS, Sampling
 from tui_probe.engine.snippet import BLOCK_HELPER, LINE_HELPER
 from tui_probe.engine.storage import parameters
 from tui_probe.engine.summation import can_reduce, never_counted
@@ -36,22 +37,31 @@ _ENDS: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
 
 
 def insert_probe(
-    kernel: Kernel, probe: Probe, names: Names, edits: Edits, shared: SharedVariables | None = None
+    kernel: Kernel,
+    probe: Probe,
+    names: Names,
+    edits: Edits,
+    shared: SharedVariables | None = None,
+    *,
+    sampled: bool = False,
 ) -> dict[str, list[int]]:
-    """Put ``probe`` into a kernel, as edits.
+    """Put ``probe`` into a kernel, as edits; if ``sampled``, so that only the blocks of a sample are probed.
 
-    The kernel gets a ``.param .u64`` for each of ``parameters(probe)``, then one for each variable of ``shared``.
-    Returns the lines in ``pruned.ptx`` of the sites of each map that keeps them, by its name. Raises
-    UnsupportedKernelError for a kernel in which the probe would miss something or cannot work.
+    The kernel gets a ``.param .u64`` for each of ``parameters(probe)``, then those that tell it the sample, if it takes
+    one, then one for each variable of ``shared``. Returns the lines in ``pruned.ptx`` of the sites of each map that
+    keeps them, by its name. Raises UnsupportedKernelError for a kernel in which the probe would miss something or
+    cannot work.
     """
     refuse_unsupported(kernel, probe)
-    return _Inserter(kernel, probe, names, edits, shared or SharedVariables()).run()
+    return _Inserter(kernel, probe, names, edits, shared or SharedVariables(), sampled=sampled).run()
 
 
 class _Inserter:
     """Puts one probe into one kernel."""
 
-    def __init__(self, kernel: Kernel, probe: Probe, names: Names, edits: Edits, shared: SharedVariables) -> None:
+    def __init__(
+        self, kernel: Kernel, probe: Probe, names: Names, edits: Edits, shared: SharedVariables, *, sampled: bool
+    ) -> None:
         self._source = kernel.module.source
         self._kernel = kernel
         self._entry = kernel.entry
@@ -60,8 +70,10 @@ class _Inserter:
         self._names = names
         self._edits = edits
         self._shared = shared
-        addressing = Addressing(names, BlockShape.of(kernel.entry))
-        self._expander = Expander(probe, names, addressing, reduces=can_reduce(kernel.module))
+        self._sampling = Sampling(probe, names) if sampled else None
+        place = self._sampling.place if self._sampling else ""
+        self._addressing = Addressing(names, BlockShape.of(kernel.entry), place)
+        self._expander = Expander(probe, names, self._addressing, reduces=can_reduce(kernel.module))
         self._inserted: list[Snippet] = []
         self._types: dict[str, str] = {}
         self._by_opcode: dict[str, list[ProbePoint]] = defaultdict(list)
@@ -78,7 +90,8 @@ class _Inserter:
         self._at_entry([point.before for point in self._by_opcode[""] if point.before])
         maps = [self._names.parameter(*each) for each in parameters(self._probe)]
         variables = [self._names.parameter("variable", name) for name in self._shared.variables]
-        self._add_parameters([*maps, *variables])
+        sample = [self._names.parameter(*each) for each in PARAMETERS] if self._sampling else []
+        self._add_parameters([*maps, *sample, *variables])
         return self._expander.sites.lines
 
     def _mark(self, lines: Iterable[str]) -> list[str]:
@@ -86,7 +99,9 @@ class _Inserter:
 
     def _at_entry(self, snippets: list[Snippet]) -> None:
         """Registers, then what runs first: before the first instruction, and before a label a loop may return to."""
-        lines = [*self._expander.begin(), *self._written(snippets)]
+        saves = any(isinstance(statement, Save) for snippet in snippets for statement in snippet.statements)
+        written = self._only_inside(self._written(snippets)) if saves else self._written(snippets)
+        lines = [*self._sample(), *self._expander.begin(), *written]
         lines = self._names.declarations() + lines
         first = next((node for node in self._body if isinstance(node, Instruction | Label | Scope)), None)
         if first is not None:
@@ -103,10 +118,23 @@ class _Inserter:
         """Every way out: ``ret`` and ``exit``, under a predicate or not, and the end of the body."""
         for instruction in instructions(self._entry):
             if is_way_out(instruction):
-                lines = [*self._written(snippets), *self._expander.end()]
+                lines = self._only_inside([*self._written(snippets), *self._expander.end()])
                 self._edits.before(instruction.span, self._mark(self._branched(instruction, lines)))
         if _falls_off(self._body):
-            self._before_closing_brace([*self._written(snippets), *self._expander.end()])
+            self._before_closing_brace(self._only_inside([*self._written(snippets), *self._expander.end()]))
+
+    def _sample(self) -> list[str]:
+        """Lines for the kernel's entry, behind which it is known whether the block is in the sample."""
+        if self._sampling is None:
+            return []
+        number = self._names.temporary("block", "b32")
+        return self._sampling.begin(self._addressing.block(number), number)
+
+    def _only_inside(self, lines: list[str]) -> list[str]:
+        return self._sampling.only_inside(lines) if self._sampling else lines
+
+    def _of_snippet(self, snippet: Snippet, lines: list[str]) -> list[str]:
+        return self._sampling.of_snippet(snippet, lines) if self._sampling else lines
 
     def _written(self, snippets: list[Snippet]) -> list[str]:
         return [line for snippet in snippets for line in self._expander.lines(snippet, {})]
@@ -168,7 +196,8 @@ class _Inserter:
         if point.before:
             line = self._kernel.line_of(first)
             helpers = {BLOCK_HELPER: HelperValue(str(number), "b32"), LINE_HELPER: HelperValue(str(line), "b32")}
-            self._edits.before(first.span, self._mark(self._expander.lines(point.before, helpers)))
+            lines = self._of_snippet(point.before, self._expander.lines(point.before, helpers))
+            self._edits.before(first.span, self._mark(lines))
             self._inserted.append(point.before)
 
     def _around(self, instruction: Instruction, point: ProbePoint, helpers: Helpers) -> None:
@@ -178,7 +207,7 @@ class _Inserter:
             lines = [line for value in values.values() for line in value.lines]
             inside = self._expander.lines(point.before, values, instruction)
             body = self._guarded(instruction, point, point.before, inside)
-            self._edits.before(instruction.span, self._mark([*lines, *body]))
+            self._edits.before(instruction.span, self._mark(self._of_snippet(point.before, [*lines, *body])))
         if point.after:
             self._after(instruction, point, point.after, helpers)
 
@@ -201,7 +230,7 @@ class _Inserter:
             guard = self._keep_predicate(instruction, kept)
         body = self._guarded(guard, point, snippet, self._expander.lines(snippet, values, instruction))
         self._edits.before(instruction.span, self._mark(kept))
-        self._edits.after(instruction.span, self._mark([*lines, *body]))
+        self._edits.after(instruction.span, self._mark(self._of_snippet(snippet, [*lines, *body])))
 
     def _keep(self, helper: str, value: HelperValue, lines: list[str], at: int) -> HelperValue:
         """Copy a helper's value to a register of its own."""

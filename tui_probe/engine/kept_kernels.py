@@ -29,11 +29,11 @@ _DIRECTORY: Final = "\0directory\0"
 class KeptKernels:
     """The prepared kernels of one probe, one choice of what is loaded and one set of assemblers."""
 
-    def __init__(self, cache: Cache, probe: Probe, load: str, tools: Sequence[Tool]) -> None:
+    def __init__(self, cache: Cache, probe: Probe, load: str, tools: Sequence[Tool], *, sampled: bool = False) -> None:
         self._cache = cache
         assemblers = repr([(str(tool.path), tool.version) for tool in tools])
         self._surroundings = digest(
-            *(part.encode() for part in (code_digest(), assemblers, load, probe.name, probe.source))
+            *(part.encode() for part in (code_digest(), assemblers, load, repr(sampled), probe.name, probe.source))
         )
         self._written: dict[str, Path] = {}
 

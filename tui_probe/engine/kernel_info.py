@@ -19,6 +19,8 @@ def kernel_info(
     callback: str = "",
     variables: Sequence[str] = (),
     no_replay: str = "",
+    *,
+    sampled: bool = False,
 ) -> str:
     """The text of the file.
 
@@ -28,7 +30,8 @@ def kernel_info(
     the counts of the map before it, which have no memory of their own, or ``storage INDEX sites record BYTES cap N
     copies N`` for a map of N sites, listed above as 1,0; ``sites INDEX LINE …``, the lines of those sites in
     ``pruned.ptx``; ``callback NAME``; ``global NAME`` for each variable that the probed kernel shares with the original
-    module, in parameter order; ``no-replay REASON`` if it must not run a second time.
+    module, in parameter order; ``no-replay REASON`` if it must not run a second time; ``sampled`` if
+    only blocks of a sample are probed, which two more parameters before those of variables tell.
     """
     lines = [name, str(parameters), str(len(maps))]
     lines += [f"{one.level.value},{one.slot_bytes}" for one in maps]
@@ -37,6 +40,7 @@ def kernel_info(
     lines += [f"callback {callback}"] if callback else []
     lines += [f"global {variable}" for variable in variables]
     lines += [f"no-replay {no_replay}"] if no_replay else []
+    lines += ["sampled"] if sampled else []
     return "\n".join(lines) + "\n"
 
 

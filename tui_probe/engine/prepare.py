@@ -76,22 +76,30 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``load``: what the driver is given, machine code or PTX. The filters are those of the run, for the log."""
+    """``load``: what the driver is given, machine code or PTX. The filters are those of the run, for the log.
+
+    ``sampled``: only the blocks of a sample are probed, which the hook tells each launch.
+    """
 
     load: Load = "bin"
     kernels: str = ""
     filtered: str = ""
     sources: bool = False
     """Are the source files that kernels came from copied into the trace?"""
+    sampled: bool = False
 
 
-def probed_kernel(kernel: Kernel, probe: Probe) -> tuple[str, str]:
+def probed_kernel(kernel: Kernel, probe: Probe, *, sampled: bool = False) -> tuple[str, str]:
     """The probed PTX of a kernel, and the text of its kernel.info. Raises UnsupportedKernelError."""
     names, edits = Names(kernel.pruned), Edits(kernel.module.source)
     shared = share_variables(kernel, names, edits)
-    sites = insert_probe(kernel, probe, names, edits, shared)
-    entry, maps, hazard = kernel.entry, map_slots(probe, sites), replay_hazard(kernel)
-    info = kernel_info(entry.name, len(entry.parameters), maps, probe.callback, shared.variables, hazard)
+    sites = insert_probe(kernel, probe, names, edits, shared, sampled=sampled)
+    entry, maps, about = (
+        kernel.entry,
+        map_slots(probe, sites),
+        (probe.callback, shared.variables, replay_hazard(kernel)),
+    )
+    info = kernel_info(entry.name, len(entry.parameters), maps, *about, sampled=sampled)
     return kernel.edited(edits), info
 
 
@@ -149,7 +157,9 @@ class Preparer:
         with self._lock:
             tools = self._assembler.tools()
             if self._kept is None and self._cache is not None:
-                self._kept = KeptKernels(self._cache, self._probe, self._options.load, tools)
+                self._kept = KeptKernels(
+                    self._cache, self._probe, self._options.load, tools, sampled=self._options.sampled
+                )
             return self._kept
 
     def prepare(self, directory: Path, arch: str, name: str) -> Answer:
@@ -222,7 +232,7 @@ class _Preparation:
         self._write("pruned.ptx", kernel.pruned)
         tools = self.assembler.tools()
         try:
-            probed, info = probed_kernel(kernel, self.probe)
+            probed, info = probed_kernel(kernel, self.probe, sampled=self.options.sampled)
         except UnsupportedKernelError:
             if tools:
                 self._start("pruned", arch, name)
@@ -243,7 +253,8 @@ class _Preparation:
 
     def _subject(self, found: str, name: str) -> str:
         """What is prepared, with what: the next lines of the log."""
-        return f"[objdump] original.bin is {found}\n{name}\n[probe] {self.probe.name} from {self.probe.path}"
+        sample = ", in a sample of blocks" if self.options.sampled else ""
+        return f"[objdump] original.bin is {found}\n{name}\n[probe] {self.probe.name} from {self.probe.path}{sample}"
 
     def _from_cache(self, key: str, name: str) -> Answer | None:
         """The kernel as it was prepared before, by this run or an earlier one."""

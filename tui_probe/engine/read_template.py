@@ -9,6 +9,7 @@
     result.maps["NAME"]["FIELD"][result.written["NAME"]]
 
 A slot is a thread's or a warp's, in the order of their numbers in the block; blocks are counted x first, then y, z.
+Where a run measured only some blocks (run --sample), the shapes have those alone, and result.blocks their numbers.
 Of a map of sites there is one block with one slot, and a record for each instruction that the probe was at: the sums of
 all warps. The lines of these in pruned.ptx are in kernel.info: sites INDEX LINE …
 """
@@ -31,11 +32,12 @@ Array = Any  # numpy.ndarray
 
 @dataclass
 class Result:
-    """One launch. Of a map that lanes add to, all records count as written."""
+    """One launch; ``blocks`` were measured. Of a map that lanes add to, all their records count as written."""
 
     grid: tuple[int, ...]
     block: tuple[int, ...]
     shared_bytes: int
+    blocks: range
     maps: dict[str, Array] = field(default_factory=dict)
     written: dict[str, Array] = field(default_factory=dict)
 
@@ -46,33 +48,38 @@ def read(path: str) -> Result:
     if len(data) < 32 + 16 * len(MAPS) or data[28:32].view("<u4")[0] != len(MAPS):
         raise ValueError(f"{path}: not a result file with the {len(MAPS)} maps of this trace")
     numbers = data[:32].view("<u4").tolist()
-    result = Result(tuple(numbers[:3]), tuple(numbers[3:6]), numbers[6])
+    blocks = prod(numbers[:3])
+    result = Result(tuple(numbers[:3]), tuple(numbers[3:6]), numbers[6], range(blocks))
     end = 0
     for index, (name, record) in enumerate(MAPS.items()):
         at = 32 + 16 * index
         slot_bytes, threads_a_slot = data[at : at + 8].view("<u4").tolist()
-        shape = prod(result.grid), -(-prod(result.block) // threads_a_slot), slot_bytes // record.itemsize
+        shape = blocks, -(-prod(result.block) // threads_a_slot), slot_bytes // record.itemsize
         start = int(data[at + 8 : at + 16].view("<u8")[0])
         end = start + prod(shape) * record.itemsize
         if end > len(data):
             raise ValueError(f"{path}: cut off in map {name}")
         result.maps[name] = data[start:end].view(record).reshape(shape)
-    marks, sites = read_marks(data[-(-end // 8) * 8 :])
+    marks, sites, size = read_marks(data[-(-end // 8) * 8 :])
+    sample = data[-(-end // 8) * 8 + -(-size // 8) * 8 :]
+    if sample[:8].tobytes() == b"sampled\1":
+        x, y, z, first, step, count = sample[8:32].view("<u4").tolist()
+        result.grid, result.blocks = (x, y, z), range(first, first + count * step, step)
     result.maps.update(sites)
     for name in MAPS:
         result.written[name] = which_were_written(result.maps, name, marks.get(name))
     return result
 
 
-def read_marks(data: Array) -> tuple[dict[str, Array], dict[str, Array]]:
-    """What stands behind the maps: for those of one record a slot, a bit a slot that tells whether it was saved; and
-    the records of maps of sites.
+def read_marks(data: Array) -> tuple[dict[str, Array], dict[str, Array], int]:
+    """What stands behind the maps: for those of one record a slot, a bit a slot that tells whether it was saved; the
+    records of maps of sites; and how many bytes that was.
     """
     marks: dict[str, Array] = {}
     sites: dict[str, Array] = {}
     at = 8 + 16 * len(MAPS)
     if data[:8].tobytes() != b"records\1":
-        return marks, sites
+        return marks, sites, 0
     for index, name in enumerate(MAPS):
         entry = data[8 + 16 * index : 24 + 16 * index]
         kind, size = entry[:4].view("<u4")[0], int(entry[8:].view("<u8")[0])
@@ -81,7 +88,7 @@ def read_marks(data: Array) -> tuple[dict[str, Array], dict[str, Array]]:
         if kind == 4:
             sites[name] = data[at : at + size].view(MAPS[name]).reshape(1, 1, -1)
         at += size
-    return marks, sites
+    return marks, sites, at
 
 
 def which_were_written(maps: dict[str, Array], name: str, marks: Array | None) -> Array:
@@ -99,6 +106,9 @@ def summary(path: str) -> str:
     """A few lines about each map of a file."""
     result = read(path)
     lines = [f"{path}: grid {result.grid}, block {result.block}, {result.shared_bytes} bytes of dynamic shared memory"]
+    if len(result.blocks) < prod(result.grid):
+        first, last, step = result.blocks[0], result.blocks[-1], result.blocks.step
+        lines.append(f"  a sample of {len(result.blocks)} blocks: {first} to {last} in steps of {step}")
     for name, records in result.maps.items():
         if records.dtype.names is None:
             known = records[records != UNKNOWN].astype(np.int64)

@@ -160,6 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--load", choices=("bin", "ptx"), default="bin", help="what the driver is given")
     parser.add_argument("--kernels", default="", help="the run's kernel filter, for process.log")
     parser.add_argument("--filter", default="", help="the run's negative kernel filter, for process.log")
+    parser.add_argument("--sample", action="store_true", help="probe the blocks that the hook names, and no others")
     parser.add_argument("--no-cache", action="store_true", help="prepare every kernel anew, and keep none")
     parser.add_argument("--sources", action="store_true", help="copy source files into the trace")
     options = parser.parse_args(arguments)
@@ -170,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         server = EngineServer(
             options.socket,
             load_probe(options.probe),
-            Options(options.load, options.kernels, options.filter, sources=options.sources),
+            Options(options.load, options.kernels, options.filter, sampled=options.sample, sources=options.sources),
             cache=None if folder is None else Cache(folder),
         )
         server.start()

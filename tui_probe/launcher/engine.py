@@ -40,6 +40,7 @@ class Engine:
         command += ["--kernels", options.kernels or "", "--filter", options.filtered or ""]
         command += [] if options.cache else ["--no-cache"]
         command += ["--sources"] if options.sources else []
+        command += ["--sample"] if options.sample else []
         libc = ctypes.CDLL(None, use_errno=True)
         with log.open("wb") as output:
             self._process = subprocess.Popen(

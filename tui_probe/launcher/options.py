@@ -17,6 +17,7 @@ class RunOptions:
     kernels: str | None = None
     filtered: str | None = None
     launches: str | None = None
+    sample: str | None = None
     benchmark: bool = False
     driver: Path | None = None
     simulated: bool = False
@@ -32,6 +33,7 @@ class RunOptions:
             "kernels": self.kernels,
             "filter": self.filtered,
             "launches": self.launches,
+            "sample": self.sample,
             "benchmark": self.benchmark,
             "max_trace_bytes": self.max_trace_bytes,
             "max_probe_memory": self.max_probe_memory,

@@ -51,7 +51,7 @@ def said(result: CountedResult) -> str:
     """The counts in one line, or why there are none."""
     if result.counts is None:
         return safe(result.problem or NOT_MEASURED)
-    return counts_line(result.counts) + ("  simulated" if result.kernel.trace.state.simulated else "")
+    return counts_line(result.counts, result.sample) + ("  simulated" if result.kernel.trace.state.simulated else "")
 
 
 def count_rows(trace: Trace) -> Iterator[CountRow]:
@@ -84,11 +84,16 @@ COUNT_COLUMNS: Final[tuple[Column[CountRow], ...]] = (
     Column("figure", lambda r: r.figure.key if r.figure else None, "figure", lambda r: _label(r), False),
     Column("value", lambda r: r.figure.value if r.figure else None, "value", lambda r: _value(r)),
     Column("unit", lambda r: r.figure.unit or None if r.figure else None),
+    Column("blocks", lambda r: r.result.blocks),
+    Column("blocks_measured", lambda r: r.result.blocks_measured),
     Column("threads_missing", _missing),
     Column("simulated", lambda r: r.result.kernel.trace.state.simulated),
     Column("problem", lambda r: r.result.problem, "problem", lambda r: r.result.problem or "", False),
 )
-"""A row a figure: ``value`` is null where a figure was not measured; ``unit`` is null for plain counts."""
+"""A row a figure: ``value`` is null where a figure was not measured; ``unit`` is null for plain counts.
+
+Sums are of the ``blocks_measured``, which are fewer than ``blocks`` where a sample was taken.
+"""
 
 
 def _label(row: CountRow) -> str:

@@ -8,6 +8,7 @@ from tui_probe.analysis.by_line import CountsByLine
 from tui_probe.render import probe_results, units
 from tui_probe.render.block_report import launch_label
 from tui_probe.render.counts import CountedResult, counted_result, figure_text
+from tui_probe.render.kept import sampled_words
 from tui_probe.render.shorten import shorten
 from tui_probe.render.spans import wrap
 from tui_probe.render.table import Column, safe, table
@@ -56,6 +57,7 @@ class CountTable(Document):
     def _notes(self) -> list[str]:
         newest = next((each.counts for each in reversed(self.results) if each.counts is not None), None)
         found = [] if newest is None else self.notes(newest)
+        found += [f"{words}: sums are of these alone" for words in dict.fromkeys(map(_sampled, self.results)) if words]
         if newest is not None and newest.threads_missing:
             found.append(f"without {units.counted(newest.threads_missing, 'thread')} that never left")
         problems = [f"{launch_label(each)}: {safe(each.problem)}" for each in self.results if each.problem]
@@ -81,15 +83,16 @@ class CountTable(Document):
 
     def _keys(self) -> list[str]:
         keys = dict.fromkeys(figure.key for each in self.results for figure in _figures(each))
-        return ["launch", "result", *keys, "threads_missing", "problem"]
+        return ["launch", "result", *keys, "blocks", "blocks_measured", "threads_missing", "problem"]
 
     def _rows(self) -> Iterator[list[object]]:
-        keys = self._keys()[2:-2]
+        keys = self._keys()[2:-4]
         for each in self.results:
             values = {figure.key: figure.value for figure in _figures(each)}
             number = None if each.launch is None else each.launch.number
             missing = None if each.counts is None else each.counts.threads_missing
-            yield [number, f"result/{each.file}", *(values.get(key) for key in keys), missing, each.problem]
+            counted = each.blocks, each.blocks_measured, missing
+            yield [number, f"result/{each.file}", *(values.get(key) for key in keys), *counted, each.problem]
 
 
 def count_kind(
@@ -108,6 +111,10 @@ def count_kind(
         lambda source, progress: CountTable(source, title, progress, notes_of),
         probes,
     )
+
+
+def _sampled(result: CountedResult) -> str:
+    return "" if result.sample is None else sampled_words(result.sample)
 
 
 def _figures(result: CountedResult) -> tuple[Figure, ...]:

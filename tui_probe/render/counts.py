@@ -21,6 +21,7 @@ from tui_probe.analysis import (
 from tui_probe.analysis.accesses import read_accesses
 from tui_probe.errors import TraceError
 from tui_probe.render import units
+from tui_probe.render.kept import sampled_words
 from tui_probe.render.units import NOT_MEASURED
 from tui_probe.trace.allocations import LaunchMemory
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tui_probe.analysis.counts import Counts, Figure
     from tui_probe.trace.launches import Launch
     from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.result_sample import Sample
     from tui_probe.trace.results import Result
 
 
@@ -98,7 +100,11 @@ ANALYSES: Final[dict[str, Callable[[Result, Kernel], Counts]]] = {
 
 @dataclass(frozen=True, slots=True)
 class CountedResult:
-    """One result file and what its probe counted, or why there is nothing. ``launch`` is None if the log is silent."""
+    """One result file and what its probe counted, or why there is nothing. ``launch`` is None if the log is silent.
+
+    Where only a ``sample`` of the blocks was measured the counts are theirs alone. ``blocks`` are those of the grid,
+    None if the file cannot be read.
+    """
 
     kernel: Kernel
     probe: str
@@ -106,6 +112,13 @@ class CountedResult:
     launch: Launch | None
     counts: Counts | None
     problem: str | None
+    blocks: int | None = None
+    sample: Sample | None = None
+
+    @property
+    def blocks_measured(self) -> int | None:
+        """The blocks that the counts are of."""
+        return self.blocks if self.sample is None else len(self.sample.blocks)
 
 
 def counting_probe(callback: str | None) -> str | None:
@@ -131,20 +144,30 @@ def counted_result(trace: Trace, kernel: Kernel, row: int, probe: str) -> Counte
     """The result in a row of the result table, which is one of this kernel's, analysed."""
     number, file, path = trace.results.launch(row), trace.results.name(row), trace.results.path(row)
     launch = None if number is None else trace.launches[number]
+    result = None
     try:
         if path is None:
             raise TraceError(f"result/{file}: the log names it, and it leads out of the trace")
-        counts, problem = ANALYSES[probe](kernel.read(path), kernel), None
+        result = kernel.read(path)
+        counts, problem = ANALYSES[probe](result, kernel), None
     except TraceError as error:
         counts, problem = None, str(error)
-    return CountedResult(kernel, probe, file, launch, counts, problem)
+    if result is None:
+        return CountedResult(kernel, probe, file, launch, counts, problem)
+    return CountedResult(kernel, probe, file, launch, counts, problem, result.header.blocks, result.sample)
 
 
-def counts_line(counts: Counts) -> str:
-    """The figures in one line, and what is missing in them."""
+def counts_line(counts: Counts, sample: Sample | None = None) -> str:
+    """The figures in one line, which blocks they are of if not of all, and what is missing in them."""
     words = [f"{figure.label} {figure_text(figure)}" for figure in counts.figures() if figure.shown]
     missing = counts.threads_missing
-    return ", ".join(words) + (f"  (without {units.counted(missing, 'thread')} that never left)" if missing else "")
+    return "".join(
+        (
+            ", ".join(words),
+            f"  ({sampled_words(sample)})" if sample else "",
+            f"  (without {units.counted(missing, 'thread')} that never left)" if missing else "",
+        )
+    )
 
 
 def figure_text(figure: Figure) -> str:

@@ -120,17 +120,18 @@ def _of_result(source: Source, row: int) -> Sequence[Figure]:
             return ()
         better: Better = "neither" if trace.state.simulated else "less"
         return [
-            Figure(f"{name}_cycles", f"{name} cycles", getattr(schedule, name), _count, better)
-            for name in _SCHEDULE
+            Figure(f"{name}_cycles", f"{name} cycles", getattr(schedule, name), _count, better) for name in _SCHEDULE
         ]
     if (probe := probe_of(kernel)) is not None:
-        counts = counted_result(trace, kernel, row, probe).counts
-        found = () if counts is None else counts.figures()
-        return [
+        result = counted_result(trace, kernel, row, probe)
+        found = () if result.counts is None else result.counts.figures()
+        measured = Figure("blocks_measured", "blocks measured", result.blocks_measured, _count, "neither")
+        counted = [
             _counted(each.key, each.key.replace("_", " "), each.value, each.unit)
             for each in found
             if "line" not in each.key.split("_")  # where in the text it is, which is no size
         ]
+        return counted if result.sample is None else [measured, *counted]
     return ()
 
 

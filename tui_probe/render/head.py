@@ -40,6 +40,8 @@ def _head(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "device", f"{safe(device.name)}, {units.counted(device.sms, 'SM')}, cc {device.capability}"
     if state.simulated:
         yield "", SIMULATED
+    if (sample := sample_of(trace)) is not None:
+        yield "sample", f"{_sample_words(sample)} of each grid: what was measured is of these alone"
     launches = f"{units.counted(state.launches, 'launch')} ({units.count(state.launches_probed)} probed)"
     results = f"{units.counted(state.results, 'result')}, {units.size(state.bytes_written)}"
     yield "seen", f"{units.counted(state.kernels, 'kernel')}, {launches}, {results}"
@@ -69,6 +71,7 @@ def head_record(trace: Trace) -> dict[str, Any]:
             "sms": None if device is None else device.sms,
             "simulated": state.simulated,
             "benchmark": state.benchmark,
+            "sample": sample_of(trace),
             "kernels": state.kernels,
             "launches": state.launches,
             "launches_probed": state.launches_probed,
@@ -78,6 +81,21 @@ def head_record(trace: Trace) -> dict[str, Any]:
             "bytes_written": state.bytes_written,
         },
     }
+
+
+def sample_of(trace: Trace) -> str | None:
+    """``run --sample``: which blocks of each grid were measured, as the user wrote it; None: all."""
+    sample = None if trace.run_info is None else trace.run_info.options.get("sample")
+    return sample if isinstance(sample, str) else None
+
+
+def _sample_words(sample: str) -> str:
+    """``one block in 16``, ``blocks 0 to 131``, ``64 blocks``."""
+    one, slash, step = sample.partition("/")
+    first, dash, last = sample.partition("-")
+    if slash:
+        return f"one block in {step}"
+    return f"blocks {first} to {last}" if dash else f"{one} blocks"
 
 
 def _outcome(trace: Trace) -> str:

@@ -19,6 +19,7 @@ from tui_probe.analysis import (
 )
 from tui_probe.analysis.accesses import read_accesses
 from tui_probe.analysis.counts import ratio
+from tui_probe.render.kept import sampled_words
 from tui_probe.render.units import NOT_MEASURED
 from tui_probe.trace.allocations import LaunchMemory
 from tui_probe.trace.results import WARP_SIZE
@@ -262,4 +263,7 @@ PROBES: Final[dict[str, Callable[[ProbeResult, Path | None], LineRows]]] = {
 
 def line_rows(of: ProbeResult) -> LineRows:
     """What was found of each line in one result. Raises TraceError if the result is not of that probe."""
-    return PROBES[of.probe](of, of.kernel.folder)
+    found = PROBES[of.probe](of, of.kernel.folder)
+    if of.result.sample is not None:
+        found.notes.append(f"{sampled_words(of.result.sample)}: all numbers are of these alone")
+    return found

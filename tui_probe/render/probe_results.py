@@ -48,6 +48,13 @@ class ProbeResult:
         return None if device is None else device.sms
 
     @property
+    def timed_ms(self) -> float | None:
+        """Milliseconds of the original in which all that was counted happened; None where it was not timed, and where
+        the counts are of a sample of its blocks alone.
+        """
+        return None if self.result.sample is not None else self.kernel.time_ms
+
+    @property
     def clock_khz(self) -> int | None:
         """Cycles a millisecond at the device's highest clock; None where that would be no time: simulated, unknown."""
         device = self.kernel.trace.state.device

@@ -50,12 +50,14 @@ class About:
     marks: NDArray[np.uint8]
 
 
-def read_about(path: Path, data: mmap.mmap | bytes, header: Header, sections: tuple[Section, ...]) -> tuple[About, ...]:
-    """What stands behind the last map; () if that is not ours. TraceError if it cannot be true."""
+def read_about(
+    path: Path, data: mmap.mmap | bytes, header: Header, sections: tuple[Section, ...]
+) -> tuple[tuple[About, ...], int]:
+    """What stands behind the last map, () if that is not ours, and where it ends. TraceError if it cannot be true."""
     end = max((section.offset + section.size(header) for section in sections), default=0)
     at = -(-end // _ABOUT_ALIGNMENT) * _ABOUT_ALIGNMENT
     if data[at : at + len(_ABOUT_MAGIC)] != _ABOUT_MAGIC:
-        return ()
+        return (), end
     at += len(_ABOUT_MAGIC)
     marks_at = at + len(sections) * _ABOUT.size
     if len(data) < marks_at:
@@ -71,7 +73,7 @@ def read_about(path: Path, data: mmap.mmap | bytes, header: Header, sections: tu
         marks_at += size
     for index, about in enumerate(found):
         _check_about(f"{path}, map {index}", header, about, sections[index], found[index + 1 :], sections[index + 1 :])
-    return tuple(found)
+    return tuple(found), marks_at
 
 
 def _check_about(

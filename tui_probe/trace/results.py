@@ -3,20 +3,22 @@
 Layout, little-endian: eight u32 ``gridDim.xyz, blockDim.xyz, sharedMemBytes, numMaps``; one section of 16 bytes a map;
 then the slots of each map, slot = block_linear × slots_per_block + slot, slots_per_block = ceil(threads / warpDiv).
 A section is ``u32 bytes per slot, u32 warpDiv, u64 offset``; in files of older systems ``u64 bytes of the whole map,
-u64 offset``, which leaves open whether a slot is a thread's or a warp's. What may follow: see ``result_about``.
+u64 offset``, which leaves open whether a slot is a thread's or a warp's. What may follow: see ``result_about``, and
+``result_sample`` for a file of only some blocks of its grid.
 """
 
 from __future__ import annotations
 
 import mmap
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
 from tui_probe.errors import TraceError
 from tui_probe.trace.result_about import About, Kind, read_about
+from tui_probe.trace.result_sample import Sample, read_sample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +41,10 @@ Dialect = Literal["current", "older"]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The launch that a result is of. ``shared`` is the dynamic shared memory in bytes a block."""
+    """The launch that a result is of. ``shared`` is the dynamic shared memory in bytes a block.
+
+    ``blocks`` are those of the whole grid, measured or not.
+    """
 
     grid: Dim3
     block: Dim3
@@ -76,9 +81,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A result file. ``maps[i]`` is a read-only u1 view of shape (blocks, slots a block, bytes a slot).
+    """A result file. ``maps[i]`` is a read-only u1 view of shape (measured blocks, slots a block, bytes a slot).
 
-    ``about`` is empty where the file tells nothing but the bytes, as older ones do.
+    ``about`` is empty where the file tells nothing but the bytes, as older ones do. ``sample`` is None where all blocks
+    were measured; all arrays are of the ``blocks`` that were, in their order.
     """
 
     path: Path
@@ -87,6 +93,17 @@ class Result:
     maps: tuple[NDArray[np.uint8], ...]
     dialect: Dialect
     about: tuple[About, ...] = ()
+    sample: Sample | None = None
+
+    @property
+    def blocks(self) -> range:
+        """The linear numbers of the blocks that were measured."""
+        return range(self.header.blocks) if self.sample is None else self.sample.blocks
+
+    @property
+    def threads(self) -> int:
+        """Threads of the blocks that were measured."""
+        return len(self.blocks) * self.header.threads
 
     def attempts(self, index: int) -> NDArray[np.int64] | None:
         """Records that each slot of map ``index`` was to keep: int64, shape (blocks, slots a block).
@@ -191,8 +208,12 @@ def read_result(path: Path, levels: Sequence[Level] | None = None) -> Result:
     header = _read_header(path, data)
     sections, dialect = _read_sections(path, data, header, levels)
     maps = tuple(_slots(data, header, section) for section in sections)
-    about = read_about(path, data, header, sections) if dialect == "current" else ()
-    return Result(path, header, sections, maps, dialect, about)
+    if dialect == "older":
+        return Result(path, header, sections, maps, dialect)
+    about, end = read_about(path, data, header, sections)
+    sample = read_sample(path, data, end, header.blocks) if about else None
+    launched = header if sample is None else replace(header, grid=sample.grid)
+    return Result(path, launched, sections, maps, dialect, about, sample)
 
 
 def _map_file(path: Path) -> mmap.mmap | bytes:

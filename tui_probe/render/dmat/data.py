@@ -25,13 +25,16 @@ _MAPS: Final = ("Blues", "Oranges", "Greens", "Purples", "YlOrBr", "Reds", "PuBu
 def record(view: Dmat, frame: Frame | None) -> dict[str, Any]:
     """Axes, bands, and the accesses of each cell, row by row. Addresses are in bytes, times in cycles."""
     accesses, survey = view.map.accesses, view.map.survey
-    clocks = accesses.clocks
+    clocks, place = accesses.clocks, view.selection.block
+    block = None if place is None else view.block_number(place)
     return {
         "simulated": view.found.simulated,
         "kept": survey.kept,
         "accesses": accesses.made,
         "capacity": accesses.capacity,
-        "selection": {"block": view.selection.block, "warp": view.selection.warp},
+        "blocks": view.found.result.header.blocks,
+        "blocks_measured": len(view.found.result.blocks),
+        "selection": {"block": block, "warp": view.selection.warp},
         "colouring": view.colouring,
         "clocks": {
             "basis": clocks.basis,

@@ -27,6 +27,8 @@ class ReadOut:
     detail: Detail | None
     code: Mapping[int, AccessLine]
     warps_a_block: int
+    blocks: range
+    """The numbers of the blocks that were measured."""
 
     def place(self) -> Iterator[str]:
         """Where: band, offset, index, address, cycles."""
@@ -62,7 +64,7 @@ class ReadOut:
             yield self._instruction(line) + (f" ({count / detail.accesses:.0%}) +{others}" if others else "")
         block, warp = divmod(detail.warps.most_common(1)[0][0], self.warps_a_block)
         others = len(detail.warps) - 1
-        yield f"block {block} warp {warp}" + (f" +{others}" if others else "")
+        yield f"block {self.blocks[block]} warp {warp}" + (f" +{others}" if others else "")
 
     def _instruction(self, line: int) -> str:
         """``ld.global.f32 PTX:84 matmul.cu:11``."""

@@ -9,7 +9,7 @@ from tui_probe.errors import TraceError
 from tui_probe.render import probe_results
 from tui_probe.render.findings import instructions, memory, schedule
 from tui_probe.render.findings.finding import Finding
-from tui_probe.render.kept import kept_words
+from tui_probe.render.kept import kept_words, sampled_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,6 +103,14 @@ def find(source: Source) -> Found | None:
 
 def _findings(of: ProbeResult) -> list[Finding]:
     if of.probe in PROBES:
-        return sorted(PROBES[of.probe](of), key=lambda finding: not finding.stands_out)
+        return [*sorted(PROBES[of.probe](of), key=lambda finding: not finding.stands_out), *_sample(of)]
     words = kept_words(of.result)
     return [Finding("kept", "records", words)] if words else []
+
+
+def _sample(of: ProbeResult) -> Iterator[Finding]:
+    """That all of it is said of some blocks alone, if so."""
+    sample = of.result.sample
+    if sample is not None:
+        values = {"blocks": of.result.header.blocks, "blocks_measured": len(sample.blocks)}
+        yield Finding("sample", "sample", f"{sampled_words(sample)}: all of this is of these alone", values=values)

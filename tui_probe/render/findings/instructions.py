@@ -78,9 +78,9 @@ def _operations(of: ProbeResult, found: TensorOperations) -> Finding:
         kinds = [f"{units.count(count)} {name}" for name, count in
                  (("mma", found.mma), ("wmma", found.wmma), ("wgmma", found.wgmma)) if count]  # fmt: skip
         words = f"{_large(found.operations)} operations in {', '.join(kinds)}"
-        if of.kernel.time_ms:
-            speed = found.operations / (of.kernel.time_ms * 1e-3)
-            words += f": {speed / 1e12:.3g} TFLOP/s in the original's {units.duration(of.kernel.time_ms * 1e-3)}"
+        if of.timed_ms:
+            speed = found.operations / (of.timed_ms * 1e-3)
+            words += f": {speed / 1e12:.3g} TFLOP/s in the original's {units.duration(of.timed_ms * 1e-3)}"
     values = {"operations": found.operations, "operations_per_second": speed}
     return Finding("operations", "tensor cores", words, values=values)
 

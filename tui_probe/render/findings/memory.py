@@ -131,9 +131,9 @@ def _bytes(of: ProbeResult, found: MemoryBytes) -> Iterator[Finding]:
     read, written = found.read, found.written
     words = f"{units.size(read)} read, {units.size(written)} written, as instructions ask for"
     speed = None
-    if read is not None and written is not None and of.kernel.time_ms:
-        speed = (read + written) / (of.kernel.time_ms * 1e-3)
-        words += f": {units.size(speed)}/s in the original's {units.duration(of.kernel.time_ms * 1e-3)}"
+    if read is not None and written is not None and of.timed_ms:
+        speed = (read + written) / (of.timed_ms * 1e-3)
+        words += f": {units.size(speed)}/s in the original's {units.duration(of.timed_ms * 1e-3)}"
     elif read is None or written is None:
         words += "; copies by tensor map name no size"
     values = {"read": read, "written": written, "bytes_per_second": speed}

@@ -77,7 +77,7 @@ def _slowest_block(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
 
 def _idle_sms(timeline: Timeline) -> Iterator[Finding]:
     idle = len(timeline.idle_sms)
-    if idle:
+    if idle and timeline.sample is None:
         words = f"{idle} of {units.counted(len(timeline.sms), 'SM')} ran no block"
         values = {"idle_sms": idle, "sms": len(timeline.sms)}
         yield Finding("idle_sms", "idle SMs", words, "timeline", stands_out=True, values=values)
@@ -115,6 +115,7 @@ def _slowest_warp(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
     if len(late):
         block, warp = (int(number) for number in late[0])
         times = float(found.warps["elapsed"][block, warp]) / lengths.median
+        block = of.result.blocks[block]
         words = f"{units.count(len(late))}, the slowest block {block} warp {warp}: {times:.2f}× the median warp"
         values = {"block": block, "warp": warp, "times_median": times}
         asks = "program_progress"

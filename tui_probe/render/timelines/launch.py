@@ -9,6 +9,7 @@ from tui_probe.analysis import warp_progress
 from tui_probe.analysis.timeline import from_block_sched, from_warp_progress
 from tui_probe.errors import TraceError
 from tui_probe.render import probe_results, units
+from tui_probe.render.kept import sampled_words
 
 if TYPE_CHECKING:
     from tui_probe.analysis.timeline import Timeline
@@ -65,7 +66,9 @@ class LaunchTimeline:
             (timeline.warps_missing, "warp", "without a record"),
             (timeline.blocks_astray, "block", "that changed SM"),
         )
-        return [f"{units.counted(count, noun)} {why} left out" for count, noun, why in counts if count]
+        sample = timeline.sample
+        words = [] if sample is None else [sampled_words(sample)]
+        return words + [f"{units.counted(count, noun)} {why} left out" for count, noun, why in counts if count]
 
     def record(self) -> dict[str, Any]:
         """As data; shares and cycles as :mod:`tui_probe.analysis.timeline` defines them."""
@@ -75,8 +78,9 @@ class LaunchTimeline:
             "clock_khz": self.clock_khz,
             "span": timeline.span,
             "sms": len(timeline.sms),
-            "idle_sms": timeline.idle_sms,
+            "idle_sms": None if timeline.sample is not None else timeline.idle_sms,
             "grid_blocks": timeline.grid_blocks,
+            "blocks_measured": timeline.grid_blocks if timeline.sample is None else len(timeline.sample.blocks),
             "warps_missing": timeline.warps_missing,
             "blocks_missing": timeline.blocks_missing,
             "blocks_astray": timeline.blocks_astray,

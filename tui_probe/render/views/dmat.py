@@ -17,6 +17,7 @@ from tui_probe.render.dmat.picture import draw_cells, draw_gutter, draw_time, gu
 from tui_probe.render.dmat.readout import ReadOut
 from tui_probe.render.dmat.space import Space
 from tui_probe.render.dmat.window import Window
+from tui_probe.render.kept import sampled_words
 from tui_probe.render.heading import draw_head
 from tui_probe.render.spans import clip
 from tui_probe.render.views.view import Cancelled, Drawing, Kind
@@ -100,12 +101,17 @@ class Dmat(Drawing):
         khz = self.found.clock_khz
         return self.map.accesses.cycles_per_ns or (None if khz is None else khz / 1e6)
 
+    def block_number(self, place: int) -> int:
+        """The number in the grid of the block at a place among those that were measured."""
+        return self.found.result.blocks[place]
+
     def whose(self) -> str:
         """The selection in words."""
-        block, warp = self.selection.block, self.selection.warp
+        sample, block, warp = self.found.result.sample, self.selection.block, self.selection.warp
         if block is None:
-            return "the whole grid"
-        return f"block {block}" if warp is None else f"block {block} warp {warp}"
+            return "the whole grid" if sample is None else sampled_words(sample)
+        words = f"block {self.block_number(block)}"
+        return words if warp is None else f"{words} warp {warp}"
 
     def seen_most(self) -> int:
         """The warp, counted through the grid, that made most accesses under the cursor; 0 where that is not known."""
@@ -184,6 +190,7 @@ class Dmat(Drawing):
             detail=self._detail[2] if self._detail is not None and self._looked(spot) else None,
             code=self.painter.code,
             warps_a_block=self.map.accesses.start.shape[1],
+            blocks=self.found.result.blocks,
         )
 
     # -- as text

@@ -17,6 +17,7 @@ from tui_probe.analysis.counts import warp_records
 from tui_probe.analysis.distribution import distribution
 from tui_probe.render import probe_results, units
 from tui_probe.render.distributions import distribution_head, distribution_row
+from tui_probe.render.kept import sampled_words
 from tui_probe.render.shorten import shorten
 from tui_probe.render.spans import pad, wrap
 from tui_probe.render.table import safe
@@ -158,7 +159,10 @@ def _inside(source: Source, progress: Progress) -> Inside | None:
         return _barriers(source)
     launch = read_timeline(source, progress)
     blocks = launch.timeline.blocks
-    words = f"{units.counted(len(blocks), 'block')}; a gap is a slot that waits for its next block"
+    words = f"{units.counted(len(blocks), 'block')}"
+    if (sample := launch.timeline.sample) is not None:
+        return Inside(launch.which, {"a block": blocks.duration}, f"{words}; {sampled_words(sample)}")
+    words += "; a gap is a slot that waits for its next block"
     return Inside(launch.which, {"a block": blocks.duration, "a gap": gaps(blocks)}, words)
 
 
@@ -170,8 +174,9 @@ def _barriers(source: Source) -> Inside:
     met = barriers > 0
     values = {"a warp waits": waited, "at a barrier": waited[met] // barriers[met]}
     words = f"{units.counted(len(left), 'warp')}, {units.counted(int(barriers.sum()), 'barrier')}"
-    missing = found.result.header.blocks * found.result.header.threads - int(left["threads"].sum(dtype=np.int64))
+    missing = found.result.threads - int(left["threads"].sum(dtype=np.int64))
     words += f", without {units.counted(missing, 'thread')} that never left" if missing else ""
+    words += f"; {sampled_words(found.result.sample)}" if found.result.sample else ""
     return Inside(found.which, values, words)
 
 

@@ -225,7 +225,9 @@ def _stragglers(launch: LaunchTimeline) -> Any:
     warps = launch.timeline.warps
     key = warps.block * launch.timeline.warps_a_block + warps.warp
     order = np.argsort(key)
-    late = launch.recorded().stragglers()
+    late, sample = launch.recorded().stragglers(), launch.timeline.sample
+    if sample is not None:
+        late[:, 0] = sample.blocks.start + sample.blocks.step * late[:, 0]
     wanted = late[:, 0] * launch.timeline.warps_a_block + late[:, 1]
     found = np.searchsorted(key[order], wanted).clip(max=max(len(key) - 1, 0))
     return order[found[key[order][found] == wanted]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -145,7 +145,7 @@ class Timeline(Drawing):
             low, high, unit = (low * self._ns, high * self._ns, TIME)
         draw_across(canvas, x, y, self.window.cells, low, high, unit)
         canvas.text(0, y + 1, "time" if unit is TIME else "cycles", "dim")
-        marks = {"T": float(self.tail.start)} if self.tail.cycles else {}
+        marks = {"T": float(self.tail.start)} if self.tail is not None and self.tail.cycles else {}
         draw_marks(canvas, x, y, self.window, marks)
         for mark in self.marks:
             draw_marks(canvas, x, y, self.window, {"×": mark})
@@ -159,7 +159,9 @@ class Timeline(Drawing):
     def _tail_words(self) -> str:
         tail, span = self.tail, self.timeline.span
         words = "no tail: all SMs end together"
-        if tail.cycles:
+        if tail is None:
+            words = "the tail is not known"
+        elif tail.cycles:
             words = (
                 f"T tail: last {units.count(tail.cycles)} cycles ({tail.cycles / span:.0%}), SMs idle "
                 f"{tail.idle:.0%} of it = {tail.lost:.1%} of all, SM {tail.last_sm} last"
@@ -247,13 +249,10 @@ class Timeline(Drawing):
         lengths = distribution(blocks.duration)
         return {
             **self.launch.record(),
-            "tail": {
-                "start": self.tail.start, "end": self.tail.end, "idle": self.tail.idle, "lost": self.tail.lost,
-                "last_sm": self.tail.last_sm,
-            },
+            "tail": None if self.tail is None else asdict(self.tail),
             "block_cycles": None if lengths is None else lengths.record(),
             "blocks": {name: getattr(blocks, name).tolist() for name in _COLUMNS if name != "warp"},
-        }  # fmt: skip
+        }
 
     def cells(self) -> Iterator[Sequence[object]]:
         """A row a block, or a warp where these are shown."""
@@ -271,7 +270,8 @@ class Timeline(Drawing):
         share = rows.busy.covered(0, rows.lines, edges) / (rows.capacity[:, np.newaxis].clip(1) * np.diff(edges))
         axes.imshow(share, aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest",
                     extent=(edges[0], edges[-1], rows.lines, 0))  # fmt: skip
-        axes.axvline(self.tail.start, linestyle=":", label="tail")
+        if self.tail is not None:
+            axes.axvline(self.tail.start, linestyle=":", label="tail")
         axes.set_xlabel("cycles")
         axes.set_ylabel(f"{self.choice.level}, {rows.lines} lines")
 
