@@ -12,6 +12,7 @@ import pytest
 
 from tests.recorded import H200, SIMULATED, unpacked
 from tests.render.timelines.drawing import EVERY_FORM, GOLDENS, after, check_golden, text_of
+from tui_probe.cli.main import main
 from tui_probe.render.views import NAMES, kind_of
 from tui_probe.render.views.view import Source, View, no_progress
 from tui_probe.trace.follow import open_trace
@@ -78,6 +79,15 @@ def test_of_an_h200(
     check_golden(
         f"h200/{name}", opened(name, source_of(H200 / trace, folder, kernel, None)), (size, ascii_only), request
     )
+
+
+def test_a_drawing_has_a_largest_size(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    trace = str(unpacked(SIMULATED / "block_sched", folder))
+    size = ["--width", "10000", "--height", "5000"]
+    assert main(["show", "timeline", trace, *size]) == 1
+    assert "a drawing has at most 1,000,000 characters" in capfd.readouterr().err
+    assert main(["compare", f"{trace}:0@0", ":0@1", "--view", "timeline", *size]) == 1
+    assert main(["show", "launches", trace, *size]) == 0
 
 
 # -- what was planted is in the picture

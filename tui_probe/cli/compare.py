@@ -15,6 +15,7 @@ from tui_probe.errors import ChoiceError
 
 from .output import inform, warn
 from .report import cells, speaks_utf8
+from .show import fits, rows
 from .status import ExitStatus
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--figures", metavar="KEY,…", help="compare these alone, such as span_cycles,registers")
     parser.add_argument("--view", choices=DRAWN, help="a drawing of both side by side, in the place of figures")
-    parser.add_argument("--height", type=int, metavar="N", default=24, help="lines of a drawing; default %(default)s")
+    parser.add_argument("--height", type=rows, metavar="N", default=24, help="lines of a drawing; default %(default)s")
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
     parser.add_argument("--width", type=cells, metavar="N", help="width of tables; default: the terminal's, or 120")
@@ -142,6 +143,7 @@ def drawn(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.format == "json":
         return iter([json.dumps(view.record(), allow_nan=False)])
     width, height = arguments.width or shutil.get_terminal_size((120, 40)).columns, arguments.height
+    fits(width, height)
     return text_lines(view_lines(view, width, height, ascii_only=arguments.ascii or not speaks_utf8(sys.stdout)))
 
 

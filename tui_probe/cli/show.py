@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_probe.errors import ChoiceError
 from tui_probe.render.views import NAMES
 
 from .output import inform, warn
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
 
 SHORTEST = 5
+MOST_CELLS = 1_000_000
+"""Columns times lines of a drawing."""
 _LABEL = 12
 
 
@@ -106,12 +109,23 @@ def size(arguments: argparse.Namespace) -> tuple[int, int]:
     return arguments.width or max(40, terminal.columns), height
 
 
+def fits(columns: int, height: int) -> None:
+    """Raises ChoiceError for a drawing that nobody could read and that takes minutes to make."""
+    if columns * height > MOST_CELLS:
+        raise ChoiceError(
+            f"--width {columns} --height {height}: a drawing has at most {MOST_CELLS:,} characters, such as"
+            " 1000 by 1000; --do zoom_in shows a part in more detail"
+        )
+
+
 def write(kind: ViewKind, choice: Choice, view: View, arguments: argparse.Namespace) -> int:
     """Pictures go to their files; without any, the text or the data to stdout."""
     from tui_probe.render.views.output import data_csv, json_lines, text_lines, view_lines
     from tui_probe.render.views.view import Document
 
     columns, height = size(arguments)
+    if not isinstance(view, Document):
+        fits(columns, height)
     shown = arguments.height if isinstance(view, Document) else height
     if arguments.perfetto:
         return trace_events(kind, view, arguments.perfetto)
