@@ -17,8 +17,8 @@ from tui_probe.render.dmat.picture import draw_cells, draw_gutter, draw_time, gu
 from tui_probe.render.dmat.readout import ReadOut
 from tui_probe.render.dmat.space import Space
 from tui_probe.render.dmat.window import Window
-from tui_probe.render.kept import sampled_words
 from tui_probe.render.heading import draw_head
+from tui_probe.render.kept import sampled_words
 from tui_probe.render.spans import clip
 from tui_probe.render.views.view import Cancelled, Drawing, Kind
 from tui_probe.trace.allocations import read_launch_memory
