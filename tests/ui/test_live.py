@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.ui.conftest import on_stage
 from tui_probe.ui import Appearance
-from tui_probe.ui.feed import Session
+from tui_probe.ui.feed import Session, is_full
 from tui_probe.ui.layout import SMALLEST, arrangement
 
 if TYPE_CHECKING:
@@ -42,14 +43,14 @@ async def test_a_target_without_a_trace_says_what_it_waits_for(tmp_path: Path, t
         assert "running" in stage.text
         target.status = 3
         await stage.refresh()
-        assert "no kernel was launched: page 5" in stage.text
+        assert "no kernel was launched: pages 4 and 5" in stage.text
         target.status = None
         target.traces = traces
         await stage.refresh()
         assert "zero_fill" in stage.text
     target.traces, target.status = [], 3
     async with on_stage(Session(target=target)) as stage:
-        assert "no kernel was launched: page 5" in stage.text
+        assert "no kernel was launched: pages 4 and 5" in stage.text
         assert "✘ exit 3" in stage.text
         assert tmp_path.exists()
 
@@ -79,6 +80,22 @@ async def test_kernels_that_are_not_sorted_yet_are_not_said_to_be_filtered(sessi
         assert "reading the trace" in "".join(text for line in table.draw(100, 10) for text, _ in line)
         await stage.press("ampersand", "z", "z", "enter")
         assert "no kernel passes the filter" in stage.text
+
+
+async def test_a_full_disk_is_said_while_it_lasts_and_after(
+    session: Session, target: FakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not is_full(target.stdout_path.parent / "missing")
+    async with on_stage(session, (80, 24)) as stage:
+        room = os.statvfs_result((4096, 4096, 100, 3, 3, 100, 9, 9, 0, 255))
+        monkeypatch.setattr("tui_probe.ui.feed.os.statvfs", lambda _: room)
+        await stage.refresh()
+        assert "disk full" in stage.text
+        monkeypatch.undo()
+        target.status = 0
+        await stage.refresh()
+        assert "✔ exit 0" in stage.text
+        assert "disk full" in stage.text
 
 
 async def test_simulated_runs_are_labelled(session: Session, target: FakeTarget) -> None:

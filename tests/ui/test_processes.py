@@ -31,4 +31,4 @@ async def test_each_process_tells_how_it_ended(tmp_path: Path) -> None:
         for words in ("pid 13  ✘ killed by signal 15", "pid 14  ✘ broke off"):
             assert words in stage.text
         await stage.press("end")
-        assert "rank 14   (killed, or crashed)" in stage.text
+        assert "rank 14   (killed, crashed, or no room on the disk)" in stage.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,19 @@ if TYPE_CHECKING:
 
 
 def write_record(trace: Path, record: dict[str, Any]) -> None:
-    """Write ``run.json`` in one step: a reader sees the old one or the new one, whole."""
+    """Write ``run.json`` in one step: a reader sees the old one or the new one, whole.
+
+    On a full disk the new one goes to the place of the old, which has about its size. OSError all the same.
+    """
+    text = json.dumps(record, indent=1) + "\n"
     temporary = trace / ".run.json.tmp"
-    temporary.write_text(json.dumps(record, indent=1) + "\n")
-    temporary.replace(trace / "run.json")
+    try:
+        temporary.write_text(text)
+        temporary.replace(trace / "run.json")
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+            with (trace / "run.json").open("r+") as file:
+                file.write(text)
+                file.truncate()
+        raise

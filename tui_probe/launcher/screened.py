@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import signals
+from .keeper import Keeper
 from .target import Group, Standard, Target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from .session import Session
+
+
+PATIENCE = 0.5
+"""Seconds after the end of the target in which the last of its output is awaited."""
 
 
 class ScreenedTarget:
@@ -30,14 +34,18 @@ class ScreenedTarget:
         self.started = session.started
         self.stdout_path = session.spool.stdout
         self.stderr_path = session.spool.stderr
+        self._keepers = [Keeper(log) for log in (self.stdout_path, self.stderr_path)]
         self._target = self._start()
 
     def _start(self) -> Target:
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        paths = (Path(os.devnull), "rb"), (self.stdout_path, "ab"), (self.stderr_path, "ab")
-        with contextlib.ExitStack() as stack:
-            streams = Standard(*(stack.enter_context(path.open(mode)).fileno() for path, mode in paths))
-            return self._session.start(streams, Group.SESSION, mask)
+        stdin = os.open(os.devnull, os.O_RDONLY)
+        ends = [stdin, *(keeper.target_end for keeper in self._keepers)]
+        try:
+            return self._session.start(Standard(*ends), Group.SESSION, mask)
+        finally:
+            for descriptor in ends:
+                os.close(descriptor)
 
     @property
     def pid(self) -> int:
@@ -51,7 +59,8 @@ class ScreenedTarget:
                 self._session.poll()
             elif not self._finished:
                 self._finished = True
-                self._session.finish(returncode)
+                whole = [keeper.finish(PATIENCE) for keeper in self._keepers]
+                self._session.finish(returncode, output_kept=all(whole))
             return returncode
 
     def wait(self, received: int = 0) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from datetime import datetime
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from .options import RunOptions
+
+
+NO_ROOM = os.strerror(errno.ENOSPC)
 
 
 class Session:
@@ -115,13 +119,15 @@ class Session:
                 self._announce(self.options.trace_root / trace.name)
             self._write(trace, None)
 
-    def finish(self, returncode: int) -> None:
-        """Complete every trace after the target's end."""
+    def finish(self, returncode: int, *, output_kept: bool = True) -> None:
+        """Complete every trace after the target's end. ``output_kept``: stdout.log and stderr.log hold all it wrote."""
         if self.options.cache:
             self.cache_counts = self._engine.cache_counts()
         self.poll()
         for trace in self.traces:
             self._write(trace, returncode)
+            if not output_kept:
+                self.incomplete.setdefault(self.options.trace_root / trace.name, NO_ROOM)
 
     def _write(self, trace: Path, returncode: int | None) -> None:
         """Bring a trace up to date; one that cannot be written (moved away, disk full) must not stop the target."""

@@ -108,7 +108,7 @@ def _outcome(trace: Trace) -> str:
     elif state.exit_status is not None:
         words = f"exit status {state.exit_status}"
     elif trace.broke_off:
-        words = "broke off: killed, or crashed"
+        words = "not known: event.log breaks off; killed, crashed, or no room on the disk"
     else:
         words = "ended, exit status not known"
     if state.started is None or state.ended is None:

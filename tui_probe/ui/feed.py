@@ -6,6 +6,7 @@ none can pile up.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.home import Home
 
 INTERVAL = 0.5
+LEAST_ROOM = 1 << 16
 
 
 class Target(Protocol):
@@ -117,6 +119,8 @@ class Snapshot:
     benchmark: bool = False
     stdout: Path | None = None
     stderr: Path | None = None
+    no_room: bool = False
+    """The disk of the traces is, or was, full: not everything is kept."""
     loaded: bool = False
 
 
@@ -158,6 +162,15 @@ class _Trace:
                 dropped=state.launches_dropped,
             )
         return changed
+
+
+def is_full(folder: Path) -> bool:
+    """Is there no room for files in it? A file system that does not tell has some."""
+    try:
+        room = os.statvfs(folder)
+    except OSError:
+        return False
+    return 0 < room.f_blocks and room.f_bavail * room.f_frsize < LEAST_ROOM
 
 
 class Feed:
@@ -202,6 +215,9 @@ class Feed:
         for trace in self._traces.values():
             trace.poll()
         snapshot = self._of_target(target, status) if target else self._of_traces()
+        full = snapshot.running and snapshot.stdout is not None and is_full(snapshot.stdout.parent)
+        if full or self.latest.no_room:
+            snapshot = replace(snapshot, no_room=True)
         if snapshot != self.latest:
             self.latest = snapshot
 

@@ -57,4 +57,8 @@ def _command(process: ProcessView) -> str:
     if process.problem:
         return process.problem
     command = (process.trace.state.command if process.trace else "") or process.directory.name
-    return f"{command}   (killed, or crashed)" if process.trace and process.trace.broke_off else command
+    return (
+        f"{command}   (killed, crashed, or no room on the disk)"
+        if process.trace and process.trace.broke_off
+        else command
+    )

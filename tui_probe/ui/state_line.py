@@ -32,6 +32,8 @@ def state_line(
     parts: list[Span] = []
     if snapshot.simulated:
         parts.append(("[simulated]", "simulated"))
+    if snapshot.no_room:
+        parts.append(("disk full: not all is kept", "failed"))
     if paused:
         parts.append(("display paused: Space goes on", "warn"))
     if low_bandwidth:

@@ -391,4 +391,4 @@ def _why_empty(snapshot: Snapshot) -> str:
         return "reading the trace"
     if snapshot.running:
         return "waiting for the first kernel"
-    return "no kernel was launched: page 5 has what the target wrote to stderr"
+    return "no kernel was launched: pages 4 and 5 have what it wrote (what asks or draws on a terminal: run --no-ui)"

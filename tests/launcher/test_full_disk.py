@@ -1,0 +1,63 @@
+"""A full disk costs what would have been written there, and nothing else."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tui_probe.launcher.keeper import Keeper
+from tui_probe.launcher.record import write_record
+
+BLOCK = bytes(1 << 16)
+LIMIT = 30  # seconds; reaching it means that something hangs
+
+
+def test_what_is_written_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"before ")
+    keeper = Keeper(tmp_path / "log")
+    os.write(keeper.target_end, b"after")
+    os.close(keeper.target_end)
+    assert keeper.finish(LIMIT)
+    assert (tmp_path / "log").read_bytes() == b"before after"
+
+
+def test_a_log_that_takes_no_more_does_not_stop_the_writer() -> None:
+    keeper = Keeper(Path("/dev/full"))
+    assert sum(os.write(keeper.target_end, BLOCK) for _ in range(50)) == 50 * len(BLOCK)
+    os.close(keeper.target_end)
+    assert not keeper.finish(LIMIT)
+
+
+def test_a_stream_that_is_held_open_is_not_waited_for(tmp_path: Path) -> None:
+    keeper = Keeper(tmp_path / "log")
+    assert keeper.finish(0.01)
+    os.close(keeper.target_end)
+    assert keeper.finish(LIMIT)
+
+
+def test_without_tee_the_log_itself_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    keeper = Keeper(tmp_path / "log")
+    os.write(keeper.target_end, b"words")
+    os.close(keeper.target_end)
+    assert keeper.finish(0)
+    assert (tmp_path / "log").read_bytes() == b"words"
+
+
+def test_the_record_goes_to_the_place_of_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_record(tmp_path, {"exit_status": None, "more": "words"})
+
+    def full(path: Path, _: str) -> None:
+        path.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="No space"):
+        write_record(tmp_path, {"exit_status": 3})
+    assert json.loads((tmp_path / "run.json").read_text()) == {"exit_status": 3}
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
