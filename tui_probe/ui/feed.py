@@ -170,7 +170,7 @@ def is_full(folder: Path) -> bool:
         room = os.statvfs(folder)
     except OSError:
         return False
-    return 0 < room.f_blocks and room.f_bavail * room.f_frsize < LEAST_ROOM
+    return room.f_blocks > 0 and room.f_bavail * room.f_frsize < LEAST_ROOM
 
 
 class Feed:

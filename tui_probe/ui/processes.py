@@ -57,8 +57,5 @@ def _command(process: ProcessView) -> str:
     if process.problem:
         return process.problem
     command = (process.trace.state.command if process.trace else "") or process.directory.name
-    return (
-        f"{command}   (killed, crashed, or no room on the disk)"
-        if process.trace and process.trace.broke_off
-        else command
-    )
+    broke_off = process.trace is not None and process.trace.broke_off
+    return f"{command}   (killed, crashed, or no room on the disk)" if broke_off else command
