@@ -30,9 +30,17 @@ REQUIRED = {
 
 def checked(path: Path, count: int) -> dict[str, Any]:
     with path.open() as file:
-        document: dict[str, Any] = json.load(file)
+        document: dict[str, Any] = json.load(file, parse_constant=pytest.fail)  # NaN is no JSON
     events = document["traceEvents"]
     assert len(events) == count
+    named = {(event["name"], event["pid"], event.get("tid")) for event in of_phase(document, "M")}
+    assert len(named) == len(of_phase(document, "M")), "no track is named twice"
+    for event in of_phase(document, "X") + of_phase(document, "i"):
+        assert ("process_name", event["pid"], None) in named
+        assert ("thread_name", event["pid"], event["tid"]) in named
+    for event in of_phase(document, "C"):
+        assert ("process_name", event["pid"], None) in named
+        assert all(isinstance(value, int | float) for value in event["args"].values())
     for event in events:
         assert event.keys() >= REQUIRED[event["ph"]]
         assert isinstance(event["pid"], int)

@@ -34,6 +34,7 @@ _AROUND: Final = 5
 """Lines that are not rows: a head, the axis and its labels, the tail, the clocks."""
 _COLUMNS: Final = ("sm", "slot", "block", "warp", "start", "end")
 _PLOT_CELLS: Final = 1200
+_PLOT_LABELS: Final = 40
 
 
 class Timeline(Drawing):
@@ -273,7 +274,8 @@ class Timeline(Drawing):
         if self.tail is not None:
             axes.axvline(self.tail.start, linestyle=":", label="tail")
         axes.set_xlabel("cycles")
-        axes.set_ylabel(f"{self.choice.level}, {rows.lines} lines")
+        lines = range(0, rows.lines, -(-rows.lines // _PLOT_LABELS))
+        axes.set_yticks([line + 0.5 for line in lines], [rows.label(line).strip() for line in lines])
 
 
 def _fence(cycles: Any) -> float:
