@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,27 +13,45 @@ from hypothesis import strategies as st
 from tests.trace.test_follow import summary, write_example
 from tui_probe.trace.bulk import BulkReader
 from tui_probe.trace.follow import open_trace
-from tui_probe.trace.line_words import LineWords
+from tui_probe.trace.line_block import LineBlock
+from tui_probe.trace.line_fields import LineFields
 
 texts = st.lists(
     st.sampled_from([b"", b" ", b"[exec]", b"grid 12", b"  7 8 ", b"0x1F", b"18446744073709551615 x", b"\xff 9"])
 )
 
 
+@given(texts.filter(len), st.sampled_from([b"", b"[exec] "]))
+@settings(deadline=None)
+def test_words_are_those_of_a_split(lines: list[bytes], prefix: bytes) -> None:
+    block = LineBlock(b"".join(prefix + line + b"\n" for line in lines))
+    fields = LineFields(block, np.arange(len(block)), 5, behind=prefix)
+    assert len(block) == len(lines)
+    for position in range(5):
+        found = [block.text[a:b] for a, b in zip(*map(fields.in_text, fields.bounds(position)), strict=True)]
+        assert found == [(line.split(b" ") + [b""] * 5)[position] for line in lines]
+        behind = [line.split(b" ")[position : position + 1] == [b"7"] and b"7 " in line for line in lines]
+        assert fields.is_word(position, b"7").tolist() == behind
+    assert fields.good.all()
+
+
 @given(texts.filter(len))
 @settings(deadline=None)
-def test_words_are_those_of_a_split(lines: list[bytes]) -> None:
-    words = LineWords(b"".join(line + b"\n" for line in lines))
-    every = np.arange(len(lines))
-    assert len(words) == len(lines)
-    assert words.words.tolist() == [len(line.split(b" ")) for line in lines]
-    for position in range(5):
-        begin, end = words.bounds(every, position)
-        found = [words.text[a:b] for a, b in zip(begin, end, strict=True)]
-        assert found == [(line.split(b" ") + [b""] * 5)[position] for line in lines]
-        assert words.is_word(every, position, b"7").tolist() == [word == b"7" for word in found]
-    for prefix in (b"[exec]", b"grid 12", b" "):
-        assert words.begin_with(prefix).tolist() == [line.startswith(prefix) for line in lines]
+def test_lines_are_found_by_how_they_begin(lines: list[bytes]) -> None:
+    block = LineBlock(b"".join(line + b"\n" for line in lines))
+    for prefix in (b"[exec]", b"grid 12", b" ", b"18446744073709551615 x", b"18446744073"):
+        expected = [number for number, line in enumerate(lines) if line.startswith(prefix)]
+        assert block.begin_with(prefix).tolist() == expected
+
+
+@given(st.integers(0, 600), st.integers(0, 600))
+@settings(deadline=None)
+def test_words_far_from_the_beginning_of_a_line_make_it_no_good_one(far: int, further: int) -> None:
+    lines = [b"a" * size + b" 12 x" for size in (far, further)]
+    fields = LineFields(LineBlock(b"".join(line + b"\n" for line in lines)), np.arange(2), 2, behind=b"")
+    (value,) = fields.numbers({1: 9})
+    for good, number, line in zip(fields.good, value, lines, strict=True):
+        assert number == 12 if good else len(line) > 250
 
 
 @pytest.mark.parametrize(
@@ -44,15 +63,28 @@ def test_words_are_those_of_a_split(lines: list[bytes]) -> None:
         (b"123", 2, None),
         (b"", 9, None),
         (b"12a", 9, None),
+        (b"a12", 9, None),
+        (b"123456789a12345678", 18, None),
         (b"-1", 9, None),
         (b"/", 9, None),
         (b":", 9, None),
+        (b"\xb0", 9, None),
+        (b"\xff7", 9, None),
     ],
 )
 def test_decimal_numbers(word: bytes, digits: int, value: int | None) -> None:
-    numbers, good = LineWords(b"x " + word + b"\n").numbers(np.array([0]), 1, digits)
-    assert good[0] == (value is not None)
+    fields = LineFields(LineBlock(b"x " + word + b"\n"), np.array([0]), 2, behind=b"")
+    (numbers,) = fields.numbers({1: digits})
+    assert fields.good[0] == (value is not None)
     assert value is None or numbers[0] == value
+
+
+@pytest.mark.parametrize(("word", "value"), [(b"-", -1), (b"7", 7), (b"--", None), (b"", None), (b"-7", None)])
+def test_a_figure_may_be_missing(word: bytes, value: int | None) -> None:
+    fields = LineFields(LineBlock(b"x " + word + b" y\n"), np.array([0]), 2, behind=b"")
+    (figures,) = fields.figures({1: 18})
+    assert fields.good[0] == (value is not None)
+    assert value is None or figures[0] == value
 
 
 @pytest.mark.parametrize(
@@ -61,16 +93,32 @@ def test_decimal_numbers(word: bytes, digits: int, value: int | None) -> None:
         (b"0", 0),
         (b"0x7f00AA", 0x7F00AA),
         (b"ffffffffffffffff", 2**64 - 1),
+        (b"0xfedcba9876543210", 0xFEDCBA9876543210),
         (b"1ffffffffffffffff", None),
         (b"0x", None),
         (b"", None),
         (b"12g", None),
+        (b"g2345678", None),
+        (b"12\xe1", None),
+        (b"12@", None),
+        (b"12`", None),
     ],
 )
 def test_hexadecimal_numbers(word: bytes, value: int | None) -> None:
-    numbers, good = LineWords(b"x " + word + b"\n").hexadecimals(np.array([0]), 1)
-    assert good[0] == (value is not None)
+    fields = LineFields(LineBlock(b"x " + word + b"\n"), np.array([0]), 2, behind=b"")
+    numbers = fields.hexadecimal(1)
+    assert fields.good[0] == (value is not None)
     assert value is None or numbers[0] == value
+
+
+@given(st.lists(st.binary(min_size=1, max_size=10), min_size=1))
+def test_any_bytes_are_numbers_only_if_they_are_digits(words: list[bytes]) -> None:
+    words = [word.replace(b" ", b"_").replace(b"\n", b"_") for word in words]
+    block = LineBlock(b"".join(b"x " + word + b" y\n" for word in words))
+    for read, pattern in (("numbers", rb"[0-9]+"), ("hexadecimal", rb"(0x)?[0-9a-fA-F]+")):
+        fields = LineFields(block, np.arange(len(block)), 2, behind=b"")
+        fields.numbers({1: 10}) if read == "numbers" else fields.hexadecimal(1)
+        assert fields.good.tolist() == [re.fullmatch(pattern, word) is not None for word in words]
 
 
 def read_line_by_line(self: BulkReader, text: bytes) -> int:

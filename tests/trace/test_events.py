@@ -71,15 +71,15 @@ KNOWN = [
     ("[probe] finish 0x30 name f n_param 3", t.KernelReady(0x30, "f")),
     (
         "[kernel] 3 skipped registers 32 local 0 shared - blocks 8 name _Z3fooPf reason no PTX in image",
-        t.KernelFate(3, "skipped", 32, 0, None, 8, "_Z3fooPf", "no PTX in image"),
+        t.KernelFate(3, "skipped", t.FunctionFigures(32, 0, None, 8), "_Z3fooPf", "no PTX in image"),
     ),
     (
         "[kernel] 3 probed registers 32 local 0 shared 1024 blocks 8 name f reason -",
-        t.KernelFate(3, "probed", 32, 0, 1024, 8, "f", None),
+        t.KernelFate(3, "probed", t.FunctionFigures(32, 0, 1024, 8), "f", None),
     ),
     (
         "[kernel] 3 probed-function registers 36 local 8 shared 1024 blocks 6",
-        t.ProbedFunction(3, 36, 8, 1024, 6),
+        t.ProbedFunction(3, t.FunctionFigures(36, 8, 1024, 6)),
     ),
     ("[exec] 1785000000000000000 param 7fdf78000000 1000 ", t.Parameters(1785000000000000000, b"7fdf78000000 1000 ")),
     ("[exec] 1785000000000000000 param", t.Parameters(1785000000000000000, b"")),

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tui_probe.trace.kernels import ProcessLog
-
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.trace.event_types import Device, Dim3
-    from tui_probe.trace.kernels import Resources
     from tui_probe.trace.model import Kernel
 
 
@@ -53,7 +50,7 @@ class KernelRow:
     device: Device | None
 
 
-_MADE = ("results", "device", "folder", "static_shared", "static_shared_probed")
+_MADE = ("results", "device", "folder")
 _COPIED = [name for name in KernelRow.__slots__ if name not in _MADE]
 
 
@@ -61,17 +58,9 @@ def row_of(kernel: Kernel, device: Device | None) -> KernelRow:
     """A copy of ``kernel`` as it is now. Reads its ``process.log`` the first time."""
     # Files are looked for only where the engine left some: a process may launch very many kernels that it never saw.
     reached_engine = kernel.folder_name is not None or kernel.status in ("probed", "failed", "pending")
-    log = kernel.process_log if reached_engine else ProcessLog()
     return KernelRow(
         **{name: getattr(kernel, name) for name in _COPIED},
         results=len(kernel.result_rows),
         device=device,
         folder=kernel.folder if reached_engine else None,
-        static_shared=_static(kernel.driver_original, log.pruned),
-        static_shared_probed=_static(kernel.driver_probed, log.probed),
     )
-
-
-def _static(driver: Resources | None, assembler: Resources | None) -> int | None:
-    resources = driver or assembler
-    return None if resources is None else resources.shared_bytes

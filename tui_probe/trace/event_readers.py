@@ -24,6 +24,7 @@ from tui_probe.trace.event_types import (
     Exited,
     Fate,
     FileStep,
+    FunctionFigures,
     FunctionFound,
     FunctionMissing,
     Image,
@@ -116,7 +117,7 @@ def _passed_through(m: Match) -> Event:
     return PassedThrough(shape_of(shape), _number(kernel), _number(number), _number(time_ns), _text(reason))
 
 
-_FATES: Final[dict[bytes, Fate]] = {
+FATES: Final[dict[bytes, Fate]] = {
     b"probed": "probed",
     b"skipped": "skipped",
     b"failed": "failed",
@@ -126,20 +127,12 @@ _FATES: Final[dict[bytes, Fate]] = {
 
 def _kernel_fate(m: Match) -> Event:
     index, status, registers, local, shared, blocks, name, reason = m.groups()
-    return KernelFate(
-        int(index),
-        _FATES[status],
-        _number(registers),
-        _number(local),
-        _number(shared),
-        _number(blocks),
-        text_of(name),
-        _text(reason),
-    )
+    figures = FunctionFigures(_number(registers), _number(local), _number(shared), _number(blocks))
+    return KernelFate(int(index), FATES[status], figures, text_of(name), _text(reason))
 
 
 def _probed_function(m: Match) -> Event:
-    return ProbedFunction(int(m[1]), _number(m[2]), _number(m[3]), _number(m[4]), _number(m[5]))
+    return ProbedFunction(int(m[1]), FunctionFigures(_number(m[2]), _number(m[3]), _number(m[4]), _number(m[5])))
 
 
 def _memory_call(m: Match) -> Event:

@@ -8,7 +8,7 @@ decoded as UTF-8 with other bytes written as ``\\xNN``, so that any log can be s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 Dim3: TypeAlias = tuple[int, int, int]
 Shape: TypeAlias = tuple[int, int, int, int, int, int, int]
@@ -162,32 +162,36 @@ class KernelReady:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class KernelFate:
-    """A kernel once its fate is known, with the resources of the original function as the driver tells them.
+class FunctionFigures(NamedTuple):
+    """What the driver tells of a function.
 
-    ``local`` is bytes a thread, ``shared`` static bytes a block, ``blocks`` resident blocks an SM at its first size.
+    Registers a thread, ``local`` bytes a thread (stack and spills), ``shared`` static bytes a block, and ``blocks``
+    that are resident on an SM, by its occupancy calculator at the function's first block size.
     """
 
-    index: int
-    status: Fate
     registers: int | None
     local: int | None
     shared: int | None
     blocks: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFate:
+    """A kernel once its fate is known; ``figures`` are those of the original function."""
+
+    index: int
+    status: Fate
+    figures: FunctionFigures
     name: str
     reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class ProbedFunction:
-    """The resources of the probed function, in the units of :class:`KernelFate`."""
+    """The function that is launched in the place of a kernel."""
 
     index: int
-    registers: int | None
-    local: int | None
-    shared: int | None
-    blocks: int | None
+    figures: FunctionFigures
 
 
 @dataclass(frozen=True, slots=True)

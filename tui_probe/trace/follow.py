@@ -86,8 +86,8 @@ class TraceFollower:
         """Look for what assemblers write after a kernel's fate is known, for as long as one may take."""
         now = monotonic()
         if self.trace.state.running:
-            self._assembling |= dict.fromkeys(self._reducer.decided, now + _ASSEMBLING)
-        self._reducer.decided.clear()
+            self._assembling |= dict.fromkeys(self._recorder.decided, now + _ASSEMBLING)
+        self._recorder.decided.clear()
         for index, deadline in list(self._assembling.items()):
             kernel = self.trace.kernels.get(index)
             if kernel is None or kernel.process_log.complete or now > deadline:

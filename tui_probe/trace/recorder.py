@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.trace.columns import LaunchColumns, ResultColumns
-    from tui_probe.trace.event_types import Shape
+    from tui_probe.trace.event_types import Fate, FunctionFigures, Shape
     from tui_probe.trace.model import Trace
 
 _MANY: Final = 1 << 18
@@ -27,8 +27,12 @@ class Recorder:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.changed: set[int] = set()
-        self.folders: dict[int, str] = {}
+        self.decided: list[int] = []
+        """Kernels whose fate has become known; whoever reads it empties it."""
+        self._folders: dict[int, str] = {}
         self.row: int | None = None
+        self.time_ns: int | None = None
+        """Told by the line before that of a probed launch."""
         self._early: dict[int, int] = {}
         """Results by the number of their launch, whose lines have not come: a benchmark saves before it writes them."""
         self._tally = Tally(trace)
@@ -38,7 +42,7 @@ class Recorder:
         kernel = self.trace.kernels.get(index)
         if kernel is None:
             kernel = Kernel(index, "?", self.trace)
-            kernel.folder_name = self.folders.get(index)
+            kernel.folder_name = self._folders.get(index)
             self.trace.kernels.add(kernel)
         self.changed.add(index)
         return kernel
@@ -47,6 +51,26 @@ class Recorder:
         self.settle()
         self.trace.kernels.clear()
         self.changed.clear()
+
+    def folder(self, index: int, name: str) -> None:
+        """The name of a kernel's folder, which may be told before its fate."""
+        self._folders[index] = name
+        kernel = self.trace.kernels.get(index)
+        if kernel is not None:
+            kernel.folder_name = name
+
+    def fate(self, index: int, status: Fate, figures: FunctionFigures, name: str, reason: str | None) -> None:
+        """What became of a kernel; ``figures`` are those of its original function."""
+        kernel = self.kernel(index)
+        self.decided.append(index)
+        kernel.name = name
+        kernel.status = status
+        kernel.stated_reason = reason
+        kernel.driver_original = figures
+
+    def probed_function(self, index: int, figures: FunctionFigures) -> None:
+        """The function that is launched in the place of a kernel."""
+        self.kernel(index).driver_probed = figures
 
     def launch(
         self,
@@ -87,6 +111,8 @@ class Recorder:
         self._meet(launches.kernel)
         first = self.trace.launches.extend(launches)
         self.row = first + len(launches) - 1
+        if launches.probed.any():
+            self.time_ns = None
         state.launches += len(launches)
         state.launches_probed += int((launches.probed & (launches.status == 0)).sum())
         if self._early:

@@ -28,7 +28,6 @@ from tui_probe.trace.event_types import (
     Trouble,
     Unknown,
 )
-from tui_probe.trace.kernels import Resources
 from tui_probe.trace.older import OlderKernels
 
 if TYPE_CHECKING:
@@ -49,11 +48,8 @@ class Reducer:
     def __init__(self, trace: Trace, recorder: Recorder) -> None:
         self.trace = trace
         self.recorder = recorder
-        self.decided: list[int] = []
-        """Kernels whose fate has become known; whoever reads it empties it."""
         self.older: OlderKernels | None = OlderKernels(trace)
         """Set as long as the log may be one without ``[kernel]`` lines."""
-        self._time_ns: int | None = None
         self._apply: dict[type[Any], Callable[[Any], None]] = {
             Unknown: self._unknown,
             ProcessStarted: self._process,
@@ -117,7 +113,7 @@ class Reducer:
     def _folder(self, event: KernelFolder) -> None:
         index = event.folder.partition("_")[0]
         if self.older is None and index.isascii() and index.isdigit() and len(index) < 10:
-            self.recorder.folders[int(index)] = event.folder
+            self.recorder.folder(int(index), event.folder)
 
     def _stop_deriving(self) -> None:
         """The log tells the fate of its kernels: forget what was pieced together."""
@@ -127,24 +123,13 @@ class Reducer:
 
     def _fate(self, event: KernelFate) -> None:
         self._stop_deriving()
-        kernel = self.recorder.kernel(event.index)
-        self.decided.append(event.index)
-        kernel.name = event.name
-        kernel.status = event.status
-        kernel.stated_reason = event.reason
-        kernel.folder_name = self.recorder.folders.get(event.index)
-        kernel.driver_original = _driver_resources(event)
-        kernel.local_original = event.local
-        kernel.blocks_per_sm = event.blocks
+        self.recorder.fate(event.index, event.status, event.figures, event.name, event.reason)
 
     def _probed_function(self, event: ProbedFunction) -> None:
-        kernel = self.recorder.kernel(event.index)
-        kernel.driver_probed = _driver_resources(event)
-        kernel.local_probed = event.local
-        kernel.blocks_per_sm_probed = event.blocks
+        self.recorder.probed_function(event.index, event.figures)
 
     def _parameters(self, event: Parameters) -> None:
-        self._time_ns = event.time_ns
+        self.recorder.time_ns = event.time_ns
 
     def _index(self, index: int | None) -> int | None:
         """The index that a line names, or else that of the kernel at hand."""
@@ -153,10 +138,10 @@ class Reducer:
         return index
 
     def _launch(self, event: LaunchStarted) -> None:
+        time_ns, self.recorder.time_ns = self.recorder.time_ns, None
         self.recorder.launch(
-            self._index(event.kernel), event.shape, number=event.number, time_ns=self._time_ns, stream=event.stream
+            self._index(event.kernel), event.shape, number=event.number, time_ns=time_ns, stream=event.stream
         )
-        self._time_ns = None
 
     def _probe_memory(self, event: ProbeMemory) -> None:
         self.recorder.memory(event.size)
@@ -180,19 +165,8 @@ class Reducer:
     def _benchmark(self, event: Benchmark) -> None:
         self.trace.state.benchmark = True
         index = self._index(event.index)
-        if index is None:
-            return
-        kernel = self.recorder.kernel(index)
-        columns = (
-            (kernel.impacts, event.impact),
-            (kernel.originals_ms, event.original),
-            (kernel.probed_ms, event.kernel),
-            (kernel.prologues_ms, event.prologue),
-            (kernel.epilogues_ms, event.epilogue),
-        )
-        for column, value in columns:
-            if value is not None and 0 < value < float("inf"):
-                column.append(value)
+        if index is not None:
+            self.recorder.kernel(index).add_times(event)
 
     def _trouble(self, event: Trouble) -> None:
         troubles = self.trace.state.troubles
@@ -205,9 +179,3 @@ class Reducer:
     def _exited(self, event: Exited) -> None:
         self.trace.state.launches_dropped = event.dropped
         self.trace.state.dropped_reason = event.reason
-
-
-def _driver_resources(event: KernelFate | ProbedFunction) -> Resources | None:
-    if event.registers is None:
-        return None
-    return Resources(registers=event.registers, shared_bytes=event.shared)

@@ -79,22 +79,23 @@ class Tally:
         other_grids = groups.any(differs[:, :3].any(axis=1))
         other_blocks = groups.any(differs[:, 3:6].any(axis=1))
         figures = zip(
-            map(tuple, shapes[groups.starts].tolist()),
             map(tuple, shapes[groups.ends - 1].tolist()),
             other_grids,
             other_blocks,
             groups.sums(ended_well[groups.order]),
             groups.most(table.column("probe_bytes", first)[groups.order]),
+            groups.starts.tolist(),
             strict=True,
         )
-        for (index, rows), (begin, end, grid, block, probed, most) in zip(groups, figures, strict=True):
+        for (index, rows), (shape, grid, block, probed, most, start) in zip(groups, figures, strict=True):
             if index == UNKNOWN:
                 continue
             kernel = self._trace.kernels[index]
             kernel.rows.frombytes(rows)
             kernel.launches += len(rows) // 4
-            _see_shape(kernel, begin)
-            kernel.shape = end
+            if kernel.shape is not None:
+                _compare(kernel, tuple(shapes[start].tolist()))
+            kernel.shape = shape
             kernel.grid_varies |= grid
             kernel.block_varies |= block
             kernel.launches_probed += probed
@@ -102,14 +103,11 @@ class Tally:
                 kernel.probe_bytes = max(kernel.probe_bytes or 0, most)
 
 
-def _see_shape(kernel: Kernel, shape: Shape) -> None:
-    """Note the shape of a launch that comes after all those seen."""
-    if shape == kernel.shape:
-        return
+def _compare(kernel: Kernel, shape: Shape) -> None:
+    """Note how a launch differs from the last one that was counted."""
     if kernel.shape is not None:
         kernel.grid_varies |= shape[:3] != kernel.shape[:3]
         kernel.block_varies |= shape[3:6] != kernel.shape[3:6]
-    kernel.shape = shape
 
 
 class _Groups:

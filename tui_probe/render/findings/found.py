@@ -89,7 +89,7 @@ def find(source: Source) -> Found | None:
     path = results.path(row)
     try:
         written = path.stat().st_mtime_ns if path is not None and path.is_file() else 0
-        key = (str(path), written, len(kernel.originals_ms))
+        key = (str(path), written, len(kernel.times.originals_ms))
         if key not in _remembered:
             findings = tuple(_findings(probe_results.read(source)))
             _remembered[key] = Found(probe, launch, source.trace.state.simulated, findings)

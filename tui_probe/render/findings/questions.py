@@ -82,7 +82,7 @@ def open_questions(kernel: Kernel, found: Found | None) -> list[Question]:
 
 def _is_open(question: Question, kernel: Kernel, probe: str | None) -> bool:
     if question.option == "--benchmark":
-        return not kernel.impacts and not kernel.trace.state.simulated
+        return not kernel.times.impacts and not kernel.trace.state.simulated
     return probe is None or probe not in (question.probe, *question.also)
 
 

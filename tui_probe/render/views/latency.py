@@ -57,14 +57,14 @@ class Latency(Document):
         self.inside = inside
         self.simulated = kernel.trace.state.simulated
         parts = {
-            "original": kernel.originals_ms,
-            "prologue": kernel.prologues_ms,
-            "kernel": kernel.probed_ms,
-            "epilogue": kernel.epilogues_ms,
+            "original": kernel.times.originals_ms,
+            "prologue": kernel.times.prologues_ms,
+            "kernel": kernel.times.probed_ms,
+            "epilogue": kernel.times.epilogues_ms,
         }
         timed = {} if self.simulated else parts
         self.milliseconds = {name: np.array(values) for name, values in timed.items() if values}
-        self.slowdowns = np.array([] if self.simulated else kernel.impacts)
+        self.slowdowns = np.array([] if self.simulated else kernel.times.impacts)
 
     def lines(self, width: int) -> Sequence[Line]:
         """The launch as bars and distributions, then the warps or blocks in it."""
@@ -181,7 +181,7 @@ def _barriers(source: Source) -> Inside:
 
 
 def _missing(source: Source) -> str | None:
-    if source.kernel.probed_ms and not source.trace.state.simulated:
+    if source.kernel.times.probed_ms and not source.trace.state.simulated:
         return None
     why = probe_results.missing(source, *_INSIDE)
     return why and f"{why}; or time it with --benchmark"

@@ -101,7 +101,11 @@ class Summary(Document):
 
 def measured(kernel: Kernel) -> dict[str, list[float]]:
     """What a benchmark measured of a kernel's launches: times in ms and the slowdown."""
-    columns = {"original": kernel.originals_ms, "probed": kernel.probed_ms, "slowdown": kernel.impacts}
+    columns = {
+        "original": kernel.times.originals_ms,
+        "probed": kernel.times.probed_ms,
+        "slowdown": kernel.times.impacts,
+    }
     return {label: list(values) for label, values in columns.items() if values}
 
 
