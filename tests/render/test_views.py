@@ -15,7 +15,7 @@ from tests.trace.make import EPOCH_NS, TraceWriter
 from tui_probe.cli.main import main
 from tui_probe.engine.toolchain import Tool
 from tui_probe.render.spans import plain
-from tui_probe.render.views import kind_of
+from tui_probe.render.views import NAMES, kind_of
 from tui_probe.render.views.choose import choose
 from tui_probe.render.views.launches import Launches, Row
 from tui_probe.render.views.output import obey, text_lines, view_lines
@@ -182,6 +182,25 @@ def test_show_says_what_is_missing_and_what_there_is(benchmarked: Trace, capfd: 
     assert out == ""
     assert "nothing to show as diff of #2 sm90_xmma_gemm_f16: no PTX in image" in err
     assert "summary     5 of 5 kernels" in err
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_view_explains_itself(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", name, "--explain", "--width", "80"]) == 0
+    first, blank, *rest = capfd.readouterr().out.splitlines()
+    assert first.startswith(f"{kind_of(name).title}: ")
+    assert blank == ""
+    assert rest
+    assert all(len(line) <= 80 for line in rest)
+
+
+def test_what_is_explained_stands_below_the_view(recorded: Trace, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "diff", str(recorded.directory), "-k", "4", "--explain", "--ascii"]) == 0
+    out = capfd.readouterr().out
+    assert out.isascii()
+    assert out.index("ld.param") < out.index("Diff: pruned and probed PTX side by side")
+    assert main(["show", "diff", str(recorded.directory), "-k", "4", "--explain", "--format", "json"]) == 0
+    assert json.loads(capfd.readouterr().out)
 
 
 def test_show_without_a_view_lists_them(benchmarked: Trace, capfd: pytest.CaptureFixture[str]) -> None:

@@ -103,7 +103,7 @@ async def test_quitting(tmp_path: Path) -> None:
         await stage.press("7")
         assert "there is no page 7" in stage.text
         await stage.press("question_mark")
-        assert "Keys" in stage.text
+        assert "all keys" in stage.text
         await stage.press("question_mark", "q")
         assert stage.app.return_code in (0, None)
         assert not stage.app.is_running

@@ -127,9 +127,30 @@ async def test_launches_are_stepped_through_on_the_same_page(session: Session, m
         assert fake.source.launch is not None
         assert fake.source.launch.number == 2
         assert fake.pressed == ["zoom_in"]
-        assert "launch 2 (4 launches)" in stage.text
+        assert "launch 2 (no. 3 of 4)" in stage.text
         await stage.press("right_curly_bracket", "right_curly_bracket")
         assert "no later launch has a result" in stage.text
+
+
+async def test_the_title_says_which_launch_is_shown(session: Session, trace: TraceWriter) -> None:
+    trace.launch(2)
+    async with on_stage(session, (200, 30)) as stage:
+        await stage.press("enter")
+        assert "launch 3 (no. 4 of 4)" in stage.text.split("\n")[0]
+        await stage.press("right_square_bracket", "right_square_bracket")
+        assert screen_of(stage).live.table.selected == 2
+        title = stage.text.split("\n")[0]
+        assert "2 launches, no result" in title
+        await stage.press("right_square_bracket", "right_square_bracket")
+        assert "1 launch, no result" in stage.text.split("\n")[0]
+
+
+async def test_the_summary_names_the_numbers_of_pages(recorded: Session) -> None:
+    async with on_stage(recorded, (120, 40)) as stage:
+        stage.live.table.select(4)
+        await stage.press("enter")
+        assert "→ 7 Timeline" in stage.text
+        assert "→ 8 Blocks" in stage.text
 
 
 async def test_what_is_missing_is_said_in_place(session: Session) -> None:
@@ -155,7 +176,7 @@ async def test_keys_are_answered_while_a_view_opens(session: Session, monkeypatc
         assert "25%" in stage.text
         await stage.pilot.press("question_mark")
         await let_run(stage)
-        assert "Keys" in stage.text.split("\n")[0]
+        assert "all keys" in stage.text.split("\n")[0]
         await stage.pilot.press("q")
         await stage.pilot.press("1")  # its page is read already
         await let_run(stage)

@@ -107,6 +107,39 @@ async def test_it_offers_what_applies_now(session: Session, monkeypatch: pytest.
         assert on_kernel["page: Diff"] == "nothing to show"
 
 
+async def test_steps_are_offered_where_there_is_something_to_step_to(session: Session) -> None:
+    async with on_stage(session) as stage:
+        assert text_of("process") not in offered(stage)
+        assert text_of("processes") not in offered(stage)
+        assert text_of("next_kernel") in offered(stage)
+        assert text_of("previous_kernel") not in offered(stage)
+        assert text_of("previous_launch") in offered(stage)
+        assert text_of("next_launch") not in offered(stage)  # the newest is shown
+        await stage.press("enter", "left_curly_bracket")
+        assert text_of("next_launch") in offered(stage)
+        stage.live.table.select(2)  # launched once
+        await stage.press("q", "enter")
+        assert {text_of("next_launch"), text_of("previous_launch")}.isdisjoint(offered(stage))
+        assert "} launch" not in stage.text
+
+
+async def test_a_search_offers_its_matches(session: Session) -> None:
+    async with on_stage(session) as stage:
+        assert text_of("next_match") not in offered(stage)
+        await stage.press("slash", *"triton", "enter")
+        assert {text_of("next_match"), text_of("previous_match")} <= set(offered(stage))
+
+
+async def test_a_drawing_has_nothing_to_search(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    show_fakes(monkeypatch)
+    async with on_stage(session, (200, 40)) as stage:
+        await stage.press("enter")
+        assert "/ search" in stage.text
+        await stage.press("colon", *"page: fake", "enter")
+        assert {text_of("search"), text_of("filter"), text_of("next_match")}.isdisjoint(offered(stage))
+        assert "/ search" not in stage.text
+
+
 async def test_without_a_target_nothing_is_interrupted(trace: TraceWriter) -> None:
     async with on_stage(Session(traces=(trace.directory,))) as stage:
         assert text_of("interrupt") not in offered(stage)

@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--width", type=cells, metavar="W", help="columns; default: the terminal's, or 120")
     parser.add_argument("--height", type=rows, metavar="H", help="lines; default: all, and 40 of a drawing")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    parser.add_argument("--explain", action="store_true", help="add how to read the view; without a TRACE that alone")
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="default %(default)s")
     parser.add_argument("--png", type=Path, metavar="FILE", help="write a picture (needs matplotlib)")
     parser.add_argument("--perfetto", type=Path, metavar="FILE", help="write trace events, of timeline and launches")
@@ -62,6 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
         warn(f"error: there is no view {name!r}; there are {', '.join(NAMES)}")
         return ExitStatus.USAGE
     if path is None:
+        if name is not None and arguments.explain:
+            return explain(name, arguments)
         if name is not None:
             warn(f"error: name a trace: tui-probe show {name} TRACE")
             return ExitStatus.USAGE
@@ -142,6 +145,22 @@ def write(kind: ViewKind, choice: Choice, view: View, arguments: argparse.Namesp
         output = json_lines(kind.name, choice.source, view) if arguments.format == "json" else data_csv(view)
     for line in output:
         sys.stdout.write(line + "\n")
+    if arguments.explain and arguments.format == "text":
+        sys.stdout.write("\n")
+        explain(kind.name, arguments)
+    return ExitStatus.OK
+
+
+def explain(name: str, arguments: argparse.Namespace) -> int:
+    """Write what a view shows and how to read it."""
+    from tui_probe.render.explanations import EXPLANATIONS, named, paragraphs
+    from tui_probe.render.spans import to_ascii
+    from tui_probe.render.views import kind_of
+
+    kind = kind_of(name)
+    plain = arguments.ascii or not speaks_utf8(sys.stdout)
+    for line in (named(kind.title, kind.about), *paragraphs(EXPLANATIONS[name], size(arguments)[0])):
+        sys.stdout.write((to_ascii(line) if plain else line) + "\n")
     return ExitStatus.OK
 
 

@@ -223,11 +223,11 @@ class ProbeApp(App[None]):
         (self.screen if isinstance(self.screen, ViewScreen) else self.live).notice(text)
 
     def action_help(self) -> None:
-        """All keys, and back."""
+        """How to read what is in sight, and all keys; and back."""
         if isinstance(self.screen, HelpScreen):
             self.pop_screen()
         elif isinstance(self.screen, ViewScreen):
-            self.push_screen(HelpScreen())
+            self.push_screen(HelpScreen(self.screen.topic))
 
     def compare(self, source: Source) -> None:
         """Remember a kernel or launch, or show it against the one that was remembered."""

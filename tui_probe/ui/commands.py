@@ -39,6 +39,8 @@ def _keys_of(app: ProbeApp, screen: ViewScreen) -> Iterator[Choice]:
 
 def acts(row: keys.Key, screen: ViewScreen) -> bool:
     """Does a key mean anything on what is in sight?"""
+    if not screen.applies(row):
+        return False
     if row.scope == "drawing":
         return keys.command_of(row) in screen.view.commands()
     if row.scope == "log":

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
+
+from tui_probe.render import units
 
 if TYPE_CHECKING:
     from tui_probe.render.views.view import Source
     from tui_probe.trace.launches import Launch
+    from tui_probe.ui.keys import Key
+    from tui_probe.ui.views.kernels import KernelTable
+
+
+def step_applies(row: Key, source: Source | None, table: KernelTable) -> bool:
+    """Is there a kernel or launch to step to, if a key does that?"""
+    step = -1 if row.id.startswith("previous") else 1
+    if row.id in ("previous_kernel", "next_kernel"):
+        return bool(table.shown) and 0 <= table.place + step < len(table.shown)
+    if row.id in ("previous_launch", "next_launch"):
+        return source is not None and next_launch(source, step) is not None
+    return True
+
+
+def has_several(source: Source | None) -> bool:
+    """Are there several launches to step through? Costs nothing, however many there are."""
+    return source is not None and (len(source.kernel.result_rows) or source.kernel.launches) > 1
 
 
 def launch_rows(source: Source) -> list[int]:
@@ -14,6 +34,29 @@ def launch_rows(source: Source) -> list[int]:
     results = source.trace.results
     with_results = (results.launch(row) for row in source.kernel.result_rows)
     return sorted({row for row in with_results if row is not None}) or list(source.kernel.rows)
+
+
+def launch_words(source: Source, *, brief: bool = False) -> str:
+    """Which launch is shown, and of how many: ``launch 3 (no. 1 of 8, the only one with a result)``.
+
+    ``brief``: without what is told of the others. Launches are numbered through the process, from 0; the place is that
+    among the launches of the kernel.
+    """
+    kernel, saved = source.kernel, len(source.kernel.result_rows)
+    if not kernel.launches:
+        return "no launch"
+    if not saved and source.launch is None:
+        return "1 launch, no result" if kernel.launches == 1 else f"{units.count(kernel.launches)} launches, no result"
+    row = source.trace.results.launch(kernel.result_rows[-1]) if source.launch is None else source.launch.row
+    if row is None:
+        return f"newest result of {units.counted(kernel.launches, 'launch')}"
+    number = source.trace.launches[row].number
+    which = "a launch without a number" if number is None else f"launch {number}"
+    if kernel.launches == 1:
+        return which if brief else f"{which}, the only one"
+    alone = saved == 1 and row == source.trace.results.launch(kernel.result_rows[0])
+    only = ", the only one with a result" if alone and not brief else ""
+    return f"{which} (no. {bisect_left(kernel.rows, row) + 1} of {units.count(kernel.launches)}{only})"
 
 
 def next_launch(source: Source, step: int) -> Launch | None:

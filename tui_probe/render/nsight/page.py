@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
+from tui_probe.render.explanations import paragraphs
 from tui_probe.render.formats import as_csv, as_json, as_markdown, as_record
 from tui_probe.render.hanging import hanging
 from tui_probe.render.spans import clip, pad, to_ascii, width, wrap
@@ -92,9 +93,7 @@ class TablePage(Document, Generic[Row]):
                 yield from hanging(f"note: {safe(note)}", cells)
 
     def _about(self, cells: int) -> Iterator[str]:
-        for paragraph in self.words.about:
-            yield ""
-            yield from wrap(paragraph, cells)
+        return paragraphs(self.words.about, cells)
 
     def _natural(self) -> list[int]:
         """The width that each column would like to have, by its first rows."""
@@ -105,6 +104,9 @@ class TablePage(Document, Generic[Row]):
                 sizes = (width(cell(column, row)) for column in shown)
                 self.measured = [max(pair) for pair in zip(self.measured, sizes, strict=True)]
         return self.measured
+
+    def explanation(self) -> Sequence[str]:
+        return self.words.about
 
     def prepare(self) -> TablePage[Row]:
         """Measure the rows, which may take a while; ``lines`` is fast then."""

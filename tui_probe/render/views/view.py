@@ -53,6 +53,10 @@ class Data(ABC):
     def cells(self) -> Iterator[Sequence[object]]:
         """What is shown, as rows for CSV, the headings first; None is an empty cell."""
 
+    def explanation(self) -> Sequence[str]:
+        """How to read it, a paragraph each, where no other view is read so."""
+        return ()
+
     def commands(self) -> Mapping[str, str]:
         """The commands that mean something now, and what they do, in a few words."""
         return {}

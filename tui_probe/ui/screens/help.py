@@ -1,9 +1,10 @@
-"""The page behind ``?``: every key, from the one table."""
+"""The page behind ``?``: how to read what was in sight, then every key, from the one table."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tui_probe.render.explanations import paragraphs
 from tui_probe.render.spans import Line, pad
 from tui_probe.ui import keys
 from tui_probe.ui.screens.view_screen import ViewScreen
@@ -14,25 +15,45 @@ from tui_probe.ui.widgets.pane import Pane
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from tui_probe.ui.topic import Topic
+
 _NAMES = 18
+_WIDEST = 110
+
+
+class HelpView(TextView):
+    """A topic, wrapped to the width, and the key table."""
+
+    def __init__(self, screen: HelpScreen, topic: Topic) -> None:
+        super().__init__(screen, "keys")
+        self.topic = topic
+
+    def resize(self, width: int, height: int) -> None:
+        """Wrap for another width."""
+        super().resize(width, height)
+        lines: list[Line] = topic_lines(self.topic, min(width, _WIDEST) - 2)
+        self.lines = [*lines, *key_lines()]
+        self.changed()
 
 
 class HelpScreen(ViewScreen):
-    """All keys, on a page that scrolls and searches as the others do."""
+    """What is in sight explained, and all keys, on a page that scrolls and searches as the others do."""
 
     BINDINGS = keys.bindings("help")
 
+    def __init__(self, topic: Topic) -> None:
+        super().__init__()
+        self._topic = topic
+
     def compose(self) -> ComposeResult:
-        """A title, the keys, hints."""
-        view = TextView(self, "keys")
-        view.lines = key_lines()
+        """A title, the page, hints."""
         yield Bar("bar", id="title")
-        yield Pane(view)
+        yield Pane(HelpView(self, self._topic))
         yield Bar(id="hint")
 
     def on_mount(self) -> None:
         """Fill the bars."""
-        self.query_one("#title", Bar).show(((" Keys", "title"),))
+        self.query_one("#title", Bar).show(((f" {self._topic.title}", "title"),), (("and all keys", "dim"),))
         self.show_hint()
 
     def hints(self) -> list[keys.Key]:
@@ -45,12 +66,23 @@ class HelpScreen(ViewScreen):
             self.app.pop_screen()
 
 
+def topic_lines(topic: Topic, cells: int) -> list[Line]:
+    """How to read what was in sight, and what keys do there."""
+    lines: list[Line] = [((f" {text}", ""),) for text in paragraphs(topic.paragraphs, cells)]
+    lines = lines[1:]
+    if topic.keys:
+        lines += [(), ((" Here", "title"),), *(_key_line(key, words) for key, words in topic.keys)]
+    return [*lines, ()] if lines else []
+
+
 def key_lines() -> list[Line]:
     """The key table as lines, a block a scope."""
     lines: list[Line] = []
     for scope, title in keys.SCOPES.items():
-        lines += [(), ((f" {title}", "title"),)]
-        for key in keys.in_scope(scope):
-            names = "  ".join(keys.shown(name) for name in key.keys)
-            lines.append((("   ", ""), (pad(names, _NAMES), "key"), (key.text, "")))
+        lines += [(), ((f" {title}", "title"),), *(_key_line(key, key.text) for key in keys.in_scope(scope))]
     return lines[1:]
+
+
+def _key_line(key: keys.Key, words: str) -> Line:
+    names = "  ".join(keys.shown(name) for name in key.keys)
+    return (("   ", ""), (pad(names, _NAMES), "key"), (words, ""))

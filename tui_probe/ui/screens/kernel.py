@@ -7,10 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.render.shorten import shorten
+from tui_probe.render.spans import width
 from tui_probe.render.views import kind_of
 from tui_probe.render.views.view import Document, Source
 from tui_probe.ui import keys
-from tui_probe.ui.launches import next_launch
+from tui_probe.ui.launches import has_several, launch_words, next_launch, step_applies
 from tui_probe.ui.opening import FIXED, Nothing, Opening, pages_of
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.state_line import elapsed_line
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from tui_probe.render.kernel_row import KernelRow
     from tui_probe.render.spans import Line
+    from tui_probe.render.views.view import ViewKind
     from tui_probe.ui.screens.live import LiveScreen
     from tui_probe.ui.views.view import View
 
@@ -35,6 +37,12 @@ GROWING = ("summary", "log", "launches")
 """Documents that are read again while the kernel goes on being launched."""
 SHORT = {"launches": "Launch", "summary": "Sum", "timeline": "Time", "progress": "Warps", "latency": "Lat"}
 """Titles of pages where there is little room."""
+
+
+def _tab(kind: ViewKind, source: Source, *, empty: bool) -> Tab:
+    """The tab of a view, with the probe that opens it where it is empty and another run could."""
+    probe = kind.probes[0] if empty and kind.probes and source.kernel.status == "probed" else ""
+    return Tab(kind.name, kind.title, SHORT.get(kind.name, kind.title), empty, probe)
 
 
 class KernelScreen(ViewScreen):
@@ -49,8 +57,8 @@ class KernelScreen(ViewScreen):
         self.opening: Opening | None = None
         self.newer: Opening | None = None
         self.hosted: dict[str, View] = {}
-        self.tabs = [Tab(kind.name, kind.title, SHORT.get(kind.name, kind.title)) for kind in map(kind_of, FIXED)]
-        self._view: View = MessageView(self, "nothing", "no kernel is selected")
+        self.tabs = [Tab(name, kind_of(name).title, SHORT.get(name, kind_of(name).title)) for name in FIXED]
+        self._view: View = MessageView(self, "nothing", "reading…")
         self._of: Source | None = None
         self._row: KernelRow | None = None
         self._counted: Source | None = None
@@ -85,6 +93,11 @@ class KernelScreen(ViewScreen):
         """The pages that the palette offers."""
         return self.tabs
 
+    def page_numbers(self) -> dict[str, int]:
+        """The keys of pages, by view, as far as it is known which pages there are."""
+        known = self.tabs if self._counted is self._of else []
+        return {tab.id: number for number, tab in enumerate(known[:NUMBERED], 1)}
+
     # -- what is shown
 
     def show_kernel(self) -> None:
@@ -99,8 +112,10 @@ class KernelScreen(ViewScreen):
 
     def _take_pages(self, source: Source, pages: list[Any]) -> None:
         if source is self._of:
-            self.tabs = [Tab(kind.name, kind.title, SHORT.get(kind.name, kind.title), not has) for kind, has in pages]
+            self.tabs = [_tab(kind, source, empty=not has) for kind, has in pages]
             self._counted, awaited, self._awaited = source, self._awaited, None
+            if isinstance(self._view, DocumentView):
+                self._view.number_pages(self.page_numbers())
             self.show_bars()
             if awaited is not None:
                 self.action_number(awaited)
@@ -149,7 +164,9 @@ class KernelScreen(ViewScreen):
         if isinstance(result, Nothing):
             return MessageView(self, name, result.text, "bad" if result.fault else "dim")
         if isinstance(result, Document):
-            return DocumentView(self, name, result, opening.source)
+            view = DocumentView(self, name, result, opening.source)
+            view.number_pages(self.page_numbers())
+            return view
         return DrawingView(self, name, result, opening.source, ascii_only=self.probe_app.ascii_only)
 
     def give_up(self) -> None:
@@ -220,9 +237,13 @@ class KernelScreen(ViewScreen):
         if source is None:
             return ((" no kernel", "title"),), ()
         kernel = source.kernel
-        right: Line = ((self.live.launch_words(kernel), "dim"), ("  ", ""), (kernel.status, kernel.status))
-        room = cells - sum(len(text) for text, _ in right) - 10
-        return ((f" #{kernel.index} ", "dim"), (shorten(kernel.demangled, max(10, room)), "title")), right
+        room = cells - len(kernel.status) - 10
+        words = launch_words(source)
+        if width(kernel.demangled) + width(words) > room:
+            words = launch_words(source, brief=True)
+        right: Line = ((words, "dim"), ("  ", ""), (kernel.status, kernel.status))
+        name = shorten(kernel.demangled, max(10, room - width(words)))
+        return ((f" #{kernel.index} ", "dim"), (name, "title")), right
 
     def hints(self) -> list[keys.Key]:
         """The keys of the page, then those of the screen."""
@@ -232,7 +253,9 @@ class KernelScreen(ViewScreen):
         rest = [
             key for key in keys.in_scope("kernels", "kernel", "app", "view") if key.id not in ("leave", "interrupt")
         ]
-        return [*own, *drawing, *rest]
+        steps, searches = has_several(self._of), self._view.searches
+        left_out = {"next_launch": not steps, "search": not searches, "filter": not searches}
+        return [*own, *drawing, *(key for key in rest if not left_out.get(key.id))]
 
     # -- keys
 
@@ -285,6 +308,10 @@ class KernelScreen(ViewScreen):
             return
         self.live.launches_at_hand[source.kernel.index] = found
         self.show_kernel()
+
+    def applies(self, row: keys.Key) -> bool:
+        """There may be no other kernel or launch to step to."""
+        return step_applies(row, self._of, self.live.table) and super().applies(row)
 
     def action_compare(self) -> None:
         """Mark the kernel at hand, or compare it with the one that was marked."""

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from textual.containers import Container
 
-from tui_probe.render import units
 from tui_probe.render.views.view import Source
 from tui_probe.ui import keys
 from tui_probe.ui.feed import Snapshot
-from tui_probe.ui.launches import next_launch
+from tui_probe.ui.launches import launch_words, next_launch, step_applies
 from tui_probe.ui.layout import arrangement
 from tui_probe.ui.processes import process_choices, process_words
 from tui_probe.ui.screens.kernel import KernelScreen
@@ -297,6 +296,14 @@ class LiveScreen(ViewScreen):
             self.launches_at_hand[source.kernel.index] = found
             self.notice(f"#{source.kernel.index}: {self.launch_words(source.kernel)}; Enter shows it")
 
+    def applies(self, row: keys.Key) -> bool:
+        """There may be no other kernel, launch or process; and what has ended cannot be paused."""
+        if row.id in ("process", "processes"):
+            return len(self.snapshot.processes) > 1
+        if row.id == "pause":
+            return self.paused or self.snapshot.running
+        return step_applies(row, self.source(), self.table) and super().applies(row)
+
     def action_compare(self) -> None:
         """Mark the kernel at hand, or compare it with the one that was marked."""
         source = self.source()
@@ -315,12 +322,8 @@ class LiveScreen(ViewScreen):
         return Source(trace, kernel, self.launches_at_hand.get(kernel.index))
 
     def launch_words(self, kernel: Kernel) -> str:
-        """Which launch is at hand: ``launch 12 (40 launches)``."""
-        launch = self.launches_at_hand.get(kernel.index)
-        if launch is None:
-            return f"newest of {units.counted(kernel.launches, 'launch')}" if kernel.launches else "no launch"
-        which = f"launch {launch.number}" if launch.number is not None else "a launch without a number"
-        return f"{which} ({units.counted(kernel.launches, 'launch')})"
+        """Which launch is at hand, and of how many."""
+        return launch_words(Source(kernel.trace, kernel, self.launches_at_hand.get(kernel.index)))
 
     def action_next_process(self) -> None:
         """The next process of the target."""

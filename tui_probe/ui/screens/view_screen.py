@@ -15,6 +15,7 @@ from tui_probe.ui.exports import KEYS, SUFFIXES
 from tui_probe.ui.layout import arrangement, needed
 from tui_probe.ui.prompt import Answer, Prompt, Question
 from tui_probe.ui.save import copy_out, export
+from tui_probe.ui.topic import Topic, topic_of
 from tui_probe.ui.widgets.bars import Bar, key_line
 from tui_probe.ui.widgets.pane import Pane
 
@@ -61,6 +62,18 @@ class ViewScreen(Screen[None]):
     def page_tabs(self) -> Sequence[Tab]:
         """The pages of the screen, which ``action_page`` shows; none by default."""
         return ()
+
+    @property
+    def topic(self) -> Topic:
+        """What the page of keys explains first: the view that has the keys."""
+        tab = next((tab for tab in self.page_tabs if tab.id == self.view.name), None)
+        return topic_of(self.view, tab.title if tab else "")
+
+    def applies(self, row: keys.Key) -> bool:
+        """Would a key of this screen do something now?"""
+        if row.id in ("search", "filter"):
+            return self.view.searches
+        return row.id not in ("next_match", "previous_match") or bool(self.view.searched)
 
     def on_mount(self) -> None:
         """Have room for the word that the terminal is too small."""

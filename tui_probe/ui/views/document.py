@@ -42,6 +42,12 @@ class DocumentView(View):
         self.document, self.source = document, source
         self._lay_out()
 
+    def number_pages(self, numbers: Mapping[str, int]) -> None:
+        """The numbers by which pages are reached here, which the document may name."""
+        self.document.number_pages(numbers)
+        if self.width:
+            self._lay_out()
+
     def resume(self, before: View) -> None:
         """The place, search and filter of the page that was here before, of another kernel."""
         if isinstance(before, DocumentView):
@@ -217,6 +223,10 @@ class DocumentView(View):
         """All lines that pass the filter."""
         lines, numbers = self.lines, [*range(self.pinned), *map(self._number, range(self.count))]
         return lambda: (plain(lines[number]).rstrip() for number in numbers)
+
+    def explanation(self) -> Sequence[str]:
+        """How to read it: the document's own words, or those of its view."""
+        return self.document.explanation() or super().explanation()
 
     def forms(self) -> Mapping[str, Writer]:
         """Text, data and pictures."""

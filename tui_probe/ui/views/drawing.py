@@ -11,7 +11,7 @@ from tui_probe.ui.exports import drawing_forms
 from tui_probe.ui.views.view import Desk, View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from tui_probe.render.spans import Line
     from tui_probe.render.views.view import Drawing, Source
@@ -22,6 +22,7 @@ class DrawingView(View):
     """A window that a drawing fills. While a new state is prepared, the last one stays."""
 
     kind = "drawing"
+    searches = False
 
     def __init__(
         self, desk: Desk, name: str, drawing: Drawing, source: Source | None, *, ascii_only: bool = False
@@ -118,6 +119,9 @@ class DrawingView(View):
         """The cursor to a cell."""
         self.drawing.click(column, row)
         self._prepare()
+
+    def explanation(self) -> Sequence[str]:
+        return self.drawing.explanation() or super().explanation()
 
     def forms(self) -> Mapping[str, Writer]:
         """Text, data and pictures of what is in sight."""

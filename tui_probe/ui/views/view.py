@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from tui_probe.render.explanations import EXPLANATIONS
 from tui_probe.ui.exports import write_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
     from typing import Any
 
     from tui_probe.render.spans import Line
@@ -53,6 +54,10 @@ class View:
 
     kind = ""
     """The scope of keys that only this kind of view has."""
+    searches: ClassVar[bool] = True
+    """Whether it has lines to search and filter."""
+    searched: str = ""
+    """What was searched for last."""
 
     def __init__(self, desk: Desk, name: str) -> None:
         self.desk = desk
@@ -107,6 +112,10 @@ class View:
     def clear_search(self) -> bool:
         """Forget search and filter. False if there was neither."""
         return False
+
+    def explanation(self) -> Sequence[str]:
+        """How to read what it shows, a paragraph each."""
+        return EXPLANATIONS.get(self.name, ())
 
     def commands(self) -> Mapping[str, str]:
         """The commands of ``render/views`` that mean something now, and what they do."""

@@ -60,13 +60,15 @@ class Rule(Lines):
 class Tab:
     """A page that a number key shows. ``title`` is for wide terminals, ``short`` for narrow ones.
 
-    One with nothing to show (``empty``) stands in brackets where it has a title, and is left out where it is narrow.
+    One with nothing to show (``empty``) stands in brackets where the others leave room, with the ``probe`` that opens
+    it, if one does, where they leave still more.
     """
 
     id: str
     title: str
     short: str
     empty: bool = False
+    probe: str = ""
 
 
 class TabBar(Lines):
@@ -98,27 +100,50 @@ class TabBar(Lines):
     def draw(self, width: int, height: int) -> list[Line]:
         """The tabs, with titles as long as the width allows."""
         del height
-        long, short, numbers = (self._titles(shortness) for shortness in range(3))
         # Not by what the notes need now: titles that change while a log grows are hard to read.
-        titles = long if sum(map(len, long)) + (NOTES if self.noted else 0) < width else short
-        if sum(map(len, titles)) >= width:
-            titles = numbers
+        titles = self._titles(width - 1, width - 1 - (NOTES if self.noted else 0))
         self._ends = list(accumulate(map(len, titles)))
         spans = [(title, self._role(tab)) for tab, title in zip(self.tabs, titles, strict=True)]
         note = fitting(self.notes, width - self._ends[-1] - 2)
         return [spread(spans, ((note, "dim"), (" ", "")), width)]
 
-    def _titles(self, shortness: int) -> list[str]:
-        """The titles in full (0), short (1), or as numbers but for the current one (2)."""
-        titles = []
-        for number, tab in enumerate(self.tabs, 1):
-            text = (tab.title, tab.short, tab.short if tab.id == self.current else "")[shortness]
-            parts = [str(number)] if number <= NUMBERED else []
-            if tab.empty and tab.id != self.current:
-                text = f"({text})" if shortness == 0 else ""
-                parts = parts if shortness == 0 else []
-            parts += [text] if text else []
-            titles.append(f" {' '.join(parts)} " if parts else "")
+    def _titles(self, room: int, wide: int) -> list[str]:
+        """The titles: in full, or as many of them short as it takes to fit in ``wide`` cells; where not even short ones
+        fit in ``room``, numbers but for the current one."""
+        shown = [not tab.empty or tab.id == self.current for tab in self.tabs]
+        words = [tab.title if here else "" for tab, here in zip(self.tabs, shown, strict=True)]
+        titles = [self._title(place, word) for place, word in enumerate(words)]
+        if sum(map(len, titles)) <= wide:
+            return self._with_empty(titles, wide)
+        for place in sorted(range(len(words)), key=lambda i: len(self.tabs[i].short) - len(words[i])):
+            if shown[place] and sum(map(len, titles)) > wide:
+                titles[place] = self._title(place, self.tabs[place].short)
+        if sum(map(len, titles)) <= room:
+            return titles
+        return [
+            self._title(place, tab.short if tab.id == self.current else "", numbered=here)
+            for place, (tab, here) in enumerate(zip(self.tabs, shown, strict=True))
+        ]
+
+    def _title(self, place: int, word: str, *, numbered: bool = False) -> str:
+        """`` 8 Lines ``; "" for a page without a title, unless it is ``numbered`` all the same."""
+        number = str(place + 1) if place < NUMBERED and (word or numbered) else ""
+        parts = " ".join(filter(None, (number, word)))
+        return f" {parts} " if parts else ""
+
+    def _with_empty(self, titles: list[str], room: int) -> list[str]:
+        """Titles of pages with nothing to show, where there is room, and behind them what opens them."""
+        empty = [place for place, tab in enumerate(self.tabs) if tab.empty and tab.id != self.current]
+        for place in empty:
+            title = self._title(place, f"({self.tabs[place].title})")
+            if sum(map(len, titles)) + len(title) <= room:
+                titles[place] = title
+        for place in empty:
+            tab = self.tabs[place]
+            title = self._title(place, f"({tab.title}: -p {tab.probe})")
+            known = titles[place] and tab.probe and all(titles[other] for other in empty)
+            if known and sum(map(len, titles)) - len(titles[place]) + len(title) <= room:
+                titles[place] = title
         return titles
 
     def _role(self, tab: Tab) -> str:

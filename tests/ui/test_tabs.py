@@ -1,0 +1,49 @@
+"""Titles of pages: whole where they fit, and beside them what another probe would open."""
+
+from __future__ import annotations
+
+import pytest
+
+from tui_probe.render.spans import plain
+from tui_probe.ui.widgets.bars import Tab, TabBar
+
+TABS = (
+    Tab("summary", "Summary", "Sum"),
+    Tab("launches", "Launches", "Launch"),
+    Tab("timeline", "Timeline", "Time"),
+    Tab("dmat", "DMAT", "DMAT", empty=True, probe="dmat"),
+    Tab("latency", "Latency", "Lat", empty=True),
+)
+
+
+def titles(width: int, current: str = "summary", *, noted: bool = False) -> str:
+    bar = TabBar(TABS)
+    bar.show(current, () if noted else None, focused=True)
+    (line,) = bar.draw(width, 1)
+    assert len(plain(line)) == width
+    return plain(line).rstrip()
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (80, " 1 Summary  2 Launches  3 Timeline  4 (DMAT: -p dmat)  5 (Latency)"),
+        (60, " 1 Summary  2 Launches  3 Timeline  4 (DMAT)  5 (Latency)"),
+        (50, " 1 Summary  2 Launches  3 Timeline  4 (DMAT)"),
+        (37, " 1 Summary  2 Launches  3 Timeline"),
+        (34, " 1 Sum  2 Launches  3 Timeline"),
+        (29, " 1 Sum  2 Launches  3 Time"),
+        (26, " 1 Sum  2 Launch  3 Time"),
+        (20, " 1 Sum  2  3"),
+    ],
+)
+def test_titles_shrink_only_as_far_as_they_have_to(width: int, shown: str) -> None:
+    assert titles(width) == shown
+
+
+def test_an_empty_page_in_sight_has_its_title() -> None:
+    assert titles(50, "dmat") == " 1 Summary  2 Launches  3 Timeline  4 DMAT"
+
+
+def test_room_for_notes_is_kept() -> None:
+    assert titles(60, noted=True) == " 1 Summary  2 Launches  3 Timeline"
