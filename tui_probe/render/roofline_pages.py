@@ -106,6 +106,9 @@ class RooflineChart(Drawing):
         self.chosen = sorted(self.shown, key=lambda each: each[2])[place][1]
         return None
 
+    def leads_to(self) -> str:
+        return "kernel" if self.shown else ""
+
     def opened(self) -> tuple[Path, int] | None:
         """The trace and index of the kernel under the cursor."""
         return None if self.chosen is None else self.chosen.place

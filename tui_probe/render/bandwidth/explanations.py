@@ -17,7 +17,7 @@ BANDWIDTH: Final = (
     " comes within some 5 to 10 % of that, the price of refreshing; writing and copying, which turn the bus around,"
     " stay further away.",
     "Do caches distort a test of bandwidth? They do wherever data come round again before other data have pushed them"
-    " out: a buffer that fits in L2 shows L2's bandwidth from its second turn on. The two figures above the table say"
+    " out: a buffer that fits in L2 shows L2's bandwidth from its second turn on. The line above the table says"
     " how far off that would be here. So memory is measured with a buffer of at least four times L2 that is gone"
     " through end to end, and small windows (few blocks) wander through it and never come back within a repeat.",
     "What do blocks share? All blocks share L2 and the memory behind it; those on one SM share its L1, of which shared"

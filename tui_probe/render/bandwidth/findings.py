@@ -22,8 +22,8 @@ def cache_findings(measured: Bandwidth) -> Iterator[str]:
     if memory is not None and cache is not None and card is not None:
         times = cache.bytes_per_second / memory.bytes_per_second
         yield (
-            f"caches: L2 delivers {units.rate(cache.bytes_per_second)}, {times:.2f} × memory; so much too good would a"
-            f" test look whose data fit in {units.size(card.l2_bytes)}"
+            f"caches: L2 delivers {units.rate(cache.bytes_per_second)}, {times:.2f} × memory: a test whose data fit in"
+            f" {units.size(card.l2_bytes)} would look that much too good"
         )
 
 
@@ -45,8 +45,8 @@ def sweep_findings(sweep: Sweep, card: Card | None) -> Iterator[str]:
     worst = sweep.most_crowded
     if worst is not None:
         loss = 1 - sweep.share(worst)
-        cost = f"down to {units.rate(worst.bytes_per_second)} with {_pair(worst)}: contention costs up to {loss:.0%}"
-        yield f"more in flight than that of the best: {cost if loss >= _NO_LOSS else 'neither helps nor harms'}"
+        cost = f"down to {units.rate(worst.bytes_per_second)} ({_pair(worst)}): contention costs up to {loss:.0%}"
+        yield f"more in flight than the best: {cost if loss >= _NO_LOSS else 'neither helps nor harms'}"
 
 
 def _pair(rate: Figure) -> str:

@@ -40,7 +40,7 @@ class SweepPage(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         lines: list[Line] = [((self.title, "title"),)]
-        for finding in sweep_findings(self.sweep, self.card) if self.explained else ():
+        for finding in sweep_findings(self.sweep, self.card):
             lines += [((part, ""),) for part in hanging(finding, width)]
         lines += [(), *self._table(width), (), *self._curves(width)]
         for paragraph in SWEEP if self.explained else ():

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.sweep import sweep_of
 from tui_probe.render import units
 from tui_probe.render.bandwidth.explanations import BANDWIDTH, CACHES, TIMES
-from tui_probe.render.bandwidth.findings import cache_findings, sweep_findings
+from tui_probe.render.bandwidth.findings import cache_findings
 from tui_probe.render.nsight.page import TablePage, Words
 from tui_probe.render.table import Column
 from tui_probe.render.units import NOT_MEASURED
@@ -47,11 +46,10 @@ COLUMNS: Final[tuple[Column[Figure], ...]] = (
 
 def bandwidth_page(measured: Bandwidth, *, everything: bool = False) -> TablePage[Figure]:
     """A row a figure; ``everything``: also a row for each pair of blocks and bytes in flight that was tried."""
-    card, sweep = measured.card, sweep_of(measured.swept)
-    found = [*cache_findings(measured), *([] if sweep is None else sweep_findings(sweep, card))]
+    card = measured.card
     notes = [CACHES, TIMES] if card is not None else [TIMES]
     rows = [*measured.rates, *measured.swept] if everything else measured.rates
-    words = Words([] if card is None else _head(card), found, notes, BANDWIDTH)
+    words = Words([] if card is None else _head(card), list(cache_findings(measured)), notes, BANDWIDTH)
     return TablePage("bandwidth", "Bandwidth", COLUMNS, rows, words, {"device": device_record(card)})
 
 

@@ -18,7 +18,8 @@ from tui_probe.render.shorten import shorten
 from tui_probe.render.table import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+    from pathlib import Path
 
     from tui_probe.importers.nsys_model import NsysReport
     from tui_probe.trace.model import Kernel, Trace
@@ -32,7 +33,7 @@ class NsysSources:
     search: str = ""
     """Part of a kernel's or range's name."""
     traces: Sequence[Trace] = ()
-    _probed: dict[str, str] = field(default_factory=dict, repr=False)
+    _probed: dict[str, Kernel | None] = field(default_factory=dict, repr=False)
 
     @cached_property
     def projected(self) -> list[ProjectedRange]:
@@ -62,20 +63,15 @@ class NsysSources:
             columns[name] = [None if UNKNOWN in shape else tuple(shape) for shape in sides.tolist()]
         return columns
 
-    def probed(self, name: str, mangled: str) -> str | None:
-        """Which kernel of the traces this is, and how to see what its probe found."""
+    def traced(self, name: str, mangled: str) -> Kernel | None:
+        """Which kernel of the traces this is; the first one that was probed, else the first."""
         if not self.traces:
             return None
         key = mangled or name
         if key not in self._probed:
-            self._probed[key] = next(self._matches(name, mangled), "")
-        return self._probed[key] or None
-
-    def _matches(self, name: str, mangled: str) -> Iterator[str]:
-        for trace in self.traces:
-            for kernel in trace.kernels:
-                if _same(kernel, name, mangled):
-                    yield f"{trace.directory.name} #{kernel.index} {kernel.status}"
+            same = [each for trace in self.traces for each in trace.kernels if _same(each, name, mangled)]
+            self._probed[key] = next((each for each in same if each.status == "probed"), same[0] if same else None)
+        return self._probed[key]
 
 
 def _same(kernel: Kernel, name: str, mangled: str) -> bool:
@@ -96,7 +92,7 @@ def nsys_head(sources: NsysSources) -> list[tuple[str, str]]:
     parts.append(units.counted(len(sources.projected), "projected range"))
     if report.ranges is not None:
         host_only = len(report.ranges) - len({(each.host_start, each.host_end) for each in sources.projected})
-        parts.append(f"{units.count(max(host_only, 0))} of the host alone left out")
+        parts += [f"{units.count(host_only)} of the host alone left out"] if host_only > 0 else []
     if len(kernels):
         parts.append(nanoseconds(int(kernels.end.max() - kernels.start.min())))
     head.append(("seen", ", ".join(parts)))
@@ -154,8 +150,15 @@ class NsysKernelRow:
         return self.sources.range_names[self.number] or None
 
     @property
+    def traced(self) -> Kernel | None:
+        """The same kernel in a trace."""
+        return self.sources.traced(self.name, self.mangled)
+
+    @property
     def probed(self) -> str | None:
-        return self.sources.probed(self.name, self.mangled)
+        """Which kernel of which trace it is, and whether it was probed."""
+        kernel = self.traced
+        return None if kernel is None else f"{kernel.trace.directory.name} #{kernel.index} {kernel.status}"
 
 
 def kernels_page(sources: NsysSources) -> TablePage[Any]:
@@ -173,9 +176,21 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
     ]
     few = sum(row.few_blocks is True for row in rows)
     found = [f"{units.count(few)} of {units.counted(len(rows), 'kernel')} with fewer blocks than SMs"] if few else []
-    words = Words(nsys_head(sources), found, report.notes, EXPLANATIONS["nsys kernels"])
     columns = [column for column in NSYS_KERNEL_COLUMNS if column.key != "probed" or sources.traces]
-    return TablePage("kernels", "Kernels", columns, rows, words)
+    found += [_traced(rows)] if sources.traces else []
+    words = Words(nsys_head(sources), found, report.notes, EXPLANATIONS["nsys kernels"])
+    return TablePage("kernels", "Kernels", columns, rows, words, opens=_place if sources.traces else None)
+
+
+def _traced(rows: Sequence[NsysKernelRow]) -> str:
+    """How many of the kernels are in the traces."""
+    count = sum(row.traced is not None for row in rows)
+    return f"{units.count(count)} of {units.counted(len(rows), 'kernel')} in the traces"
+
+
+def _place(row: NsysKernelRow) -> tuple[Path, int] | None:
+    kernel = row.traced
+    return None if kernel is None else (kernel.trace.directory, kernel.index)
 
 
 def _few(row: NsysKernelRow) -> str:

@@ -29,6 +29,8 @@ _GAP: Final = "  "
 _MEASURED: Final = 20_000
 """Rows by which the widths of columns are chosen on the screen."""
 _NOTHING: Final = "nothing to show"
+_CURSOR: Final = " "
+"""What stands before each line where there is a cursor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,35 @@ class TablePage(Document, Generic[Row]):
     opens: Callable[[Row], tuple[Path, int] | None] | None = None
     """The kernel of a trace, by directory and index, that a row leads to; None where no row leads anywhere."""
     measured: list[int] | None = field(default=None, repr=False)
+    rows_from: int = field(default=0, repr=False)
+    """The number of the first row among the lines that were made last."""
+
+    def gutter(self, width: int) -> int:
+        """The whole line, where rows lead somewhere."""
+        return 0 if self.opens is None else width
+
+    def leads_to(self) -> str:
+        return "" if self.opens is None else "kernel"
 
     def lines(self, width: int) -> Sequence[Line]:
+        if self.opens is not None:
+            width -= len(_CURSOR)
         after = [*self._below(width), *(self._about(width) if self.explained else ())]
         if not self.rows:
-            return [_line(text) for text in (*self._above(width), _NOTHING, *after)]
-        return PageLines([*self._above(width)], self.columns, self.rows, after, self._natural(), width)
+            return [_line(text, self._margin) for text in (*self._above(width), _NOTHING, *after)]
+        lines = PageLines([*self._above(width)], self.columns, self.rows, after, self._natural(), width, self._margin)
+        self.rows_from = lines.rows_from
+        return lines
+
+    @property
+    def _margin(self) -> str:
+        """A blank for the cursor, where there is one."""
+        return "" if self.opens is None else _CURSOR
+
+    def opened(self, number: int) -> tuple[Path, int] | None:
+        """The kernel of a trace that a line of ``lines`` leads to; None for none."""
+        row = number - self.rows_from
+        return None if self.opens is None or not 0 <= row < len(self.rows) else self.opens(self.rows[row])
 
     def text(self, width: int, *, explained: bool = False) -> Iterator[str]:
         """The page for people, in lines of at most ``width`` cells."""
@@ -138,12 +163,14 @@ class PageLines(Sequence["Line"], Generic[Row]):
         below: Sequence[str],
         natural: Sequence[int],
         cells: int,
+        margin: str = "",
     ) -> None:
         self._layout = layout(in_tables(columns), natural, cells)
         heading = _GAP.join(pad(column.title, size, right=column.right) for column, size in self._layout)
         rule = _GAP.join("─" * size for _, size in self._layout)
         self._above = [*above, clip(heading.rstrip(), cells), clip(rule, cells)]
-        self._rows, self._below, self._cells = rows, below, cells
+        self._rows, self._below, self._cells, self._margin = rows, below, cells, margin
+        self.rows_from = len(self._above)
 
     def __len__(self) -> int:
         return len(self._above) + len(self._rows) + len(self._below)
@@ -158,15 +185,15 @@ class PageLines(Sequence["Line"], Generic[Row]):
         number = range(len(self))[number]
         row = number - len(self._above)
         if row < 0:
-            return _line(self._above[number])
+            return _line(self._above[number], self._margin)
         if row >= len(self._rows):
-            return _line(self._below[row - len(self._rows)])
+            return _line(self._below[row - len(self._rows)], self._margin)
         texts = (fitted_cell(column, self._rows[row], size) for column, size in self._layout)
-        return ((clip(_GAP.join(texts).rstrip(), self._cells), ""),)
+        return ((self._margin + clip(_GAP.join(texts).rstrip(), self._cells), ""),)
 
 
-def _line(text: str) -> Line:
-    return ((text, "dim" if text.startswith(("note: ", "─")) else ""),)
+def _line(text: str, margin: str = "") -> Line:
+    return ((margin + text, "dim" if text.startswith(("note: ", "─")) else ""),)
 
 
 def page_lines(
