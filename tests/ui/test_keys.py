@@ -372,6 +372,22 @@ async def _(stage: Stage, key: str) -> None:
     assert stage.app.screen is stage.live
 
 
+@checks("jump")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("enter")
+    await kernel_screen(stage).run_action("page('fake')")
+    await stage.settle()
+    view = kernel_screen(stage).view
+    assert isinstance(view, DrawingView)
+    view.drawing.leads_to = lambda: "launches"  # type: ignore[method-assign]
+    view.drawing.ptx_line = lambda: 7  # type: ignore[method-assign]
+    await stage.press(key)
+    assert kernel_screen(stage).current == "launches"
+    assert "nothing is known here of PTX line 7" in stage.text
+    await stage.press("q")
+    assert kernel_screen(stage).view is view
+
+
 @checks(*(f"view_{number}" for number in range(1, 10)))
 async def _(stage: Stage, key: str) -> None:
     await stage.press("enter", "2" if key == "1" else "1")

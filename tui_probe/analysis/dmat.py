@@ -85,12 +85,14 @@ class AccessTable:
     """All instructions that accessed global memory, the one with the most sectors first.
 
     ``accesses`` were made (None if not known of all threads), ``kept`` of them recorded: the rows are of those.
+    ``silent`` are the lines of accesses that were not executed; empty where records are missing that could tell.
     """
 
     rows: tuple[LineAccesses, ...]
     accesses: int | None
     kept: int
     threads_missing: int = field(default=0)
+    silent: tuple[int, ...] = ()
 
     def total(self, kind: Kind) -> tuple[int, int]:
         """Requests and sectors of all instructions of a kind."""
@@ -157,7 +159,12 @@ def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
         for line, number in counts["accesses"].items()
     ]
     rows.sort(key=lambda row: (-row.sectors, row.line))
-    return AccessTable(tuple(rows), accesses.made, sum(row.accesses for row in rows))
+    kept = sum(row.accesses for row in rows)
+    named = (
+        line for line, each in code.items() if "global" in (words := each.opcode.split(".")) and "bulk" not in words
+    )
+    silent = tuple(line for line in named if line not in counts["accesses"]) if kept == accesses.made else ()
+    return AccessTable(tuple(rows), accesses.made, kept, silent=silent)
 
 
 def _of_part(part: Part) -> tuple[Lines, Lines, Lines]:

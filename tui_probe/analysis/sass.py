@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -52,9 +53,13 @@ _BY_PATTERN: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """``lines`` are instructions without their offsets, and labels; ``sources`` the source line of each, "" if none."""
+    """``lines`` are instructions without their addresses, and labels; ``sources`` the source line of each, "" if none.
+
+    ``addresses`` count from the start of the function, in bytes; a label has None.
+    """
 
     lines: list[str]
+    addresses: list[int | None]
     sources: list[str]
     counts: Counter[str]
 
@@ -67,6 +72,7 @@ class Code:
 def parse(text: str) -> Code:
     """The instructions and labels of a disassembly. Padding after the end of a function is left out."""
     lines: list[str] = []
+    addresses: list[int | None] = []
     sources: list[str] = []
     source = ""
     for line in text.splitlines():
@@ -74,25 +80,31 @@ def parse(text: str) -> Code:
             source = f"{match[1].rpartition('/')[2]}:{match[2]}"
         elif match := _INSTRUCTION.match(line):
             lines.append("    " + match[2])
+            addresses.append(int(match[1], 16))
             sources.append(source)
         elif match := _LABEL.match(line.strip()):
             lines.append(f"{match[1]}:")
+            addresses.append(None)
             sources.append("")
     end = len(lines)
     while end and (lines[end - 1].strip() == "NOP" or lines[end - 1].endswith(":")):
         end -= 1
-    del lines[end:], sources[end:]
-    return Code(lines, sources, count(lines))
+    del lines[end:], addresses[end:], sources[end:]
+    return Code(lines, addresses, sources, count(lines))
 
 
 def count(lines: Iterable[str]) -> Counter[str]:
     """How many instructions there are of each class."""
-    counts: Counter[str] = Counter()
-    for line in lines:
-        words = line.split()
-        if line.startswith(" ") and words:
-            counts[class_of(words[1] if words[0].startswith("@") and len(words) > 1 else words[0])] += 1
-    return counts
+    return Counter(name for line in lines if (name := class_of_line(line)) is not None)
+
+
+@lru_cache(maxsize=65536)
+def class_of_line(line: str) -> str | None:
+    """The class of a line of ``Code``; None for a label."""
+    words = line.split()
+    if not line.startswith(" ") or not words:
+        return None
+    return class_of(words[1] if words[0].startswith("@") and len(words) > 1 else words[0])
 
 
 def class_of(opcode: str) -> str:

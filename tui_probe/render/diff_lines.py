@@ -7,17 +7,17 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.edits import MARK
 from tui_probe.render import units
 from tui_probe.render.lazy import LazyLines
 from tui_probe.render.side_by_side import fitted
-from tui_probe.render.source_text import coloured, drawn
+from tui_probe.render.source_text import coloured, drawn, without_mark
 from tui_probe.render.spans import clip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tui_probe.analysis.alignment import Alignment, Pair
+    from tui_probe.render.measures import Margin
     from tui_probe.render.spans import Line, Span
 
 SIDE_BY_SIDE: Final = 100
@@ -26,7 +26,6 @@ WITH_SOURCE: Final = 140
 """Cells from which on there is room for a line's place in the source."""
 CONTEXT: Final = 3
 """Unchanged lines that are shown around a change."""
-_NUMBER: Final = 5
 _SOURCE_CELLS: Final = 24
 _UNCHANGED: Final = ("same", "renamed")
 _SIGNS: Final = {"same": " ", "renamed": "·", "added": "+", "removed": "-", "changed": "~"}
@@ -51,6 +50,7 @@ class DiffLines:
         self.pairs = alignment.pairs
         self.folded = True
         self._source_of = source_of
+        self._digits = max(5, len(str(max(len(left), len(right)))) + 1)
         self._entries: dict[tuple[bool, bool], tuple[list[int], list[int]]] = {}
         self._runs = _unchanged_runs(self.pairs)
 
@@ -59,11 +59,32 @@ class DiffLines:
         """Is there an unchanged run that is worth folding?"""
         return bool(self._runs)
 
-    def lines(self, cells: int, head: Sequence[Line] = ()) -> LazyLines:
-        """The lines for a width, below ``head``."""
+    def lines(self, cells: int, head: Sequence[Line] = (), margin: Margin | None = None) -> LazyLines:
+        """The lines for a width, below ``head``. The ``margin`` stands beside the lines of ``left``."""
         entries, _ = self._entries_for(unified=cells < SIDE_BY_SIDE)
         make = self._unified if cells < SIDE_BY_SIDE else self._beside
-        return LazyLines(len(entries), lambda place: make(entries[place], cells), head)
+        return LazyLines(len(entries), lambda place: make(entries[place], cells, margin), head)
+
+    def gutter(self, cells: int, margin: Margin | None = None) -> int:
+        """The cells of numbers, signs and margin at the left."""
+        numbers = self._digits * (2 if cells < SIDE_BY_SIDE else 1)
+        return numbers + 3 + (0 if margin is None else margin.cells + bool(margin.cells))
+
+    def pair_at(self, place: int, cells: int) -> Pair:
+        """The lines at a place below the head; of a folded run the first ones."""
+        entry = self._entries_for(unified=cells < SIDE_BY_SIDE)[0][place]
+        return self.pairs[self._runs[-1 - entry][0] if entry < 0 else entry // 3]
+
+    def place_of(self, left: int, cells: int) -> int | None:
+        """The place below the head of a line of ``left``, of the folded run that it is in."""
+        number = next((number for number, pair in enumerate(self.pairs) if pair.left == left), None)
+        if number is None:
+            return None
+        for place, entry in enumerate(self._entries_for(unified=cells < SIDE_BY_SIDE)[0]):
+            first, last = self._runs[-1 - entry] if entry < 0 else (entry // 3, entry // 3 + 1)
+            if first <= number < last:
+                return place
+        return None
 
     def anchors(self, cells: int) -> list[int]:
         """The first line of each run of changes, counted below the head."""
@@ -102,33 +123,52 @@ class DiffLines:
 
     # -- how they are drawn
 
-    def _beside(self, entry: int, cells: int) -> Line:
+    def _beside(self, entry: int, cells: int, margin: Margin | None) -> Line:
         if entry < 0:
             return self._fold(entry, cells)
         pair = self.pairs[entry // 3]
         source = cells >= WITH_SOURCE and self._source_of is not None
         half = (cells - 1 - (_SOURCE_CELLS if source else 0)) // 2
-        left = self._cell(pair, pair.left, self.left) if pair.left is not None else self._absent(entry // 3, half)
+        left = self._cell(pair, pair.left, self.left, margin)
+        if pair.left is None:
+            left = self._absent(entry // 3, half)
         right = self._cell(pair, pair.right, self.right) if pair.right is not None else ()
         line = (*fitted(left, half), ("│", "rule"), *fitted(right, half))
         return (*line, (self._source(pair), "dim")) if source else line
 
-    def _unified(self, entry: int, cells: int) -> Line:
+    def _unified(self, entry: int, cells: int, margin: Margin | None) -> Line:
         if entry < 0:
             return self._fold(entry, cells)
         pair, side = self.pairs[entry // 3], entry % 3
         left = pair.left is not None and (side == _LEFT or pair.right is None)
         sign = "-" if side == _LEFT else "+" if side == _RIGHT else _SIGNS[pair.change]
-        numbers = tuple(_numbered(None if side and left is not own else number) for own, number in
+        numbers = tuple(self._numbered(None if side and left is not own else number) for own, number in
                         ((True, pair.left), (False, pair.right)))  # fmt: skip
         place, text = (pair.left, self.left) if left else (pair.right, self.right)
-        spans = self._text(pair, place, text)
-        owner = f"  // {pair.owner}" if pair.owner and not left else ""
-        return (("".join(numbers) + f" {sign} ", _role(pair) or "dim"), *spans, (owner, "dim"))
+        beside = self._beside_code(margin, None if side == _RIGHT else pair, begins=self._begins(entry // 3))
+        return (("".join(numbers) + f" {sign} ", _role(pair) or "dim"), *beside, *self._text(pair, place, text))
 
-    def _cell(self, pair: Pair, place: int | None, text: Sequence[str]) -> Line:
+    def _cell(self, pair: Pair, place: int | None, text: Sequence[str], margin: Margin | None = None) -> Line:
         sign = "-" if pair.change == "removed" else _SIGNS[pair.change]
-        return ((f"{_numbered(place)} {sign} ", _role(pair) or "dim"), *self._text(pair, place, text))
+        beside = self._beside_code(margin, pair, begins=False)
+        return ((f"{self._numbered(place)} {sign} ", _role(pair) or "dim"), *beside, *self._text(pair, place, text))
+
+    @staticmethod
+    def _beside_code(margin: Margin | None, pair: Pair | None, *, begins: bool) -> Line:
+        if margin is None or not margin.cells:
+            return ()
+        if pair is not None and pair.change == "added":
+            return (margin.of_run(pair.owner if begins else ""), (" ", ""))
+        return (margin.of_line(None if pair is None or pair.left is None else pair.left + 1), (" ", ""))
+
+    def _numbered(self, place: int | None) -> str:
+        return " " * self._digits if place is None else f"{place + 1:>{self._digits}}"
+
+    def _begins(self, number: int) -> bool:
+        """Is a pair the first of a run of one kind and one owner?"""
+        pair = self.pairs[number]
+        before = self.pairs[number - 1] if number else None
+        return before is None or (before.change, before.owner) != (pair.change, pair.owner)
 
     def _text(self, pair: Pair, place: int | None, text: Sequence[str]) -> tuple[Span, ...]:
         own = _shown(text[place]) if place is not None else ""
@@ -139,12 +179,10 @@ class DiffLines:
 
     def _absent(self, number: int, cells: int) -> Line:
         """The side that has no such line: at the first one of a run it says whose lines they are."""
-        pair = self.pairs[number]
-        before = self.pairs[number - 1] if number else None
-        if before is not None and (before.change, before.owner) == (pair.change, pair.owner):
+        if not self._begins(number):
             return ()
-        words = clip(f"{pair.owner} ▸ " if pair.owner else "", cells)
-        return ((words.rjust(cells), "note"),)
+        owner = self.pairs[number].owner
+        return ((clip(f"{owner} ▸ " if owner else "", cells).rjust(cells), "note"),)
 
     def _fold(self, entry: int, cells: int) -> Line:
         start, end = self._runs[-1 - entry]
@@ -177,18 +215,12 @@ def _unchanged_runs(pairs: Sequence[Pair]) -> list[tuple[int, int]]:
     return runs
 
 
-def _numbered(place: int | None) -> str:
-    return " " * _NUMBER if place is None else f"{place + 1:>{_NUMBER}}"
-
-
 def _role(pair: Pair) -> str:
     return {"added": "added", "removed": "bad", "changed": "warn"}.get(pair.change, "")
 
 
 def _shown(text: str) -> str:
-    """A line without the mark of its probe, which is told elsewhere."""
-    own, mark, _ = text.partition(MARK)
-    return drawn(own.rstrip() if mark and own.strip() else text)
+    return drawn(without_mark(text))
 
 
 @lru_cache(maxsize=4096)

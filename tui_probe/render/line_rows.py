@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tui_probe.render.probe_results import ProbeResult
 
 Value = int | float | str | None
+LOWEST_IS_WORST: Final = ("lanes an execution",)
+"""The columns in which the smallest number is the one to look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +47,15 @@ class LineRow:
 
 @dataclass(frozen=True, slots=True)
 class LineRows:
-    """The rows in the order in which they matter, and what must be said of all of them."""
+    """The rows in the order in which they matter, and what must be said of all of them.
+
+    ``measure`` is the column that says most of a line. ``silent`` are lines that were certainly not executed.
+    """
 
     rows: list[LineRow]
+    measure: str
     notes: list[str] = field(default_factory=list)
+    silent: tuple[int, ...] = ()
 
 
 def _of_dmat(of: ProbeResult, folder: Path | None) -> LineRows:
@@ -72,7 +79,7 @@ def _of_dmat(of: ProbeResult, folder: Path | None) -> LineRows:
     notes = ["used: bytes asked for, of the 32 bytes of each sector that was moved"]
     if found.kept != found.accesses:
         notes.append(f"of the first {accesses.capacity} accesses of each thread only")
-    return LineRows(rows, notes)
+    return LineRows(rows, "sectors a request", notes, found.silent)
 
 
 def _of_program(of: ProbeResult, folder: Path | None) -> LineRows:
@@ -94,7 +101,7 @@ def _of_program(of: ProbeResult, folder: Path | None) -> LineRows:
     notes = ["a basic block from its first line on; cycles of all warps together"]
     if found.unknown:
         notes.append(f"{_share(found.unknown, found.cycles)} of the time is not known: more blocks than a warp keeps")
-    return LineRows(rows, notes)
+    return LineRows(rows, "cycles", notes)
 
 
 def _of_loops(of: ProbeResult, folder: Path | None) -> LineRows:
@@ -113,7 +120,7 @@ def _of_loops(of: ProbeResult, folder: Path | None) -> LineRows:
         )
         for each in sorted(found.loops, key=lambda loop: -loop.cycles)
     ]
-    return LineRows(rows, ["loops, by the line of their first instruction"])
+    return LineRows(rows, "cycles", ["loops, by the line of their first instruction"])
 
 
 def _of_nan_check(of: ProbeResult, folder: Path | None) -> LineRows:
@@ -132,7 +139,7 @@ def _of_nan_check(of: ProbeResult, folder: Path | None) -> LineRows:
         for each in found.found
     ]
     rows += [LineRow(each.line, each.source, {"value": "not looked at"}) for each in found.unchecked]
-    return LineRows(rows, [f"stores of NaN or infinity: {found.stores}; the first of each warp, by time"])
+    return LineRows(rows, "value", [f"stores of NaN or infinity: {found.stores}; the first of each warp, by time"])
 
 
 def _sites(of: ProbeResult) -> tuple[int, ...]:
@@ -148,7 +155,7 @@ def _of_bytes(of: ProbeResult, folder: Path | None) -> LineRows:
     for line, moved in sorted(found, key=lambda pair: -(pair[1] or 0)):
         share = None if moved is None or whole is None else _share(moved, whole)
         rows.append(LineRow(line.line, line.source, {"share": share, "bytes": moved}))
-    return LineRows(rows, [] if whole is not None else [f"{NOT_MEASURED}: copies by tensor map name no size"])
+    return LineRows(rows, "bytes", [] if whole is not None else [f"{NOT_MEASURED}: copies by tensor map name no size"])
 
 
 def _of_sectors(of: ProbeResult, folder: Path | None) -> LineRows:
@@ -165,7 +172,9 @@ def _of_sectors(of: ProbeResult, folder: Path | None) -> LineRows:
             values = dict.fromkeys(values)
         rows.append(LineRow(each.line, each.source, values))
     known = all(map(gmem_sectors.is_counted, found))
-    return LineRows(rows, [] if known else [f"{NOT_MEASURED}: wmma and generic accesses are not counted"])
+    return LineRows(
+        rows, "sectors a request", [] if known else [f"{NOT_MEASURED}: wmma and generic accesses are not counted"]
+    )
 
 
 def _of_conflicts(of: ProbeResult, folder: Path | None) -> LineRows:
@@ -185,7 +194,9 @@ def _of_conflicts(of: ProbeResult, folder: Path | None) -> LineRows:
         )
         for line, each in sorted(found, key=lambda pair: (-pair[1].conflicts, -pair[1].passes))
     ]
-    return LineRows(rows, ["conflicts: passes beyond the fewest possible; degree: passes over the fewest possible"])
+    return LineRows(
+        rows, "conflicts", ["conflicts: passes beyond the fewest possible; degree: passes over the fewest possible"]
+    )
 
 
 def _of_divergence(of: ProbeResult, folder: Path | None) -> LineRows:
@@ -200,7 +211,8 @@ def _of_divergence(of: ProbeResult, folder: Path | None) -> LineRows:
         }
         rows.append((lanes - WARP_SIZE * executions, LineRow(each.line, each.source, found)))
     rows.sort(key=lambda pair: pair[0])
-    return LineRows([row for _, row in rows], ["idle lanes: those of 32 that were not active, of all executions"])
+    notes = ["idle lanes: those of 32 that were not active, of all executions"]
+    return LineRows([row for _, row in rows], "lanes an execution", notes)
 
 
 def _of_matrices(of: ProbeResult, folder: Path | None) -> LineRows:
@@ -218,7 +230,8 @@ def _of_matrices(of: ProbeResult, folder: Path | None) -> LineRows:
         )
         for line in sorted(lines, key=lambda line: -tensorop_count.multiply_adds_of(line))
     ]
-    return LineRows(rows, ["instructions: of a warp, wgmma of four warps; a multiply-add is two operations"])
+    notes = ["instructions: of a warp, wgmma of four warps; a multiply-add is two operations"]
+    return LineRows(rows, "multiply-adds", notes)
 
 
 def _of_barriers(of: ProbeResult, folder: Path | None) -> LineRows:
@@ -238,7 +251,8 @@ def _of_barriers(of: ProbeResult, folder: Path | None) -> LineRows:
         )
         for line, each in sorted(found, key=lambda pair: -pair[1].waited)
     ]
-    return LineRows(rows, ["cycles of all warps together, from reaching a barrier to coming through"])
+    notes = ["cycles of all warps together, from reaching a barrier to coming through"]
+    return LineRows(rows, "cycles", notes)
 
 
 def _share(part: int, whole: int) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.edits import MARK
 from tui_probe.render.spans import printable
 
 if TYPE_CHECKING:
@@ -34,6 +35,12 @@ def drawn(text: str) -> str:
     """A line with its tabs spread, and safe to draw."""
     text = text.expandtabs(TAB) if "\t" in text else text
     return text if text.isprintable() else printable(text.encode("utf-8", "replace"))
+
+
+def without_mark(text: str) -> str:
+    """A line without the comment that names its probe; one that is nothing but a comment stays as it is."""
+    own, mark, _ = text.partition(MARK)
+    return own.rstrip() if mark and own.strip() else text
 
 
 def coloured(text: str, role: str = "") -> tuple[Span, ...]:

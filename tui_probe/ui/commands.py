@@ -45,6 +45,8 @@ def acts(row: keys.Key, screen: ViewScreen) -> bool:
         return keys.command_of(row) in screen.view.commands()
     if row.scope == "log":
         return screen.view.kind == "log"
+    if row.id == "jump":
+        return bool(screen.view.leads_to())
     return row.id != "interrupt" or screen.probe_app.target_runs
 
 

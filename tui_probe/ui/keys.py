@@ -80,6 +80,8 @@ TABLE = (
     Key("compare", ("C",), "compare", "kernels", "mark the kernel or launch; on a second one: compare both", "compare"),
     Key("leave", ("q", "escape"), "back", "kernel", "back: stop reading, end search and filter; to the live screen",
         "back"),
+    Key("jump", ("enter",), "jump", "kernel",
+        "from a line of code, of Lines, or from an access of DMAT to the PTX or Lines", "go to"),
     Key("view_1", ("1",), "number(1)", "kernel", "summary: why probed or not, registers, occupancy, times"),
     Key("view_2", ("2",), "number(2)", "kernel", "PTX: probed, pruned, original"),
     Key("view_3", ("3",), "number(3)", "kernel", "diff of pruned and probed PTX"),

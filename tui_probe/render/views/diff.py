@@ -1,4 +1,4 @@
-"""What the probe put into a kernel: its pruned and its probed PTX, line by line."""
+"""What the probe put into a kernel: its pruned and its probed PTX, line by line, and what it measured there."""
 
 from __future__ import annotations
 
@@ -9,38 +9,52 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.analysis.alignment import align_probed
 from tui_probe.errors import TraceError
 from tui_probe.render import units
-from tui_probe.render.diff_lines import DiffLines
+from tui_probe.render.diff_lines import SIDE_BY_SIDE, DiffLines
 from tui_probe.render.kernel_report import change
+from tui_probe.render.measures import Margin, measures_of
 from tui_probe.render.source_text import read_lines
 from tui_probe.render.spans import pad, wrap
 from tui_probe.render.views.view import Document, Kind
-from tui_probe.trace.source_lines import SourceLines
+from tui_probe.trace.source_lines import SourceLines, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from tui_probe.render.measures import Measures
     from tui_probe.render.spans import Line
     from tui_probe.render.views.view import Progress, Source, View
     from tui_probe.trace.model import Kernel
-    from tui_probe.trace.source_lines import SourceLine
 
 _LABEL: Final = 12
-_WITH_NAMES: Final = 120
-"""Cells from which on the registers that were added are named."""
 _REGISTERS: Final = re.compile(r"\s*\.reg\s+\.(\w+)\s+([^;]+);")
 
 
 class Diff(Document):
-    """The two texts; ``fold`` shows what did not change, or folds it away."""
+    """The two texts.
 
-    def __init__(self, kernel: Kernel, pruned: list[str], probed: list[str], sources: SourceLines) -> None:
+    ``fold`` shows what did not change, or folds it away; ``level`` names the added registers; ``unit`` goes to the next
+    thing that was measured.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        pruned: list[str],
+        probed: list[str],
+        sources: SourceLines,
+        measures: Measures | None = None,
+    ) -> None:
         self.title = f"What the probe added to {kernel.demangled}"
         self.costs = _costs(kernel)
         self.alignment = align_probed(pruned, probed)
         self.registers = added_registers([probed[p.right] for p in self.alignment.pairs
                                           if p.change == "added" and p.right is not None])  # fmt: skip
         self.counts = Counter(pair.change for pair in self.alignment.pairs)
+        self.owners = {pair.owner for pair in self.alignment.pairs if pair.owner}
         self.sources = sources
+        self.measures = measures
+        self.shown = 0
+        self.named = False
         self.text = DiffLines(pruned, probed, self.alignment, self._source_of if sources.lines else None)
 
     def _source_of(self, place: int) -> str:
@@ -48,7 +62,43 @@ class Diff(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         """What was added in numbers, then the texts."""
-        return self.text.lines(width, self._head(width))
+        return self.text.lines(width, self._head(width), self._margin(width))
+
+    def gutter(self, width: int) -> int:
+        """Numbers, signs, and what was measured."""
+        return self.text.gutter(width, self._margin(width))
+
+    def _margin(self, width: int) -> Margin:
+        """Side by side the probe's name has room in the empty half."""
+        columns = self.measures.columns if self.measures else ()
+        owners = self.owners if width < SIDE_BY_SIDE else set()
+        return Margin(columns[self.shown] if columns else None, owners, width)
+
+    def about(self, number: int, width: int) -> list[str]:
+        """Its source and all that was measured of it."""
+        line = self.ptx_line(number, width)
+        source = "" if line is None else self._source_of(line - 1)
+        return [*([source] if source else []), *(self.measures.words(line) if self.measures else [])]
+
+    def ptx_line(self, number: int, width: int) -> int | None:
+        """Of the pruned text; of a folded run its first line."""
+        place = number - len(self._head(width))
+        left = self.text.pair_at(place, width).left if place >= 0 else None
+        return None if left is None else left + 1
+
+    def target(self, number: int, width: int) -> int | None:
+        """From an added line the next one of the pruned text."""
+        later = (self.ptx_line(below, width) for below in range(number, len(self.lines(width))))
+        return next((line for line in later if line is not None), None)
+
+    def place_of(self, ptx_line: int, width: int) -> int | None:
+        """A folded run where the line is in one."""
+        place = self.text.place_of(ptx_line - 1, width)
+        return None if place is None else place + len(self._head(width))
+
+    def leads_to(self) -> str:
+        """The whole text."""
+        return "ptx"
 
     def anchors(self, width: int) -> Sequence[int]:
         """The first line of each change."""
@@ -62,43 +112,62 @@ class Diff(Document):
         lines = _field("changes", words, width)
         if self.registers:
             total = sum(map(len, self.registers.values()))
-            names = "; ".join(f".{kind} {', '.join(each)}" for kind, each in self.registers.items())
-            if width < _WITH_NAMES:
-                names = ", ".join(f"{len(each)} .{kind}" for kind, each in self.registers.items())
-            lines += _field("registers", f"{units.counted(total, 'register')} of PTX added: {names}", width)
+            kinds = ", ".join(f"{len(each)} .{kind}" for kind, each in self.registers.items())
+            lines += _field("registers", f"{units.counted(total, 'register')} of PTX added: {kinds}", width)
+            if self.named:
+                names = "; ".join(f".{kind} {', '.join(each)}" for kind, each in self.registers.items())
+                lines += _field("", names, width)
         if self.costs:
             lines += _field("assembled", self.costs, width)
+        if self.measures:
+            columns = self.measures.columns
+            words = self.measures.head(columns[self.shown]) if columns else self.measures.said
+            lines += _field("measured", words, width)
         return [*lines, ()]
 
     def commands(self) -> Mapping[str, str]:
-        """Folding, where there is something to fold."""
-        if not self.text.can_fold:
-            return {}
-        return {"fold": "show unchanged lines" if self.text.folded else "fold unchanged lines"}
+        """Folding, where there is something to fold; names of registers; the next thing that was measured."""
+        commands = {}
+        if self.text.can_fold:
+            commands["fold"] = "show unchanged lines" if self.text.folded else "fold unchanged lines"
+        if self.registers:
+            commands["level"] = "count the added registers" if self.named else "name the added registers"
+        if self.measures and len(self.measures.columns) > 1:
+            columns = self.measures.columns
+            commands["unit"] = f"beside it: {columns[(self.shown + 1) % len(columns)].name}"
+        return commands
 
     def press(self, command: str) -> str | None:
-        """Fold or unfold."""
+        """Fold or unfold, name or count, or the next measure."""
         if command == "fold":
             self.text.folded = not self.text.folded
+        elif command == "level":
+            self.named = not self.named
+        elif command == "unit" and self.measures and self.measures.columns:
+            self.shown = (self.shown + 1) % len(self.measures.columns)
         return None
 
     def take_over(self, before: View) -> None:
-        """Folded or not."""
+        """Folded or not, registers named or not, and the same measure."""
         if isinstance(before, Diff):
-            self.text.folded = before.text.folded
+            self.text.folded, self.named = before.text.folded, before.named
+            if self.measures and before.measures and self.measures.keys == before.measures.keys:
+                self.shown = before.shown
 
     def record(self) -> dict[str, Any]:
-        """The pairs of lines, numbered from 1, with their texts."""
+        """The pairs of lines, numbered from 1, with their texts and what was measured of them."""
+        keys, *rows = self.cells()
         return {
             "exact": self.alignment.exact,
             "problem": self.alignment.problem or None,
             "registers_added": self.registers,
-            "lines": [dict(zip(_KEYS, row, strict=True)) for row in self._rows()],
+            "measured": self.measures.about() if self.measures else None,
+            "lines": [dict(zip(map(str, keys), row, strict=True)) for row in rows],
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
         """A row a pair of lines."""
-        yield _KEYS
+        yield (*_KEYS, *(self.measures.keys if self.measures else ()), *_TEXTS)
         yield from self._rows()
 
     def _rows(self) -> Iterator[Sequence[object]]:
@@ -107,15 +176,12 @@ class Diff(Document):
             right = None if pair.right is None else self.text.right[pair.right]
             numbers = (None if place is None else place + 1 for place in (pair.left, pair.right))
             source = None if pair.left is None else self._source_of(pair.left) or None
-            yield (pair.change, pair.owner or None, *numbers, source, left, right)
+            values = self.measures.row(None if pair.left is None else pair.left + 1) if self.measures else []
+            yield (pair.change, pair.owner or None, *numbers, source, *values, left, right)
 
 
-_KEYS: Final = ("change", "probe", "pruned_line", "probed_line", "source", "pruned", "probed")
-
-
-def place_of(source: SourceLine | None) -> str:
-    """``softmax.cu:31``; "" where it is not known."""
-    return "" if source is None else f"{source.file.rpartition('/')[2]}:{source.line}"
+_KEYS: Final = ("change", "probe", "pruned_line", "probed_line", "source")
+_TEXTS: Final = ("pruned", "probed")
 
 
 def added_registers(lines: Sequence[str]) -> dict[str, list[str]]:
@@ -164,7 +230,7 @@ def _open(source: Source, progress: Progress) -> Diff:
     folder = source.kernel.folder
     sources = SourceLines({}) if folder is None else SourceLines.of(folder)
     progress(0.7)
-    return Diff(source.kernel, texts[0], texts[1], sources)
+    return Diff(source.kernel, texts[0], texts[1], sources, measures_of(source))
 
 
 KIND = Kind("diff", "Diff", "pruned and probed PTX side by side: every line that the probe added", missing, _open)

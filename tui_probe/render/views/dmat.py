@@ -277,6 +277,15 @@ class Dmat(Drawing):
                 self.address = (low + high) // 2
             at += strip.rows
 
+    def leads_to(self) -> str:
+        """The code, where the records name it."""
+        return "ptx" if self.painter.knows_kinds else ""
+
+    def ptx_line(self) -> int | None:
+        """The instruction with most accesses under the cursor."""
+        detail = None if self._detail is None else self._detail[2]
+        return None if detail is None or not detail.lines else detail.lines.most_common(1)[0][0]
+
     def status(self) -> list[str]:
         """How the picture is to be read: colouring, part of the launch, what is not exact."""
         parts = [COLOURINGS[self.colouring], self.whose()]

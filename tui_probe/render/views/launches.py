@@ -107,6 +107,10 @@ class Launches(Document):
         del width
         return 1
 
+    def gutter(self, width: int) -> int:
+        """The whole row."""
+        return width
+
     def _widths(self) -> list[int]:
         """What the columns would like, by a sample of the rows: they stand still while one scrolls."""
         if not self._natural:

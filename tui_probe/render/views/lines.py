@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.render import probe_results, units
+from tui_probe.render import probe_results
 from tui_probe.render.line_rows import PROBES, LineRow, line_rows
+from tui_probe.render.measures import in_full
 from tui_probe.render.shorten import shorten
 from tui_probe.render.spans import wrap
 from tui_probe.render.table import Column, table
@@ -16,7 +17,6 @@ from tui_probe.render.views.view import Document, Kind
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tui_probe.render.line_rows import Value
     from tui_probe.render.spans import Line
     from tui_probe.render.views.view import Progress, Source
 
@@ -42,27 +42,47 @@ class LinesView(Document):
 
     def _columns(self) -> list[Column[LineRow]]:
         names = dict.fromkeys(name for row in self.found.rows for name in row.found)
+        ranks = {name: place for place, name in enumerate(names, 1)} | {self.found.measure: 0}
         return [
             Column("line", None, "PTX line", lambda row: str(row.line)),
-            *(Column(name, None, name, _text_of(name), rank=place) for place, name in enumerate(names)),
+            *(Column(name, None, name, _text_of(name), rank=ranks[name]) for name in names),
             Column("source", None, "source", _source_of, False),
             Column("ptx", None, "instruction", self._code, False, narrow=_CODE),
         ]
 
     def lines(self, width: int) -> Sequence[Line]:
-        head = shorten(f"{self.result.name}, {self.result.which}, -p {self.result.probe}", width)
-        lines: list[Line] = [((head, "title"),)]
+        head = shorten(f"{self.result.name}, {self.result.which}, -p {self.result.probe}", width - 1)
+        lines: list[Line] = [((f" {head}", "title"),)]
         if self.found.rows:
-            names, rule, *rest = table(self._columns(), self.found.rows, width)
-            lines += [((names, "head"),), ((rule, "rule"),), *(((line, ""),) for line in rest)]
+            names, rule, *rest = table(self._columns(), self.found.rows, width - 1)
+            lines += [((f" {names}", "head"),), ((f" {rule}", "rule"),), *(((f" {line}", ""),) for line in rest)]
         notes = self.found.notes if self.found.rows else [*self.found.notes, "nothing was recorded of any line"]
         for note in [*notes, *(["simulated GPU"] if self.result.simulated else [])]:
-            lines += [((part, "dim"),) for part in wrap(note, width)]
+            lines += [((f" {part}", "dim"),) for part in wrap(note, width - 1)]
         return lines
 
     def pinned(self, width: int) -> int:
         del width
         return _HEADINGS if self.found.rows else 1
+
+    def gutter(self, width: int) -> int:
+        """The whole row."""
+        return width
+
+    def ptx_line(self, number: int, width: int) -> int | None:
+        """Of a row that is of a line."""
+        place = number - self.pinned(width)
+        return self.found.rows[place].line or None if 0 <= place < len(self.found.rows) else None
+
+    def place_of(self, ptx_line: int, width: int) -> int | None:
+        """The first row of a line."""
+        places = (place for place, row in enumerate(self.found.rows) if row.line == ptx_line)
+        place = next(places, None)
+        return None if place is None else place + self.pinned(width)
+
+    def leads_to(self) -> str:
+        """The code."""
+        return "ptx"
 
     def record(self) -> dict[str, Any]:
         """Every line with what was found of it."""
@@ -86,15 +106,7 @@ def _source_of(row: LineRow) -> str:
 
 
 def _text_of(name: str) -> Callable[[LineRow], str]:
-    return lambda row: _text(row.found.get(name))
-
-
-def _text(value: Value) -> str:
-    if value is None:
-        return NOT_MEASURED
-    if isinstance(value, str):
-        return value
-    return units.count(value) if isinstance(value, int) else f"{value:.2f}"
+    return lambda row: in_full(row.found.get(name))
 
 
 KIND = Kind(

@@ -32,6 +32,11 @@ class Log(Document):
         del width
         return [((f" {drawn(line)}", self._role(line)),) for line in self.text]
 
+    def gutter(self, width: int) -> int:
+        """The blank at the left."""
+        del width
+        return 1
+
     @staticmethod
     def _role(line: str) -> str:
         return "bad" if _FAILURE.search(line) else "" if _TOLD.search(line) else "soft"

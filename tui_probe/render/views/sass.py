@@ -1,23 +1,30 @@
-"""The machine code of the pruned and the probed kernel, what differs, and how many instructions of each class."""
+"""The machine code of the pruned and the probed kernel, what differs, and how many instructions of each class.
+
+Where the assembler wrote down from which line of PTX each instruction came, what was measured of a line stands beside
+the one instruction that came from it.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.alignment import align, normalised_sass
-from tui_probe.analysis.sass import CLASSES, parse
+from tui_probe.analysis.alignment import align, align_probed, normalised_sass
+from tui_probe.analysis.sass import CLASSES, class_of_line, parse
+from tui_probe.analysis.sass_lines import doing, ptx_lines
 from tui_probe.engine.disassembler import INSTALL_HINT, disassemble, disassembler
 from tui_probe.errors import ToolchainError, TraceError
 from tui_probe.render.diff_lines import DiffLines
 from tui_probe.render.lazy import LazyLines
-from tui_probe.render.source_text import coloured, drawn
-from tui_probe.render.spans import pad
+from tui_probe.render.measures import Margin, Measure, measures_of
+from tui_probe.render.source_text import coloured, drawn, read_lines
+from tui_probe.render.spans import pad, wrap
 from tui_probe.render.views.view import Document, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.analysis.sass import Code
+    from tui_probe.render.measures import Measures
     from tui_probe.render.spans import Line
     from tui_probe.render.views.view import Progress, Source, View
     from tui_probe.trace.model import Kernel
@@ -25,61 +32,83 @@ if TYPE_CHECKING:
 FILES: Final = ("pruned.bin", "probed.bin")
 _SHOWN: Final = ("diff", "probed", "pruned")
 _CLASS, _NUMBER = 14, 9
-_SOURCE_CELLS: Final = 24
+_KEYS: Final = ("side", "address", "change", "class", "source", "ptx_line")
 
 
 class Sass(Document):
-    """Both codes, or their difference; ``level`` goes to the next."""
+    """Both codes, or their difference; ``level`` goes to the next, ``unit`` to the next thing that was measured.
 
-    def __init__(self, kernel: Kernel, pruned: Code, probed: Code, tool: str) -> None:
+    ``origins`` gives, for each line of each code, the line of pruned.ptx that it came from, None where that is not
+    known; ``measures`` what was measured of those.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        codes: Mapping[str, Code],
+        tool: str,
+        origins: Mapping[str, Sequence[int | None]],
+        measures: Measures | None = None,
+    ) -> None:
         self.title = f"Machine code of {kernel.demangled}"
-        self.codes = {"pruned": pruned, "probed": probed}
+        self.codes = codes
         self.tool = tool
         self.shown = _SHOWN[0]
+        self.measure = 0
+        pruned, probed = codes["pruned"], codes["probed"]
         self.alignment = align(pruned.lines, probed.lines, normalised_sass)
         self.text = DiffLines(
             pruned.lines, probed.lines, self.alignment, self._source_of if any(pruned.sources) else None
         )
+        self.origins = origins
+        self._acting = {side: doing(codes[side], origins[side]) for side in codes}
+        self.measures = measures if measures and _told_of(measures, self._acting["pruned"]) else None
 
     def _source_of(self, number: int) -> str:
         return self.codes["pruned"].sources[number]
 
+    # -- drawing
+
     def lines(self, width: int) -> Sequence[Line]:
         """Counts by class, then code."""
-        head = self._head()
+        head, margin = self._head(width), self._margin(width)
         if self.shown == "diff":
-            return self.text.lines(width, head)
-        return LazyLines(len(self.codes[self.shown].lines), self._line, head)
+            return self.text.lines(width, head, margin)
+        return LazyLines(len(self.codes[self.shown].lines), lambda number: self._line(number, margin), head)
 
-    def anchors(self, width: int) -> Sequence[int]:
-        """The first line of each change."""
-        above = len(self._head())
-        return [above + place for place in self.text.anchors(width)] if self.shown == "diff" else ()
+    def _margin(self, width: int) -> Margin:
+        """What was measured, by line of the code at the left."""
+        if self.measures is None:
+            return Margin(None, set(), width)
+        side = "pruned" if self.shown == "diff" else self.shown
+        measure = self.measures.columns[self.measure]
+        lines = enumerate(self._acting[side], 1)
+        values = {place: measure.values[line] for place, line in lines if line is not None and line in measure.values}
+        return Margin(Measure(measure.name, values), set(), width)
 
-    def _line(self, number: int) -> Line:
+    def gutter(self, width: int) -> int:
+        """Numbers, signs, and what was measured."""
+        margin = self._margin(width)
+        return self.text.gutter(width, margin) if self.shown == "diff" else 7 + margin.cells + bool(margin.cells)
+
+    def _line(self, number: int, margin: Margin) -> Line:
         code = self.codes[self.shown]
-        text = coloured(drawn(code.lines[number]))
-        return (
-            (f"{number + 1:>5}  ", "dim"),
-            *text,
-            (f"  // {code.sources[number]}" if code.sources[number] else "", "dim"),
-        )
+        beside: Line = (margin.of_line(number + 1), (" ", "")) if margin.cells else ()
+        source = f"  // {code.sources[number]}" if code.sources[number] else ""
+        return ((f"{number + 1:>5}  ", "dim"), *beside, *coloured(drawn(code.lines[number])), (source, "dim"))
 
-    def _head(self) -> list[Line]:
-        titles = ("pruned", "probed", "change")
-        lines: list[Line] = [
-            (
-                (
-                    " " + pad("instructions", _CLASS) + "".join(pad(title, _NUMBER, right=True) for title in titles),
-                    "head",
-                ),
-            )
-        ]
+    def _head(self, width: int) -> list[Line]:
+        titles = "".join(pad(title, _NUMBER, right=True) for title in ("pruned", "probed", "change"))
+        lines: list[Line] = [((" " + pad("instructions", _CLASS) + titles, "head"),)]
         for label, before, after in self._counts():
             change = f"{after - before:+}" if after != before else "same"
             role = "dim" if after == before else "warn"
             numbers = pad(str(before), _NUMBER, right=True) + pad(str(after), _NUMBER, right=True)
             lines.append(((" " + pad(label, _CLASS), "dim"), (numbers, ""), (pad(change, _NUMBER, right=True), role)))
+        if self.measures is not None:
+            words = self.measures.head(self.measures.columns[self.measure])
+            lines += [((" " + pad("measured", _CLASS) if not i else " " * (_CLASS + 1), "dim"), (f"  {part}", ""))
+                      for i, part in enumerate(wrap(words, max(20, width - _CLASS - 4)))]  # fmt: skip
         if self.alignment.problem:
             lines.append(((f" {self.alignment.problem}", "warn"),))
         return [*lines, ()]
@@ -91,20 +120,70 @@ class Sass(Document):
                 yield name, pruned.counts[name], probed.counts[name]
         yield "all", pruned.total, probed.total
 
+    # -- places
+
+    def anchors(self, width: int) -> Sequence[int]:
+        """The first line of each change; in one of the codes the lines that were measured."""
+        above = len(self._head(width))
+        if self.shown == "diff":
+            return [above + place for place in self.text.anchors(width)]
+        measure = self._margin(width).measure
+        return sorted(above + place - 1 for place in measure.values) if measure else ()
+
+    def stops(self) -> str:
+        """What there is to step through."""
+        return "change" if self.shown == "diff" else "measured instruction"
+
+    def about(self, number: int, width: int) -> list[str]:
+        """The line of PTX that it came from, and all that was measured of that."""
+        line = self.ptx_line(number, width)
+        return [] if line is None else [f"PTX line {line}", *(self.measures.words(line) if self.measures else [])]
+
+    def ptx_line(self, number: int, width: int) -> int | None:
+        """The line that the assembler made it from, as it wrote down."""
+        place = number - len(self._head(width))
+        if place < 0:
+            return None
+        if self.shown != "diff":
+            return self.origins[self.shown][place]
+        pair = self.text.pair_at(place, width)
+        if pair.left is not None:
+            return self.origins["pruned"][pair.left]
+        return None if pair.right is None else self.origins["probed"][pair.right]
+
+    def place_of(self, ptx_line: int, width: int) -> int | None:
+        """The first instruction that was made from it."""
+        side = "pruned" if self.shown == "diff" else self.shown
+        acting, lines = self._acting[side], self.origins[side]
+        found = next((place for of in (acting, lines) for place, line in enumerate(of) if line == ptx_line), None)
+        if found is not None and self.shown == "diff":
+            found = self.text.place_of(found, width)
+        return None if found is None else found + len(self._head(width))
+
+    def leads_to(self) -> str:
+        """The PTX, where it is known."""
+        return "ptx" if any(line is not None for line in self.origins["pruned"]) else ""
+
+    # -- choices
+
     def commands(self) -> Mapping[str, str]:
-        """The other texts, and folding of the difference."""
-        following = _SHOWN[(_SHOWN.index(self.shown) + 1) % len(_SHOWN)]
-        commands = {"level": f"next text: {following}"}
+        """The other texts, folding of the difference, the next measure."""
+        commands = {"level": f"next text: {_following(self.shown)}"}
         if self.shown == "diff" and self.text.can_fold:
             commands["fold"] = "show unchanged lines" if self.text.folded else "fold unchanged lines"
+        if self.measures is not None and len(self.measures.columns) > 1:
+            columns = self.measures.columns
+            commands["unit"] = f"beside it: {columns[(self.measure + 1) % len(columns)].name}"
         return commands
 
     def press(self, command: str) -> str | None:
-        """The next text, or folding."""
+        """The next text, folding, or the next measure."""
         if command == "level":
-            self.shown = _SHOWN[(_SHOWN.index(self.shown) + 1) % len(_SHOWN)]
+            self.shown = _following(self.shown)
         elif command == "fold":
             self.text.folded = not self.text.folded
+        elif command == "unit" and self.measures is not None:
+            self.measure = (self.measure + 1) % len(self.measures.columns)
         return None
 
     def status(self) -> list[str]:
@@ -112,19 +191,48 @@ class Sass(Document):
         return [self.tool, "pruned and probed" if self.shown == "diff" else f"{self.shown}.bin"]
 
     def take_over(self, before: View) -> None:
-        """The same text, folded or not."""
+        """The same text, folded or not, and the same measure."""
         if isinstance(before, Sass):
             self.shown, self.text.folded = before.shown, before.text.folded
+            if self.measures and before.measures and self.measures.keys == before.measures.keys:
+                self.measure = before.measure
+
+    # -- data
 
     def record(self) -> dict[str, Any]:
-        """Counts and both codes."""
+        """Counts, and the lines of both codes."""
         counts = {label: {"pruned": before, "probed": after} for label, before, after in self._counts()}
-        return {"tool": self.tool, "counts": counts, **{name: code.lines for name, code in self.codes.items()}}
+        keys, *rows = self.cells()
+        return {
+            "tool": self.tool,
+            "counts": counts,
+            "measured": self.measures.about() if self.measures else None,
+            "lines": [dict(zip(map(str, keys), row, strict=True)) for row in rows],
+        }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a class."""
-        yield "class", "pruned", "probed"
-        yield from self._counts()
+        """A row a line, the code at the left before what stands beside it; a label has no address and no class."""
+        yield (*_KEYS, *(self.measures.keys if self.measures else ()), "text")
+        for pair in self.alignment.pairs:
+            for side, place in (("pruned", pair.left), ("probed", pair.right)):
+                if place is not None:
+                    yield self._row(side, place, pair.change)
+
+    def _row(self, side: str, place: int, change: str) -> Sequence[object]:
+        code, text = self.codes[side], self.codes[side].lines[place]
+        address = code.addresses[place]
+        known = (side, None if address is None else f"{address:#06x}", change, class_of_line(text))
+        values = self.measures.row(self._acting[side][place]) if self.measures else []
+        return (*known, code.sources[place] or None, self.origins[side][place], *values, text.strip())
+
+
+def _told_of(measures: Measures, lines: Sequence[int | None]) -> bool:
+    """Was anything measured of any of these lines?"""
+    return any(line in measure.values for measure in measures.columns for line in lines)
+
+
+def _following(shown: str) -> str:
+    return _SHOWN[(_SHOWN.index(shown) + 1) % len(_SHOWN)]
 
 
 def missing(source: Source) -> str | None:
@@ -140,17 +248,34 @@ def _open(source: Source, progress: Progress) -> Sass:
     tool = disassembler()
     if tool is None:
         raise TraceError(f"no nvdisasm on this machine: {INSTALL_HINT}")
-    codes = []
+    codes, origins = {}, {}
     for number, name in enumerate(FILES):
         progress(number / len(FILES))
         path = source.kernel.file(name)
         if path is None:
             raise TraceError(f"kernel #{source.kernel.index} has no {name} any more")
+        side = name.removesuffix(".bin")
         try:
-            codes.append(parse(disassemble(tool, path)))
+            codes[side] = parse(disassemble(tool, path))
         except ToolchainError as error:
             raise TraceError(str(error)) from error
-    return Sass(source.kernel, codes[0], codes[1], f"{tool.path.name} {tool.version}")
+        origins[side] = ptx_lines(path, codes[side])
+    origins["probed"] = _through_probed(source.kernel, origins["probed"])
+    return Sass(source.kernel, codes, f"{tool.path.name} {tool.version}", origins, measures_of(source))
+
+
+def _through_probed(kernel: Kernel, lines: Sequence[int | None]) -> list[int | None]:
+    """The lines of pruned.ptx that lines of probed.ptx stand for; None of those that the probe inserted."""
+    paths = [kernel.file(name) for name in ("pruned.ptx", "probed.ptx")]
+    if None in paths or not any(lines):
+        return [None] * len(lines)
+    try:
+        alignment = align_probed(*(read_lines(path) for path in paths if path is not None))
+    except OSError:
+        return [None] * len(lines)
+    pruned = {pair.right: pair.left for pair in alignment.pairs if pair.left is not None} if alignment.exact else {}
+    found = (None if line is None else pruned.get(line - 1) for line in lines)
+    return [None if left is None else left + 1 for left in found]
 
 
 KIND = Kind("sass", "SASS", "machine code of the pruned and the probed kernel, and what differs", missing, _open)

@@ -78,6 +78,10 @@ class Data(ABC):
         """Show as much as can be of what another view of this kind shows: its window, cursor, order, level."""
         del before
 
+    def leads_to(self) -> str:
+        """The view that Enter goes to, at the line of ``pruned.ptx`` that the cursor is on; "" for none."""
+        return ""
+
 
 class Document(Data):
     """Lines to scroll through."""
@@ -91,10 +95,41 @@ class Document(Data):
         del width
         return 0
 
+    def gutter(self, width: int) -> int:
+        """Cells at the left of a line that show the cursor and stand still while it is scrolled sideways.
+
+        The first of them is a blank. 0: there is no cursor.
+        """
+        del width
+        return 0
+
+    def stops(self) -> str:
+        """What ``anchors`` are, in a word."""
+        return "change"
+
     def anchors(self, width: int) -> Sequence[int]:
         """Lines that are worth jumping to (hunks), ascending."""
         del width
         return ()
+
+    def about(self, number: int, width: int) -> list[str]:
+        """What is known of a line and has no room beside it, in parts of a few words."""
+        del number, width
+        return []
+
+    def ptx_line(self, number: int, width: int) -> int | None:
+        """The line of ``pruned.ptx`` that a line is about, counted from 1; None if it is of none."""
+        del number, width
+        return None
+
+    def target(self, number: int, width: int) -> int | None:
+        """The line of ``pruned.ptx`` that Enter goes to from a line: its own, unless there is a better one."""
+        return self.ptx_line(number, width)
+
+    def place_of(self, ptx_line: int, width: int) -> int | None:
+        """The line that is about a line of ``pruned.ptx``."""
+        del ptx_line, width
+        return None
 
 
 COMMANDS: Final[Mapping[str, str]] = {

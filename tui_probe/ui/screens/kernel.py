@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from tui_probe.ui.launches import has_several, launch_words, next_launch, step_a
 from tui_probe.ui.opening import FIXED, Nothing, Opening, pages_of
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.state_line import elapsed_line
+from tui_probe.ui.trail import Trail
 from tui_probe.ui.views.document import DocumentView
 from tui_probe.ui.views.drawing import DrawingView
 from tui_probe.ui.views.message import MessageView, OpeningView
@@ -65,6 +67,7 @@ class KernelScreen(ViewScreen):
         """Whose pages ``tabs`` are; those of another kernel are in another order."""
         self._awaited: int | None = None
         """The number of a page that was asked for before it was known which page that is."""
+        self.trail = Trail()
 
     def compose(self) -> ComposeResult:
         """The kernel, its pages, the page, what is seen of it, hints."""
@@ -105,6 +108,7 @@ class KernelScreen(ViewScreen):
         self.give_up()
         self._of, self._row = self.live.source(), self.live.table.kernel
         self.hosted.clear()
+        self.trail.clear()
         self._awaited = None
         if self._of is not None:
             self.tables.submit((self, "pages"), partial(pages_of, self._of), partial(self._take_pages, self._of))
@@ -128,6 +132,7 @@ class KernelScreen(ViewScreen):
             self.host(MessageView(self, "nothing", "no kernel is selected"))
         elif self.current in self.hosted:
             self.host(self.hosted[self.current])
+            self.trail.arrive(self._view)
         else:
             self.opening = opening = Opening(kind_of(self.current), source)
             self.analyses.submit((self, "open"), opening.run, partial(self._opened, opening))
@@ -158,6 +163,7 @@ class KernelScreen(ViewScreen):
             self.opening = None
             self.hosted[view.name] = view
             self.host(view)
+            self.trail.arrive(view)
 
     def _hosting(self, opening: Opening, result: Any) -> View:
         name = opening.kind.name
@@ -250,9 +256,10 @@ class KernelScreen(ViewScreen):
         commands = self._view.commands()
         drawing = [key for key in keys.in_scope("drawing") if keys.command_of(key) in commands]
         own = [key for key in keys.in_scope("kernel") if key.id == "leave"]
-        rest = [
-            key for key in keys.in_scope("kernels", "kernel", "app", "view") if key.id not in ("leave", "interrupt")
-        ]
+        if page := self._view.leads_to():
+            own += [replace(key, footer=kind_of(page).title) for key in keys.in_scope("kernel") if key.id == "jump"]
+        without = ("leave", "jump", "interrupt")
+        rest = [key for key in keys.in_scope("kernels", "kernel", "app", "view") if key.id not in without]
         steps, searches = has_several(self._of), self._view.searches
         left_out = {"next_launch": not steps, "search": not searches, "filter": not searches}
         return [*own, *drawing, *(key for key in rest if not left_out.get(key.id))]
@@ -266,11 +273,27 @@ class KernelScreen(ViewScreen):
             before = self._view.before if isinstance(self._view, OpeningView) else self._view
             stopped = MessageView(self, self.current, "stopped: Tab or the number of a page goes on")
             self.host(before if before.name == self.current else stopped)
-        elif not self._view.clear_search():
+        elif self._view.clear_search():
+            return
+        elif (page := self.trail.back()) is not None:
+            self.current, self._awaited = page, None
+            self.show_page()
+        else:
             self.app.pop_screen()
+
+    def action_jump(self) -> None:
+        """To the page that knows more of the line of PTX at the cursor; going back returns to this one."""
+        page, line = self._view.leads_to(), self._view.target()
+        if page and line is not None:
+            self.trail.leave(self._view, line)
+            self.current, self._awaited = page, None
+            self.show_page()
+        else:
+            self.notice("no line of PTX is known of this one" if page else "this page has no lines to follow")
 
     def action_page(self, page: str) -> None:
         """Show a page by its name."""
+        self.trail.clear()
         self.current, self._awaited = page, None
         self.show_page()
 

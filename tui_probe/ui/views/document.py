@@ -1,4 +1,4 @@
-"""A document of ``render/views`` in a pane: scrolls, searches and filters lines that are made on demand."""
+"""A document of ``render/views`` in a pane: a cursor, search and filter over lines that are made on demand."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from bisect import bisect_left, bisect_right
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tui_probe.render.spans import Line, clip_line, plain, wrap
+from tui_probe.render.spans import Line, clip_line, width, wrap
 from tui_probe.ui.exports import document_forms
-from tui_probe.ui.views.text import SIDE_STEP, contains, mark
+from tui_probe.ui.views.finding import find, passing, whole
+from tui_probe.ui.views.place import Place
+from tui_probe.ui.views.text import SIDE_STEP, mark
 from tui_probe.ui.views.view import Desk, View
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
     from tui_probe.render.views.view import Document, Source
     from tui_probe.ui.exports import Writer
+
+POINTER = "▶"
 
 
 class DocumentView(View):
@@ -28,11 +32,14 @@ class DocumentView(View):
         self.document = document
         self.source = source
         self.lines: Sequence[Line] = ()
-        self.top = self.left = self.pinned = 0
+        self.place = Place()
+        self.left = self.pinned = self.gutter = 0
         self.searched = ""
         self.filtered = ""
         self.chosen: list[int] | None = None
         self.match: int | None = None
+        self._landing: int | None = None
+        """A line of ``pruned.ptx`` that is gone to as soon as there are lines."""
 
     # -- what is shown
 
@@ -52,7 +59,8 @@ class DocumentView(View):
         """The place, search and filter of the page that was here before, of another kernel."""
         if isinstance(before, DocumentView):
             self.document.take_over(before.document)
-            self.top, self.left, self.searched = before.top, before.left, before.searched
+            self.place.top, self.place.cursor = before.place.top, before.place.cursor
+            self.left, self.searched = before.left, before.searched
             if before.filtered:
                 self.filtered = before.filtered
 
@@ -62,11 +70,31 @@ class DocumentView(View):
         self._lay_out()
 
     def _lay_out(self) -> None:
-        self.lines = self.document.lines(max(20, self.width))
-        self.pinned = self.document.pinned(max(20, self.width))
+        cells = self._cells
+        self.lines, self.pinned = self.document.lines(cells), self.document.pinned(cells)
+        self.gutter = self.document.gutter(cells)
+        self.place.pointed = self.gutter > 0
         if self.filtered:
             self.set_filter(self.filtered, keep=True)
+        self.place.fit(self.count, self.room)
+        if self._landing is not None and self.width:
+            landing, self._landing = self._landing, None
+            self.land(landing)
         self.changed()
+
+    @property
+    def _cells(self) -> int:
+        return max(20, self.width)
+
+    @property
+    def top(self) -> int:
+        """The first line in sight, of those that pass the filter."""
+        return self.place.top
+
+    @property
+    def cursor(self) -> int:
+        """The line of the document that the cursor is on, or the first one in sight."""
+        return self._number(self.place.cursor) if self.count else 0
 
     @property
     def count(self) -> int:
@@ -82,19 +110,30 @@ class DocumentView(View):
         """The line of the document at a place among those that pass the filter."""
         return place + self.pinned if self.chosen is None else self.chosen[place]
 
+    def _place_of(self, number: int) -> int:
+        return number - self.pinned if self.chosen is None else bisect_left(self.chosen, number)
+
     def draw(self, width: int, height: int) -> list[Line]:
-        """The pinned lines, then those in the window, searched words marked."""
+        """The pinned lines, then those in the window, searched words and the cursor marked."""
         if not self.count and self.filtered:
             why = f"no line contains “{self.filtered}”: Esc shows all"
             return [((f" {part}", "dim"),) for part in wrap(why, width - 2)]
-        self.top = max(0, min(self.top, self.count - self.room))
+        self.place.fit(self.count, self.room)
         places = range(self.top, min(self.count, self.top + self.room))
-        numbers = [*range(self.pinned), *map(self._number, places)]
-        return [self._marked(number, clip_line(self.lines[number], width, skip=self.left)) for number in numbers][
-            :height
-        ]
+        lines = [self._shown(number, width) for number in range(self.pinned)]
+        for place in places:
+            line = self._shown(self._number(place), width)
+            lines.append(pointed(line, self.gutter) if self.gutter and place == self.place.cursor else line)
+        return lines[:height]
 
-    def _marked(self, number: int, line: Line) -> Line:
+    def _shown(self, number: int, width: int) -> Line:
+        """A line as far as it is in sight, its gutter where it is."""
+        line = self.lines[number]
+        if self.left:
+            still = min(self.gutter, width) if number >= self.pinned else 0
+            line = (*clip_line(line, still), *clip_line(line, width - still, skip=still + self.left))
+        else:
+            line = clip_line(line, width)
         if not self.searched or number < self.pinned:
             return line
         return mark(line, self.searched, "match" if number == self.match else "match_other")
@@ -104,7 +143,9 @@ class DocumentView(View):
         parts = list(self.document.status())
         if self.filtered:
             parts.insert(0, f"only “{self.filtered}”")
-        if self.count > self.room:
+        if self.gutter and self.count:
+            parts += [*self.document.about(self.cursor, self._cells), f"line {self.place.cursor + 1} of {self.count}"]
+        elif self.count > self.room:
             parts.append(f"{self.top + 1}–{min(self.count, self.top + self.room)} of {self.count}")
         return parts
 
@@ -113,70 +154,120 @@ class DocumentView(View):
     def commands(self) -> Mapping[str, str]:
         """What the document can do, and stepping from change to change."""
         commands = dict(self.document.commands())
-        if self.chosen is None and self.document.anchors(max(20, self.width)):
-            commands |= {"next": "to the next change", "previous": "to the previous change"}
+        if self.chosen is None and self.document.anchors(self._cells):
+            stops = self.document.stops()
+            commands |= {"next": f"to the next {stops}", "previous": f"to the previous {stops}"}
         return commands
 
     def command(self, command: str) -> None:
-        """Do one of the commands."""
+        """Do one of the commands. The cursor stays at its line of PTX, where there is one."""
         if command in ("next", "previous"):
             self._to_anchor(1 if command == "next" else -1)
             return
+        before, row = self._ptx_line(), self.place.cursor - self.top
         if words := self.document.press(command):
             self.desk.notice(words)
         self._lay_out()
+        after = None if before is None else self.document.place_of(before, self._cells)
+        if after is not None and self.chosen is None:
+            self.place.cursor = after - self.pinned
+            self.place.top = self.place.cursor - row
+            self.place.fit(self.count, self.room)
+            self.changed()
+
+    def _ptx_line(self) -> int | None:
+        """The line of ``pruned.ptx`` at the cursor, or the last one in sight above it."""
+        numbers = (self._number(place) for place in range(self.place.cursor, self.top - 1, -1)) if self.count else ()
+        lines = (self.document.ptx_line(number, self._cells) for number in numbers)
+        return next((line for line in lines if line is not None), None)
 
     def _to_anchor(self, step: int) -> None:
-        """The next or previous change to the top of the window, with some lines above it."""
-        anchors = self.document.anchors(max(20, self.width))
-        above = min(3, self.room // 4)
-        here = self.top + self.pinned + above
-        place = bisect_right(anchors, here) if step > 0 else bisect_left(anchors, here) - 1
-        if 0 <= place < len(anchors):
-            before = self.top
-            self._scroll(anchors[place] - self.pinned - above)
-            if self.top != before:
-                self.desk.notice(f"change {place + 1} of {len(anchors)}")
-                return
-        self.desk.notice("no further change" if step > 0 else "no change before this one")
+        """The cursor to the next or previous change."""
+        anchors = self.document.anchors(self._cells)
+        place = bisect_right(anchors, self.cursor) if step > 0 else bisect_left(anchors, self.cursor) - 1
+        stops = self.document.stops()
+        if not 0 <= place < len(anchors):
+            self.desk.notice(f"no further {stops}" if step > 0 else f"no {stops} before this one")
+            return
+        self._to(anchors[place] - self.pinned)
+        self.desk.notice(f"{stops} {place + 1} of {len(anchors)}")
+
+    def _to(self, place: int) -> None:
+        self.place.to(place, self.count, self.room)
+        self.changed()
 
     def move(self, step: int) -> None:
-        """Scroll by lines."""
-        self._scroll(self.top + step)
+        """By lines."""
+        self.place.step(step, self.count, self.room)
+        self.changed()
 
     def move_page(self, step: int) -> None:
-        """Scroll by windows."""
-        self._scroll(self.top + step * max(1, self.room - 1))
+        """By windows."""
+        self.place.page(step, self.count, self.room)
+        self.changed()
 
     def move_to(self, end: int) -> None:
         """To the start or the end."""
-        self._scroll(self.count if end else 0)
+        self._to(self.count - 1 if end else 0)
 
     def shift(self, step: int) -> None:
         """Scroll sideways."""
         self.left = max(0, self.left + step * SIDE_STEP)
         self.changed()
 
-    def _scroll(self, top: int) -> None:
-        self.top = max(0, min(top, self.count - self.room))
-        self.changed()
+    def click(self, row: int, column: int = 0) -> None:
+        """The cursor to the line that is pointed at."""
+        del column
+        place = self.top + row - self.pinned
+        if self.gutter and row >= self.pinned and place < self.count:
+            self.place.cursor = place
+            self.changed()
+
+    # -- to and from other pages
+
+    def leads_to(self) -> str:
+        """The page that Enter goes to."""
+        return self.document.leads_to()
+
+    def target(self) -> int | None:
+        """The line of ``pruned.ptx`` that it goes to."""
+        return self.document.target(self.cursor, self._cells) if self.count else None
+
+    def seen(self) -> object:
+        """The first line in sight and the one at the cursor."""
+        return self.top, self.place.cursor
+
+    def see(self, seen: object) -> None:
+        """Both as they were."""
+        if isinstance(seen, tuple):
+            self.place.top, self.place.cursor = seen
+            self.changed()
+
+    def land(self, ptx_line: int) -> bool:
+        """The cursor to a line of ``pruned.ptx``, as soon as there are lines. False if it is on no line."""
+        if not self.width:
+            self._landing = ptx_line
+            return True
+        self.clear_search()
+        number = self.document.place_of(ptx_line, self._cells)
+        if number is not None:
+            self._to(number - self.pinned)
+        return number is not None
 
     # -- search and filter
 
     def search(self, text: str) -> None:
-        """From the first line in sight on."""
+        """From the cursor on."""
         self.searched, self.match = text, None
         self.next_match(1)
 
     def next_match(self, step: int) -> None:
         """Around the end, in the background."""
         if self.searched and self.count:
-            start = self.top - step if self.match is None else self._place_of(self.match)
-            job = partial(_find, self.lines, [*map(self._number, range(self.count))], self.searched, start, step)
+            here = self.place.cursor if self.gutter or self.match is None else self._place_of(self.match)
+            start = here - step if self.match is None else here
+            job = partial(find, self.lines, [*map(self._number, range(self.count))], self.searched, start, step)
             self.desk.tables.submit((self, "find"), job, partial(self._found, self.lines))
-
-    def _place_of(self, number: int) -> int:
-        return number - self.pinned if self.chosen is None else bisect_left(self.chosen, number)
 
     def _found(self, lines: Sequence[Line], place: int | None) -> None:
         if lines is not self.lines:
@@ -184,9 +275,10 @@ class DocumentView(View):
         self.match = None if place is None else self._number(place)
         if place is None:
             self.desk.notice(f"“{self.searched}” is not on this page")
-        elif not self.top <= place < self.top + self.room:
-            self.top = max(0, place - self.room // 3)
-        self.changed()
+            self.changed()
+        else:
+            self.place.to(place, self.count, self.room, above=self.room // 3)
+            self.changed()
 
     @property
     def filter_text(self) -> str:
@@ -197,23 +289,27 @@ class DocumentView(View):
         """Only lines that contain ``text``; found in the background."""
         self.filtered = text
         if not text:
-            self.chosen, self.top = None, 0
+            self.chosen, self.place.top, self.place.cursor = None, 0, 0
             self.changed()
             return
-        job = partial(_passing, self.lines, self.pinned, text)
+        job = partial(passing, self.lines, self.pinned, text)
         self.desk.tables.submit((self, "filter"), job, partial(self._take_filter, self.lines, keep))
 
     def _take_filter(self, lines: Sequence[Line], keep: bool, chosen: list[int]) -> None:
         if lines is self.lines and self.filtered:
             self.chosen, self.match = chosen, None
-            self.top = self.top if keep else 0
+            if not keep:
+                self.place.top = self.place.cursor = 0
             self.changed()
 
     def clear_search(self) -> bool:
-        """Forget search and filter."""
-        had = bool(self.searched or self.filtered)
+        """Forget search and filter; the cursor stays at its line."""
+        had, here = bool(self.searched or self.filtered), self.cursor
+        filtered = self.chosen is not None
         self.searched, self.filtered, self.chosen, self.match = "", "", None, None
-        if had:
+        if filtered:
+            self._to(here - self.pinned)
+        elif had:
             self.changed()
         return had
 
@@ -222,7 +318,7 @@ class DocumentView(View):
     def exported(self) -> Callable[[], Iterable[str]]:
         """All lines that pass the filter."""
         lines, numbers = self.lines, [*range(self.pinned), *map(self._number, range(self.count))]
-        return lambda: (plain(lines[number]).rstrip() for number in numbers)
+        return partial(whole, lines, numbers)
 
     def explanation(self) -> Sequence[str]:
         """How to read it: the document's own words, or those of its view."""
@@ -233,13 +329,10 @@ class DocumentView(View):
         return {**super().forms(), **document_forms(self.name, self.document, self.source, max(20, self.width))}
 
 
-def _find(lines: Sequence[Line], numbers: list[int], text: str, start: int, step: int) -> int | None:
-    """The place of the next line with ``text`` after ``start``, around the end."""
-    count = len(numbers)
-    order = ((start + step * i) % count for i in range(1, count + 1))
-    return next((place for place in order if contains(plain(lines[numbers[place]]), text)), None)
-
-
-def _passing(lines: Sequence[Line], first: int, text: str) -> list[int]:
-    """The lines from ``first`` on that contain ``text``."""
-    return [number for number in range(first, len(lines)) if contains(plain(lines[number]), text)]
+def pointed(line: Line, gutter: int) -> Line:
+    """A line with the cursor in its gutter; words that were searched for stay marked."""
+    spans = [(text, role if role.startswith("match") else "select") for text, role in clip_line(line, gutter)]
+    used = sum(width(text) for text, _ in spans)
+    shown: Line = (*spans, (" " * (gutter - used), "select"))
+    rest = clip_line(line, sum(width(text) for text, _ in line), skip=gutter)
+    return ((POINTER, "select"), *clip_line(shown, gutter, skip=1), *(rest or ((" ", ""),)))

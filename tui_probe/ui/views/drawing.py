@@ -115,6 +115,14 @@ class DrawingView(View):
         """The cursor, left or right."""
         self.command("right" if step > 0 else "left")
 
+    def leads_to(self) -> str:
+        """The page that Enter goes to."""
+        return self.drawing.leads_to()
+
+    def target(self) -> int | None:
+        """The line of ``pruned.ptx`` under the cursor."""
+        return self.drawing.ptx_line()
+
     def click(self, row: int, column: int = 0) -> None:
         """The cursor to a cell."""
         self.drawing.click(column, row)

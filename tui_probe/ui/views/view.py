@@ -124,6 +124,26 @@ class View:
     def command(self, command: str) -> None:
         """Do one of them."""
 
+    def leads_to(self) -> str:
+        """The page that Enter goes to, "" for none."""
+        return ""
+
+    def target(self) -> int | None:
+        """The line of ``pruned.ptx`` at the cursor, which it then shows; None for none."""
+        return None
+
+    def seen(self) -> object:
+        """What is in sight of it, for ``see``."""
+        return None
+
+    def see(self, seen: object) -> None:
+        """Show again what was in sight."""
+
+    def land(self, ptx_line: int) -> bool:
+        """Show a line of ``pruned.ptx``. False where there is nothing of it."""
+        del ptx_line
+        return False
+
     def click(self, row: int, column: int = 0) -> None:
         """The mouse points at a cell of the window."""
 

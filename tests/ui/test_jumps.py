@@ -1,0 +1,135 @@
+"""From a row of Lines to its PTX, from there back to the table, from an access to its instruction; and back again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.render.measured_example import STRIDED, write_measured
+from tests.ui.conftest import Stage, on_stage
+from tui_probe.ui.feed import Session
+from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.views.document import DocumentView
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    """A kernel with a record an access: PTX, Lines and DMAT all have something to show."""
+    return Session(traces=(write_measured(tmp_path / "dmat", "dmat").directory,))
+
+
+def screen_of(stage: Stage) -> KernelScreen:
+    assert isinstance(stage.app.screen, KernelScreen)
+    return stage.app.screen
+
+
+async def show(stage: Stage, page: str) -> None:
+    await screen_of(stage).run_action(f"page({page!r})")
+    await stage.settle()
+
+
+def cursor_line(stage: Stage) -> str:
+    (line,) = [line for line in stage.text.split("\n") if line.startswith("▶")]
+    return line
+
+
+def hint(stage: Stage) -> str:
+    return stage.text.split("\n")[-1]
+
+
+async def test_from_a_row_to_the_code_and_back(session: Session) -> None:
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter")
+        await show(stage, "lines")
+        assert "Enter PTX" in hint(stage)
+        assert "strides.cu:7" in cursor_line(stage)  # the most sectors
+        await stage.press("enter")
+        assert screen_of(stage).current == "ptx"
+        assert "ld.global.f32 %f2" in cursor_line(stage)
+        assert "32.00█!" in cursor_line(stage)
+        assert "Enter Lines" in hint(stage)
+        await stage.press("q")
+        assert screen_of(stage).current == "lines"
+        assert "strides.cu:7" in cursor_line(stage)
+        await stage.press("q")
+        assert stage.app.screen is stage.live
+
+
+async def test_from_the_code_to_the_table_and_on(session: Session) -> None:
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter", "2", "v", "full_stop", "full_stop", "enter")
+        assert screen_of(stage).current == "lines"
+        assert f" {STRIDED} " in cursor_line(stage)
+        await stage.press("j", "enter")
+        assert "st.global.v2.f32" in cursor_line(stage)
+        await stage.press("q")
+        assert "st.global.v2.f32" in cursor_line(stage)
+        assert screen_of(stage).current == "lines"
+        await stage.press("q")
+        assert screen_of(stage).current == "ptx"
+        assert cursor_line(stage).startswith(f"▶  {STRIDED} ")  # as it was left, in the same text
+        await stage.press("escape")
+        assert stage.app.screen is stage.live
+
+
+async def test_from_the_difference_to_the_whole_text(session: Session) -> None:
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter", "3", "slash", *"%f2, [", "enter")  # the prompt takes the first
+        assert screen_of(stage).current == "diff"
+        await stage.press("enter")
+        assert screen_of(stage).current == "ptx"
+        assert "ld.global.f32 %f2" in cursor_line(stage)
+        await stage.press("q")
+        assert screen_of(stage).current == "diff"
+
+
+async def test_from_an_access_to_its_instruction(session: Session) -> None:
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter")
+        await show(stage, "dmat")
+        assert "Enter PTX" in hint(stage)
+        read_out = next(line for line in stage.text.split("\n") if "PTX:" in line)
+        await stage.press("enter")
+        assert screen_of(stage).current == "ptx"
+        line = int(read_out.partition("PTX:")[2].split()[0])
+        view = screen_of(stage).view
+        assert isinstance(view, DocumentView)
+        assert view.target() == line
+        await stage.press("q")
+        assert read_out in stage.text
+
+
+async def test_a_line_of_which_nothing_was_measured_says_so(session: Session) -> None:
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter", "2", "enter")
+        assert screen_of(stage).current == "lines"
+        assert "nothing is known here of PTX line 1" in hint(stage)
+        await stage.press("q")
+        assert screen_of(stage).current == "ptx"
+
+
+async def test_an_inserted_line_leads_nowhere(session: Session) -> None:
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter", "2", "slash", *"%clock64", "enter", "enter")
+        assert screen_of(stage).current == "ptx"
+        assert "no line of PTX is known of this one" in hint(stage)
+
+
+async def test_a_page_chosen_by_number_ends_the_way_back(session: Session) -> None:
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter")
+        await show(stage, "lines")
+        await stage.press("enter", "1", "q")
+        assert stage.app.screen is stage.live
+
+
+async def test_where_nothing_leads_enter_is_not_offered(session: Session) -> None:
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter", "1")
+        assert "Enter" not in hint(stage)
+        await stage.press("enter")
+        assert "no lines to follow" in hint(stage)

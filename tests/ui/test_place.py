@@ -1,0 +1,198 @@
+"""The cursor of a text moves through a window that stands still, and at an edge the window moves by half of itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.render.measured_example import NEVER, STRIDED, write_measured
+from tests.ui.desk import TestDesk, said, shown
+from tui_probe.render.palette import PALETTES
+from tui_probe.render.views import kind_of
+from tui_probe.render.views.view import Document, Source, no_progress
+from tui_probe.ui.views.document import DocumentView, pointed
+from tui_probe.ui.views.place import Place
+
+if TYPE_CHECKING:
+    from tui_probe.trace.model import Trace
+
+MOVES = st.lists(st.tuples(st.sampled_from(["step", "page", "to"]), st.integers(-200, 200)), max_size=20)
+
+
+@given(count=st.integers(0, 120), room=st.integers(1, 60), has_cursor=st.booleans(), moves=MOVES)
+def test_the_cursor_is_in_the_window_and_the_window_in_the_text(
+    count: int, room: int, has_cursor: bool, moves: list[tuple[str, int]]
+) -> None:
+    place = Place(pointed=has_cursor)
+    for name, number in moves:
+        if name == "to":
+            place.to(max(0, min(number, count - 1)), count, room)
+        else:
+            getattr(place, name)(number, count, room)
+        assert 0 <= place.top <= max(0, count - room)
+        assert place.top <= place.cursor < place.top + room
+        assert place.cursor <= max(0, count - 1)
+
+
+def test_the_window_stands_still_until_the_cursor_leaves_it() -> None:
+    place = Place(pointed=True)
+    tops = []
+    for _ in range(35):
+        place.step(1, 100, 20)
+        tops.append(place.top)
+    assert tops == [0] * 19 + [10] * 10 + [20] * 6
+    assert place.cursor == 35
+    for _ in range(16):
+        place.step(-1, 100, 20)
+    assert (place.cursor, place.top) == (19, 10)
+
+
+def test_windows_keep_the_row_of_the_cursor_and_end_at_the_ends() -> None:
+    place = Place(cursor=5, pointed=True)
+    place.page(1, 100, 20)
+    assert (place.top, place.cursor) == (19, 24)
+    for _ in range(6):
+        place.page(1, 100, 20)
+    assert (place.top, place.cursor) == (80, 99)
+    for _ in range(7):
+        place.page(-1, 100, 20)
+    assert (place.top, place.cursor) == (0, 0)
+
+
+@given(start=st.integers(0, 100), line=st.integers(0, 199))
+def test_every_line_is_reached_by_lines_and_seen_on_the_way(start: int, line: int) -> None:
+    place = Place(top=start, cursor=start, pointed=True)
+    place.fit(200, 30)
+    while place.cursor != line:
+        place.step(1 if line > place.cursor else -1, 200, 30)
+    assert place.top <= line < place.top + 30
+
+
+# -- in a document
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    return write_measured(tmp_path_factory.mktemp("traces") / "sectors")
+
+
+@pytest.fixture
+def view(trace: Trace) -> DocumentView:
+    """Probed PTX with what was measured, in a window of 80×24."""
+    return hosted("ptx", Source(trace, trace.kernels[0]))
+
+
+def hosted(name: str, source: Source) -> DocumentView:
+    document = kind_of(name).open(source, no_progress)
+    assert isinstance(document, Document)
+    view = DocumentView(TestDesk(), name, document, source)
+    view.resize(80, 24)
+    return view
+
+
+def at_cursor(view: DocumentView) -> str:
+    (line,) = [line for line in shown(view) if line.startswith("▶")]
+    return line
+
+
+def test_the_cursor_is_marked_by_a_sign_and_its_place_is_told(view: DocumentView) -> None:
+    view.move(1)
+    assert "2 " in at_cursor(view)
+    assert ".target" in at_cursor(view)
+    assert said(view) == "probed.ptx · line 2 of 123"
+    before = shown(view)
+    view.move(1)
+    assert said(view).endswith("line 3 of 123")
+    changed = [one for one, other in zip(before, shown(view), strict=True) if one != other]
+    assert len(changed) == 2
+
+
+@pytest.mark.parametrize("palette", PALETTES)
+def test_the_cursor_can_be_seen_in_every_palette(view: DocumentView, palette: str) -> None:
+    line = next(line for line in view.draw(80, 24) if line[0][0].startswith("▶"))
+    style, plain = PALETTES[palette].style(line[0][1]), PALETTES[palette].style("")
+    assert style.reverse or style.bgcolor != plain.bgcolor
+    cells = 0
+    for text, role in line:
+        assert (role == "select") is (cells < view.gutter)  # the code keeps its colours
+        cells += len(text)
+
+
+def test_a_line_without_text_is_marked_in_its_gutter_alone() -> None:
+    line = pointed((("   12  ", "dim"),), 9)
+    assert "".join(text for text, _ in line) == "▶  12     "
+    assert line[-1][1] == ""
+
+
+def test_sideways_the_gutter_stands_still(view: DocumentView) -> None:
+    before = at_cursor(view)
+    view.shift(1)
+    after = at_cursor(view)
+    assert view.left == 8
+    assert after[: view.gutter] == before[: view.gutter]
+    assert after[view.gutter :] == before[view.gutter + 8 :]
+
+
+def test_search_and_steps_put_the_cursor_there(view: DocumentView) -> None:
+    view.search("popc")
+    first = view.cursor
+    assert "popc" in at_cursor(view)
+    view.next_match(1)
+    assert view.cursor > first
+    view.move_to(0)
+    view.next_match(1)
+    assert view.cursor == first
+    view.command("next")
+    assert "4.00▁" in at_cursor(view)
+    view.command("next")
+    assert "32.00█!" in at_cursor(view)
+    assert said(view).startswith("probed.ptx · strides.cu:7 · 32.00 sectors a request · 4 requests · 128 sectors")
+    view.command("previous")
+    view.command("previous")
+    assert isinstance(view.desk, TestDesk)
+    assert view.desk.notices == [
+        "measured line 1 of 4", "measured line 2 of 4", "measured line 1 of 4", "no measured line before this one",
+    ]  # fmt: skip
+
+
+def test_the_cursor_keeps_its_line_of_ptx_in_the_other_text_and_after_a_filter(view: DocumentView) -> None:
+    assert view.land(STRIDED)
+    view.command("level")
+    assert said(view).endswith("line 24 of 35")
+    assert at_cursor(view).startswith("▶  24 ")
+    view.set_filter("global")
+    assert view.count == 4
+    view.move(2)
+    assert at_cursor(view).startswith(f"▶  {NEVER} ")
+    assert view.clear_search()
+    assert view.cursor - view.pinned == NEVER - 1
+
+
+def test_folding_keeps_the_line(view: DocumentView) -> None:
+    assert view.source is not None
+    diff = hosted("diff", view.source)
+    assert diff.land(STRIDED)
+    line = at_cursor(diff)
+    diff.command("fold")
+    assert at_cursor(diff) == line
+    diff.command("fold")
+    assert at_cursor(diff) == line
+
+
+def test_a_click_moves_the_cursor(view: DocumentView) -> None:
+    view.click(5)
+    assert shown(view)[5].startswith("▶")
+    view.click(0)
+    assert shown(view)[5].startswith("▶")
+
+
+def test_a_page_without_cursor_scrolls_by_lines(view: DocumentView) -> None:
+    assert view.source is not None
+    summary = hosted("summary", view.source)
+    summary.resize(80, 5)
+    summary.move(2)
+    assert (summary.top, summary.cursor) == (2, 2)
+    assert not any(line.startswith("▶") for line in shown(summary))
