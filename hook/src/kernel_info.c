@@ -116,8 +116,10 @@ static const char *read_rest(struct reader *reader, struct kernel *kernel)
             return "kernel.info has a storage line that this hook does not understand";
         if (strncmp(line, "global ", 7) == 0 && !add_global(kernel, line + 7))
             return "out of host memory";
-        if (strcmp(line, "sampled") == 0)
+        if (strcmp(line, "blocks sampled") == 0)
             kernel->sampled = true;
+        if (strncmp(line, "note ", 5) == 0 && !kernel->note)
+            kernel->note = strdup(line + 5);
         if (strncmp(line, "no-replay ", 10) == 0 && !kernel->no_replay)
             kernel->no_replay = strdup(line + 10);
     }

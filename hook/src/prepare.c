@@ -194,7 +194,7 @@ static void log_fate(const struct kernel *kernel, const struct launch *launch, s
     char figures[FIGURES_SIZE];
     figures_of(variants_original(kernel, launch->function), launch, figures);
     event_log("[kernel] %u %s %s name %s reason %s\n", kernel->index, fate.status, figures, kernel->name,
-              fate.reason ? fate.reason : "-");
+              fate.reason ? fate.reason : kernel->note ? kernel->note : "-");
     if (!fate.reason) {
         const struct variant *variant = atomic_load(&kernel->variants);
         figures_of(variant->function, launch, figures);

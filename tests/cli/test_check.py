@@ -200,7 +200,7 @@ def test_a_probe_that_meets_nothing_in_the_kernel(here: Path, capsys: pytest.Cap
     probe = (PROBE % "SAVE [ m ] {%clock64};").replace('position = "kernel"', 'position = "ld.gloabl"')
     (here / "nowhere.toml").write_text(probe)
     outcome = Outcome(("nowhere.toml", "kernels.ptx"), capsys, here)
-    assert "added     nothing: the kernel has no instruction that the probe is for" in outcome.out
+    assert "note      nowhere matched no instruction of this kernel\n" in outcome.out
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def probed_with_sites(
     kernel = Kernel.of(parse(text), name)
     names, edits = Names(kernel.pruned), Edits(kernel.module.source)
     shared = share_variables(kernel, names, edits)
-    sites = insert_probe(kernel, probe, names, edits, shared)
+    sites = insert_probe(kernel, probe, names, edits, shared).sites
     return kernel.edited(edits), shared, sites
 
 

@@ -22,6 +22,7 @@ from tests.engine.kernels import (
 )
 from tui_probe.engine.edits import inserted_instructions
 from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.prepare import probed_kernel
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.parser import parse
 
@@ -336,3 +337,19 @@ $tp_0: // tui-probe: own
 	ret;
 """
     assert inserted_instructions(text) == 2
+
+
+@pytest.mark.parametrize(
+    ("position", "in_vain"),
+    [("ld.global", False), ("mma", True), ("mma:ld", False), ("kernel", False), ("loop", False), ("block.fp64", True)],
+)
+def test_a_probe_for_instructions_that_the_kernel_does_not_have(position: str, in_vain: bool) -> None:
+    """A kernel's entry is always there; that it has no loop is nothing to remark on."""
+    text = "ld.global.u32 %r1, [%rd1];\nret;"
+    kernel = Kernel.of(parse(entry(f".reg .b32 %r<2>;\n.reg .b64 %rd<2>;\n{text}")), "kernel")
+    probe = toml_probe(
+        f'[map.m]\nlevel = "warp"\nregs = {{ n = "u64" }}\n[probe.p]\nposition = "{position}"\n'
+        'before = "SAVE [ m ] {%clock64};"\n'
+    )
+    info = probed_kernel(kernel, probe)[1]
+    assert ("note own matched no instruction of this kernel" in info.splitlines()) is in_vain

@@ -131,7 +131,7 @@ class Engine:
         kind = "sample" if self.sampled else "probed"
         (directory / "probed.bin").write_text(f"//{kind} {n_parameters} {len(variables)} {self.filled or self.maps}")
         lines = [name, str(n_parameters), str(len(maps)), *maps, *self.storage, *[f"global {v}" for v in variables]]
-        lines += ["sampled"] if self.sampled else []
+        lines += ["blocks sampled"] if self.sampled else []
         (directory / "kernel.info").write_text("\n".join(lines) + "\n")
 
     def close(self) -> None:

@@ -37,6 +37,7 @@ static void kernel_info(const uint8_t *bytes, size_t size)
     free(kernel.globals);
     free(kernel.maps);
     free(kernel.no_replay);
+    free(kernel.note);
 }
 
 /* "SPEC BLOCKS": which blocks of a grid of so many. */

@@ -408,6 +408,13 @@ def test_engine_hears_kernel_and_architecture(host: Host) -> None:
     assert engine_of(host).architectures == ["sm_90", "sm_90"]
 
 
+def test_what_the_engine_remarks_is_the_reason_of_a_probed_kernel(host: Host) -> None:
+    engine_of(host).storage = ["note the probe matched nothing"]
+    run = host.python(ONE)
+    assert run.fates() == [("probed", "add__8_4", "the probe matched nothing")]
+    assert len(run.results) == 1
+
+
 def test_copies_of_sites_are_added_up(host: Host) -> None:
     """64 copies of 256 bytes, each filled by a block: the file has their sum, of three records of 16 bytes."""
     host.engine.maps, host.engine.storage = "1,0 1,8", ["storage 0 sites record 16 cap 3 copies 64"]  # type: ignore[union-attr]

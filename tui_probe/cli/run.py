@@ -14,7 +14,6 @@ from tui_probe.launcher.screened import ScreenedTarget
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
-from tui_probe.render.analyses import BLOCK_SCHED
 from tui_probe.trace.recent import remember
 
 from .chosen import chosen_settings, tell_problems, trace_dir
@@ -104,7 +103,7 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
         own = load_probe(options.probe)
     except ProbeFileError as error:
         arguments.refuse(str(error))
-    if options.sample and own.callback in BLOCK_SCHED:
+    if options.sample and own.callback.removesuffix(".py") == "block_sched":
         arguments.refuse(
             f"--sample with {own.name}: how blocks follow each other cannot be told from some of them; leave out "
             "--sample, or choose another probe with -p"

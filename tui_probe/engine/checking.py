@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.engine.edits import inserted_instructions
+from tui_probe.engine.kernel_info import note_in
 from tui_probe.engine.prepare import KERNEL_FILES, Preparer
 from tui_probe.errors import ImageError
 from tui_probe.ptx.images import PtxText, choose_ptx, image_kind, ptx_texts
@@ -47,7 +48,7 @@ class KernelCheck:
 
     ``arch`` is what it was assembled for, None if there was nothing to assemble; ``reason`` and ``instead`` say why it
     is not ``ok`` and what to write instead; ``line`` is that of ``directory/original.ptx``, 0 for none. ``added`` is
-    the number of instructions that the probe put in, None if it put in none.
+    the number of instructions that the probe put in, None if it put in none. ``note`` is what a run would remark.
     """
 
     name: str
@@ -58,6 +59,7 @@ class KernelCheck:
     line: int = 0
     instead: str = ""
     added: int | None = None
+    note: str = ""
 
 
 def read_image(path: Path) -> Image:
@@ -121,4 +123,5 @@ def _checked(answer: Answer, name: str, arch: str, directory: Path) -> KernelChe
         status: Literal["refused", "failed"] = "refused" if answer.outcome == "skipped" else "failed"
         return KernelCheck(name, status, arch, directory, reason, answer.line, instead)
     added = inserted_instructions((directory / "probed.ptx").read_text(encoding="utf-8"))
-    return KernelCheck(name, "ok", arch, directory, added=added)
+    note = note_in((directory / "kernel.info").read_text(encoding="utf-8"))
+    return KernelCheck(name, "ok", arch, directory, added=added, note=note)

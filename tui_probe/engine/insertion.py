@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.addressing import Addressing, BlockShape
@@ -36,6 +36,17 @@ if TYPE_CHECKING:
 _ENDS: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
 
 
+@dataclass(frozen=True, slots=True)
+class Insertion:
+    """What a probe met: the lines in ``pruned.ptx`` of the ``sites`` of each map that keeps them, by its name.
+
+    ``in_vain`` tells that it is for instructions of which the kernel has none.
+    """
+
+    sites: dict[str, list[int]]
+    in_vain: bool
+
+
 def insert_probe(
     kernel: Kernel,
     probe: Probe,
@@ -44,13 +55,12 @@ def insert_probe(
     shared: SharedVariables | None = None,
     *,
     sampled: bool = False,
-) -> dict[str, list[int]]:
+) -> Insertion:
     """Put ``probe`` into a kernel, as edits; if ``sampled``, so that only the blocks of a sample are probed.
 
     The kernel gets a ``.param .u64`` for each of ``parameters(probe)``, then those that tell it the sample, if it takes
-    one, then one for each variable of ``shared``. Returns the lines in ``pruned.ptx`` of the sites of each map that
-    keeps them, by its name. Raises UnsupportedKernelError for a kernel in which the probe would miss something or
-    cannot work.
+    one, then one for each variable of ``shared``. Raises UnsupportedKernelError for a kernel in which the probe would
+    miss something or cannot work.
     """
     refuse_unsupported(kernel, probe)
     return _Inserter(kernel, probe, names, edits, shared or SharedVariables(), sampled=sampled).run()
@@ -81,7 +91,7 @@ class _Inserter:
             for opcode in {position.opcode for position in point.positions}:
                 self._by_opcode[opcode].append(point)
 
-    def run(self) -> dict[str, list[int]]:
+    def run(self) -> Insertion:
         self._around_instructions()
         self._at_blocks()
         everywhere = [snippet for point in self._by_opcode[""] for snippet in (point.before, point.after) if snippet]
@@ -92,7 +102,12 @@ class _Inserter:
         variables = [self._names.parameter("variable", name) for name in self._shared.variables]
         sample = [self._names.parameter(*each) for each in PARAMETERS] if self._sampling else []
         self._add_parameters([*maps, *sample, *variables])
-        return self._expander.sites.lines
+        return Insertion(self._expander.sites.lines, in_vain=self._is_for_instructions() and not self._inserted)
+
+    def _is_for_instructions(self) -> bool:
+        """A kernel without a loop is nothing to remark on."""
+        positions = [position for point in self._probe.points for position in point.positions]
+        return any(not position.is_kernel and position.opcode != LOOP for position in positions)
 
     def _mark(self, lines: Iterable[str]) -> list[str]:
         return marked(lines, self._probe.name)

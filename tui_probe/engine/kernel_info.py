@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.storage import Layout
 
@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_probe.engine.storage import MapSlot
+
+
+_NOTE: Final = "note "
 
 
 def kernel_info(
@@ -21,6 +24,7 @@ def kernel_info(
     no_replay: str = "",
     *,
     sampled: bool = False,
+    note: str = "",
 ) -> str:
     """The text of the file.
 
@@ -30,8 +34,9 @@ def kernel_info(
     the counts of the map before it, which have no memory of their own, or ``storage INDEX sites record BYTES cap N
     copies N`` for a map of N sites, listed above as 1,0; ``sites INDEX LINE …``, the lines of those sites in
     ``pruned.ptx``; ``callback NAME``; ``global NAME`` for each variable that the probed kernel shares with the original
-    module, in parameter order; ``no-replay REASON`` if it must not run a second time; ``sampled`` if
-    only blocks of a sample are probed, which two more parameters before those of variables tell.
+    module, in parameter order; ``no-replay REASON`` if it must not run a second time; ``blocks sampled`` if
+    only blocks of a sample are probed, which two more parameters before those of variables tell; ``note WORDS`` if
+    there is something that a person should know of this kernel.
     """
     lines = [name, str(parameters), str(len(maps))]
     lines += [f"{one.level.value},{one.slot_bytes}" for one in maps]
@@ -40,8 +45,14 @@ def kernel_info(
     lines += [f"callback {callback}"] if callback else []
     lines += [f"global {variable}" for variable in variables]
     lines += [f"no-replay {no_replay}"] if no_replay else []
-    lines += ["sampled"] if sampled else []
+    lines += ["blocks sampled"] if sampled else []
+    lines += [f"{_NOTE}{note}"] if note else []
     return "\n".join(lines) + "\n"
+
+
+def note_in(text: str) -> str:
+    """The words of the note in a ``kernel.info``, "" without one."""
+    return next((line.removeprefix(_NOTE) for line in text.splitlines() if line.startswith(_NOTE)), "")
 
 
 def _storage_line(index: int, one: MapSlot) -> str:

@@ -15,7 +15,7 @@ from tui_probe.engine.edits import Edits
 from tui_probe.engine.insertion import insert_probe
 from tui_probe.engine.kept_kernels import PREPARED_FILES, KeptKernels
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.kernel_info import kernel_info
+from tui_probe.engine.kernel_info import kernel_info, note_in
 from tui_probe.engine.module_variables import replay_hazard, share_variables
 from tui_probe.engine.names import Names
 from tui_probe.engine.originals import Originals
@@ -93,13 +93,17 @@ def probed_kernel(kernel: Kernel, probe: Probe, *, sampled: bool = False) -> tup
     """The probed PTX of a kernel, and the text of its kernel.info. Raises UnsupportedKernelError."""
     names, edits = Names(kernel.pruned), Edits(kernel.module.source)
     shared = share_variables(kernel, names, edits)
-    sites = insert_probe(kernel, probe, names, edits, shared, sampled=sampled)
-    entry, maps, about = (
-        kernel.entry,
-        map_slots(probe, sites),
-        (probe.callback, shared.variables, replay_hazard(kernel)),
+    inserted = insert_probe(kernel, probe, names, edits, shared, sampled=sampled)
+    info = kernel_info(
+        kernel.entry.name,
+        len(kernel.entry.parameters),
+        map_slots(probe, inserted.sites),
+        probe.callback,
+        shared.variables,
+        replay_hazard(kernel),
+        sampled=sampled,
+        note=f"{probe.name} matched no instruction of this kernel" if inserted.in_vain else "",
     )
-    info = kernel_info(entry.name, len(entry.parameters), maps, *about, sampled=sampled)
     return kernel.edited(edits), info
 
 
@@ -239,6 +243,7 @@ class _Preparation:
             raise
         self._write("probed.ptx", probed)
         self._write("kernel.info", info)
+        self._tell_note(info)
         # The launch waits for the probed kernel alone, so that one comes first.
         assemblies = [self._start(variant, arch, name) for variant in ("probed", "pruned")] if tools else []
         if not tools:
@@ -267,7 +272,12 @@ class _Preparation:
         load, found, said = entry
         cached = f"[cache] prepared before: all files are from {self.kept.place(key)}"
         self.log.write("\n".join([self._subject(found, name), cached, said or _NO_ASSEMBLER]))
+        self._tell_note((self.directory / "kernel.info").read_text(encoding="utf-8"))
         return Answer("ok", load)
+
+    def _tell_note(self, info: str) -> None:
+        if note := note_in(info):
+            self.log.write(f"[note] {note}")
 
     def _keep(
         self,

@@ -23,7 +23,6 @@ VERSION = 1
 """Of the JSON; it rises when a key changes its meaning or goes."""
 
 _NO_ASSEMBLER = "there is no ptxas: nothing is assembled, registers and spills are not known"
-_NOWHERE = "nothing: the kernel has no instruction that the probe is for"
 _VERIFIED = "it writes its own registers and maps alone, and stays in its snippets"
 
 
@@ -74,7 +73,9 @@ def _kernel(check: Check, kernel: KernelCheck, log: ProcessLog, arrow: str) -> I
         if log.pruned or log.probed:
             yield _field("  registers", _before_and_after(log, "registers", arrow))
             yield _field("  spills", f"{_before_and_after(log, 'spill_bytes', arrow)} bytes")
-        yield _field("  added", counted(kernel.added, "instruction") if kernel.added else _NOWHERE)
+        yield _field("  added", counted(kernel.added or 0, "instruction"))
+        if kernel.note:
+            yield _field("  note", kernel.note)
     else:
         yield _field("  reason", f"{place}: {kernel.reason}" if (place := _place(check, kernel)) else kernel.reason)
         if kernel.instead:
@@ -175,6 +176,7 @@ def _kernel_record(check: Check, kernel: KernelCheck, log: ProcessLog) -> dict[s
         "reason": kernel.reason or None,
         "line": kernel.line or None,
         "instead": kernel.instead or None,
+        "note": kernel.note or None,
         "registers_pruned": _number(log.pruned, "registers"),
         "registers_probed": _number(log.probed, "registers"),
         "spills_pruned": _number(log.pruned, "spill_bytes"),

@@ -68,7 +68,8 @@ def state_lines(row: KernelRow, cells: int) -> list[Line]:
     """Whether it was probed, why not, and what to do."""
     lines = list(_field("status", f"{_GLYPHS.get(row.status, ' ')} {row.status}", cells, row.status))
     if row.reason:
-        lines += _field("why", row.reason, cells, "bad" if row.status == "failed" else "")
+        label = "note" if row.status == "probed" else "why"
+        lines += _field(label, row.reason, cells, "bad" if row.status == "failed" else "")
     if words := advice(row.status, row.reason):
         lines += _field("what to do", words, cells)
     return lines

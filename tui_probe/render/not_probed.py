@@ -1,4 +1,4 @@
-"""What was not probed, and why: kernels, and launches of kernels that were probed otherwise."""
+"""What was not probed, and why: kernels, and launches of kernels that were probed otherwise; and probed in vain."""
 
 from __future__ import annotations
 
@@ -22,20 +22,33 @@ def not_probed_lines(trace: Trace, cells: int) -> list[str]:
     return [*_kernels(trace, cells), *_launches(trace, cells)]
 
 
+def in_vain_lines(trace: Trace, cells: int) -> list[str]:
+    """Kernels that were probed, and of which the engine remarks that the probe met nothing in them."""
+    groups: defaultdict[str, list[Kernel]] = defaultdict(list)
+    for kernel in trace.kernels:
+        if kernel.status == "probed" and kernel.reason:
+            groups[kernel.reason].append(kernel)
+    return [line for reason, kernels in groups.items() for line in _group(reason, kernels, cells)]
+
+
 def _kernels(trace: Trace, cells: int) -> list[str]:
     """Kernels that were not probed, together by what became of them."""
     groups: defaultdict[tuple[str, str], list[Kernel]] = defaultdict(list)
     for kernel in trace.kernels:
         if kernel.status != "probed":
             groups[kernel.status, kernel.reason or "no reason given"].append(kernel)
-    lines = []
-    for (status, reason), kernels in groups.items():
-        launches = sum(kernel.launches for kernel in kernels)
-        counts = f"{units.counted(len(kernels), 'kernel')}, {units.counted(launches, 'launch')}"
-        lines.append(f"{status}, {safe(reason)}: {counts}")
-        lines += [f"  #{kernel.index} {_name(kernel, cells)}" for kernel in kernels[:_MOST_NAMED]]
-        if len(kernels) > _MOST_NAMED:
-            lines.append(f"  and {len(kernels) - _MOST_NAMED} more")
+    grouped = ((f"{status}, {reason}", kernels) for (status, reason), kernels in groups.items())
+    return [line for words, kernels in grouped for line in _group(words, kernels, cells)]
+
+
+def _group(words: str, kernels: list[Kernel], cells: int) -> list[str]:
+    """Kernels of which the same is said: how many, and the first by name."""
+    launches = sum(kernel.launches for kernel in kernels)
+    counts = f"{units.counted(len(kernels), 'kernel')}, {units.counted(launches, 'launch')}"
+    lines = [f"{safe(words)}: {counts}"]
+    lines += [f"  #{kernel.index} {_name(kernel, cells)}" for kernel in kernels[:_MOST_NAMED]]
+    if len(kernels) > _MOST_NAMED:
+        lines.append(f"  and {len(kernels) - _MOST_NAMED} more")
     return lines
 
 

@@ -11,7 +11,7 @@ from tui_probe.render.counts import counting_probe
 from tui_probe.render.hanging import hanging
 from tui_probe.render.head import head_lines
 from tui_probe.render.kernel_report import KERNEL_COLUMNS
-from tui_probe.render.not_probed import not_probed_lines
+from tui_probe.render.not_probed import in_vain_lines, not_probed_lines
 from tui_probe.render.result_lines import kept_line
 from tui_probe.render.shorten import shorten
 from tui_probe.render.spans import to_ascii
@@ -31,6 +31,7 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False) -> s
         ("Block scheduling, in cycles a slot, mean over SMs", _schedules(trace, width)),
         ("Counts of each launch", list(count_lines(trace, width - 2, most=_MOST_RESULTS))),
         ("What other probes kept", _kept(trace, width)),
+        ("Kernels in which the probe met nothing", in_vain_lines(trace, width)),
         ("Not probed", not_probed_lines(trace, width)),
         ("What the hook could not do", [safe(text) for text in trace.state.troubles]),
     ):
