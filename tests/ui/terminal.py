@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 _QUERY_SYNC = b"\x1b[?2026$p"
-_UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>?][0-9;]*(?:u|\$p)|\x1b\]52;[^\x07]*\x07")
+UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>?][0-9;]*(?:u|\$p)|\x1b\]52;[^\x07]*\x07")
 
 
 class Terminal:
@@ -84,7 +84,7 @@ class Terminal:
                 os.write(self.fd, b"\x1b[?2026;2$y")
             with self._lock:
                 self.received += data
-                self.stream.feed(_UNKNOWN_TO_PYTE.sub(b"", data))
+                self.stream.feed(UNKNOWN_TO_PYTE.sub(b"", data))
                 self._lock.notify_all()
         _, status = os.waitpid(self.pid, 0)
         with self._lock:

@@ -1,0 +1,58 @@
+"""Whatever is pressed: what was sent in part leaves the terminal as one that is drawn whole would be."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.recorded import H200, SIMULATED, unpacked
+from tests.ui.emulated import on_emulated
+from tui_probe.ui import Appearance, keys
+from tui_probe.ui.feed import Session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STEPS = 40
+AT_RANDOM = [name for key in keys.TABLE for name in key.keys if key.id not in ("quit", "interrupt")]
+OFTEN = ["enter", "tab", "pagedown", *"12367892367"]
+"""To the pages on which there is something to move about in."""
+
+
+@pytest.mark.parametrize(("seed", "size"), [(1, (80, 24)), (2, (120, 40)), (3, (80, 24))])
+async def test_any_keys(seed: int, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = unpacked(SIMULATED / "block_sched" if seed == 3 else H200 / "demo", tmp_path)
+    choose = random.Random(seed).choice
+    appearance = Appearance(ascii_only=seed != 2)
+    async with on_emulated(Session(traces=(trace,)), size, appearance, monkeypatch) as (stage, terminal):
+        pressed = []
+        for _ in range(STEPS):
+            pressed.append(choose(choose((AT_RANDOM, OFTEN))))
+            await stage.press(pressed[-1])
+            await stage.until(lambda: terminal.text == stage.text, f"after {pressed}:\n{terminal.text}")
+        assert len(set(terminal.text)) > 10
+
+
+async def test_a_page_that_is_left_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages with many lines, then with few, and back; the kernel screen over the table."""
+    trace = unpacked(SIMULATED / "block_sched", tmp_path)
+    async with on_emulated(Session(traces=(trace,)), (100, 30), Appearance(), monkeypatch) as (stage, terminal):
+        for key in (
+            "enter",
+            *"213264",
+            "pagedown",
+            *"715",
+            "question_mark",
+            "q",
+            "q",
+            "3",
+            "enter",
+            "7",
+            "w",
+            "S",
+            "q",
+        ):
+            await stage.press(key)
+            await stage.until(lambda: terminal.text == stage.text, f"after {key}:\n{terminal.text}")
