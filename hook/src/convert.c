@@ -119,6 +119,11 @@ static uint32_t kept_of(const struct conversion *c, uint32_t count)
     return count && count - 1 < c->cap ? count - 1 : c->cap;
 }
 
+static uint32_t strays_of(const struct conversion *c, const uint32_t header[2], uint32_t kept)
+{
+    return header[1] < c->cap - kept ? header[1] : c->cap - kept;
+}
+
 static bool put_queue(struct conversion *c, uint64_t at)
 {
     const uint64_t record = c->map->record, strays_at = at + QUEUE_HEADER_BYTES + c->cap * record;
@@ -127,9 +132,9 @@ static bool put_queue(struct conversion *c, uint64_t at)
     if (!bytes)
         return false;
     memcpy(header, bytes, sizeof header);
-    uint32_t kept = kept_of(c, header[0]), strays = header[1] < c->cap - kept ? header[1] : c->cap - kept;
+    uint32_t kept = kept_of(c, header[0]), strays = strays_of(c, header, kept);
     return put_count(c, header[0], header[1]) && copy(c, at + QUEUE_HEADER_BYTES, kept * record) &&
-           copy(c, strays_at, strays * record) && output_zeros(c->records, (c->cap - kept - strays) * record);
+           copy(c, strays_at, strays * record) && output_zeros(c->records, (c->file_cap - kept - strays) * record);
 }
 
 static bool convert_queue(struct conversion *c)
@@ -184,7 +189,7 @@ static bool put_counts(struct conversion *c, uint64_t at, struct warp *warp)
 /* A few records of all lanes at a time, which the first cache holds. */
 static bool put_rows(struct conversion *c, uint64_t at, const struct warp *warp)
 {
-    const size_t record = c->map->record, slot = (size_t)layout_slot(c->map, c->cap), unit = layout_unit(c->map);
+    const size_t record = c->map->record, slot = (size_t)layout_slot(c->map, c->file_cap), unit = layout_unit(c->map);
     const uint8_t *rows = fetch(c, at, (size_t)warp->most * record * WARP_THREADS);
     uint8_t *to = rows ? output_room(c->records, warp->lanes * slot) : NULL;
     if (!to)
@@ -205,7 +210,7 @@ static bool put_rows(struct conversion *c, uint64_t at, const struct warp *warp)
 static bool put_large_rows(struct conversion *c, uint64_t at, const struct warp *warp)
 {
     const size_t record = c->map->record, row = record * WARP_THREADS, unit = layout_unit(c->map);
-    const uint64_t slot = layout_slot(c->map, c->cap);
+    const uint64_t slot = layout_slot(c->map, c->file_cap);
     struct output *o = c->records;
     if (!output_flush(o))
         return false;
@@ -236,6 +241,48 @@ static bool convert_rows(struct conversion *c)
         if (!put_counts(c, i * stride, &warp) ||
             !(large ? put_large_rows : put_rows)(c, i * stride + header, &warp))
             return false;
+    }
+    return true;
+}
+
+/* How many records there are at most in the slots of a warp; -1 if the source refuses. */
+
+static int64_t most_in_queue(struct conversion *c, uint64_t at)
+{
+    uint32_t header[2];
+    const void *bytes = fetch(c, at, sizeof header);
+    if (!bytes)
+        return -1;
+    memcpy(header, bytes, sizeof header);
+    uint32_t kept = kept_of(c, header[0]);
+    return (int64_t)kept + strays_of(c, header, kept);
+}
+
+static int64_t most_in_rows(struct conversion *c, uint64_t at, uint32_t lanes)
+{
+    const size_t unit = layout_unit(c->map);
+    const uint8_t *counts = fetch(c, at, lanes * unit);
+    int64_t most = 0;
+    for (uint32_t lane = 0; counts && lane < lanes; lane++) {
+        uint32_t count;
+        memcpy(&count, counts + lane * unit, sizeof count);
+        most = kept_of(c, count) > most ? kept_of(c, count) : most;
+    }
+    return counts ? most : -1;
+}
+
+bool convert_count(struct conversion *c, uint32_t *kept)
+{
+    const bool rows = c->map->layout == MAP_ROWS;
+    const uint64_t stride = layout_stride(c->map, c->cap);
+    *kept = 1; /* a slot of nothing is no slot */
+    for (uint64_t i = 0; i < c->extent.blocks * c->extent.warps && *kept < c->cap; i++) {
+        uint64_t left = c->extent.threads - i % c->extent.warps * WARP_THREADS;
+        uint32_t lanes = (uint32_t)(left < WARP_THREADS ? left : WARP_THREADS);
+        int64_t most = rows ? most_in_rows(c, i * stride, lanes) : most_in_queue(c, i * stride);
+        if (most < 0)
+            return false;
+        *kept = most > *kept ? (uint32_t)most : *kept;
     }
     return true;
 }

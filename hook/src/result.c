@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -100,13 +101,26 @@ struct saving {
     const struct piece *piece;
     const struct result_source *source;
     struct extent extent;
+    uint32_t *kept; /* records a slot in the file, where a map is dynamic: no more than some slot has */
     uint64_t about_at, marks_at, sample_at, size; /* about_at, sample_at 0: there is none */
     struct output records, second;
 };
 
-static uint32_t cap_of(const struct saving *s, size_t map)
+static uint32_t device_cap(const struct saving *s, size_t map)
 {
     return layout_cap(s->piece->kernel, map, s->piece->capacities);
+}
+
+static uint32_t cap_of(const struct saving *s, size_t map)
+{
+    return s->kept ? s->kept[map] : device_cap(s, map);
+}
+
+static size_t device_bytes(const struct saving *s, size_t map)
+{
+    size_t size = 0;
+    layout_device_map(s->piece->kernel, map, s->piece->capacities, s->piece->grid, s->piece->block, &size);
+    return size;
 }
 
 static uint64_t file_bytes(const struct saving *s, size_t map)
@@ -210,14 +224,37 @@ static bool write_sample(struct saving *s)
     return !s->sample_at || output_write(s->file, s->sample_at, &about, sizeof about);
 }
 
+static struct conversion conversion_of(struct saving *s, size_t map, uint64_t from)
+{
+    return (struct conversion){.map = &s->piece->kernel->maps[map], .cap = device_cap(s, map),
+                               .file_cap = cap_of(s, map), .extent = s->extent, .source = s->source, .from = from,
+                               .records = &s->records, .second = &s->second};
+}
+
+/* Without memory for it the file becomes larger than it need be. */
+static bool find_kept(struct saving *s)
+{
+    const struct kernel *kernel = s->piece->kernel;
+    uint32_t *kept = kernel->dynamic ? malloc(kernel->n_maps * sizeof *kept) : NULL;
+    uint64_t from = s->piece->offset;
+    bool known = true;
+    for (size_t i = 0; kept && i < kernel->n_maps && known; i++) {
+        struct conversion conversion = conversion_of(s, i, from);
+        kept[i] = conversion.cap;
+        known = kernel->maps[i].cap || convert_count(&conversion, &kept[i]);
+        from += device_bytes(s, i);
+    }
+    s->kept = kept;
+    return known;
+}
+
 /* Counts are those of the map before them, and written with it. */
 static bool write_map(struct saving *s, size_t map, uint64_t from, uint64_t marks_at)
 {
     struct kernel *kernel = s->piece->kernel;
     const bool marked = kernel->maps[map].layout == MAP_MARKED || kernel->maps[map].layout == MAP_SITES;
     const uint64_t end = s->records.at + s->records.used + file_bytes(s, map);
-    struct conversion conversion = {.map = &kernel->maps[map], .cap = cap_of(s, map), .extent = s->extent,
-                                    .source = s->source, .from = from, .records = &s->records, .second = &s->second};
+    struct conversion conversion = conversion_of(s, map, from);
     s->second.at = marked ? marks_at : end;
     if (!convert_map(&conversion) || !output_flush(&s->second))
         return false;
@@ -231,7 +268,6 @@ static bool write_maps(struct saving *s)
     const struct kernel *kernel = s->piece->kernel;
     uint64_t from = s->piece->offset, marks_at = s->marks_at;
     for (size_t i = 0; i < kernel->n_maps; i++) {
-        size_t size = 0;
         if (kernel->maps[i].layout == MAP_COUNTS) {
             if (!output_flush(&s->records))
                 return false;
@@ -240,8 +276,7 @@ static bool write_maps(struct saving *s)
         }
         if (!write_map(s, i, from, marks_at))
             return false;
-        layout_device_map(kernel, i, s->piece->capacities, s->piece->grid, s->piece->block, &size);
-        from += size;
+        from += device_bytes(s, i);
         marks_at += marks_bytes(s, i);
     }
     return output_flush(&s->records) && write_about(s) && write_sample(s);
@@ -257,20 +292,34 @@ static bool write_all(struct saving *s)
     return written;
 }
 
-static struct saving saving_of(int file, const struct piece *piece, const struct result_source *source)
+/* False if the source refused. */
+static bool begin(struct saving *s, int file, const struct piece *piece, const struct result_source *source)
 {
-    struct saving s = {.file = file, .piece = piece, .source = source};
-    layout_extent(&s.extent, piece->grid, piece->block);
-    measure(&s);
-    return s;
+    *s = (struct saving){.file = file, .piece = piece, .source = source};
+    layout_extent(&s->extent, piece->grid, piece->block);
+    bool known = find_kept(s);
+    measure(s);
+    return known;
 }
 
 /* SIZE is set. False, with errno, if it cannot be written; errno is 0 if that is the driver's fault. */
 static bool write_file(int file, const struct piece *piece, const struct result_source *source, uint64_t *size)
 {
-    struct saving s = saving_of(file, piece, source);
+    struct saving s;
+    bool written = begin(&s, file, piece, source) && ftruncate(file, (off_t)s.size) == 0 && write_all(&s);
     *size = s.size;
-    return ftruncate(file, (off_t)s.size) == 0 && write_all(&s);
+    free(s.kept);
+    return written;
+}
+
+/* The file took less than was booked for it. */
+static void give_back(const struct piece *piece, uint64_t size)
+{
+    size_t device = 0;
+    layout_device_size(piece->kernel, piece->capacities, piece->grid, piece->block, &device);
+    uint64_t booked = booking(piece->kernel, device);
+    if (settings.max_trace_bytes && booked > size)
+        atomic_fetch_sub(&bytes_booked, booked - size);
 }
 
 void result_learn(const struct piece *piece, const struct result_source *source)
@@ -278,8 +327,10 @@ void result_learn(const struct piece *piece, const struct result_source *source)
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (nowhere < 0)
         return;
-    struct saving s = saving_of(nowhere, piece, source);
-    write_all(&s);
+    struct saving s;
+    if (begin(&s, nowhere, piece, source))
+        write_all(&s);
+    free(s.kept);
     close(nowhere);
 }
 
@@ -318,6 +369,7 @@ bool result_write(const struct piece *piece, const struct result_source *source)
             stop(name, error);
         return false;
     }
+    give_back(piece, size);
     event_log("[exec] save %s size %llu kernel %u launch %llu\n", name, (unsigned long long)size,
               piece->kernel->index, (unsigned long long)piece->number);
     return true;

@@ -80,6 +80,7 @@ def test_lines_of_a_launch(host: Host) -> None:
         r"\[exec\] probe-mem 96 \(bytes\)",
         r"\[exec\] succeed 0",
         r"\[exec\] save result/\d+\.\d{6}\.bin size 144 kernel 0 launch 0",
+        r"\[exit\] status 0",
         r"\[exit\] launches 1 probed 1 dropped 0 reason -",
     ]
     assert len(log) == 6 + len(expected)
