@@ -23,6 +23,7 @@ NAMES: Final[tuple[str, ...]] = (
     "latency",
     "memory",
     "sectors",
+    "source",
 )
 
 
