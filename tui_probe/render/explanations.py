@@ -50,6 +50,11 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         "Sectors a request: 4 for 4 bytes a lane side by side, 8 for 8, 16 for 16; more than the bytes of a lane is"
         " more than needed. Degree: passes of shared memory over the fewest possible. Lanes: of 32 in a warp.",
     ),
+    "source": (
+        "The lines of source that the PTX came from, from the copies that were made while the program ran; lines that no"
+        " code came from are set back. Beside a line stands what the probe measured of all the PTX it became: sums, and"
+        " ratios of sums.",
+    ),
     "timeline": (
         "A row an SM, a slot of an SM (which holds a block at a time), or a warp; time runs to the right. Height is the"
         " share of slots that run a block; where there is room, each block is a bar with its number.",
