@@ -1,8 +1,8 @@
-"""What views cost: opening a long diff, a key at 200×50.
+"""What views cost: opening a long diff and a long text with what was measured of their lines, a key at 200×50.
 
     python -m tests.bench.views [--diff-lines 20000]
 
-Times of the diff are the best of three, in seconds of this process (CPU) and by the clock.
+Times of the long texts are the best of three, in seconds of this process (CPU) and by the clock.
 """
 
 from __future__ import annotations
@@ -12,18 +12,31 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 
+from tests.ui.desk import TestDesk
 from tests.ui.terminal import Terminal, on_screen
+from tui_probe.render.measures import Measure, Measures
+from tui_probe.render.probe_results import ProbeResult
 from tui_probe.render.views.diff import Diff
+from tui_probe.render.views.ptx import Ptx
+from tui_probe.render.views.view import Document
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SourceLines
+from tui_probe.ui.views.document import DocumentView
 
 ROUNDS = 3
 ENTER = "\r"
 PAGES = {"table": "jk", "2": "jk", "3": ".,", "6": "or", "8": "da"}
 """Pages of the screen, the kernel table first, and keys that change what each shows."""
+READING: dict[str, Callable[[DocumentView], object]] = {
+    "j": lambda view: view.move(1),
+    ".": lambda view: view.command("next"),
+    "v": lambda view: view.command("level"),
+    "G": lambda view: view.move_to(-1),
+}
 RECORDED = Path(__file__).parents[1] / "data" / "h200" / "demo"
 
 
@@ -31,7 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--diff-lines", type=int, default=20_000)
     options = parser.parse_args()
-    show_diff(options.diff_lines)
+    show_texts(options.diff_lines)
     with tempfile.TemporaryDirectory() as name:
         show_keys(Path(name))
 
@@ -46,23 +59,47 @@ def best(work: Callable[[], object]) -> tuple[float, float]:
     return min(rounds)
 
 
-def show_diff(lines: int) -> None:
-    """A diff of so many probed lines, opened and drawn once at 200×50."""
-    trace = open_trace(RECORDED)
+def show_texts(lines: int) -> None:
+    """A diff and a text of so many probed lines, a fifth of them measured: opened and drawn once, then keys."""
+    kernel = open_trace(RECORDED).kernels[0]
     pruned = [f"\tadd.s32 %r{i}, %r{i + 1}, {i};" for i in range(lines * 3 // 4)]
     probed = []
     for i, line in enumerate(pruned):
         probed.append(line)
         if i % 3 == 0:
             probed.append(f"\tmov.u32 %tp_{i % 7}, %clock; // tui-probe: bench")
+    of = ProbeResult(kernel, None, "bench", kernel.read(next(RECORDED.glob("result/*.bin"))))
+    measures = Measures(of, (Measure("cycles", {line: line * 7 % 1000 for line in range(1, len(pruned), 4)}),))
 
-    def work() -> None:
-        diff = Diff(trace.kernels[0], pruned, probed, SourceLines({}))
-        shown = diff.lines(200)
-        assert all(shown[i] for i in range(5, 50))
+    def diff() -> DocumentView:
+        return opened(Diff(kernel, pruned, probed, SourceLines({}), measures))
 
-    clock, cpu = best(work)
-    print(f"diff of {len(probed)} probed lines, opened and drawn: {clock:.3f} s, CPU {cpu:.3f} s")
+    def text() -> DocumentView:
+        return opened(Ptx("bench", {"probed": probed, "pruned": pruned}, None, measures))
+
+    for name, make in (("diff", diff), ("PTX", text)):
+        clock, cpu = best(make)
+        print(f"{name} of {len(probed)} probed lines, opened and drawn: {clock:.3f} s, CPU {cpu:.3f} s")
+        view = make()
+        for key, press in READING.items():
+            clock, _ = best(partial(redrawn, view, press))
+            print(f"  key {key}: {1000 * clock:.1f} ms")
+
+
+def opened(document: Document) -> DocumentView:
+    """A document in a window of 200×50, drawn once."""
+    view = DocumentView(TestDesk(), "bench", document, None)
+    view.resize(200, 50)
+    redrawn(view, DocumentView.changed)
+    return view
+
+
+def redrawn(view: DocumentView, press: Callable[[DocumentView], object]) -> None:
+    """What the screen does at a key."""
+    press(view)
+    assert view.draw(200, 50)
+    assert view.status()
+    view.commands()
 
 
 def show_keys(root: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import lzma
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tests.render.measured_example import COALESCED, NEVER, STORED, STRIDED, write_measured
+from tui_probe.engine.toolchain import Tool
 from tui_probe.render.line_rows import LineRow, LineRows
 from tui_probe.render.measures import Margin, Measure, columns, measures_of, short
 from tui_probe.render.spans import plain
@@ -26,12 +28,26 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
 
 GOLDENS = Path(__file__).parent / "goldens" / "measures"
+SASS = Path(__file__).parents[1] / "data" / "sass" / "strides"
 SIZES = ((80, 24), (120, 40), (200, 50))
 
 
 @pytest.fixture
-def trace(tmp_path: Path) -> Trace:
-    return write_measured(tmp_path / "sectors")
+def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
+    """With machine code as ptxas 13 makes it of the same PTX, and nvdisasm 13 prints it."""
+    trace = write_measured(tmp_path / "sectors")
+    (folder,) = trace.directory.glob("kernel/0_*")
+    for side in ("pruned", "probed"):
+        (folder / f"{side}.ptx").write_text((SASS / f"{side}.ptx").read_text())
+        (folder / f"{side}.bin").write_bytes(lzma.decompress((SASS / f"{side}.bin.xz").read_bytes()))
+
+    def told(_: Tool, cubin: Path) -> str:
+        return (SASS / f"{cubin.stem}.txt").read_text()
+
+    tool = Tool(Path("nvdisasm"), (13, 0), "13.0.0")
+    monkeypatch.setattr("tui_probe.render.views.sass.disassembler", lambda: tool)
+    monkeypatch.setattr("tui_probe.render.views.sass.disassemble", told)
+    return trace
 
 
 def opened(trace: Trace, name: str, commands: str = "") -> Document:
@@ -45,7 +61,7 @@ def opened(trace: Trace, name: str, commands: str = "") -> Document:
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("page", ["ptx", "ptx-level", "diff", "diff-level", "lines"])
+@pytest.mark.parametrize("page", ["ptx", "ptx-level", "diff", "diff-level", "sass", "sass-level", "lines"])
 def test_goldens(
     trace: Trace, page: str, size: tuple[int, int], ascii_only: bool, request: pytest.FixtureRequest
 ) -> None:
@@ -148,6 +164,53 @@ def test_data_has_the_measures_by_line(trace: Trace) -> None:
     }  # fmt: skip
     diff = csv.DictReader(io.StringIO("\n".join(data_csv(opened(trace, "diff")))))
     assert [row["pruned_line"] for row in diff if row["requests"]] == [str(COALESCED), str(STRIDED), str(STORED)]
+
+
+def test_machine_code_has_the_measures_of_the_line_that_it_came_from(trace: Trace) -> None:
+    view = opened(trace, "sass", "level,level")
+    shown = [plain(line) for line in view.lines(120)]
+    (strided,) = (line for line in shown if "32.00█!" in line)
+    assert "LDG.E R9, desc[UR4][R8.64]" in strided
+    assert len([line for line in shown if " 8.00▂ " in line and "STG.E.64" in line]) == 1
+    assert view.ptx_line(shown.index(strided), 120) == STRIDED
+    assert view.leads_to() == "ptx"
+    place = view.place_of(STORED, 120)
+    assert place is not None
+    assert "STG.E.64" in shown[place]
+    assert [shown[number] for number in view.anchors(120)][1] == strided
+    assert view.about(shown.index(strided), 120)[:2] == ["PTX line 24", "32.00 sectors a request"]
+
+
+def test_probed_machine_code_leads_to_the_same_lines(trace: Trace) -> None:
+    view = opened(trace, "sass", "level")
+    shown = [plain(line) for line in view.lines(120)]
+    loads = [line for line in shown if "LDG.E " in line]
+    assert [line[6:14].strip() for line in loads] == ["4.00▁", "32.00█!"]
+    assert len([line for line in shown if "ATOM" in line or "RED" in line]) > 2  # the probe's own, not measured
+
+
+def test_machine_code_as_data(trace: Trace) -> None:
+    rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(opened(trace, "sass"))))))
+    by_address = {(row["side"], row["address"]): row for row in rows if row["address"]}
+    strided = by_address["pruned", "0x0110"]
+    assert (strided["class"], strided["ptx_line"], strided["source"]) == ("load", str(STRIDED), "strides.cu:7")
+    assert (strided["sectors_a_request"], strided["text"]) == ("32.0", "LDG.E R9, desc[UR4][R8.64]")
+    assert {row["change"] for row in rows} <= {"same", "renamed", "added", "removed", "changed"}
+    assert {row["side"] for row in rows if row["change"] == "added"} == {"probed"}
+    record = json.loads(json.dumps(opened(trace, "sass").record()))
+    assert record["counts"]["store"] == {"pruned": 2, "probed": 2}
+    assert sum(row["class"] == "store" for row in record["lines"] if row["side"] == "pruned") == 2
+
+
+def test_machine_code_without_a_line_table_has_no_measures(trace: Trace) -> None:
+    (folder,) = trace.directory.glob("kernel/0_*")
+    for side in ("pruned", "probed"):
+        (folder / f"{side}.bin").write_bytes(b"machine code")
+    view = opened(trace, "sass", "level")
+    assert view.leads_to() == ""
+    assert view.record()["measured"] is None
+    assert "unit" not in view.commands()
+    assert not any("32.00" in plain(line) for line in view.lines(120))
 
 
 def test_inserted_lines_name_their_probe_once_and_where_it_begins(trace: Trace) -> None:

@@ -191,6 +191,26 @@ def test_byte_budgets_of_the_kernel_screen(tmp_path: Path) -> None:
             terminal.quiet(0.3, steady=True)
 
 
+def test_byte_budgets_of_the_cursor_in_text(tmp_path: Path) -> None:
+    """A line costs what changes of two gutters and the state line; with the half windows in between 1 KB on average."""
+    shutil.copytree(ROOT / "tests" / "data" / "h200" / "demo", tmp_path / "trace")
+    with Terminal(on_screen(tmp_path), (200, 50)) as terminal:
+        terminal.wait("7 kernels")
+        terminal.type("jjjj\r")
+        for page, here in (("2", "probed.ptx"), ("3", "changes")):
+            terminal.type(page)
+            terminal.wait(lambda here=here: here in terminal.text and "line 1 of" in terminal.text)  # type: ignore[misc]
+            sent = []
+            for _ in range(60):
+                before, seen = terminal.quiet(0.1, steady=True), terminal.text
+                terminal.type("j")
+                terminal.wait(lambda seen=seen: terminal.text != seen)  # type: ignore[misc]
+                sent.append(terminal.quiet(0.1, steady=True) - before)
+            assert median(sent) <= 300, f"cursor in page {page}: {sent}"
+            assert sum(sent) / len(sent) <= 1000, f"cursor in page {page} on average: {sent}"
+            assert terminal.text.count("▶") == 1
+
+
 def test_on_a_slow_line_the_screen_is_current_and_keys_act(root: Path) -> None:
     """50 kB/s, while the log grows faster than could be sent."""
     log = root / "stdout.log"
