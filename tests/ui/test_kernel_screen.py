@@ -307,3 +307,36 @@ async def test_a_png_needs_matplotlib_and_says_so(recorded: Session, monkeypatch
         await stage.press("enter", "3", "e", "p")
         assert "matplotlib" in stage.text
         assert list(Path.cwd().glob("*.png")) == []
+
+
+async def test_a_drawing_stays_while_results_come_and_the_newest_is_a_key_away(
+    session: Session, trace: TraceWriter
+) -> None:
+    def title() -> str:
+        return stage.text.split("\n")[0]
+
+    async with on_stage(session) as stage:
+        await stage.press("enter", "7")
+        assert "launch 3 (no. 4 of 4)  probed" in title()
+        for _ in range(3):
+            trace.result(0, trace.launch(0))
+        await stage.refresh()
+        screen = stage.app.screen
+        assert isinstance(screen, KernelScreen)
+        screen.tick()
+        assert "launch 3 (no. 4 of 7), } newer" in title()
+        assert "launch 3 of #0" in stage.text
+        await stage.press("}")
+        assert "launch 12 (no. 7 of 7)  probed" in title()
+        await stage.press("{", "}")
+        trace.result(0, trace.launch(0))
+        await stage.refresh()
+        await stage.press("}")
+        assert "launch 13 (no. 8 of 8)  probed" in title()
+        await stage.press("{", "{")
+        trace.result(0, trace.launch(0))
+        await stage.refresh()
+        screen.tick()
+        assert "launch 11 (no. 6 of 9)  probed" in title()
+        await stage.press("}")
+        assert "launch 12 (no. 7 of 9)  probed" in title()

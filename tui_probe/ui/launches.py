@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui_probe.render import units
@@ -27,6 +28,23 @@ def step_applies(row: Key, source: Source | None, table: KernelTable) -> bool:
 def has_several(source: Source | None) -> bool:
     """Are there several launches to step through? Costs nothing, however many there are."""
     return source is not None and (len(source.kernel.result_rows) or source.kernel.launches) > 1
+
+
+def at_hand(source: Source) -> Source:
+    """The same with the launch whose result is the newest now, if none was chosen; later ones do not change that."""
+    row = _newest(source)
+    return source if source.launch is not None or row is None else replace(source, launch=source.trace.launches[row])
+
+
+def newer_result(source: Source) -> bool:
+    """Has a later launch than the one at hand a result?"""
+    row = _newest(source)
+    return source.launch is not None and row is not None and row > source.launch.row
+
+
+def _newest(source: Source) -> int | None:
+    rows = source.kernel.result_rows
+    return source.trace.results.launch(rows[-1]) if rows else None
 
 
 def launch_rows(source: Source) -> list[int]:

@@ -12,7 +12,7 @@ from tui_probe.render.spans import width
 from tui_probe.render.views import kind_of
 from tui_probe.render.views.view import Document, Source
 from tui_probe.ui import keys
-from tui_probe.ui.launches import has_several, launch_words, next_launch, step_applies
+from tui_probe.ui.launches import at_hand, has_several, launch_words, newer_result, next_launch, step_applies
 from tui_probe.ui.opening import FIXED, Nothing, Opening, pages_of
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.state_line import elapsed_line
@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from tui_probe.ui.views.view import View
 
 INTERVAL = 0.25
-GROWING = ("summary", "log", "launches")
+GROWING = ("summary", "log", "launches", "memory", "sectors")
 """Documents that are read again while the kernel goes on being launched."""
+OF_ALL_LAUNCHES = (*FIXED, *GROWING)
+"""Pages that are about all launches if none was chosen; others are about one, and stay with it."""
 SHORT = {"launches": "Launch", "summary": "Sum", "timeline": "Time", "progress": "Warps", "latency": "Lat"}
 """Titles of pages where there is little room."""
 
@@ -62,6 +64,8 @@ class KernelScreen(ViewScreen):
         self.tabs = [Tab(name, kind_of(name).title, SHORT.get(name, kind_of(name).title)) for name in FIXED]
         self._view: View = MessageView(self, "nothing", "reading…")
         self._of: Source | None = None
+        self._at: Source | None = None
+        """The same, with the launch that was the newest when it was shown if none was chosen."""
         self._row: KernelRow | None = None
         self._counted: Source | None = None
         """Whose pages ``tabs`` are; those of another kernel are in another order."""
@@ -107,6 +111,7 @@ class KernelScreen(ViewScreen):
         """Show the page of the kernel or launch that is at hand now, at the place of the one before."""
         self.give_up()
         self._of, self._row = self.live.source(), self.live.table.kernel
+        self._at = None if self._of is None else at_hand(self._of)
         self.hosted.clear()
         self.trail.clear()
         self._awaited = None
@@ -127,7 +132,7 @@ class KernelScreen(ViewScreen):
     def show_page(self) -> None:
         """Show the current page, and open it if that was not done."""
         self.give_up()
-        source = self._of
+        source = self._of if self.current in OF_ALL_LAUNCHES else self._at
         if source is None:
             self.host(MessageView(self, "nothing", "no kernel is selected"))
         elif self.current in self.hosted:
@@ -239,15 +244,16 @@ class KernelScreen(ViewScreen):
         self.show_hint()
 
     def _title(self, cells: int) -> tuple[Line, Line]:
-        source = self._of
+        source = self._at
         if source is None:
             return ((" no kernel", "title"),), ()
         kernel = source.kernel
-        room = cells - len(kernel.status) - 10
+        newer = f", {keys.shown(_next_launch().keys[0])} newer" if self._has_newer() else ""
+        room = cells - len(kernel.status) - len(newer) - 10
         words = launch_words(source)
         if width(kernel.demangled) + width(words) > room:
             words = launch_words(source, brief=True)
-        right: Line = ((words, "dim"), ("  ", ""), (kernel.status, kernel.status))
+        right: Line = ((words, "dim"), (newer, "accent"), ("  ", ""), (kernel.status, kernel.status))
         name = shorten(kernel.demangled, max(10, room - width(words)))
         return ((f" #{kernel.index} ", "dim"), (name, "title")), right
 
@@ -322,19 +328,29 @@ class KernelScreen(ViewScreen):
 
     def action_step_launch(self, step: int) -> None:
         """Previous or next launch; page and place stay."""
-        source = self._of
+        source = self._at
         if source is None:
+            return
+        if step > 0 and self._has_newer():
+            self.show_kernel()
             return
         found = next_launch(source, step)
         if found is None:
             self.notice("no later launch has a result" if step > 0 else "no earlier launch has a result")
             return
-        self.live.launches_at_hand[source.kernel.index] = found
+        self.live.take_launch(source, found)
         self.show_kernel()
+
+    def _has_newer(self) -> bool:
+        """Was the newest launch asked for, and is there a newer one than what is shown?"""
+        of, at = self._of, self._at
+        return of is not None and at is not None and of.launch is None and newer_result(at)
 
     def applies(self, row: keys.Key) -> bool:
         """There may be no other kernel or launch to step to."""
-        return step_applies(row, self._of, self.live.table) and super().applies(row)
+        if row.id == "next_launch" and self._has_newer():
+            return super().applies(row)
+        return step_applies(row, self._at, self.live.table) and super().applies(row)
 
     def action_compare(self) -> None:
         """Mark the kernel at hand, or compare it with the one that was marked."""
@@ -351,3 +367,7 @@ class KernelScreen(ViewScreen):
             self.show_bars()
         else:
             self.notice(f"this page has no such key ({keys.words_of(command)})")
+
+
+def _next_launch() -> keys.Key:
+    return next(key for key in keys.in_scope("kernels") if key.id == "next_launch")

@@ -10,7 +10,7 @@ from textual.containers import Container
 from tui_probe.render.views.view import Source
 from tui_probe.ui import keys
 from tui_probe.ui.feed import Snapshot
-from tui_probe.ui.launches import launch_words, next_launch, step_applies
+from tui_probe.ui.launches import launch_words, newer_result, next_launch, step_applies
 from tui_probe.ui.layout import arrangement
 from tui_probe.ui.processes import process_choices, process_words
 from tui_probe.ui.screens.kernel import KernelScreen
@@ -293,8 +293,15 @@ class LiveScreen(ViewScreen):
         elif found is None:
             self.notice("no later launch has a result" if step > 0 else "no earlier launch has a result")
         else:
-            self.launches_at_hand[source.kernel.index] = found
+            self.take_launch(source, found)
             self.notice(f"#{source.kernel.index}: {self.launch_words(source.kernel)}; Enter shows it")
+
+    def take_launch(self, source: Source, launch: Launch) -> None:
+        """Have this launch at hand; the newest one stays the newest, whatever comes."""
+        if newer_result(Source(source.trace, source.kernel, launch)):
+            self.launches_at_hand[source.kernel.index] = launch
+        else:
+            self.launches_at_hand.pop(source.kernel.index, None)
 
     def applies(self, row: keys.Key) -> bool:
         """There may be no other kernel, launch or process; and what has ended cannot be paused."""
