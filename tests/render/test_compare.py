@@ -199,7 +199,7 @@ def test_two_traces_kernel_by_kernel(capfd: pytest.CaptureFixture[str]) -> None:
     assert (slowdown["before"], slowdown["after"], slowdown["change"]) == (pytest.approx(1.2), None, None)
     cycles = next(row for key, row in figures.items() if key[1] == "running_cycles")
     assert cycles["verdict"] is None
-    assert found["notes"] == ["the device differs: NVIDIA H100 80GB HBM3, and Simulated GPU"]
+    assert found["notes"][1:] == ["the device differs: NVIDIA H100 80GB HBM3, and Simulated GPU"]
 
 
 @pytest.mark.usefixtures("traces")

@@ -11,7 +11,7 @@ from tui_probe.render import units
 from tui_probe.render.changes import FIGURE_COLUMNS, Change, Pair, changes
 from tui_probe.render.formats import as_record
 from tui_probe.render.matching import matched, matches
-from tui_probe.render.shorten import shorten
+from tui_probe.render.shorten import cut_middle, shorten
 from tui_probe.render.spans import pad, wrap
 from tui_probe.render.spans import width as cells_of
 from tui_probe.render.table import Column, cell, fitted_cell, in_data, in_tables, layout
@@ -38,10 +38,31 @@ _NO_KERNEL: Final = "to compare kernels of other names, name one on both sides: 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is compared, in words; ``about`` is what has to be the same on both sides for a fair comparison."""
+    """What is compared; ``about`` is what has to be the same on both sides for a fair comparison."""
 
-    name: str
+    trace: str
     about: dict[str, str]
+    kernel: str = ""
+    """With its index; "" where a whole trace is compared."""
+    launch: str = ""
+    simulated: bool = False
+
+    @property
+    def name(self) -> str:
+        """All of it in words."""
+        return self.kernel + self._rest(self.trace)
+
+    def shown(self, cells: int) -> str:
+        """Its name in so many cells: what tells kernels and traces apart stays."""
+        index, _, name = self.kernel.partition(" ")
+        room = max(cells // 2, cells - cells_of(self._rest(self.trace))) - cells_of(index) - 1
+        kernel = f"{index} {shorten(name, max(room, 1))}" if name else ""
+        left = cells - cells_of(kernel) - cells_of(self._rest(""))
+        return cut_middle(kernel + self._rest(cut_middle(self.trace, max(left, 8))), cells)
+
+    def _rest(self, trace: str) -> str:
+        of = f"{self.launch} of {trace}" if self.kernel else trace
+        return f"{of}, simulated" if self.simulated else of
 
 
 def _lead(pair: Pair, text: Callable[[Change], str]) -> str:
@@ -115,10 +136,14 @@ class Comparison(Document):
         if self.sides[0] == self.sides[1]:
             return ["A and B are the same"]
         before, after = (side.about for side in self.sides)
+        model = ["cycles of a simulated GPU are no time: fewer are not called better"]
         return [
-            f"the {name} differs: {before[name]}, and {after[name]}"
-            for name in before
-            if before[name] != after.get(name, before[name])
+            *(model if any(side.simulated for side in self.sides) else []),
+            *(
+                f"the {name} differs: {before[name]}, and {after[name]}"
+                for name in before
+                if before[name] != after.get(name, before[name])
+            ),
         ]
 
     def lines(self, width: int) -> Sequence[Line]:
@@ -126,7 +151,7 @@ class Comparison(Document):
         lines: list[Line] = [((f" {words}", "title"),) for words in _wrapped(self.verdict, width - 2)]
         lines.append(())
         for letter, side in zip("AB", self.sides, strict=True):
-            lines.append(((f" {letter}  ", "head"), (shorten(side.name, width - 5), "")))
+            lines.append(((f" {letter}  ", "head"), (side.shown(width - 5), "")))
         lines += [((f" {words}", "warn"),) for note in self.notes for words in wrap(note, width - 2)]
         if len(self.pairs) > 1:
             lines += [(), *_table(OVERVIEW_COLUMNS, self.pairs, width, lambda pair: pair.verdict)]
@@ -234,17 +259,14 @@ def _alone(kernel: Kernel, cells: int) -> Line:
 
 def _side(source: Source) -> Side:
     launch = "" if source.launch is None else f", launch {source.launch.number}"
-    name = f"#{source.kernel.index} {source.kernel.demangled}{launch} of {_named(source.trace)}"
     callback = source.kernel.info.callback if source.kernel.info else None
-    return Side(name, {**_about(source.trace), **({} if callback is None else {"probe": callback})})
+    about = {**_about(source.trace), **({} if callback is None else {"probe": callback})}
+    kernel = f"#{source.kernel.index} {source.kernel.demangled}"
+    return replace(_trace_side(source.trace), about=about, kernel=kernel, launch=launch)
 
 
 def _trace_side(trace: Trace) -> Side:
-    return Side(_named(trace), _about(trace))
-
-
-def _named(trace: Trace) -> str:
-    return f"{trace.directory}{', simulated' if trace.state.simulated else ''}"
+    return Side(str(trace.directory), _about(trace), simulated=trace.state.simulated)
 
 
 def _about(trace: Trace) -> dict[str, str]:
