@@ -157,7 +157,7 @@ def test_the_critical_kernel_of_ncu_and_of_probes_side_by_side(tmp_path: Path, p
         ("probes", "copy", False, "fp64", []),
     ]
     text = "\n".join(page.text(120))
-    assert "profile.csv and probes: the same critical kernel" in text
+    assert "profile and probes: the same critical kernel" in text
     assert text.count("= probes") == text.count("= ncu") == 2
     assert "1 of 1 matrix instructions in its code" in text
 
@@ -167,9 +167,9 @@ def test_what_ncu_and_probes_say_otherwise_is_marked(tmp_path: Path, product: li
     assert page.rows[0].differences == ["tensor cores"]
     text = "\n".join(page.text(120))
     assert "≠ probes: tensor cores" in text
-    assert "profile.csv and probes: the same critical kernel" in text
+    assert "profile and probes: the same critical kernel" in text
     page = beside_ncu(tmp_path, product, activity="0.10")
-    assert "profile.csv and probes: not the same critical kernel" in "\n".join(page.text(120))
+    assert "profile and probes: not the same critical kernel" in "\n".join(page.text(120))
 
 
 def test_launches_that_were_cut_off_do_not_count(tmp_path: Path) -> None:

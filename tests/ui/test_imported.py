@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.importers.export import call, kernel, span, tables, write_export
 from tests.importers.files import real
-from tests.ui.conftest import Stage, check_golden, no_gpu
+from tests.ui.conftest import Stage
+from tests.ui.pages_stage import SIZES, check_pages, showing
 from tui_probe.analysis.chosen_launches import Plan
 from tui_probe.render.nsight.opening import open_imported
-from tui_probe.ui import Appearance
-from tui_probe.ui.app import ProbeApp
-from tui_probe.ui.feed import Session
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-SIZES = ((80, 24), (200, 50))
 NCU = {"kernels": "1", "metrics": "2", "traffic": "3", "sectors": "4", "critical": "5", "averages": "6"}
 NSYS = {"kernels": "1", "ranges": "2", "gaps": "3", "timeline": "4"}
 
 
-@asynccontextmanager
-async def shown(files: list[Path], size: tuple[int, int], ascii_only: bool = False) -> AsyncIterator[Stage]:
+def shown(files: list[Path], size: tuple[int, int], ascii_only: bool = False) -> AbstractAsyncContextManager[Stage]:
     """The application, showing files, on a headless terminal."""
-    imported = open_imported(files, Plan(warm_up=3))
-    app = ProbeApp(Session(imported=imported), Appearance(ascii_only=ascii_only), gpu=no_gpu())
-    app.feed.start = lambda: None  # type: ignore[method-assign]
-    async with app.run_test(size=size) as pilot:
-        stage = Stage(app, pilot, None)
-        await stage.settle()
-        yield stage
+    return showing(open_imported(files, Plan(warm_up=3)), size, ascii_only=ascii_only)
 
 
 def attention(folder: Path) -> list[Path]:
@@ -45,24 +34,14 @@ def attention(folder: Path) -> list[Path]:
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_pages_of_ncu(tmp_path: Path, size: tuple[int, int], ascii_only: bool) -> None:
     async with shown(attention(tmp_path), size, ascii_only) as stage:
-        for page, key in NCU.items():
-            await stage.press(key)
-            text = stage.text
-            assert all(len(line) <= size[0] for line in text.split("\n"))
-            assert text.isascii() or not ascii_only
-            check_golden(f"imported-ncu-{page}-{size[0]}x{size[1]}{'-ascii' if ascii_only else ''}.txt", text)
+        await check_pages(stage, "imported-ncu", NCU, size, ascii_only=ascii_only)
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_pages_of_nsys(tmp_path: Path, size: tuple[int, int], ascii_only: bool) -> None:
     async with shown([real(tmp_path, "nsys/sample.sqlite")], size, ascii_only) as stage:
-        for page, key in NSYS.items():
-            await stage.press(key)
-            text = stage.text
-            assert all(len(line) <= size[0] for line in text.split("\n"))
-            assert text.isascii() or not ascii_only
-            check_golden(f"imported-nsys-{page}-{size[0]}x{size[1]}{'-ascii' if ascii_only else ''}.txt", text)
+        await check_pages(stage, "imported-nsys", NSYS, size, ascii_only=ascii_only)
 
 
 async def test_pages_scroll_search_and_filter(tmp_path: Path) -> None:

@@ -232,6 +232,24 @@ async def _(stage: Stage, key: str) -> None:
     assert not stage.live.in_table
 
 
+@checks("page_8")
+async def _(stage: Stage, key: str) -> None:
+    assert "8 Ranges" not in stage.text
+    await stage.press(key)
+    assert "No NVTX range encloses a launch" in stage.text
+    assert stage.live.view is stage.live.ranges
+
+
+@checks("together")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key)
+    assert "page 8" in stage.text
+    await stage.press("8", key)
+    assert stage.live.ranges.together
+    await stage.press(key)
+    assert not stage.live.ranges.together
+
+
 @checks("process")
 async def _(stage: Stage, key: str) -> None:
     assert "process 1 of 2" in stage.text

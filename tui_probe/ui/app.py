@@ -109,6 +109,8 @@ class ProbeApp(App[None]):
         if self._ended_by:
             self.end_by_signal(self._ended_by)
         self.live = LiveScreen(ascii_only=self.ascii_only)
+        if self.session.imported is not None and self.session.traces:
+            self.push_screen(self.live)  # pages lead to kernels of it
         self.push_screen(self._first_screen())
 
     def _first_screen(self) -> ViewScreen:

@@ -20,6 +20,7 @@ SCOPES = {
     "view": "In any table, log or page",
     "table": "In the kernel table",
     "log": "In a log",
+    "ranges": "On the page of ranges",
     "drawing": "On a page of a kernel, where it knows how",
     "comparison": "In a comparison",
     "help": "On the page of keys, and in a comparison",
@@ -27,7 +28,7 @@ SCOPES = {
 
 PLACES = (
     ("app", "home", "view"),
-    ("app", "live", "kernels", "view", "table", "log"),
+    ("app", "live", "kernels", "view", "table", "log", "ranges"),
     ("app", "kernels", "kernel", "view", "drawing"),
     ("app", "view", "help", "drawing", "comparison"),
 )
@@ -69,6 +70,7 @@ TABLE = (
     Key("page_5", ("5",), "page('stderr')", "live", "standard error of the target"),
     Key("page_6", ("6",), "page('results')", "live", "what the probe measured, a line a finished launch"),
     Key("page_7", ("7",), "page('gpu')", "live", "load, memory, clocks, temperature and power of the GPU"),
+    Key("page_8", ("8",), "page('ranges')", "live", "NVTX ranges of the target, and the kernels launched in them"),
     Key("process", ("p",), "next_process", "live", "next process of the target, where it has several"),
     Key("processes", ("P",), "processes", "live", "list of the processes of the target, to choose one"),
     Key("pause", ("space",), "pause", "live", "pause the display; the target and the recording go on", "pause"),
@@ -91,6 +93,7 @@ TABLE = (
     Key("view_7", ("7",), "number(7)", "kernel", "first view of what the probe recorded"),
     Key("view_8", ("8",), "number(8)", "kernel", "second one"),
     Key("view_9", ("9",), "number(9)", "kernel", "third one"),
+    Key("view_10", ("0",), "number(10)", "kernel", "fourth one"),
     Key("next_view", ("tab",), "next_view(1)", "kernel", "next page", "page"),
     Key("previous_view", ("shift+tab",), "next_view(-1)", "kernel", "previous page"),
     Key("search", ("slash",), "search", "view", "search in the focused pane", "search"),
@@ -114,6 +117,7 @@ TABLE = (
     Key("status", ("v",), "next_status", "table", "view all kernels, or only those probed, skipped, failed, filtered"),
     Key("follow", ("f",), "follow", "log", "follow the end of the log, or stop following", "follow"),
     Key("tags", ("t",), "tags", "log", "choose which tags of event.log are shown", "tags"),
+    Key("together", ("o",), "together", "ranges", "ranges of one name together, or each by itself", "together"),
     Key("zoom_in", ("w", "plus"), "command('zoom_in')", "drawing", "zoom in along time, about the cursor", "zoom"),
     Key("zoom_out", ("s", "minus"), "command('zoom_out')", "drawing", "zoom out along time"),
     Key("pan_left", ("a",), "command('page_left')", "drawing", "earlier", "pan"),

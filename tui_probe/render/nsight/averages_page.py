@@ -9,6 +9,7 @@ from tui_probe.analysis.averages import Average, averages
 from tui_probe.importers.ncu import COLD_CACHE
 from tui_probe.render import units
 from tui_probe.render.nsight.explanations import EXPLANATIONS
+from tui_probe.render.nsight.figures import quantity, stem
 from tui_probe.render.nsight.ncu_pages import by_file, file_head, file_notes, loop_lines
 from tui_probe.render.nsight.page import TablePage, Words
 from tui_probe.render.shorten import cut_middle, shorten
@@ -36,13 +37,12 @@ def averages_page(report: NcuReport) -> TablePage[AverageRow]:
     return TablePage("averages", title, by_file(AVERAGE_COLUMNS, report), rows, words)
 
 
-def _number(value: float) -> str:
-    """``1 592 233 009.71``; whole numbers without decimals."""
-    return units.count(int(value)) if value.is_integer() else f"{value:,.2f}".replace(",", " ")
+def _quantity(row: AverageRow, value: float) -> str:
+    return quantity(value, row.average.metric.unit)
 
 
 AVERAGE_COLUMNS: Final[tuple[Column[AverageRow], ...]] = (
-    Column("file", lambda r: r.file, "file", lambda r: r.file, False, rank=6, narrow=16, shorten=cut_middle),
+    Column("file", lambda r: r.file, "file", lambda r: stem(r.file), False, rank=6, narrow=16, shorten=cut_middle),
     Column("process", lambda r: r.average.fate.process),
     Column(
         "kernel", lambda r: r.average.fate.shape.kernel, "kernel", lambda r: r.average.fate.shape.kernel, False,
@@ -58,13 +58,13 @@ AVERAGE_COLUMNS: Final[tuple[Column[AverageRow], ...]] = (
     Column(
         "launches", lambda r: r.average.launches, "launches", lambda r: units.count(r.average.launches), rank=2
     ),
-    Column("metric", lambda r: r.average.metric.name, "metric", lambda r: r.average.metric.name, False, narrow=28),
+    Column("metric", lambda r: r.average.metric.name, "metric", lambda r: r.average.metric.name, False, narrow=24),
     Column(
         "section", lambda r: r.average.metric.section, "section", lambda r: r.average.metric.section, False, rank=5,
         narrow=12,
     ),
-    Column("unit", lambda r: r.average.metric.unit, "unit", lambda r: r.average.metric.unit, False, narrow=6),
-    Column("mean", lambda r: r.average.mean, "mean", lambda r: _number(r.average.mean)),
-    Column("least", lambda r: r.average.least, "least", lambda r: _number(r.average.least), rank=1),
-    Column("most", lambda r: r.average.most, "most", lambda r: _number(r.average.most), rank=1),
+    Column("unit", lambda r: r.average.metric.unit),
+    Column("mean", lambda r: r.average.mean, "mean", lambda r: _quantity(r, r.average.mean)),
+    Column("least", lambda r: r.average.least, "least", lambda r: _quantity(r, r.average.least), rank=1),
+    Column("most", lambda r: r.average.most, "most", lambda r: _quantity(r, r.average.most), rank=1),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from tui_probe.analysis.sectors import Tensor, verdict_of
 from tui_probe.analysis.traffic import durations
 from tui_probe.render import units
 from tui_probe.render.nsight.explanations import EXPLANATIONS
-from tui_probe.render.nsight.figures import decimal, mean_count, percent, share, short_names
+from tui_probe.render.nsight.figures import decimal, mean_count, percent, share, short_names, stem
 from tui_probe.render.nsight.page import TablePage, Words
 from tui_probe.render.shorten import cut_middle, shorten
 from tui_probe.render.table import Column
@@ -89,9 +89,10 @@ def critical_page(
     probes = _Program(PROBES, critical(probed, tensor)) if probed else None
     rows = _rows(programs, probes, tensor)
     everything = [*programs, *([] if probes is None else [probes])]
-    found = [line for program in everything for line in _said(program)]
+    found = [_named(program) for program in everything]
     found += [] if probes is None else _agreement(rows, programs, probes)
-    words = Words(head, found, [*_lacking(rows), *notes], EXPLANATIONS["critical"])
+    evidence = [line for program in everything for line in _evidence(program)]
+    words = Words(head, found, [*_lacking(rows), *notes], EXPLANATIONS["critical"], evidence)
     columns = _columns(rows, several=len(everything) > 1)
     return TablePage("critical", "Critical kernel", columns, rows, words, {"steps": _steps(everything)})
 
@@ -123,7 +124,7 @@ def _agreement(rows: Sequence[CriticalRow], programs: Sequence[_Program], probes
             continue
         same = own.other is probes.found.kernel
         said.append(
-            f"{program.name} and probes: {'the same critical kernel' if same else 'not the same critical kernel'}"
+            f"{stem(program.name)} and probes: {'the same critical kernel' if same else 'not the same critical kernel'}"
         )
     return said
 
@@ -162,11 +163,20 @@ def _programs(table: NcuTable, tensor: Tensor | None, plan: Plan) -> list[_Progr
     return found
 
 
-def _said(program: _Program) -> list[str]:
-    """The kernel, then each question and its answer."""
+def _named(program: _Program) -> str:
+    """The critical kernel of a program, and what is known of it first."""
     kernel = program.found.kernel
-    name = "no kernel stands out" if kernel is None else shorten(kernel.shape.kernel, 72)
-    lines = [f"{program.name}: {name}"]
+    if kernel is None:
+        return f"{stem(program.name)}: no kernel stands out"
+    kind, bound = data_type(kernel), bound_of(kernel)
+    facts = [*([] if kind is None else [kind.name]), *([] if bound is None else [f"bound by {bound}"])]
+    return f"{stem(program.name)}: {shorten(kernel.shape.kernel, 48)}" + (f" ({', '.join(facts)})" if facts else "")
+
+
+def _evidence(program: _Program) -> list[str]:
+    """Each question and its answer, then the facts."""
+    kernel = program.found.kernel
+    lines = [f"why, of {stem(program.name)}:"]
     lines += [f"  {step.question}: {step.answer}" for step in program.found.steps]
     if kernel is not None:
         lines += [f"  {words}" for words in _facts(kernel)]
@@ -242,7 +252,8 @@ def _tensor_text(row: CriticalRow) -> str:
 CRITICAL_COLUMNS: Final[tuple[Column[CriticalRow], ...]] = (
     Column("critical", lambda r: r.is_critical, "", lambda r: "▶" if r.is_critical else ""),
     Column(
-        "program", lambda r: r.program, "program", lambda r: r.program, False, rank=4, narrow=12, shorten=cut_middle
+        "program", lambda r: r.program, "program", lambda r: stem(r.program), False, rank=4, narrow=12,
+        shorten=cut_middle,
     ),
     Column(
         "kernel", lambda r: r.figures.shape.kernel, "kernel", lambda r: r.figures.shape.kernel, False,

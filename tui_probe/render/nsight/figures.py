@@ -41,6 +41,20 @@ def nanoseconds(value: float | None) -> str:
     return units.duration(None if value is None else value / 1e9)
 
 
+def quantity(value: float, unit: str) -> str:
+    """A value in base units with its unit: ``264 GB/s``, ``6.36 MB``, ``2.34 µs``, ``25.57 %``, ``1 024 sector``."""
+    scaled = {"byte": units.size, "byte/s": units.rate, "ns": nanoseconds}.get(unit)
+    if scaled is not None and value >= 0:
+        return scaled(value)
+    number = units.count(int(value)) if value.is_integer() else f"{value:,.2f}".replace(",", " ")
+    return f"{number} {unit}".rstrip()
+
+
+def stem(name: str) -> str:
+    """A file in a table, where its ending tells nothing."""
+    return name.removesuffix(".csv")
+
+
 def short_names(paths: Sequence[str]) -> list[str]:
     """Files by their names, with folders where two have the same name."""
     names = [PurePath(path).name for path in paths]

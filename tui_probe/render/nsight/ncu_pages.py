@@ -12,7 +12,7 @@ from tui_probe.analysis.kernel_figures import KernelFigures, figures_of
 from tui_probe.importers.ncu import COLD_CACHE
 from tui_probe.render import units
 from tui_probe.render.nsight.explanations import EXPLANATIONS
-from tui_probe.render.nsight.figures import nanoseconds, share, short_names
+from tui_probe.render.nsight.figures import nanoseconds, share, short_names, stem
 from tui_probe.render.nsight.page import TablePage, Words
 from tui_probe.render.shorten import cut_middle, shorten
 from tui_probe.render.table import Column, Row
@@ -127,17 +127,17 @@ def _extent(value: Extent | None) -> str:
 
 
 KERNEL_COLUMNS: Final[tuple[Column[KernelRow], ...]] = (
-    Column("file", lambda r: r.file, "file", lambda r: r.file, False, rank=3, narrow=16, shorten=cut_middle),
+    Column("file", lambda r: r.file, "file", lambda r: stem(r.file), False, rank=3, narrow=16, shorten=cut_middle),
     Column("launches", lambda r: r.figures.launches, "launches", lambda r: units.count(r.figures.launches)),
     Column("kept", lambda r: r.kept, "kept", lambda r: units.count(r.kept)),
-    Column("reason", lambda r: r.reason, "why", lambda r: r.reason, False, narrow=38),
+    Column("reason", lambda r: r.reason, "why", lambda r: r.reason, False, narrow=24),
     Column("time_ns", lambda r: r.figures.time, "time", lambda r: nanoseconds(r.figures.time), rank=1),
     Column("share_of_time", lambda r: r.figures.share, "share", lambda r: share(r.figures.share), rank=1),
     Column("grid", lambda r: r.figures.shape.grid, "grid", lambda r: _extent(r.figures.shape.grid), rank=2),
     Column("block", lambda r: r.figures.shape.block, "block", lambda r: _extent(r.figures.shape.block), rank=2),
     Column(
         "kernel", lambda r: r.figures.shape.kernel, "kernel", lambda r: r.figures.shape.kernel, False,
-        narrow=24, shorten=shorten,
+        narrow=16, shorten=shorten,
     ),
 )  # fmt: skip
 
@@ -189,7 +189,7 @@ def _value(row: MetricRow) -> str:
 
 
 METRIC_COLUMNS: Final[tuple[Column[MetricRow], ...]] = (
-    Column("file", lambda r: r.file, "file", lambda r: r.file, False, rank=6, narrow=16, shorten=cut_middle),
+    Column("file", lambda r: r.file, "file", lambda r: stem(r.file), False, rank=6, narrow=16, shorten=cut_middle),
     Column("launch", lambda r: r.launch.number, "#", lambda r: units.count(r.launch.number)),
     Column("process", lambda r: r.launch.process, "process", lambda r: str(r.launch.process or ""), rank=5),
     Column("kernel", lambda r: r.launch.kernel, "kernel", lambda r: r.launch.kernel, False, narrow=16, shorten=shorten),

@@ -35,14 +35,15 @@ _CURSOR: Final = " "
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of a page: ``head`` (label, words), ``found`` before the table, ``notes`` below it, and ``about``,
-    how to read it, a paragraph each.
+    """The words of a page: ``head`` (label, words), ``found`` before the table, ``evidence`` for it and ``notes`` below
+    the table, and ``about``, how to read it, a paragraph each.
     """
 
     head: Sequence[tuple[str, str]] = ()
     found: Sequence[str] = ()
     notes: Sequence[str] = ()
     about: Sequence[str] = ()
+    evidence: Sequence[str] = ()
 
 
 @dataclass
@@ -112,6 +113,10 @@ class TablePage(Document, Generic[Row]):
             yield ""
 
     def _below(self, cells: int) -> Iterator[str]:
+        if self.words.evidence:
+            yield ""
+            for line in self.words.evidence:
+                yield from hanging(safe(line), cells)
         if self.words.notes:
             yield ""
             for note in self.words.notes:
@@ -216,6 +221,9 @@ def _markdown(page: TablePage[Any]) -> Iterator[str]:
     if page.words.found:
         yield ""
     yield from as_markdown(page.columns, page.rows)
+    if page.words.evidence:
+        yield ""
+        yield from (f"{safe(line)}  " for line in page.words.evidence)
     if page.words.notes:
         yield ""
         yield from (f"- {safe(note)}" for note in page.words.notes)

@@ -11,7 +11,7 @@ from tui_probe.analysis.kernel_names import matched
 from tui_probe.analysis.sectors import SECTOR, Tensor, Verdict, verdict_of
 from tui_probe.render import units
 from tui_probe.render.nsight.explanations import EXPLANATIONS
-from tui_probe.render.nsight.figures import decimal, mean_count
+from tui_probe.render.nsight.figures import decimal, mean_count, stem
 from tui_probe.render.nsight.page import TablePage, Words
 from tui_probe.render.shorten import cut_middle, shorten
 from tui_probe.render.table import Column
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from tui_probe.importers.ncu_table import NcuTable
 
 _VERDICTS: Final[dict[Verdict, str]] = {
-    "equal": "as expected",
-    "with row sums": "as expected, with row sums",
-    "within": "{ratio:.2f} × expected",
-    "below": "{ratio:.2f} × expected: not the whole tensor",
-    "above": "{ratio:.2f} × expected: more than a sector an element",
+    "equal": "equal",
+    "with row sums": "with row sums",
+    "within": "{ratio:.2f} ×",
+    "below": "{ratio:.2f} ×, not all of it",
+    "above": "{ratio:.2f} ×, above a sector an element",
 }
 
 
@@ -79,7 +79,8 @@ def sectors_page(
         "most_sectors": None if tensor is None else tensor.elements,
     }
     several = len({row.figures.origin for row in rows}) > 1
-    empty = {"origin": not several, "said": not any(map(_words, rows))}
+    tools = {row.figures.tool for row in rows}
+    empty = {"origin": not several, "tool": len(tools) < 2, "said": not any(map(_words, rows))}
     columns = [replace(column, text=None) if empty.get(column.key) else column for column in SECTOR_COLUMNS]
     return TablePage("sectors", "Requests and sectors", columns, rows, words, extra)
 
@@ -113,7 +114,7 @@ def _words(row: SectorRow) -> str:
 
 
 def _file(row: SectorRow) -> str:
-    return PurePath(row.figures.origin).name
+    return stem(PurePath(row.figures.origin).name)
 
 
 def _counted(title: str, name: str, rank: int) -> Column[SectorRow]:
@@ -142,7 +143,7 @@ SECTOR_COLUMNS: Final[tuple[Column[SectorRow], ...]] = (
     ),
     Column("verdict", lambda r: r.verdict),
     Column("differences", lambda r: r.differences, nested=True),
-    Column("said", title="verdict", text=_words, right=False, narrow=20),
+    Column("said", title="beside expected", text=_words, right=False, narrow=15),
     Column(
         "kernel", lambda r: r.figures.shape.kernel, "kernel", lambda r: r.figures.shape.kernel, False,
         narrow=16, shorten=shorten,

@@ -17,11 +17,13 @@ from tui_probe.render.shorten import shorten
 from tui_probe.render.table import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tui_probe.analysis.chosen_launches import Choice
     from tui_probe.render.nsight.ncu_pages import NcuReport
 
+_NAMED: Final = 3
+"""Kernels of an iteration that are named."""
 _TITLES: Final[dict[Level, str]] = {"dram": "DRAM", "l2": "L2", "l1": "L1"}
 
 
@@ -83,11 +85,15 @@ def _kept(rows: list[TrafficRow]) -> list[str]:
         loop = row.traffic.loop
         how = "found in the sequence of launches" if loop.found else "as given"
         warm_up = f", the first {loop.warm_up} dropped as warm-up" if loop.warm_up else ""
-        lines.append(
-            f"{row.program}: {loop.times} iterations {how}{warm_up}; kept: "
-            + ", ".join(shorten(kernel, 48) for kernel in row.traffic.kernels)
-        )
+        lines.append(f"{row.program}: {loop.times} iterations {how}{warm_up}; kept: {_names(row.traffic.kernels)}")
     return lines
+
+
+def _names(kernels: Sequence[str]) -> str:
+    """The first kernels, and how many more; the page of kernels has them all."""
+    names = [shorten(kernel, 48) for kernel in kernels[:_NAMED]]
+    more = len(kernels) - len(names)
+    return ", ".join(names) + (f" and {units.counted(more, 'more kernel')}" if more else "")
 
 
 def _notes(report: NcuReport, choice: Choice, rows: list[TrafficRow]) -> Iterator[str]:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ProbeError
+from tui_probe.render.roofline_pages import RooflineChart
 from tui_probe.render.views.view import Document
 from tui_probe.ui import keys
+from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
-from tui_probe.ui.views.document import DocumentView
+from tui_probe.ui.topic import Topic, topic_of
 from tui_probe.ui.views.drawing import DrawingView
 from tui_probe.ui.views.message import MessageView
+from tui_probe.ui.views.rows import RowsView
 from tui_probe.ui.widgets.bars import NUMBERED, Bar, Tab, TabBar, fitting
 from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from textual.app import ComposeResult
 
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class ImportedScreen(ViewScreen):
-    """Shows pages by number; ``q`` leaves the application."""
+    """Shows pages by number; ``q`` leaves the application. Where there are traces, rows lead to their kernels."""
 
     BINDINGS = keys.bindings("kernel", "drawing")
 
@@ -60,6 +65,12 @@ class ImportedScreen(ViewScreen):
         """The pages that the palette offers."""
         return self.tabs
 
+    @property
+    def topic(self) -> Topic:
+        """How to read the page in sight, and what its keys do."""
+        page = self._page(self.current)
+        return Topic(page.title, page.about, topic_of(self._view, page.title).keys)
+
     def _page(self, name: str) -> ImportedPage:
         return next(page for page in self.imported.pages if page.name == name)
 
@@ -69,7 +80,7 @@ class ImportedScreen(ViewScreen):
         if isinstance(made, str):
             view = MessageView(self, name, made, "bad")
         elif isinstance(made, Document):
-            view = DocumentView(self, name, made, None)
+            view = RowsView(self, name, made, None)
         else:
             view = DrawingView(self, name, made, None, ascii_only=self.probe_app.ascii_only)
         self.hosted[name] = view
@@ -94,10 +105,11 @@ class ImportedScreen(ViewScreen):
 
     def hints(self) -> list[keys.Key]:
         """The keys of the page, then those of the screen."""
+        jump = [replace(key, footer="its trace") for key in keys.in_scope("kernel") if key.id == "jump"]
         commands = self._view.commands()
         drawing = [key for key in keys.in_scope("drawing") if keys.command_of(key) in commands]
-        rest = [key for key in keys.in_scope("kernel", "app", "view") if key.id not in ("leave", "interrupt")]
-        return [*drawing, *rest]
+        rest = [key for key in keys.in_scope("kernel", "app", "view") if key.id not in ("leave", "jump", "interrupt")]
+        return [*(jump if self._view.leads_to() else []), *drawing, *rest]
 
     # -- keys
 
@@ -126,6 +138,37 @@ class ImportedScreen(ViewScreen):
         """The page beside this one."""
         names = [tab.id for tab in self.tabs]
         self.action_page(names[(names.index(self.current) + step) % len(names)])
+
+    def action_jump(self) -> None:
+        """To the screen of the kernel that the row or point under the cursor is about, in its trace."""
+        place = self._leads_to()
+        if place is None:
+            leads = bool(self._view.leads_to())
+            self.notice(
+                "this line leads to no kernel of a trace" if leads else "nothing on this page leads to a kernel"
+            )
+            return
+        live, (directory, index) = self.probe_app.live, place
+        found = [number for number, each in enumerate(live.snapshot.processes) if each.directory == directory]
+        if not found or all(row.index != index for row in live.snapshot.processes[found[0]].kernels):
+            self.notice(f"{directory.name} is still being read: try again in a moment")
+            return
+        live.show_process(found[0])
+        live.table.select(index)
+        # The table takes its rows in the background: what is asked for later comes after it.
+        self.tables.submit((self, "jump"), lambda: None, self._show_kernel)
+
+    def _show_kernel(self, _: None) -> None:
+        self.app.push_screen(KernelScreen(self.probe_app.live))
+
+    def _leads_to(self) -> tuple[Path, int] | None:
+        """The trace and the kernel that the cursor is at."""
+        view = self._view
+        if isinstance(view, RowsView):
+            return view.opened()
+        if isinstance(view, DrawingView) and isinstance(view.drawing, RooflineChart):
+            return view.drawing.opened()
+        return None
 
     def action_command(self, command: str) -> None:
         """Give a command to the page."""

@@ -21,6 +21,7 @@ from tui_probe.ui.state_line import elapsed_line, state_line
 from tui_probe.ui.views.kernels import KernelTable
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.pages import GpuPage, KernelPage
+from tui_probe.ui.views.ranges import RangesView
 from tui_probe.ui.views.results import ResultsView
 from tui_probe.ui.widgets.bars import Bar, Rule, Tab, TabBar, fitting
 from tui_probe.ui.widgets.pane import Pane
@@ -46,13 +47,14 @@ TABS = (
     Tab("results", "Results", "Results"),
     Tab("gpu", "GPU", "GPU"),
 )
+RANGES = Tab("ranges", "Ranges", "Ranges")
 INTERVAL = 0.5
 
 
 class LiveScreen(ViewScreen):
     """Shows the feed's newest snapshot twice a second; keys act at once."""
 
-    BINDINGS = keys.bindings("live", "kernels", "table", "log")
+    BINDINGS = keys.bindings("live", "kernels", "table", "log", "ranges")
 
     def __init__(self, *, ascii_only: bool = False) -> None:
         super().__init__()
@@ -72,6 +74,7 @@ class LiveScreen(ViewScreen):
         self.outputs = {name: LogView(self, name, styled=False) for name in ("stdout", "stderr")}
         self.results = ResultsView(self, "results")
         self.gpu_page = GpuPage(self, "gpu", ascii_only=ascii_only)
+        self.ranges = RangesView(self, RANGES.id)
         views = (
             self.kernel_page,
             self.process_log,
@@ -79,6 +82,7 @@ class LiveScreen(ViewScreen):
             *self.outputs.values(),
             self.results,
             self.gpu_page,
+            self.ranges,
         )
         self.pages: dict[str, View] = {view.name: view for view in views}
         self.table.focused = True
@@ -120,8 +124,9 @@ class LiveScreen(ViewScreen):
 
     @property
     def page_tabs(self) -> Sequence[Tab]:
-        """The pages that the palette offers."""
-        return TABS
+        """The pages that there are: that of ranges only where the target has any."""
+        trace = self.process.trace if self.process else None
+        return (*TABS, RANGES) if self.current == RANGES.id or (trace is not None and len(trace.ranges)) else TABS
 
     # -- the clock
 
@@ -158,6 +163,8 @@ class LiveScreen(ViewScreen):
             page.look()
         elif page is self.results:
             self.results.look(process)
+        elif page is self.ranges:
+            self.ranges.look(process)
         elif page is self.gpu_page:
             self.gpu_page.show_gpus(self.probe_app.gpu.latest, simulated=snapshot.simulated)
 
@@ -188,7 +195,7 @@ class LiveScreen(ViewScreen):
         place = self.query_one("#place", Bar)
         self.query_one("#title", Bar).show(self._title())
         place.show((), ((fitting(self.table.status(), place.size.width - 1), "dim"),))
-        self.query_one(TabBar).show(self.current, self.page.status(), focused=not self.in_table)
+        self.query_one(TabBar).show(self.current, self.page.status(), focused=not self.in_table, tabs=self.page_tabs)
         low = self.probe_app.low_bandwidth
         states = state_line(snapshot, self.process, paused=self.paused, low_bandwidth=low)
         self.query_one("#state", Bar).show((*elapsed_line(snapshot, time.time()), *states))
@@ -210,7 +217,9 @@ class LiveScreen(ViewScreen):
     def hints(self) -> list[keys.Key]:
         """The keys of the pane that has them, then those of the screen."""
         rows = keys.in_scope("app", "live", "kernels", "view", self.view.kind)
-        order = {"app": 0, self.view.kind: 1}
+        if self.view is self.ranges:
+            rows += [row for row in keys.in_scope("table") if row.id == "open"]
+        order = {"app": 0, self.view.kind: 1, "table": 1}
         rows.sort(key=lambda row: order.get(row.scope, 2))
         return [row for row in rows if row.id != "interrupt" or self.probe_app.target_runs]
 
@@ -249,7 +258,13 @@ class LiveScreen(ViewScreen):
         self.focus_table(in_table=False)
 
     def action_open(self) -> None:
-        """To the screen of the selected kernel."""
+        """To the screen of the selected kernel, or of that in a row of ranges."""
+        if self.view is self.ranges:
+            index = self.ranges.kernel_index()
+            if index is None:
+                self.notice("this line is about no kernel")
+                return
+            self.table.select(index)
         if self.table.kernel is None:
             self.notice("no kernel is selected")
         else:
@@ -307,6 +322,8 @@ class LiveScreen(ViewScreen):
         """There may be no other kernel, launch or process; and what has ended cannot be paused."""
         if row.id in ("process", "processes"):
             return len(self.snapshot.processes) > 1
+        if row.id == "together":
+            return self.view is self.ranges
         if row.id == "pause":
             return self.paused or self.snapshot.running
         return step_applies(row, self.source(), self.table) and super().applies(row)
@@ -371,6 +388,13 @@ class LiveScreen(ViewScreen):
     def action_next_status(self) -> None:
         """Only kernels of one status."""
         self.table.next_status()
+
+    def action_together(self) -> None:
+        """Ranges of one name together, or each by itself."""
+        if self.view is self.ranges:
+            self.ranges.toggle(self.process)
+        else:
+            self.notice("ranges can be taken together: page 8")
 
     def action_follow(self) -> None:
         """Follow the end of a log, or stay."""

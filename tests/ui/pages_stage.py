@@ -1,0 +1,41 @@
+"""Puts pages that were opened from files on a headless terminal."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tests.ui.conftest import Stage, check_golden, no_gpu
+from tui_probe.render.imported import Imported
+from tui_probe.ui import Appearance
+from tui_probe.ui.app import ProbeApp
+from tui_probe.ui.feed import Session
+
+SIZES = ((80, 24), (200, 50))
+
+
+@asynccontextmanager
+async def showing(
+    imported: Imported, size: tuple[int, int], *, ascii_only: bool = False, traces: Sequence[Path] = ()
+) -> AsyncIterator[Stage]:
+    """The application, showing these pages; ``traces`` are those that they lead to."""
+    session = Session(imported=imported, traces=tuple(traces))
+    app = ProbeApp(session, Appearance(ascii_only=ascii_only), gpu=no_gpu())
+    app.feed.start = lambda: None  # type: ignore[method-assign]
+    async with app.run_test(size=size) as pilot:
+        stage = Stage(app, pilot, None)
+        await (stage.refresh() if traces else stage.settle())
+        yield stage
+
+
+async def check_pages(
+    stage: Stage, name: str, keys: dict[str, str], size: tuple[int, int], *, ascii_only: bool
+) -> None:
+    """Compare each page, which a key shows, with its golden."""
+    for page, key in keys.items():
+        await stage.press(key)
+        text = stage.text
+        assert all(len(line) <= size[0] for line in text.split("\n"))
+        assert text.isascii() or not ascii_only
+        check_golden(f"{name}-{page}-{size[0]}x{size[1]}{'-ascii' if ascii_only else ''}.txt", text)

@@ -1,0 +1,169 @@
+"""Screens of a saved bandwidth result, of the roofline, and of a profile beside traces; rows lead to kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.bandwidth.made_up import write_result
+from tests.importers.export import call, kernel, tables, write_export
+from tests.render.test_roofline import write_trace
+from tests.trace.make import TraceWriter
+from tests.ui.pages_stage import SIZES, check_pages, showing
+from tui_probe.analysis.roofline import Point, Roof, points
+from tui_probe.render.nsight.opening import open_imported
+from tui_probe.render.roofline_pages import open_roofline
+from tui_probe.trace.follow import open_trace
+from tui_probe.ui.screens.help import HelpScreen
+from tui_probe.ui.screens.imported import ImportedScreen
+from tui_probe.ui.screens.kernel import KernelScreen
+
+ROOF = Roof(peak=989e12, bandwidth=4.6e12)
+POINTS = [
+    Point("attn", "flash_attention", 142.6e6, 17.2e9, 49.5e-6, None),
+    Point("gemm", "void gemm<128, 64>(float*, int)", 403e6, 137e9, 213e-6, None),
+    Point("small", "void small_gemm<16, 16>(float*, int)", 8e6, 0.4e9, 22e-6, None),
+    Point("copy", "copy_kernel(float*, int)", 1.07e9, 0, 252e-6, None),
+    Point("norm", "layer_norm", 67e6, None, None, "not measured: operations (-p tensorop_count), time (--benchmark)"),
+]
+sizes = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+both = pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+
+
+@both
+@sizes
+async def test_a_saved_bandwidth_result(tmp_path: Path, size: tuple[int, int], ascii_only: bool) -> None:
+    imported = open_imported([write_result(tmp_path / "bw.json")])
+    async with showing(imported, size, ascii_only=ascii_only) as stage:
+        pages = {"figures": "1", "bars": "2", "blocks": "3"}
+        await check_pages(stage, "bandwidth", pages, size, ascii_only=ascii_only)
+
+
+async def test_keys_of_a_bandwidth_result(tmp_path: Path) -> None:
+    async with showing(open_imported([write_result(tmp_path / "bw.json")]), (100, 30)) as stage:
+        await stage.press("tab", "tab", "G")
+        assert "needs little in each" in stage.text
+        await stage.press("g", "slash", *"1 056", "enter")
+        assert "1 056" in stage.text
+        await stage.press("1", "ampersand", *"host", "enter")
+        assert "host to device" in stage.text
+        assert "L2, read" not in stage.text
+        await stage.press("3", "e", "c")
+        (written,) = list((tmp_path / "cwd").iterdir())
+        assert written.read_text().startswith("blocks,bytes_in_flight_a_block,bytes_in_flight,bytes_per_second")
+        await stage.press("question_mark")
+        assert isinstance(stage.app.screen, HelpScreen)
+        assert "More parallelism, or more contention?" in stage.text
+        await stage.press("question_mark", "enter")
+        assert "nothing on this page leads to a kernel" in stage.text
+        await stage.press("q", "q")
+        assert not stage.app.is_running
+
+
+@both
+@sizes
+async def test_a_roofline(size: tuple[int, int], ascii_only: bool) -> None:
+    async with showing(open_roofline(POINTS, ROOF, "roofline of a, b"), size, ascii_only=ascii_only) as stage:
+        await check_pages(stage, "roofline", {"chart": "1", "kernels": "2"}, size, ascii_only=ascii_only)
+
+
+async def test_the_cursor_of_a_roofline_goes_from_kernel_to_kernel() -> None:
+    async with showing(open_roofline(POINTS, ROOF, "roofline of a, b"), (100, 30)) as stage:
+        assert "a flash_attention · 121 op/B · 347T op/s" in stage.text
+        assert "63% of its roof · memory" in stage.text
+        await stage.press("right")
+        assert "b void gemm<128, 64>(float*, int) · 340 op/B" in stage.text
+        assert "compute" in stage.text
+        await stage.press("right")
+        assert "no further kernel that way" in stage.text
+        await stage.press("comma", "left")
+        assert "c void small_gemm" in stage.text
+        await stage.press("k")
+        assert "a flash_attention" in stage.text
+        await stage.press("G")
+        assert "b void gemm" in stage.text
+        await stage.press("g")
+        assert "c void small_gemm" in stage.text
+        await stage.press("question_mark")
+        assert "The roof is what the machine allows" in stage.text
+
+
+async def test_without_operations_there_is_no_chart() -> None:
+    async with showing(open_roofline(POINTS[3:], ROOF, "roofline of a"), (80, 24)) as stage:
+        assert "No chart: it needs bytes, operations and time" in stage.text
+        await stage.press("right", "2")
+        assert "copy_kernel" in stage.text
+    async with showing(open_roofline([], ROOF, "roofline of a"), (80, 24)) as stage:
+        assert "No kernel has bytes or matrix operations" in stage.text
+
+
+async def test_a_kernel_of_the_roofline_opens_in_its_trace(tmp_path: Path) -> None:
+    traces = [write_trace(tmp_path / "bytes", "gmem_bytes", time_ms=0.006)]
+    traces.append(write_trace(tmp_path / "operations", "tensorop_count"))
+    opened = [open_trace(path) for path in traces]
+    imported = open_roofline(points(opened), ROOF, "roofline")
+    async with showing(imported, (100, 30), traces=traces) as stage:
+        await stage.press("enter")
+        assert isinstance(stage.app.screen, KernelScreen)
+        assert "#0 matmul" in stage.text
+        await stage.press("q")
+        assert isinstance(stage.app.screen, ImportedScreen)
+        await stage.press("2", "g", "enter")
+        assert "this line leads to no kernel of a trace" in stage.text
+        await stage.press("slash", *"matmul", "enter", "enter")
+        assert isinstance(stage.app.screen, KernelScreen)
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> tuple[Path, Path, Path]:
+    """A profile with the kernels f and g, and two traces, in the second of which f was probed."""
+    profile = write_export(
+        tmp_path / "x.sqlite",
+        tables([kernel(100, 1100, 1), kernel(2000, 3000, 2, name=4)], [call(10, 12, 1), call(20, 22, 2)], []),
+    )
+    directories = []
+    for number, status in enumerate(("skipped", "probed")):
+        writer = TraceWriter(tmp_path / f"Nov21_10101{number}_42")
+        writer.start()
+        writer.kernel(0, "_Z5otheri")
+        writer.kernel(1, "_Z1fi", status)  # type: ignore[arg-type]
+        writer.exit()
+        directories.append(writer.directory)
+    return profile, directories[0], directories[1]
+
+
+@both
+@sizes
+async def test_a_profile_beside_traces(
+    beside: tuple[Path, Path, Path], size: tuple[int, int], ascii_only: bool
+) -> None:
+    profile, *directories = beside
+    imported = open_imported([profile], traces=[open_trace(path) for path in directories])
+    async with showing(imported, size, ascii_only=ascii_only, traces=directories) as stage:
+        await check_pages(stage, "imported-nsys-traced", {"kernels": "1"}, size, ascii_only=ascii_only)
+
+
+async def test_a_kernel_of_a_profile_opens_in_the_trace_that_probed_it(beside: tuple[Path, Path, Path]) -> None:
+    profile, *directories = beside
+    imported = open_imported([profile], traces=[open_trace(path) for path in directories])
+    async with showing(imported, (120, 30), traces=directories) as stage:
+        assert "1 of 2 kernels in the traces" in stage.text
+        assert "Nov21_101011_42 #1 probed" in stage.text
+        await stage.press("slash", *"f(int)", "enter", "enter")
+        screen = stage.app.screen
+        assert isinstance(screen, KernelScreen)
+        assert stage.live.process is not None
+        assert stage.live.process.directory.name == "Nov21_101011_42"
+        assert "#1 f(int)" in stage.text
+        await stage.press("q", "j", "enter")
+        assert "this line leads to no kernel of a trace" in stage.text
+
+
+async def test_a_trace_that_is_still_being_read(beside: tuple[Path, Path, Path]) -> None:
+    profile, *directories = beside
+    imported = open_imported([profile], traces=[open_trace(path) for path in directories])
+    async with showing(imported, (120, 30), traces=directories[:1]) as stage:
+        await stage.press("slash", *"f(int)", "enter", "enter")
+        assert "Nov21_101011_42 is still being read" in stage.text
+        assert isinstance(stage.app.screen, ImportedScreen)

@@ -1,0 +1,86 @@
+"""The page of NVTX ranges on the live screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.render.ranges import LINE, MS, ranges_trace
+from tests.trace.make import EPOCH_NS, TraceWriter
+from tests.ui.conftest import check_golden, on_stage
+from tui_probe.ui import Appearance
+from tui_probe.ui.feed import Session
+from tui_probe.ui.screens.help import HelpScreen
+from tui_probe.ui.screens.kernel import KernelScreen
+
+SIZES = ((80, 24), (200, 50))
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> TraceWriter:
+    return ranges_trace(tmp_path / "Nov21_101010_42", timed=True)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+async def test_the_screen(writer: TraceWriter, size: tuple[int, int], ascii_only: bool) -> None:
+    writer.exit()
+    async with on_stage(Session(traces=(writer.directory,)), size, Appearance(ascii_only=ascii_only)) as stage:
+        suffix = f"{size[0]}x{size[1]}{'-ascii' if ascii_only else ''}"
+        await stage.press("8")
+        assert stage.text.isascii() or not ascii_only
+        check_golden(f"ranges-{suffix}.txt", stage.text)
+        await stage.press("z", "o")
+        check_golden(f"ranges-together-{suffix}.txt", stage.text)
+
+
+async def test_enter_goes_to_the_kernel_of_the_row_and_back(writer: TraceWriter) -> None:
+    async with on_stage(Session(traces=(writer.directory,)), (120, 40)) as stage:
+        await stage.press("8", "slash", *"cublas", "enter", "enter")
+        assert isinstance(stage.app.screen, KernelScreen)
+        assert "#2 cublas_dgrad" in stage.text
+        await stage.press("q")
+        assert stage.live.view is stage.live.ranges
+        assert "backward" in stage.text
+        await stage.press("escape", "G", "enter")
+        assert isinstance(stage.app.screen, KernelScreen)
+        assert "#1 relu(float*)" in stage.text
+
+
+async def test_a_line_above_the_table_leads_nowhere(writer: TraceWriter) -> None:
+    async with on_stage(Session(traces=(writer.directory,)), (120, 40)) as stage:
+        await stage.press("8", "g", "enter")
+        assert "this line is about no kernel" in stage.text
+
+
+async def test_the_page_grows_with_the_trace_and_the_cursor_stays(writer: TraceWriter) -> None:
+    async with on_stage(Session(traces=(writer.directory,)), (120, 40)) as stage:
+        await stage.press("8", "j", "j")
+        here = stage.live.ranges.cursor
+        assert "eval" not in stage.text
+        writer.launch(0)
+        writer.lines(LINE.format(40, 0, 77, EPOCH_NS + 95 * MS, EPOCH_NS + 99 * MS, "16", "-", "eval"))
+        await stage.refresh()
+        await stage.press("z")
+        assert "eval" in stage.text
+        assert stage.live.ranges.cursor == here
+
+
+async def test_the_tab_comes_with_the_first_range(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "Nov21_101010_42")
+    writer.start()
+    writer.kernel(0, "f")
+    writer.launch(0)
+    async with on_stage(Session(traces=(writer.directory,)), (120, 40)) as stage:
+        assert "8 Ranges" not in stage.text
+        writer.lines(LINE.format(1, 0, 77, EPOCH_NS, EPOCH_NS + MS, "0", "-", "step"))
+        await stage.refresh()
+        assert "8 Ranges" in stage.text
+
+
+async def test_help_says_how_to_read_it(writer: TraceWriter) -> None:
+    async with on_stage(Session(traces=(writer.directory,)), (100, 40)) as stage:
+        await stage.press("8", "question_mark")
+        assert isinstance(stage.app.screen, HelpScreen)
+        assert "Ranges are those that the program pushes" in stage.text
