@@ -32,7 +32,7 @@ def check_golden(name: str, text: str) -> None:
     path = GOLDENS / name
     text = "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n") + "\n"
     if os.environ.get("TUI_PROBE_GOLDENS") == "write":
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")
 
