@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tui_probe.render.spans import Line
     from tui_probe.render.views.view import Progress, Source, View, ViewKind
 
-FAKES = ("fake", "fake_2", "fake_3")
+FAKES = ("fake", "fake_2", "fake_3", "fake_4")
 PATIENCE = 10
 
 
@@ -95,7 +95,7 @@ class FakeDrawing(Drawing):
 
 
 def show_fakes(monkeypatch: pytest.MonkeyPatch, opening: Gate | None = None, preparing: Gate | None = None) -> None:
-    """Three more views, which open through a gate and report their progress before and behind it."""
+    """Four more views, which open through a gate and report their progress before and behind it."""
     opening, preparing = opening or Gate(), preparing or Gate()
 
     def open_fake(source: Source, progress: Progress) -> FakeDrawing:

@@ -109,6 +109,14 @@ async def test_a_number_typed_before_the_pages_are_known_is_not_lost(
         assert "there is no page" not in stage.text
 
 
+async def test_nought_shows_the_tenth_page(recorded: Session) -> None:
+    async with on_stage(recorded, (200, 50)) as stage:
+        stage.live.table.select(4)
+        await stage.press("enter", "0")
+        assert screen_of(stage).current == screen_of(stage).tabs[9].id == "source"
+        assert " 0 Source " in stage.text.split("\n")[1]
+
+
 async def test_the_ends_of_the_table_are_told(recorded: Session) -> None:
     async with on_stage(recorded) as stage:
         await stage.press("enter", "left_square_bracket")

@@ -406,11 +406,11 @@ async def _(stage: Stage, key: str) -> None:
     assert kernel_screen(stage).view is view
 
 
-@checks(*(f"view_{number}" for number in range(1, 10)))
+@checks(*(f"view_{number}" for number in range(1, 11)))
 async def _(stage: Stage, key: str) -> None:
     await stage.press("enter", "2" if key == "1" else "1")
     screen = kernel_screen(stage)
-    screen.tabs = [Tab(name, name.title(), name.title()) for name in (*FIXED, "fake", "fake_2", "fake_3")]
+    screen.tabs = [Tab(name, name.title(), name.title()) for name in (*FIXED, "fake", "fake_2", "fake_3", "fake_4")]
     await stage.press(key)
     assert screen.current == screen.tabs[int(key) - 1].id
     assert screen.view.name == screen.current

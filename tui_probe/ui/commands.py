@@ -52,7 +52,7 @@ def acts(row: keys.Key, screen: ViewScreen) -> bool:
 
 def _pages_of(app: ProbeApp, screen: ViewScreen) -> Iterator[Choice]:
     for number, tab in enumerate(screen.page_tabs, 1):
-        words = "nothing to show" if tab.empty else str(number) if number <= NUMBERED else ""
+        words = "nothing to show" if tab.empty else str(number % NUMBERED) if number <= NUMBERED else ""
         yield Choice(f"page: {tab.title}", words, value=partial(app.run_action, f"page({tab.id!r})", screen))
 
 

@@ -94,6 +94,7 @@ TABLE = (
     Key("view_8", ("8",), "number(8)", "kernel", "second one"),
     Key("view_9", ("9",), "number(9)", "kernel", "third one"),
     Key("view_10", ("0",), "number(10)", "kernel", "fourth one"),
+    Key("view_10", ("0",), "number(10)", "kernel", "fourth one"),
     Key("next_view", ("tab",), "next_view(1)", "kernel", "next page", "page"),
     Key("previous_view", ("shift+tab",), "next_view(-1)", "kernel", "previous page"),
     Key("search", ("slash",), "search", "view", "search in the focused pane", "search"),

@@ -60,7 +60,7 @@ def _finding(finding: Finding, cells: int, numbers: Mapping[str, int]) -> Iterat
 def page_words(page: str, numbers: Mapping[str, int]) -> str:
     """``8 Lines``, or ``Lines`` where it has no number."""
     title = kind_of(page).title
-    return f"{numbers[page]} {title}" if page in numbers else title
+    return f"{numbers[page] % 10} {title}" if page in numbers else title
 
 
 def question_lines(questions: Sequence[Question], command: str, cells: int) -> list[Line]:

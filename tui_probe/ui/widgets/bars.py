@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from textual import events
 
 
-NUMBERED = 9
+NUMBERED = 10
+"""Pages that a key shows: 1 to 9, and 0 for the tenth."""
 """Pages that have a number key."""
 NOTES = 22
 """Cells that long titles of pages must leave for notes."""
@@ -127,7 +128,7 @@ class TabBar(Lines):
 
     def _title(self, place: int, word: str, *, numbered: bool = False) -> str:
         """`` 8 Lines ``; "" for a page without a title, unless it is ``numbered`` all the same."""
-        number = str(place + 1) if place < NUMBERED and (word or numbered) else ""
+        number = str((place + 1) % NUMBERED) if place < NUMBERED and (word or numbered) else ""
         parts = " ".join(filter(None, (number, word)))
         return f" {parts} " if parts else ""
 
