@@ -64,15 +64,21 @@ async def test_it_follows_says_the_end_and_touches_nothing(
         assert "✔ exit 0" in stage.text
 
 
-async def test_processes_that_come_later_are_shown(running: tuple[subprocess.Popen[bytes], TraceWriter]) -> None:
+@pytest.mark.parametrize("watching", [True, False])
+async def test_other_processes_of_the_run_are_shown_as_they_come(
+    running: tuple[subprocess.Popen[bytes], TraceWriter], watching: bool
+) -> None:
     _, trace = running
-    async with on_stage(Session(traces=(trace.directory,), watching=True)) as stage:
-        example(trace.directory.parent / "Nov21_101011_3")
-        names = [trace.directory.name, "Nov21_101011_3", "../elsewhere", "missing"]
+    async with on_stage(Session(traces=(trace.directory,), watching=watching)) as stage:
+        for name in ("Nov21_101011_3", "Nov21_101011_4"):
+            example(trace.directory.parent / name)
+        names = ["Nov21_101011_3", trace.directory.name, "Nov21_101011_4", "../elsewhere", "missing"]
         (trace.directory / "run.json").write_text(json.dumps({"version": 1, "processes": names}))
         await stage.refresh()
         await stage.refresh()
-        assert "process 1 of 2" in stage.text
+        assert "process 1 of 3" in stage.text
+        await stage.press("p", "p")
+        assert "zero_fill" in stage.text
 
 
 async def test_one_that_ended_before_says_so(trace: TraceWriter) -> None:
@@ -120,3 +126,35 @@ def test_where_nothing_runs_it_names_the_newest(tmp_path: Path) -> None:
     done = watch(tmp_path)
     assert done.returncode == 4
     assert done.stderr.endswith("no run goes on in trace; the newest that ended: tui-probe open trace/Nov20_101010_1\n")
+
+
+async def test_a_process_with_a_long_log_keeps_none_waiting(
+    trace: TraceWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was never read is begun with only while there is time; what goes on is read each time."""
+    monkeypatch.setattr("tui_probe.ui.feed.LONGEST", 0)
+    others = [example(tmp_path / f"Nov21_101011_{number}").directory for number in (1, 2)]
+    async with on_stage(Session(traces=(trace.directory, *others))) as stage:
+        for read in ([True, False, False], [True, True, False]):
+            assert [process.trace is not None for process in stage.app.feed.latest.processes] == read
+            trace.kernel(f"late_{len(trace.kernels)}")
+            await stage.refresh()
+            assert f"late_{len(trace.kernels) - 1}" in stage.text
+
+
+def test_it_waits_for_the_first_kernel_of_a_run(tmp_path: Path) -> None:
+    example(tmp_path / "trace" / "Nov20_101010_1")
+    with waiting_process() as process:
+        (tmp_path / "trace" / f".run-{process.pid}").mkdir()
+        done = watch(tmp_path)
+        assert done.returncode == 4
+        assert "has launched no kernel yet" in done.stderr
+        with Terminal([*WATCH, str(tmp_path / "trace")], (100, 30)) as terminal:
+            terminal.wait("waiting for it")
+            trace = TraceWriter(tmp_path / "trace" / "Nov21_101010_2", process.pid, " ".join(WAITING))
+            trace.kernel("first_of_the_run")
+            terminal.wait("first_of_the_run")
+            terminal.type(CTRL_C)
+            terminal.wait(f"kill -INT {process.pid}")
+            terminal.type(CTRL_Q)
+            assert terminal.wait_for_end() == 0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import TraceError
+from tui_probe.launcher.spool import living_runs
 from tui_probe.trace.locate import LOG, find_trace, is_trace
 from tui_probe.trace.recent import brief, remember, running_traces
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     import argparse
 
 
+INTERVAL = 0.2
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run."""
     parser.add_argument(
@@ -30,7 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Follow the run until the user quits; without a terminal, report what there is now."""
-    trace = trace_to_watch(arguments.trace or trace_dir())
+    folder = arguments.trace or trace_dir()
+    if wants_screen(arguments):
+        wait_for_the_first_kernel(folder)
+    trace = trace_to_watch(folder)
     remember(trace)
     if wants_screen(arguments):
         return show(arguments, traces=(trace,), watching=True)
@@ -40,6 +48,18 @@ def run(arguments: argparse.Namespace) -> int:
     return ExitStatus.OK
 
 
+def wait_for_the_first_kernel(folder: Path) -> None:
+    """Wait where a run goes on in a folder of traces, and none of the traces is one that goes on."""
+    told = False
+    while folder.is_dir() and not is_trace(folder) and living_runs(folder) and not running_traces(folder):
+        if not told:
+            inform(
+                f"a run goes on in {folder}, and has launched no kernel yet: waiting for it; Ctrl-C ends the waiting"
+            )
+            told = True
+        time.sleep(INTERVAL)
+
+
 def trace_to_watch(path: Path) -> Path:
     """The trace itself, or the newest running one of a folder. Raises TraceError."""
     if path.name == LOG or is_trace(path) or not path.is_dir():
@@ -47,5 +67,7 @@ def trace_to_watch(path: Path) -> Path:
     running = running_traces(path)
     if running:
         return running[-1]
+    if living_runs(path):
+        raise TraceError(f"a run goes on in {path}, and has launched no kernel yet: there is nothing to see before")
     newest = find_trace(path)  # says what to do where there is none at all
     raise TraceError(f"no run goes on in {path}; the newest that ended: tui-probe open {newest}")

@@ -5,12 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tui_probe.errors import LaunchError
 
-if TYPE_CHECKING:
-    from pathlib import Path
+NAME = ".run-"
+
+
+def living_runs(trace_root: Path) -> list[int]:
+    """The process ids of launchers whose runs go on in a folder of traces, whether there is a trace of them or not."""
+    try:
+        names = [path.name for path in trace_root.iterdir()]
+    except OSError:
+        return []
+    pids = [int(number) for name in names if (number := name.removeprefix(NAME)) != name and number.isdecimal()]
+    return [pid for pid in pids if Path("/proc", str(pid)).exists()]
 
 
 class Spool:
@@ -19,7 +28,7 @@ class Spool:
     def __init__(self, trace_root: Path) -> None:
         self._root = trace_root
         self._root_is_new = not trace_root.exists()
-        self.folder = trace_root / f".run-{os.getpid()}"
+        self.folder = trace_root / f"{NAME}{os.getpid()}"
         try:
             trace_root.mkdir(parents=True, exist_ok=True)
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -7,6 +7,8 @@ import re
 import time
 from pathlib import Path
 
+from .spool import living_runs
+
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 TRACE_NAME = re.compile(rf"({'|'.join(MONTHS)})\d\d_\d{{6}}_(?P<pid>\d+)")
 
@@ -64,5 +66,4 @@ class TraceWatch:
 
     def _is_shared(self) -> bool:
         """Does the spool of another living launcher stand in the same root?"""
-        pids = {name.removeprefix(".run-") for name in self._names() if name.startswith(".run-")}
-        return any(Path("/proc", pid).exists() for pid in pids - {str(os.getpid())})
+        return any(pid != os.getpid() for pid in living_runs(self._root))

@@ -179,7 +179,8 @@ class ProbeApp(App[None]):
         target = self.target
         if target is None or not self.target_runs:
             if self.feed.latest.running:
-                self._say("this screen only watches: interrupt the run where it was started")
+                end = f"kill -INT {self.feed.latest.pid}"
+                self._say(f"this screen only watches; end the run where it was started, or: {end}")
             else:
                 self._say("nothing runs here; Ctrl-Q quits")
             return

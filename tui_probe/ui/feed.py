@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tui_probe.ui.home import Home
 
 INTERVAL = 0.5
+LONGEST = 0.2
+"""Seconds of reading after which no further trace is begun with before the next look."""
 LEAST_ROOM = 1 << 16
 
 
@@ -79,7 +81,7 @@ class Session:
     home: Home | None = None
     """The home screen, shown instead."""
     watching: bool = False
-    """Follow the run that made the first trace, with the traces of other processes that it makes meanwhile."""
+    """Somebody else started the run: say so, and when it ends."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +109,14 @@ class ProcessView:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything at one moment. ``status`` is an exit status, or minus a signal; None while running or unknown."""
+    """Everything at one moment. ``status`` is an exit status, or minus a signal; None while running or unknown.
+
+    ``pid`` is the process of the command, None where only its launcher, or nobody, knows.
+    """
 
     processes: tuple[ProcessView, ...] = ()
     command: str = ""
+    pid: int | None = None
     running: bool = False
     status: int | None = None
     started: float | None = None
@@ -131,8 +137,10 @@ class _Trace:
         self.follower = TraceFollower(directory)
         self.rows: dict[int, KernelRow] = {}
         self.view = ProcessView(directory)
+        self.begun = False
 
     def poll(self) -> bool:
+        self.begun = True
         follower = self.follower
         trace_before = follower.trace
         try:
@@ -212,8 +220,7 @@ class Feed:
         status = target.poll() if target else None  # before the logs: they are complete once it has ended
         for directory in target.trace_directories() if target else self._directories():
             self._traces.setdefault(directory, _Trace(directory))
-        for trace in self._traces.values():
-            trace.poll()
+        self._poll_traces()
         snapshot = self._of_target(target, status) if target else self._of_traces()
         full = snapshot.running and snapshot.stdout is not None and is_full(snapshot.stdout.parent)
         if full or self.latest.no_room:
@@ -221,15 +228,24 @@ class Feed:
         if snapshot != self.latest:
             self.latest = snapshot
 
+    def _poll_traces(self) -> None:
+        """Read what is new in each, and begin with others while there is time: nobody waits for all of a large run."""
+        new = [trace for trace in self._traces.values() if not trace.begun]
+        for trace in self._traces.values():
+            if trace.begun:
+                trace.poll()
+        end = time.monotonic() + LONGEST
+        for place, trace in enumerate(new):
+            if place == 0 or time.monotonic() < end:
+                trace.poll()
+
     def _directories(self) -> list[Path]:
-        """The traces that exist; when watching, also those that run.json of the first has named since."""
+        """The traces that were asked for, and those of other processes of the run that run.json of the first names."""
         directories = list(self.session.traces)
-        if self.session.watching:
-            first = self._traces.get(directories[0])
-            info = first.follower.trace.run_info if first else None
-            others = (inside(directories[0].parent, name) for name in (info.processes if info else ()))
-            directories += [o for o in others if o is not None and o != directories[0] and is_trace(o)]
-        return directories
+        first = self._traces.get(directories[0])
+        info = first.follower.trace.run_info if first else None
+        others = (inside(directories[0].parent, name) for name in (info.processes if info else ()))
+        return directories + [o for o in others if o is not None and o not in directories and is_trace(o)]
 
     def _views(self) -> tuple[ProcessView, ...]:
         return tuple(trace.view for trace in self._traces.values())
@@ -260,6 +276,7 @@ class Feed:
         return Snapshot(
             processes=self._views(),
             command=(" ".join(info.command) if info is not None else "") or first.command,
+            pid=first.pid if info is None or info.pid is None else info.pid,
             running=any(state.running for state in states),
             status=told.exit_status if told.signal is None else -told.signal,
             started=first.started,
