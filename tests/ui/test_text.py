@@ -74,7 +74,11 @@ def test_what_programs_write_is_made_plain(raw: bytes, shown: str) -> None:
 
 @given(texts)
 def test_ascii_takes_as_many_cells(text: str) -> None:
-    assert len(to_ascii(text)) == width(text)
+    assert len(to_ascii(text)) == width(text) + 2 * text.count("±")
+
+
+def test_an_error_is_told_in_ascii() -> None:
+    assert to_ascii("±12 cycles") == "+/-12 cycles"
 
 
 def test_left_part_gives_way_to_the_right_one() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from rich.cells import cell_len
 
-from tui_probe.render.spans import to_ascii
+from tui_probe.render.spans import clip_line, to_ascii
 from tui_probe.render.table import safe
 
 if TYPE_CHECKING:
@@ -72,9 +72,10 @@ class Canvas:
         end = int(seen[-1]) + 1 if len(seen) else 0
         bounds = [0, *(np.flatnonzero(np.diff(roles[:end])) + 1).tolist(), end] if end else []
         text = codes[:end].astype("<u4").tobytes().decode("utf-32-le")
-        if ascii_only:
-            text = to_ascii(text)
-        return tuple((text[a:b], names[int(roles[a])]) for a, b in pairwise(bounds))
+        spans = tuple((text[a:b], names[int(roles[a])]) for a, b in pairwise(bounds))
+        if not ascii_only:
+            return spans
+        return clip_line(tuple((to_ascii(shown), role) for shown, role in spans), self.width)
 
 
 def _codes_of(text: str) -> NDArray[np.uint32]:

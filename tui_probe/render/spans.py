@@ -23,13 +23,13 @@ _ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])"
 )
 
-# What each of our own glyphs becomes where only ASCII can be shown: always as wide as the glyph.
+# What each of our own glyphs becomes where only ASCII can be shown: as wide as the glyph, but for ±.
 _ASCII = str.maketrans(
     {
         "✔": "+", "✘": "x", "–": "-", "—": "-", "·": ".", "•": "*", "●": "*", "○": "o", "◌": "o",
         "▌": ">", "▶": ">", "▸": ">", "→": ">", "←": "<", "↑": "^", "↓": "v", "▲": "^", "▼": "v", "×": "x",
         "…": "~", "µ": "u", "│": "|", "─": "-", "━": "=", "┃": "|", "┌": "+", "┐": "+", "└": "+", "┘": "+",
-        "±": "~", "≠": "!", "┣": "[", "┫": "]",
+        "±": "+/-", "≠": "!", "┣": "[", "┫": "]",
         "├": "+", "┤": "+", "┬": "+", "┴": "+", "┼": "+", "▁": "_", "▂": ".", "▃": ":", "▄": "-", "▅": "=",
         "▆": "+", "▇": "*", "█": "#", "░": ".", "▒": ":", "▓": "#", "≥": ">", "≤": "<", "°": "'", "\u00a0": " ",
     }
@@ -117,7 +117,10 @@ def _drop_cells(text: str, cells: int, guess: int) -> str:
 
 
 def to_ascii(text: str) -> str:
-    """``text`` in ASCII, cell for cell: our glyphs by a like sign, anything else by ``?``."""
+    """``text`` in ASCII, cell for cell: our glyphs by a like sign, anything else by ``?``.
+
+    Only ``±`` takes more cells, so lines are cut to their width after this.
+    """
     if text.isascii():
         return text
     text = text.translate(_ASCII)

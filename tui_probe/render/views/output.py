@@ -33,8 +33,8 @@ def view_lines(view: View, width: int, height: int | None, *, ascii_only: bool =
             work()
         lines = view.draw(width, height or 24, ascii_only=ascii_only)
     for line in lines:
-        shown = clip_line(tuple((safe(text), role) for text, role in line), width)
-        yield tuple((to_ascii(text), role) for text, role in shown) if ascii_only else shown
+        shown = ((safe(text), role) for text, role in line)
+        yield clip_line(tuple((to_ascii(text) if ascii_only else text, role) for text, role in shown), width)
 
 
 def text_lines(lines: Iterable[Line]) -> Iterator[str]:

@@ -94,10 +94,10 @@ class Lines(Widget):
         Text comes from traces, so it may hold anything: what a terminal would obey is taken out here, for all widgets.
         """
         ascii_only = self.probe_app.ascii_only
+        safely = ((safe(text), role) for text, role in line)
         spans: list[tuple[str, str]] = []
         used = 0
-        for text, role in clip_line(tuple((safe(text), role) for text, role in line), cells):
-            shown = to_ascii(text) if ascii_only else text
+        for shown, role in clip_line(tuple((to_ascii(t) if ascii_only else t, role) for t, role in safely), cells):
             used += width(shown)
             if spans and spans[-1][1] == role:
                 spans[-1] = (spans[-1][0] + shown, role)
