@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,12 @@ def test_zooming_in_and_out_is_where_one_was(shared_view: Dmat, commands: list[s
         assert (view.window.low, view.window.high) == pytest.approx((before.low, before.high), abs=1e-9)
 
 
+@cache
+def _points() -> np.ndarray:
+    """Cycle and address of all accesses of ``stream``."""
+    return np.array([point[:2] for point in stream().points()])
+
+
 @settings(max_examples=50)
 @given(st.floats(0, 0.9), st.floats(0.01, 1), st.floats(0, 0.9), st.floats(0.01, 1))
 def test_a_picture_counts_what_is_in_its_window(
@@ -272,7 +279,7 @@ def test_a_picture_counts_what_is_in_its_window(
     frame = view.frame
     assert frame is not None
     grid = frame.grid
-    points = np.array([point[:2] for point in stream().points()])
+    points = _points()
     inside = (points[:, 0] >= grid.start) & (points[:, 0] < grid.end)
     row = np.searchsorted(grid.low, points[:, 1].astype(np.uint64), side="right") - 1
     inside &= (row >= 0) & (points[:, 1].astype(np.uint64) < grid.high[np.maximum(row, 0)])

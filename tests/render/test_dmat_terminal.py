@@ -79,13 +79,13 @@ def test_the_page_and_a_step_of_the_cursor_on_a_terminal(tmp_path: Path) -> None
     command = [sys.executable, "-m", "tui_probe", "open", str(tmp_path / "trace")]
     with Terminal(command, environment={"HOME": str(tmp_path)}) as terminal:
         terminal.wait("stream")
-        terminal.quiet(steady=True)
+        terminal.quiet(0.35, steady=True)
         terminal.type("\r")
         terminal.wait("7 DMAT")
-        before = terminal.quiet(steady=True)
+        before = terminal.quiet(0.35, steady=True)
         terminal.type("7")
         terminal.wait("accesses in a cell")
-        shown = terminal.quiet(steady=True)
+        shown = terminal.quiet(0.35, steady=True)
         assert shown - before <= 25_000
         terminal.type("l")
-        assert 0 < terminal.quiet(steady=True) - shown <= 1_000
+        assert 0 < terminal.quiet(0.35, steady=True) - shown <= 1_000

@@ -7,6 +7,7 @@ import io
 import json
 import lzma
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from unittest.mock import MagicMock
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 
 from tests.render.timelines import planted
 from tests.render.timelines.drawing import EVERY_FORM, after, check_golden, text_of
-from tests.trace.make import TraceWriter
+from tests.trace.make import TraceWriter, block_sched_result
+from tui_probe.render.timelines.launch import LaunchTimeline, read_timeline
 from tui_probe.render.timelines.moves import MOVES
 from tui_probe.render.timelines.window import Window
 from tui_probe.render.views.output import data_csv, view_lines
@@ -43,6 +45,13 @@ def view(tmp_path: Path) -> Timeline:
 @pytest.fixture
 def timed(tmp_path: Path) -> Timeline:
     return opened(planted.write_planted(tmp_path / "timed", simulated=False))
+
+
+@cache
+def launch(name: str, kernel: int) -> LaunchTimeline:
+    """Read once: views do not change it."""
+    trace = open_trace(RECORDED / name)
+    return read_timeline(Source(trace, trace.kernels[kernel]), no_progress)
 
 
 def recorded(name: str, kernel: int) -> Timeline:
