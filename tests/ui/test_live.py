@@ -112,6 +112,18 @@ async def test_interrupt_and_quit(session: Session, target: FakeTarget) -> None:
         assert not stage.app.is_running
 
 
+async def test_what_to_do_with_the_target_is_not_asked_after_its_end(session: Session, target: FakeTarget) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("ctrl+q")
+        assert "The target still runs:" in stage.text
+        target.status = 0
+        await stage.refresh()
+        assert "The target still runs:" not in stage.text
+        assert "the target has ended" in stage.text
+        await stage.press("i")
+        assert target.signals == []
+
+
 async def test_a_second_interrupt_after_a_while_only_interrupts_again(
     session: Session, target: FakeTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,7 @@ class ProbeApp(App[None]):
         self.feed = Feed(session)
         self.gpu = gpu or GpuSampler()
         self.crash: BaseException | None = None
+        self._asked: tuple[ViewScreen, Question] | None = None
         self._ended_by = 0
         self._loop_to_end: asyncio.AbstractEventLoop | None = None
         self._interrupted = float("-inf")
@@ -196,7 +197,17 @@ class ProbeApp(App[None]):
         if isinstance(self.screen, ModalScreen):
             self.screen.dismiss(None)
         screen = self.screen if isinstance(self.screen, ViewScreen) else self.live
-        screen.ask_question(Question(text, answers, take))
+        self._asked = (screen, Question(text, answers, take))
+        screen.ask_question(self._asked[1])
+
+    def withdraw_question(self) -> None:
+        """Ask no more what to do with a target that has ended meanwhile."""
+        if self._asked is not None and not self.target_runs:
+            screen, question = self._asked
+            self._asked = None
+            if screen.prompt is question:
+                screen.prompt = None
+                screen.notice("the target has ended")
 
     def _stop(self, answer: str) -> None:
         target = self.target

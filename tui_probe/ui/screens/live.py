@@ -146,6 +146,7 @@ class LiveScreen(ViewScreen):
             return
         if not self.paused:
             self.take(app.feed.latest)
+        app.withdraw_question()
         self.show_bars()
 
     def take(self, snapshot: Snapshot) -> None:
