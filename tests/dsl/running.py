@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.engine.device_maps import COUNTS, DeviceMaps
+from tests.engine.device_maps import COUNTS, DeviceMaps, FileMap
 from tests.simgpu.device import Device
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.model import FIELD_BYTES, Level, Map, Probe
@@ -16,6 +16,7 @@ from tui_probe.engine.prepare import probed_kernel
 from tui_probe.engine.probe_file import read_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import compile_kernel
+from tui_probe.trace.kernels import parse_kernel_info
 
 PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
 SAXPY = (Path(__file__).parents[2] / "tui_probe/simgpu/examples/kernels/saxpy.ptx").read_text()
@@ -40,7 +41,7 @@ class Run:
     """What one run of saxpy left: ``records`` and ``attempts`` by map, and the addresses of its arrays.
 
     Records of a map with one a slot are in the order of slots. Those of other maps are the ones that are not all
-    zeros, sorted, wherever they are kept; ``attempts`` is how many there were to be.
+    zeros, sorted, wherever they are kept; ``attempts`` is how many there were to be. Of sites there is a record each.
     """
 
     records: dict[str, np.ndarray[Any, Any]]
@@ -55,21 +56,25 @@ def run_saxpy(probe: Probe, x: np.ndarray[Any, Any] | None = None) -> Run:
     x = np.arange(COUNT, dtype=np.float32) if x is None else x
     y = np.ones(COUNT, np.float32)
     x_address, y_address = device.upload(x), device.upload(y)
-    maps = DeviceMaps(probe, (GRID,), (BLOCK,))
-    kernel = compile_kernel(parse(probed_saxpy(probe)), "saxpy")
+    text, info = probed_kernel(Kernel.of(parse(SAXPY), "saxpy"), probe)
+    lines = parse_kernel_info(info.splitlines()).sites
+    maps = DeviceMaps(probe, (GRID,), (BLOCK,), sites={one.name: lines.get(i, ()) for i, one in enumerate(probe.maps)})
+    kernel = compile_kernel(parse(text), "saxpy")
     arguments = [np.uint64(y_address), np.uint64(x_address), np.float32(2), np.uint32(COUNT)]
     device.launch(kernel, *arguments, *maps.arguments, grid=(GRID,), block=(BLOCK,))
     np.testing.assert_array_equal(device.download(y_address, y), np.float32(2) * x + y)
     in_file = maps.of_file()
     slots = [one for one in in_file if one.kind != COUNTS]
-    records = {one.name: _records(one, kept.slots.ravel()) for one, kept in zip(probe.maps, slots, strict=True)}
+    records = {one.name: _records(one, kept) for one, kept in zip(probe.maps, slots, strict=True)}
     counts = [int(one.slots.view(np.uint32).sum()) for one in in_file if one.kind == COUNTS]
     attempts = dict(zip([one.name for one in probe.maps if one.cap != 1], counts, strict=True))
     return Run(records, attempts, x_address, y_address)
 
 
-def _records(own_map: Map, raw: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    records = raw.view(record_type(own_map))
+def _records(own_map: Map, kept: FileMap) -> np.ndarray[Any, Any]:
+    if own_map.level is Level.SITE:
+        return np.frombuffer(kept.marks, record_type(own_map))
+    records = kept.slots.ravel().view(record_type(own_map))
     if own_map.cap == 1:
         return records[: GRID * (2 if own_map.level is Level.WARP else BLOCK)]
     return np.sort(records[records != np.zeros(1, records.dtype)])

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.engine.instruction_classes import CLASSES
 from tui_probe.engine.probe_file import read_probe
 from tui_probe.errors import ProbeFileError
+from tui_probe.ptx.instruction_classes import CLASSES
 
 GOLDEN = Path(__file__).parent / "goldens" / "errors.txt"
 
 MAP = '@Map(level="thread")\nclass m:\n    a: u64\n    b: u32\n'
 PROBE = '@probe(pos="kernel")\ndef leave():\n'
 AT_LOAD = '@probe(pos="ld.global", before=True)\ndef load():\n'
+SITES = '@Map(level="site")\nclass s:\n    n: u64\n'
 
 
 def body(*lines: str, head: str = PROBE, before: str = "") -> str:
@@ -149,6 +150,15 @@ MISTAKES = {
     "width": body("m.save(in1 + 1, 2)", head=AT_LOAD.replace("ld.global", "st.global")),
     "vector": body("m.save(in1 + 1, 2)", head=AT_LOAD.replace("ld.global", "st.global.v4.f32")),
     "two widths": body("m.save(in1 + 1, 2)", head=AT_LOAD.replace("ld.global", "st.global.f32:st.global.f64")),
+    # sites
+    "sites saved": SITES + AT_LOAD + "    s.save(1)\n",
+    "sites located": SITES + AT_LOAD + "    s.locate()\n    s.add(1)\n",
+    "sites at the exits": SITES + PROBE + "    s.add(1)\n",
+    "sites of 32 bits": SITES.replace("u64", "u32") + AT_LOAD + "    s.add(1)\n",
+    "sites of many": SITES.replace('"site"', '"site", cap=4') + AT_LOAD + "    s.add(1)\n",
+    "sites and a probe of warps": SITES
+    + AT_LOAD.replace('"ld.global"', '"ld.global", level="warp"')
+    + "    s.add(1)\n",
 }
 
 

@@ -15,6 +15,7 @@ from tui_probe.dsl.compiler import compile_tables
 from tui_probe.dsl.toml_text import to_toml
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.probe_file import load_probe, read_probe
+from tui_probe.engine.walk import instructions
 from tui_probe.ptx.parser import parse
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -82,6 +83,18 @@ def test_counts() -> None:
     last = next(number for number, line in enumerate(pruned, 1) if "%f3, [%rd7]" in line)
     np.testing.assert_array_equal(run.records["lines"]["first"], np.where(WORKS, first, 0))
     np.testing.assert_array_equal(run.records["lines"]["last"], np.where(WORKS, last, 0) + 1000 * (LANES % 2))
+
+
+def test_sites() -> None:
+    """Of saxpy two loads and a store, and a block of all threads, one of those that work, and one that all end in."""
+    run = run_saxpy(program("sites"))
+    assert run.records["accesses"].tolist() == [(COUNT, 4 * COUNT)] * 3
+    blocks = run.records["blocks"]
+    assert blocks["entered"].tolist() == [GRID * BLOCK, COUNT, GRID * BLOCK]
+    body = list(instructions(Kernel.of(parse(SAXPY), "saxpy").entry))
+    sizes = blocks["held"] // blocks["entered"]
+    assert sizes.sum() == len(body)
+    assert sizes[-1] == 1
 
 
 def test_dmat() -> None:

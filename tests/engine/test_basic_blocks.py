@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.kernels import CORPUS, HEADER, entry, inserted, probed, toml_probe
-from tui_probe.engine.basic_blocks import basic_blocks, loop_heads
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.positions import parse_positions
 from tui_probe.engine.walk import instructions
 from tui_probe.errors import ProbeFileError
+from tui_probe.ptx.basic_blocks import basic_blocks, loop_heads
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Immediate
 

@@ -12,6 +12,7 @@ from tui_probe.engine.prepare import probed_kernel
 from tui_probe.engine.storage import Layout, Storage
 from tui_probe.errors import ProbeFileError
 from tui_probe.ptx.parser import parse
+from tui_probe.trace.kernels import parse_kernel_info
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +68,18 @@ def test_a_record_an_instruction(accepts: Callable[[str], int]) -> None:
     accepts(text)
 
 
+def test_blocks_have_records_of_their_own() -> None:
+    """One for each block; the lines are those of their first instructions."""
+    probe = toml_probe(file_of("ADD [ m ] {1, 1};", position="block"))
+    text = "mov.u32 %r1, %tid.x;\n$again:\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 9;\n@%p1 bra $again;\nret;"
+    kernel = Kernel.of(parse(entry(f".reg .b32 %r<2>;\n.reg .pred %p<2>;\n{text}")), "kernel")
+    probed_text, info = probed_kernel(kernel, probe)
+    lines = kernel.pruned.splitlines()
+    sites = parse_kernel_info(info.splitlines()).sites[0]
+    assert [lines[line - 1].strip() for line in sites] == ["mov.u32 %r1, %tid.x;", "add.u32 %r1, %r1, 1;", "ret;"]
+    assert probed_text.count("red.global.add.u64") == 2 * 3
+
+
 def test_two_points_at_an_instruction_share_its_record() -> None:
     probe = toml_probe(file_of("ADD [ m ] {1, %a};", "ADD [ m ] {%b, 0};", position="ld.global:st.global"))
     info = probed_kernel(Kernel.of(parse(entry(BODY)), "kernel"), probe)[1]
@@ -87,7 +100,6 @@ def test_copies_of_many_sites_are_fewer(sites: int, copies: int) -> None:
     [
         (file_of("SAVE [ m ] {%a, %b};"), "to which all warps add: write ADD"),
         (file_of("ADD [ m ] {1, 1};", position="kernel"), "add to it at instructions"),
-        (file_of("ADD [ m ] {1, 1};", position="block"), "add to it at instructions"),
         (file_of("ADD [ m ] {1, 1};", kind="u32"), "make its field more a u64"),
         (file_of("ADD [ m ] {1, 1};", cap=4), "needs a map with cap = 1"),
         (file_of("ADD [ m ] {1, 1};", level="line"), "must be 'thread', 'warp' or 'site'"),

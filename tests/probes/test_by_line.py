@@ -14,7 +14,15 @@ from tests.probes.running import example, result_of, simulated
 from tests.probes.test_barrier_wait import UNEVEN
 from tests.probes.test_divergence import LOOP
 from tests.probes.test_smem_conflicts import access
-from tui_probe.analysis import barrier_wait, divergence, gmem_bytes, gmem_sectors, smem_conflicts, tensorop_count
+from tui_probe.analysis import (
+    barrier_wait,
+    divergence,
+    gmem_bytes,
+    gmem_sectors,
+    inst_mix,
+    smem_conflicts,
+    tensorop_count,
+)
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
 from tui_probe.engine.probe_file import load_probe
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
 ANALYSES = {
     "gmem_bytes": gmem_bytes,
     "gmem_sectors": gmem_sectors,
+    "inst_mix": inst_mix,
     "smem_conflicts": smem_conflicts,
     "divergence": divergence,
     "tensorop_count": tensorop_count,
@@ -291,15 +300,32 @@ def test_a_kernel_without_such_instructions(tmp_path: Path) -> None:
     assert found.whole == smem_conflicts.BankConflicts(0, 0, 0, 0)
 
 
+def test_instructions_of_a_loop(tmp_path: Path) -> None:
+    """The tiled product: of 128 warps each reads its tiles 4 times, and stores once."""
+    text, arguments, options = LAUNCHES["matmul"]
+    found = by_line(tmp_path, "inst_mix", text, *arguments, **options)
+    executed = {line.opcode: inst_mix.executions_of(line) for line in found.lines}
+    assert (executed["st.global.f32"], executed["ld.global.f32"], executed["bar.sync"]) == (128, 4 * 128, 4 * 128)
+    worst = found.worst
+    assert worst is not None
+    assert worst[1] == max(executed.values())
+    kinds = {line.opcode: inst_mix.classes_of(line) for line in found.lines}
+    assert (kinds["fma.rn.f32"], kinds["bar.sync"], kinds["ld.shared.f32"]) == ("fp32", "barrier", "load")
+    (tmp_path / "other").mkdir()
+    result = result_of(tmp_path / "other", "inst_mix_by_line", text, *arguments, **options)
+    with pytest.raises(TraceError, match=r"the blocks in .*pruned\.ptx are not those"):
+        inst_mix.analyse_lines(result, range(1, 11), tmp_path)
+
+
 def test_results_of_another_probe_or_kernel(tmp_path: Path) -> None:
     text, arguments, options = LAUNCHES["columns"]
     result = result_of(tmp_path, "smem_conflicts_by_line", text, *arguments, **options)
-    with pytest.raises(TraceError, match=r"2 instructions, kernel\.info names 3"):
+    with pytest.raises(TraceError, match=r"records of 2 sites, kernel\.info names 3"):
         smem_conflicts.analyse_lines(result, (1, 2, 3))
     with pytest.raises(TraceError, match="has 24 bytes a site, not 32"):
         divergence.analyse_lines(result, (1, 2))
     with pytest.raises(TraceError, match="its records are not of smem_conflicts, which keeps one a warp"):
         smem_conflicts.analyse(result)
     plain = result_of(tmp_path, "smem_conflicts", text, *arguments, **options)
-    with pytest.raises(TraceError, match="which keeps one an instruction"):
+    with pytest.raises(TraceError, match="which keeps one a site"):
         smem_conflicts.analyse_lines(plain, (1, 2))

@@ -9,10 +9,9 @@ import pytest
 
 from tests.engine.kernels import HEADER, counting_probe, entry, toml_probe
 from tests.probes.running import example, result_of, simulated
-from tui_probe.analysis.inst_mix import CLASSES, InstructionMix, analyse
-from tui_probe.engine import instruction_classes
-from tui_probe.engine.instruction_classes import class_of
+from tui_probe.analysis.inst_mix import InstructionMix, analyse
 from tui_probe.errors import ProbeFileError
+from tui_probe.ptx.instruction_classes import CLASSES, class_of
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Instruction
 
@@ -31,10 +30,6 @@ def mixed(tmp_path: Path) -> Callable[..., InstructionMix]:
 
 def mix(**executed: int) -> InstructionMix:
     return InstructionMix(dict.fromkeys(CLASSES, 0) | executed, 0)
-
-
-def test_the_analysis_knows_the_classes_of_the_engine() -> None:
-    assert CLASSES == instruction_classes.CLASSES
 
 
 @pytest.mark.parametrize(("count", "inside"), [(8192, 256), (5000, 157), (0, 0)])

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from tui_probe.analysis.counts import Counts
     from tui_probe.trace.results import Result
 
@@ -72,11 +74,7 @@ def line_sums(
     ``folder`` is that of the kernel in the trace, for opcodes and source. TraceError if the records are not of
     ``probe``, or not as many as ``sites``.
     """
-    records = result.sites(0, record) if result.maps else None
-    if records is None:
-        raise TraceError(f"{result.path}: its records are not of {probe}, which keeps one an instruction")
-    if len(records) != len(sites):
-        raise TraceError(f"{result.path}: {len(records)} instructions, kernel.info names {len(sites)}")
+    records = site_records(result, record, probe, sites)
     names = record.names or ()
     sums: dict[int, dict[str, int]] = {}
     for line, values in zip(sites, records.tolist(), strict=True):
@@ -85,6 +83,16 @@ def line_sums(
     opcodes = _opcodes(folder) if folder else {}
     sources = SourceLines.of(folder) if folder else SourceLines({})
     return tuple(LineSums(line, opcodes.get(line), sources.ptx_line(line), sums[line]) for line in sorted(sums))
+
+
+def site_records(result: Result, record: np.dtype[Any], probe: str, sites: Sequence[int]) -> NDArray[Any]:
+    """The records of map 0, one for each of ``sites``. Raises TraceError as ``line_sums``."""
+    records = result.sites(0, record) if result.maps else None
+    if records is None:
+        raise TraceError(f"{result.path}: its records are not of {probe}, which keeps one a site")
+    if len(records) != len(sites):
+        raise TraceError(f"{result.path}: records of {len(records)} sites, kernel.info names {len(sites)}")
+    return records
 
 
 def record_of(*fields: str) -> np.dtype[Any]:

@@ -19,6 +19,17 @@ A file holds, in any order:
         global begin                         optional
         begin = clock32()
 
+A map of level ``"site"`` has a record for each instruction, block or loop that a probe is at, to which all warps add:
+
+    @Map(level="site")
+    class loads:
+        executed: u64
+        loaded: u64
+
+    @probe(pos="ld.global", before=True)
+    def load():
+        loads.add(1, bytes)                  each lane adds, so these are sums over threads
+
 Functions hold assignments, ``if``/``elif``/``else``, ``for i in range(…)`` of constants, ``pass``, ``X.save(…)``,
 ``X.add(…)`` and ``X.locate()``. Where they run, ``pos`` says:
 

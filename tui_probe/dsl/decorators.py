@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _Value: TypeAlias = str | int | bool
 
-_LEVELS: Final = ("warp", "thread")
+_LEVELS: Final = ("warp", "thread", "site")
 _TYPES: Final = ("array", "dynamic")
 _MAP: Final = '@Map(level="warp", type="array", size=16, cap=1)'
 _PROBE: Final = '@probe(pos="kernel", level="warp", before=True)'
@@ -39,7 +39,18 @@ def read_map(node: ast.ClassDef, source: Source) -> DeclaredMap:
         )
     if int(cap) < 1:
         raise source.error(node, f"cap is {cap}: it must be at least 1")
+    if level == "site":
+        _check_sites(node, kind, int(cap), fields, source)
     return DeclaredMap(node.name, level, kind, None if size is None else int(size), int(cap), fields, node)
+
+
+def _check_sites(node: ast.ClassDef, kind: str, cap: int, fields: tuple[tuple[str, str], ...], source: Source) -> None:
+    """A map of sites has one record of sums for each."""
+    if kind != "array" or cap != 1:
+        raise source.error(node, f"{node.name} is of sites, which have one record each: leave out type and cap")
+    for name, width in fields:
+        if width != "u64":
+            raise source.error(node, f"{node.name} is of sites, which hold sums of a launch: write '{name}: u64'")
 
 
 def _fields(node: ast.ClassDef, source: Source) -> tuple[tuple[str, str], ...]:

@@ -58,10 +58,11 @@ class SavedMap(Protocol):
         """
 
     def add(self, *values: int) -> None:
-        """Add to the one record of this thread or warp: a value for each field, from every lane that comes here.
+        """Add to the one record of this thread, warp or site: a value for each field, from every lane that comes here.
 
         Fields begin with 0, and their sums are taken mod 2**64 or 2**32. In a map of level ``warp`` a value must be
-        below 2**59, so that the sum over its lanes is right. Cheapest at the exits, of what a register counted.
+        below 2**59, so that the sum over its lanes is right. Cheapest at the exits, of what a register counted. In a
+        map of level ``site`` the record is that of the instruction or block that the probe is at, for all warps.
         """
 
     def locate(self) -> None:
@@ -73,7 +74,7 @@ class SavedMap(Protocol):
 
 def Map(  # noqa: N802 - the language's own word
     *,
-    level: Literal["warp", "thread"],
+    level: Literal["warp", "thread", "site"],
     type: Literal["array", "dynamic"] = "array",  # noqa: A002 - the language's own word
     size: int | None = None,
     cap: int = 1,
@@ -81,13 +82,14 @@ def Map(  # noqa: N802 - the language's own word
     """A class of ``u64`` and ``u32`` fields as a map: ``cap`` records of ``size`` bytes a warp or a thread.
 
     ``size`` may be left out: then it is what the fields need. With ``cap=1`` a later record replaces an earlier one;
-    otherwise the first ``cap`` records are kept and all are counted.
+    otherwise the first ``cap`` records are kept and all are counted. A map of level ``site`` has a record for each
+    instruction (or block, or loop) that its probes are at: ``u64`` fields, to which all warps ``add``.
     """
     _refuse(level, type, size, cap)
 
 
 def probe(
-    *, pos: str, level: Literal["warp", "thread"] = "thread", before: bool = False
+    *, pos: str, level: Literal["warp", "thread", "site"] = "thread", before: bool = False
 ) -> Callable[[Callable[[], None]], Callable[[], None]]:
     """A function as a probe.
 

@@ -37,11 +37,11 @@ class Saver:
         """Compile a call that is a statement. Raises ProbeFileError."""
         match node.func:
             case ast.Attribute(value=ast.Name(id=name), attr="save"):
-                self._save(node, self._map(node, name))
+                self._save(node, self._map(node, name, "save"))
             case ast.Attribute(value=ast.Name(id=name), attr="add"):
-                self._add(node, self._map(node, name))
+                self._add(node, self._map(node, name, "add"))
             case ast.Attribute(value=ast.Name(id=name), attr="locate"):
-                self._locate(node, self._map(node, name))
+                self._locate(node, self._map(node, name, "locate"))
             case _:
                 raise self._source.error(node, f"'{words(node)}' has no effect: call X.save(…), X.add(…) or X.locate()")
 
@@ -78,7 +78,7 @@ class Saver:
         if self._located is not None:
             self._assigned.add(name)
 
-    def _map(self, node: ast.Call, name: str) -> DeclaredMap:
+    def _map(self, node: ast.Call, name: str, word: str) -> DeclaredMap:
         declared = self._program.maps.get(name)
         if declared is None:
             known = ", ".join(self._program.maps)
@@ -90,6 +90,7 @@ class Saver:
                 f"{self._function.name} is a probe of level {level}, map {name} is of level {declared.level}: "
                 "give both the same level",
             )
+        self._refuse_site(node, declared, word)
         return declared
 
     def _locate(self, node: ast.Call, declared: DeclaredMap) -> None:
@@ -128,6 +129,18 @@ class Saver:
                 node, f"{word} has {len(node.args)} values, map {declared.name} has {len(fields)} fields ({names})"
             )
         return [64 if kind == "u64" else 32 for _, kind in fields]
+
+    def _refuse_site(self, node: ast.Call, declared: DeclaredMap, word: str) -> None:
+        """What has no meaning for a map to which all warps add, or at a place that is no site."""
+        if declared.level != "site":
+            return
+        name = declared.name
+        if word != "add":
+            raise self._source.error(node, f"{name} is of sites, to which all warps add: write '{name}.add(…)'")
+        if any(position.is_kernel for position in self._function.positions):
+            raise self._source.error(
+                node, f'{name} is of sites: add to it at instructions or blocks, such as pos="ld.global"'
+            )
 
     def _save(self, node: ast.Call, declared: DeclaredMap) -> None:
         widths = self._widths(node, declared, "save")

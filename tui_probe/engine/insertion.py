@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.addressing import Addressing, BlockShape
-from tui_probe.engine.basic_blocks import basic_blocks, loop_heads
 from tui_probe.engine.edits import marked
 from tui_probe.engine.expansion import Expander
 from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
-from tui_probe.engine.instruction_classes import class_of
 from tui_probe.engine.model import BLOCK, LOOP, Code, Probe, ProbePoint, Save, Snippet
 from tui_probe.engine.module_variables import SharedVariables
 from tui_probe.engine.positions import matches
@@ -20,8 +18,11 @@ from tui_probe.engine.sampling import PARAMETERS, Sampling
 from tui_probe.engine.snippet import BLOCK_HELPER, LINE_HELPER
 from tui_probe.engine.storage import parameters
 from tui_probe.engine.summation import can_reduce, never_counted
-from tui_probe.engine.walk import instructions, is_way_out, register_types, statements
+from tui_probe.engine.walk import instructions, is_way_out, register_types
 from tui_probe.errors import UnsupportedKernelError
+from tui_probe.ptx.basic_blocks import basic_blocks, loop_heads
+from tui_probe.ptx.instruction_classes import class_of
+from tui_probe.ptx.instructions import statements_in
 from tui_probe.ptx.lexer import lex
 from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Instruction, Label, Register, Scope, Span, Statement, Symbol
@@ -92,8 +93,14 @@ class _Inserter:
                 self._by_opcode[opcode].append(point)
 
     def run(self) -> Insertion:
-        self._around_instructions()
-        self._at_blocks()
+        self._types = register_types(self._entry)
+        probed, starts = list(self._probed()), list(self._block_starts())
+        for instruction, point, _ in (*probed, *starts):
+            self._expander.sites.note(instruction, point, self._kernel.line_of(instruction))
+        for instruction, point, helpers in probed:
+            self._around(instruction, point, helpers)
+        for first, point, number in starts:
+            self._at_block(first, point, number)
         everywhere = [snippet for point in self._by_opcode[""] for snippet in (point.before, point.after) if snippet]
         self._expander.zero = never_counted([*self._inserted, *everywhere])
         self._at_exits([point.after for point in self._by_opcode[""] if point.after])
@@ -114,9 +121,9 @@ class _Inserter:
 
     def _at_entry(self, snippets: list[Snippet]) -> None:
         """Registers, then what runs first: before the first instruction, and before a label a loop may return to."""
+        lines = [*self._sample(), *self._expander.begin()]
         saves = any(isinstance(statement, Save) for snippet in snippets for statement in snippet.statements)
-        written = self._only_inside(self._written(snippets)) if saves else self._written(snippets)
-        lines = [*self._sample(), *self._expander.begin(), *written]
+        lines += self._only_inside(self._written(snippets)) if saves else self._written(snippets)
         lines = self._names.declarations() + lines
         first = next((node for node in self._body if isinstance(node, Instruction | Label | Scope)), None)
         if first is not None:
@@ -171,18 +178,10 @@ class _Inserter:
             return [f"{guard} {line}" for line in lines]
         return self._branched(instruction, lines)
 
-    def _around_instructions(self) -> None:
-        if not self._by_opcode.keys() - {"", BLOCK, LOOP}:
-            return
-        self._types = register_types(self._entry)
-        probed = list(self._probed())
-        for instruction, point, _ in probed:
-            self._expander.sites.note(instruction, point, self._kernel.line_of(instruction))
-        for instruction, point, helpers in probed:
-            self._around(instruction, point, helpers)
-
     def _probed(self) -> Iterator[tuple[Instruction, ProbePoint, Helpers]]:
         """The instructions that points are at, those that a point has nothing to do at left out."""
+        if not self._by_opcode.keys() - {"", BLOCK, LOOP}:
+            return
         for original in instructions(self._entry):
             instruction = self._shared.rewritten.get(id(original), original)
             for point in self._by_opcode.get(original.opcode, ()):
@@ -191,8 +190,10 @@ class _Inserter:
                     if all(helpers.tells(snippet) for snippet in (point.before, point.after) if snippet):
                         yield instruction, point, helpers
 
-    def _at_blocks(self) -> None:
-        """The start of each basic block that holds instructions of a point's class, and of each loop."""
+    def _block_starts(self) -> Iterator[tuple[Instruction, ProbePoint, int]]:
+        """The first instruction of each basic block that holds instructions of a point's class, and how many; and of
+        each loop.
+        """
         if self._by_opcode[BLOCK]:
             for block in basic_blocks(self._entry):
                 classes = Counter(class_of(instruction) for instruction in block)
@@ -200,18 +201,16 @@ class _Inserter:
                     wanted = [position.modifiers for position in point.positions if position.opcode == BLOCK]
                     number = sum(sum(classes[name] for name in names or classes) for names in wanted)
                     if number:
-                        self._at_block(block[0], point, number)
+                        yield block[0], point, number
         if self._by_opcode[LOOP]:
-            for first in loop_heads(self._entry):
-                for point in self._by_opcode[LOOP]:
-                    self._at_block(first, point, 0)
+            yield from ((first, point, 0) for first in loop_heads(self._entry) for point in self._by_opcode[LOOP])
 
     def _at_block(self, first: Instruction, point: ProbePoint, number: int) -> None:
         """A snippet in front of a block's ``first`` instruction; ``number`` are those of the position's class."""
         if point.before:
             line = self._kernel.line_of(first)
             helpers = {BLOCK_HELPER: HelperValue(str(number), "b32"), LINE_HELPER: HelperValue(str(line), "b32")}
-            lines = self._of_snippet(point.before, self._expander.lines(point.before, helpers))
+            lines = self._of_snippet(point.before, self._expander.lines(point.before, helpers, first))
             self._edits.before(first.span, self._mark(lines))
             self._inserted.append(point.before)
 
@@ -282,7 +281,7 @@ class _Inserter:
 
 def _falls_off(body: Sequence[Statement]) -> bool:
     """Tell whether threads can reach the end of a body and leave the kernel there."""
-    nodes = list(statements(body))
+    nodes = list(statements_in(body))
     for node in reversed(nodes):
         if isinstance(node, Label) and any(node.name in _mentioned(other) for other in nodes):
             return True

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.edits import MARK, REPLACED, marked
 from tui_probe.engine.printed_text import is_only_printed
-from tui_probe.engine.walk import instructions, statements
+from tui_probe.engine.walk import instructions
 from tui_probe.errors import UnsupportedKernelError
+from tui_probe.ptx.instructions import statements_in
 from tui_probe.ptx.printer import MADE_UP, print_instruction
 from tui_probe.ptx.references import direct_references, names_in
 from tui_probe.ptx.tree import Function, Instruction, Memory, Operand, Raw, Register, Symbol, Variable, Vector
@@ -100,7 +101,7 @@ def _is_private(kernel: Kernel, variable: Variable) -> bool:
 
 def _refuse_local_variables(kernel: Kernel) -> None:
     for function in (kernel.entry, *kernel.functions):
-        for node in statements(function.body or ()):
+        for node in statements_in(function.body or ()):
             if isinstance(node, Variable) and node.space in ("global", "const"):
                 raise UnsupportedKernelError(
                     f"{function.name} declares {node.name} in {node.space} memory inside itself",

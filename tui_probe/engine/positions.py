@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.instruction_classes import CLASSES
 from tui_probe.engine.model import BLOCK, LOOP, Position
+from tui_probe.ptx.instruction_classes import CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""``ADD`` to a map of sites: a record for each instruction that a probe is at, to which the warps of all SMs add.
+"""``ADD`` to a map of sites: a record for each instruction, block or loop that a probe is at, to which all warps add.
 
 Every lane that comes adds at once, where the instruction is, so that nothing lives across the kernel: no register is
 held, and nothing is to be done at its ways out. A snippet lets one lane of a warp add what all of them counted.

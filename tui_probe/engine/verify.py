@@ -186,11 +186,13 @@ class _SnippetCheck:
                 self._saved_value(value, field, save.place)
 
     def _at_site(self, save: Save, own_map: Map) -> None:
-        """A record of sites belongs to an instruction, and has the sums of a whole launch."""
+        """A record of sites belongs to an instruction or a block, and has the sums of a whole launch."""
         if not save.adds:
             raise self._error(save.place, f"map {own_map.name} is of sites, to which all warps add: write ADD")
-        if self._at_kernel or self._at_block:
-            raise self._error(save.place, f"map {own_map.name} is of sites: add to it at instructions, 'ld.global'")
+        if self._at_kernel:
+            raise self._error(
+                save.place, f"map {own_map.name} is of sites: add to it at instructions, 'ld.global', or at 'block'"
+            )
         for field in own_map.fields:
             if field.type != "u64":
                 raise self._error(save.place, f"map {own_map.name} is of sites: make its field {field.name} a u64")

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.ptx.instructions import instructions_in
-from tui_probe.ptx.tree import Scope, Variable
+from tui_probe.ptx.instructions import instructions_in, statements_in
+from tui_probe.ptx.tree import Variable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from tui_probe.ptx.tree import Function, Instruction, Statement
-
-
-def statements(body: Iterable[Statement]) -> Iterator[Statement]:
-    """All statements in order; a scope's own come in its place."""
-    for statement in body:
-        if isinstance(statement, Scope):
-            yield from statements(statement.body)
-        else:
-            yield statement
+    from tui_probe.ptx.tree import Function, Instruction
 
 
 def instructions(function: Function) -> Iterator[Instruction]:
@@ -31,7 +22,7 @@ def register_types(function: Function) -> dict[str, str]:
     """The types of a function's registers; ``%r`` stands for all that ``.reg .b32 %r<9>`` declares."""
     return {
         node.name: node.type
-        for node in statements(function.body or ())
+        for node in statements_in(function.body or ())
         if isinstance(node, Variable) and node.space == "reg"
     }
 

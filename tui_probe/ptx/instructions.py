@@ -1,4 +1,4 @@
-"""The instructions of a body, those of inner scopes in their place."""
+"""The statements and instructions of a body, those of inner scopes in their place."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Statement
 
 
-def instructions_in(body: Iterable[Statement]) -> Iterator[Instruction]:
-    """All instructions in source order."""
+def statements_in(body: Iterable[Statement]) -> Iterator[Statement]:
+    """All statements in source order; a scope's own come in its place."""
     for node in body:
         if isinstance(node, Scope):
-            yield from instructions_in(node.body)
-        elif isinstance(node, Instruction):
+            yield from statements_in(node.body)
+        else:
             yield node
+
+
+def instructions_in(body: Iterable[Statement]) -> Iterator[Instruction]:
+    """All instructions in source order."""
+    return (node for node in statements_in(body) if isinstance(node, Instruction))

@@ -84,6 +84,7 @@ ANALYSES: Final[dict[str, Callable[[Result, Kernel], Counts]]] = {
     "gmem_sectors": lambda result, _: gmem_sectors.analyse(result),
     "gmem_sectors_by_line": lambda result, kernel: gmem_sectors.analyse_lines(result, _sites(kernel), kernel.folder),
     "inst_mix": lambda result, _: inst_mix.analyse(result),
+    "inst_mix_by_line": lambda result, kernel: inst_mix.analyse_lines(result, _sites(kernel), kernel.folder),
     "nan_check": lambda result, kernel: nan_check.analyse(result, kernel.folder),
     "program_progress": lambda result, kernel: program_progress.analyse(result, _clock_khz(kernel), kernel.folder),
     "smem_conflicts": lambda result, _: smem_conflicts.analyse(result),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.analysis import (
@@ -11,6 +11,7 @@ from tui_probe.analysis import (
     dmat,
     gmem_bytes,
     gmem_sectors,
+    inst_mix,
     nan_check,
     program_progress,
     smem_conflicts,
@@ -255,6 +256,24 @@ def _of_barriers(of: ProbeResult, folder: Path | None) -> LineRows:
     return LineRows(rows, "cycles", notes)
 
 
+def _of_mix(of: ProbeResult, folder: Path | None) -> LineRows:
+    lines = inst_mix.analyse_lines(of.result, _sites(of), folder).lines
+    whole = sum(map(inst_mix.executions_of, lines))
+    rows = [
+        LineRow(
+            line.line,
+            line.source,
+            {
+                "share": _share(inst_mix.executions_of(line), whole),
+                "executed": inst_mix.executions_of(line),
+                "class": inst_mix.classes_of(line) or None,
+            },
+        )
+        for line in sorted(lines, key=lambda line: -inst_mix.executions_of(line))
+    ]
+    return LineRows(rows, "executed", ["executed: once for each warp that reaches the line, or group of its lanes"])
+
+
 def _share(part: int, whole: int) -> str | None:
     share = ratio(part, whole)
     return None if share is None else f"{share:.1%}"
@@ -266,6 +285,7 @@ PROBES: Final[dict[str, Callable[[ProbeResult, Path | None], LineRows]]] = {
     "dmat": _of_dmat,
     "gmem_bytes_by_line": _of_bytes,
     "gmem_sectors_by_line": _of_sectors,
+    "inst_mix_by_line": _of_mix,
     "nan_check": _of_nan_check,
     "program_progress": _of_program,
     "smem_conflicts_by_line": _of_conflicts,
@@ -279,5 +299,6 @@ def line_rows(of: ProbeResult) -> LineRows:
     """What was found of each line in one result. Raises TraceError if the result is not of that probe."""
     found = PROBES[of.probe](of, of.kernel.folder)
     if of.result.sample is not None:
-        found.notes.append(f"{sampled_words(of.result.sample)}: all numbers are of these alone")
+        notes = [*found.notes, f"{sampled_words(of.result.sample)}: all numbers are of these alone"]
+        return replace(found, notes=notes, silent=())
     return found

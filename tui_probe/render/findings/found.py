@@ -30,6 +30,7 @@ PROBES: Final[dict[str, Callable[[ProbeResult], Iterator[Finding]]]] = {
     "gmem_sectors": memory.of_sectors,
     "gmem_sectors_by_line": memory.of_sectors,
     "inst_mix": instructions.of_mix,
+    "inst_mix_by_line": instructions.of_mix,
     "nan_check": instructions.of_nan_check,
     "program_progress": schedule.of_program_progress,
     "smem_conflicts": memory.of_conflicts,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.analysis import divergence, inst_mix, nan_check, tensorop_count
+from tui_probe.ptx.instruction_classes import CLASSES
 from tui_probe.render import units
 from tui_probe.render.findings.finding import Finding, place, share
 from tui_probe.trace.results import WARP_SIZE
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from tui_probe.analysis.by_line import LineSums
     from tui_probe.analysis.divergence import Divergence
+    from tui_probe.analysis.inst_mix import InstructionMix
     from tui_probe.analysis.tensorop_count import TensorOperations
     from tui_probe.render.probe_results import ProbeResult
 
@@ -94,8 +96,25 @@ def _large(number: int) -> str:
 
 
 def of_mix(of: ProbeResult) -> Iterator[Finding]:
-    """The largest classes, and arithmetic that is costly."""
-    found = inst_mix.analyse(of.result)
+    """The largest classes, and arithmetic that is costly; by line also where it is."""
+    if of.probe == "inst_mix":
+        yield from _mix(inst_mix.analyse(of.result), "inst_mix_by_line")
+        return
+    counted = inst_mix.analyse_lines(of.result, _sites(of), of.kernel.folder)
+    whole: InstructionMix = counted.whole  # type: ignore[assignment]
+    yield from _mix(whole, "")
+    kinds = ("fp64",) if whole.executed["fp64"] else CLASSES
+    line = max(counted.lines, key=lambda each: each.total(*kinds), default=None)
+    if line is not None and line.total(*kinds):
+        part = share(line.total(*kinds), sum(whole.executed[kind] for kind in kinds))
+        words = (
+            f"{place(line.line, line.source, line.opcode)}, {part} of all {'fp64 ' if len(kinds) == 1 else ''}executed"
+        )
+        values = {"executed": line.total(*kinds)}
+        yield Finding("most_executed", "executed most", words, "lines", line.line, values=values)
+
+
+def _mix(found: InstructionMix, asks_for_doubles: str) -> Iterator[Finding]:
     largest = sorted(found.executed.items(), key=lambda pair: -pair[1])[:_NAMED]
     parts = ", ".join(f"{name} {share(number, found.total)}" for name, number in largest if number)
     words = f"{units.count(found.total)} of warps: {parts}"
@@ -103,7 +122,7 @@ def of_mix(of: ProbeResult) -> Iterator[Finding]:
     arithmetic = [f"{name} {part:.0%}" for name in inst_mix.FLOATING if (part := found.share(name))]
     if arithmetic:
         doubles = found.share("fp64") or 0.0
-        asks = "tensorop_count" if found.executed["tensor"] else ""
+        asks = asks_for_doubles if doubles else "tensorop_count" if found.executed["tensor"] else ""
         values = {f"{name}_share": found.share(name) for name in (*inst_mix.FLOATING, "tensor")}
         words = f"{', '.join(arithmetic)} of the floating-point arithmetic"
         yield Finding("arithmetic", "arithmetic", words, stands_out=doubles > 0, asks=asks, values=values)

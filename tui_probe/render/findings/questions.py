@@ -58,7 +58,7 @@ QUESTIONS: Final = (
     Question("where are lanes of a warp idle?", "-p divergence_by_line", (), r"@|\bbra\b"),
     Question("how many bytes does it move?", "-p gmem_bytes", ("gmem_bytes_by_line",)),
     Question("which addresses, when, and by whom?", "-p dmat", ("dmat_compact",)),
-    Question("which kinds of instructions, of which type?", "-p inst_mix"),
+    Question("which kinds of instructions, of which type?", "-p inst_mix", ("inst_mix_by_line",)),
     Question("where does the first NaN come from?", "-p nan_check", (), r"\.(b?f16|f32|f64)\b"),
     Question("what does the probe cost?", "--benchmark"),
 )

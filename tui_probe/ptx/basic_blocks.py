@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.walk import statements
+from tui_probe.ptx.instructions import statements_in
 from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Instruction, Label, Symbol
 
@@ -45,7 +45,7 @@ def _blocks_and_labels(function: Function) -> tuple[list[Block], dict[str, tuple
     blocks: list[Block] = [[]]
     places: dict[str, int] = {}
     lists: dict[str, set[str]] = {}
-    for node in statements(function.body or ()):
+    for node in statements_in(function.body or ()):
         if isinstance(node, Label):
             if blocks[-1]:
                 blocks.append([])
