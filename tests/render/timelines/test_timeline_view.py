@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.render.timelines import planted
 from tests.render.timelines.drawing import EVERY_FORM, after, check_golden, text_of
-from tests.trace.make import TraceWriter, block_sched_result
+from tests.trace.make import TraceWriter
 from tui_probe.render.timelines.launch import LaunchTimeline, read_timeline
 from tui_probe.render.timelines.moves import MOVES
 from tui_probe.render.timelines.window import Window
@@ -55,8 +55,7 @@ def launch(name: str, kernel: int) -> LaunchTimeline:
 
 
 def recorded(name: str, kernel: int) -> Timeline:
-    trace = open_trace(RECORDED / name)
-    return opened(Source(trace, trace.kernels[kernel]))
+    return Timeline(launch(name, kernel))
 
 
 def line_of(lines: list[str], label: str) -> str:
