@@ -55,7 +55,9 @@ def launch(name: str, kernel: int) -> LaunchTimeline:
 
 
 def recorded(name: str, kernel: int) -> Timeline:
-    return Timeline(launch(name, kernel))
+    view = Timeline(launch(name, kernel))
+    text_of(view, (80, 24))
+    return view
 
 
 def line_of(lines: list[str], label: str) -> str:
