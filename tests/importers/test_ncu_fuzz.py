@@ -9,10 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.importers.files import DETAILS, IDENTITY, REAL, details, identity, line
+from tui_probe.analysis.chosen_launches import Plan
+from tui_probe.analysis.kernel_figures import COUNTED, TENSOR_ACTIVITY
+from tui_probe.analysis.sectors import Tensor
 from tui_probe.errors import ImportFileError
 from tui_probe.importers.ncu import read_ncu
 from tui_probe.importers.numbers import number_of, point_of
 from tui_probe.importers.quantities import base_unit
+from tui_probe.render.nsight.choices import NCU_PAGES
+from tui_probe.render.nsight.ncu_report import Sources, ncu_page
+from tui_probe.render.nsight.page import page_lines
 
 RECORDED = (REAL / "ncu" / "vec_metrics.csv").read_bytes()
 PIECES = st.sampled_from(
@@ -34,7 +40,49 @@ def reads(content: bytes) -> bool:
             table = read_ncu([path])
         except ImportFileError as error:
             return str(error).startswith(f"{path}: ")
-        return len(table.launch) == len(table.metric) == len(table.value) and len(table.launches) > 0
+        assert len(table.launch) == len(table.metric) == len(table.value)
+        return len(table.launches) > 0
+
+
+NUMBERS = st.sampled_from(["0", "1", "1,024", "2.50", "1.024,5", "-3", "1e308", "9" * 30, "n/a", "", "nan", "word"])
+METRICS = st.sampled_from(
+    [
+        *COUNTED.values(), *TENSOR_ACTIVITY, "dram__bytes.sum", "lts__t_bytes.sum", "l1tex__t_sectors.sum", "Duration",
+        "gpu__time_duration.sum", "dram__bytes.sum.per_second", "dram__bytes.avg.per_second", "Memory Throughput",
+        "sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput", "x",
+        "sm__sass_thread_inst_executed_op_dfma_pred_on.sum", "sm__ops_path_tensor_src_bf16_dst_fp32.sum",
+    ]
+)  # fmt: skip
+SECTIONS = st.sampled_from(["Command line profiler metrics", "Memory Workload Analysis", "S"])
+UNITS = st.sampled_from(["", "byte", "Kbyte", "byte/second", "ns", "usecond", "%", "sector", "inst/cycle"])
+LAUNCHES = st.lists(
+    st.tuples(
+        st.sampled_from(["f", "void g<half>(int)", "h_bf16"]),
+        st.sampled_from(["(1, 1, 1)", "(4, 2, 1)", "(0, 0, 0)", "", "(9999999999, 1, 1)"]),
+        st.dictionaries(st.tuples(SECTIONS, METRICS, UNITS), NUMBERS, min_size=1, max_size=4),
+    ),
+    min_size=1,
+    max_size=12,
+)
+PLANS = st.builds(Plan, st.none() | st.integers(0, 4), st.none() | st.integers(1, 4), st.just(("none",)))
+TENSORS = st.none() | st.just(Tensor(length=16, width=8, dtype="bf16"))
+
+
+@given(LAUNCHES, PLANS, TENSORS)
+def test_every_page_of_any_table_can_be_drawn(
+    launches: list[tuple[str, str, dict[tuple[str, str, str], str]]], plan: Plan, tensor: Tensor | None
+) -> None:
+    text = details((identity(n, kernel, grid=grid), values) for n, (kernel, grid, values) in enumerate(launches))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "x.csv"
+        path.write_text(text)
+        table = read_ncu([path])
+    assert len(table.launches) == len(launches)
+    for name in NCU_PAGES:
+        page = ncu_page(name, Sources(table, (), plan, tensor))
+        for form in ("table", "json", "csv", "md"):
+            assert list(page_lines(page, form, width=80)) or form == "csv"
+        assert all(line is not None for line in page.lines(80))
 
 
 @given(st.binary(max_size=400))

@@ -45,7 +45,6 @@ def averages(table: NcuTable, choice: Choice) -> Iterator[Average]:
 def _by_metric(metrics: NDArray[np.int32], values: NDArray[np.float64]) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """The values of each metric, the metrics in ascending order."""
     order = np.argsort(metrics, kind="stable")
-    ordered = metrics[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(ordered)], strict=True):
-        yield int(ordered[start]), values[order[start:end]]
+    starts = np.flatnonzero(np.diff(metrics[order])) + 1
+    for group in np.split(order, starts.tolist()) if len(order) else ():
+        yield int(metrics[group[0]]), values[group]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
@@ -15,6 +14,8 @@ _BLANK_SEPARATORS: Final = str.maketrans("", "", "'’ \u00a0\u202f_")
 _INSTANCES: Final = re.compile(r"(\S+) [({].*[)}]")
 ABSENT: Final = frozenset({"", "n/a", "no data", "nan", "-nan", "(!) nan", "(!) n/a", "inf", "-inf"})
 """What stands where nothing was measured."""
+_LARGEST: Final = 1e30
+"""Beyond what any counter holds; sums and products of numbers up to here stay numbers."""
 
 
 def point_of(texts: Iterable[str]) -> str:
@@ -48,7 +49,10 @@ def _sign_of(text: str) -> str:
 
 
 def number_of(text: str, point: str = ".") -> float | None:
-    """The value of a cell; None if it holds no number. ``4 (1; 3)``, a value with its instances, is 4."""
+    """The value of a cell; None if it holds no number, or one that was never measured.
+
+    ``4 (1; 3)``, a value with its instances, is 4.
+    """
     instances = _INSTANCES.fullmatch(text)
     if instances is not None:
         text = instances[1]
@@ -60,4 +64,4 @@ def number_of(text: str, point: str = ".") -> float | None:
         value = float(plain)
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
+    return value if abs(value) <= _LARGEST else None
