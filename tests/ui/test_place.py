@@ -182,6 +182,15 @@ def test_folding_keeps_the_line(view: DocumentView) -> None:
     assert at_cursor(diff) == line
 
 
+def test_the_cursor_begins_below_what_is_said_of_the_whole(view: DocumentView) -> None:
+    assert view.source is not None
+    diff = hosted("diff", view.source)
+    assert diff.top == 0
+    assert "from 1 on" in at_cursor(diff) or ".version" in at_cursor(diff)
+    diff.move_to(0)
+    assert "changes" in at_cursor(diff)
+
+
 def test_a_click_moves_the_cursor(view: DocumentView) -> None:
     view.click(5)
     assert shown(view)[5].startswith("▶")

@@ -146,7 +146,8 @@ def measures_of(source: Source) -> Measures | None:
         if size > LARGEST:
             return Measures(found, (), f"a result of {units.size(size)} is read for the page of lines only")
         measured = tuple(columns(line_rows(found)))
-        return Measures(found, measured, "" if measured else f"{found.which}: nothing was recorded of any line")
+        said = "" if measured else f"{found.which.partition(' of ')[0]}: -p {found.probe} measured no line of it"
+        return Measures(found, measured, said)
     except (TraceError, OSError):
         return None
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.alignment import align_probed
+from tui_probe.analysis.alignment import PARAMETER, align_probed
 from tui_probe.errors import TraceError
 from tui_probe.render import units
 from tui_probe.render.diff_lines import SIDE_BY_SIDE, DiffLines
@@ -64,6 +64,10 @@ class Diff(Document):
         """What was added in numbers, then the texts."""
         return self.text.lines(width, self._head(width), self._margin(width))
 
+    def begins(self, width: int) -> int:
+        """Below the numbers."""
+        return len(self._head(width))
+
     def gutter(self, width: int) -> int:
         """Numbers, signs, and what was measured."""
         return self.text.gutter(width, self._margin(width))
@@ -75,7 +79,11 @@ class Diff(Document):
         return Margin(columns[self.shown] if columns else None, owners, width)
 
     def about(self, number: int, width: int) -> list[str]:
-        """Its source and all that was measured of it."""
+        """The probe that added a line, or its source and all that was measured of it."""
+        place = number - len(self._head(width))
+        pair = self.text.pair_at(place, width) if place >= 0 else None
+        if pair is not None and pair.change == "added":
+            return [f"of the probe {pair.owner}"] if pair.owner not in ("", PARAMETER) else []
         line = self.ptx_line(number, width)
         source = "" if line is None else self._source_of(line - 1)
         return [*([source] if source else []), *(self.measures.words(line) if self.measures else [])]

@@ -86,6 +86,10 @@ class Sass(Document):
         values = {place: measure.values[line] for place, line in lines if line is not None and line in measure.values}
         return Margin(Measure(measure.name, values), set(), width)
 
+    def begins(self, width: int) -> int:
+        """Below the counts."""
+        return len(self._head(width))
+
     def gutter(self, width: int) -> int:
         """Numbers, signs, and what was measured."""
         margin = self._margin(width)

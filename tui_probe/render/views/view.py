@@ -103,6 +103,10 @@ class Document(Data):
         del width
         return 0
 
+    def begins(self, width: int) -> int:
+        """The line that the cursor begins at: below what is said of the whole."""
+        return self.pinned(width)
+
     def stops(self) -> str:
         """What ``anchors`` are, in a word."""
         return "change"

@@ -38,6 +38,8 @@ class DocumentView(View):
         self.filtered = ""
         self.chosen: list[int] | None = None
         self.match: int | None = None
+        self._new = True
+        """Whether the cursor has still to be put where it begins."""
         self._landing: int | None = None
         """A line of ``pruned.ptx`` that is gone to as soon as there are lines."""
 
@@ -59,6 +61,7 @@ class DocumentView(View):
         """The place, search and filter of the page that was here before, of another kernel."""
         if isinstance(before, DocumentView):
             self.document.take_over(before.document)
+            self._new = False
             self.place.top, self.place.cursor = before.place.top, before.place.cursor
             self.left, self.searched = before.left, before.searched
             if before.filtered:
@@ -74,6 +77,8 @@ class DocumentView(View):
         self.lines, self.pinned = self.document.lines(cells), self.document.pinned(cells)
         self.gutter = self.document.gutter(cells)
         self.place.pointed = self.gutter > 0
+        if self._new and self.width:
+            self._new, self.place.cursor = False, self.document.begins(cells) - self.pinned
         if self.filtered:
             self.set_filter(self.filtered, keep=True)
         self.place.fit(self.count, self.room)
