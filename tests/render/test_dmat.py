@@ -123,7 +123,44 @@ def test_the_strided_access_stands_out(view: Dmat) -> None:
     assert any("w" in re.sub("param", "", line) for line in lines[1:33])
     view.address, view.time = C + 1, float(view.map.end - 1)
     view.press("previous")
-    assert "32.0 sectors a request, 12% used · st.global.f32 PTX:16 stream.cu:11" in drawn(view)[-1]
+    assert "st.global.f32 PTX:16 stream.cu:11 · 32.0 sectors a request, 12% used" in drawn(view)[-1]
+
+
+def test_the_worst_place_is_the_strided_access(view: Dmat) -> None:
+    drawn(view)
+    obey(view, ["worst"], (120, 40))
+    lines = drawn(view)
+    assert view.colouring == "sectors"
+    assert not view.seeking
+    assert "st.global.f32 PTX:16 stream.cu:11 · 32.0 sectors a request, 12% used" in lines[-1]
+
+
+def test_without_instructions_the_worst_place_has_most_sectors_a_request(tmp_path: Path) -> None:
+    write_dmat(tmp_path / "trace", compact=True)
+    view = opened(tmp_path / "trace")
+    obey(view, ["worst"], (120, 40))
+    assert "32.0 sectors a request" in drawn(view)[-1]
+
+
+def test_where_nothing_is_wasted_that_is_said(view: Dmat) -> None:
+    obey(view, ["zoom_in_rows"] * 2, (120, 40))  # the first band alone
+    view.address = A
+    obey(view, ["fit"], (120, 40))
+    view.window = Window(0, view.end, 0.0, 0.2)
+    before = view.time, view.address
+    obey(view, ["worst"], (120, 40))
+    drawn(view)
+    assert "no sector in sight is wasted" in view.status()
+    assert (view.time, view.address) == before
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_nothing_essential_under_the_cursor_is_cut(view: Dmat, width: int) -> None:
+    obey(view, ["worst"], (width, 24))
+    text = "\n".join(drawn(view, width, 24)[-3:])
+    instruction, sectors = "st.global.f32 PTX:16 stream.cu:11", "32.0 sectors a request, 12% used"
+    assert all(words in text for words in ("param 2 +0x", instruction, sectors, "stores", "block "))
+    assert "…" not in text
 
 
 def test_loads_are_told_from_stores(view: Dmat) -> None:
@@ -149,7 +186,8 @@ def test_what_is_under_the_cursor(view: Dmat) -> None:
     view.time, view.address = 40.0, A
     where, who = drawn(view)[-2:]
     assert where.startswith(f"param 0 +0x0 · {A:#x} · cycle 40 · ")
-    assert "loads · 4.0 sectors a request, 100% used · ld.global.f32 PTX:12 stream.cu:7 · block 0 warp" in who
+    assert who.startswith("ld.global.f32 PTX:12 stream.cu:7 · 4.0 sectors a request, 100% used · ")
+    assert "loads · block 0 warp" in who
 
 
 def test_a_tensor_gives_indices(tmp_path: Path) -> None:
@@ -203,10 +241,10 @@ def test_a_click_puts_the_cursor_where_it_was_clicked(view: Dmat) -> None:
     line = 1 + view.frame.strips[1].top + 1
     view.click(view.gutter + 10, line)
     shown = drawn(view, 100, 30)
-    assert (shown[line][view.gutter - 1], shown[25][view.gutter + 10]) == ("▶", "▲")
+    assert (shown[line][view.gutter - 1], shown[24][view.gutter + 10]) == ("▶", "▲")
     view.click(0, line + 1)
     shown = drawn(view, 100, 30)
-    assert (shown[line + 1][view.gutter - 1], shown[25][view.gutter + 10]) == ("▶", "▲")
+    assert (shown[line + 1][view.gutter - 1], shown[24][view.gutter + 10]) == ("▶", "▲")
 
 
 def test_in_a_launch_of_fewer_cycles_than_dots_the_cursor_goes_a_column_a_key(view: Dmat) -> None:
@@ -370,6 +408,18 @@ def test_another_launch_keeps_window_and_colouring(view: Dmat, tmp_path: Path) -
     obey(view, ["zoom_in", "colour"], (120, 40))
     other.take_over(view)
     assert (other.window, other.colouring) == (view.window, view.colouring)
+    assert (other.time, other.address) == pytest.approx((view.time, view.address), abs=4)
+
+
+def test_another_launch_keeps_the_cursor_and_the_unit(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        write_dmat(tmp_path / name, simulated=False)
+    view, other = opened(tmp_path / "one"), opened(tmp_path / "other")
+    obey(view, ["worst", "unit"], (120, 40))
+    prepared(view)
+    other.take_over(view)
+    assert drawn(other)[-2:] == drawn(view)[-2:]
+    assert other.unit == view.unit == "time and bytes"
 
 
 @pytest.mark.parametrize("size", [(39, 24), (80, 9), (5, 2), (40, 10), (300, 100)])

@@ -29,6 +29,24 @@ def sectors_of_requests(part: Part) -> NDArray[np.float64]:
     return sectors_by_request(addresses, times, part.warps())
 
 
+def lanes_of_requests(part: Part) -> NDArray[np.float64]:
+    """For each record the records of its request (f8)."""
+    times, shape = part.times(), part.warp_shape()
+    if shape is not None and len(times):
+        together = times.reshape(shape)
+        if (together == together[:, :1]).all():
+            return np.full(len(times), float(WARP_SIZE))
+    if not len(times):
+        return np.zeros(0, dtype=np.float64)
+    warps = part.warps()
+    order = np.lexsort((times, warps))
+    request = np.append(True, (np.diff(warps[order]) != 0) | (np.diff(times[order]) != 0))
+    numbers = np.cumsum(request) - 1
+    found = np.empty(len(order), dtype=np.float64)
+    found[order] = np.bincount(numbers)[numbers]
+    return found
+
+
 def sectors_by_request(
     addresses: NDArray[np.uint64], times: NDArray[Any], warps: NDArray[np.int64]
 ) -> NDArray[np.float64]:

@@ -12,15 +12,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tui_probe.analysis.dmat import SECTOR, access_lines
 from tui_probe.analysis.gmem_sectors import is_counted, requests_and_sectors
+from tui_probe.analysis.requests import lanes_of_requests, sectors_of_requests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
+    from tui_probe.analysis.accesses import Part
     from tui_probe.analysis.by_line import LineSums
-    from tui_probe.analysis.dmat import LineAccesses
+    from tui_probe.analysis.dmat import AccessLine, LineAccesses
 
 
 def wasted(row: LineAccesses) -> float | None:
@@ -46,3 +52,24 @@ def worst_line(lines: Iterable[LineSums], folder: Path | None) -> tuple[LineSums
         if size is not None and sectors > size * requests:
             known.append((each, sectors - size * requests, size))
     return max(known, key=lambda row: row[1], default=None)
+
+
+def asked_by_lanes(code: Mapping[int, AccessLine]) -> NDArray[np.float64]:
+    """By line, the sectors that a lane's access asks for (f8); infinitely many where nothing can be wasted, or known.
+
+    What is beyond the last line has the last value.
+    """
+    asked = np.full(max(code, default=0) + 2, np.inf)
+    for line, each in code.items():
+        if each.bytes is not None and each.kind != "atomic":
+            asked[line] = each.bytes / SECTOR
+    return asked
+
+
+def wasted_shares(part: Part, asked: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For each record its share of the sectors that its request wastes (f8); 0 where the records name no lines."""
+    lines = part.lines()
+    if lines is None:
+        return np.zeros(part.kept, dtype=np.float64)
+    shares = sectors_of_requests(part) / lanes_of_requests(part) - asked[np.minimum(lines, len(asked) - 1)]
+    return np.maximum(shares, 0.0)

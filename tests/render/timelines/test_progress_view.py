@@ -55,6 +55,23 @@ def view(source: Source) -> ProgressView:
     return found
 
 
+def test_the_worst_place_is_the_end_of_the_slowest_warp(view: ProgressView) -> None:
+    after(view, "end", "worst")
+    assert any("block 21 (21,0) warp 1" in words or "block 21 warp 1" in words for words in view.status())
+    warps = view.paces.warps
+    assert view.window.time == pytest.approx(warps.end[view.late[0]], abs=view.window.width / view.window.cells)
+
+
+def test_the_next_launch_keeps_window_cursor_and_unit(view: ProgressView, source: Source) -> None:
+    after(view, "worst", "zoom_in", "zoom_in")
+    other = KIND.open(source, no_progress)
+    assert isinstance(other, ProgressView)
+    other.take_over(view)
+    text_of(other, (80, 24))
+    assert (other.window.begin, other.window.width) == (view.window.begin, view.window.width)
+    assert (other.window.time, other.in_time) == (view.window.time, view.in_time)
+
+
 def write_known(directory: Path) -> Source:
     """96 warps on four SMs whose clocks lie far apart: 40 to 43 iterations of 100 cycles, one of them of 250."""
     writer = TraceWriter(directory)

@@ -12,13 +12,14 @@ from itertools import pairwise
 from pathlib import Path
 from unittest.mock import MagicMock
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.render.timelines import planted
 from tests.render.timelines.drawing import EVERY_FORM, after, check_golden, text_of
-from tests.trace.make import TraceWriter
+from tests.trace.make import TraceWriter, block_sched_result
 from tui_probe.render.timelines.launch import LaunchTimeline, read_timeline
 from tui_probe.render.timelines.moves import MOVES
 from tui_probe.render.timelines.window import Window
@@ -170,6 +171,50 @@ def test_two_marks_measure(timed: Timeline) -> None:
     assert timed.press("mark") == "× to ×: 1 060 cycles (535 ns)"
     assert timed.status()[0] == "× to ×: 1 060 cycles (535 ns)"
     assert text_of(timed, (80, 24))[-4].count("×") == 1, "the cursor hides the second"
+
+
+def test_the_worst_place_is_the_straggler_then_the_tail(view: Timeline) -> None:
+    after(view, "worst")
+    assert f"block {planted.STRAGGLER}" in view.status()
+    assert view.status()[0].startswith(f"SM {planted.STRAGGLER_SM} ")
+    after(view, "worst")
+    assert view.window.time == planted.END
+    assert view.press("worst") == "the longest block"
+    after(view, "level", "level", "worst")
+    assert f"block {planted.STRAGGLER} warp 0" in view.status()
+
+
+def test_a_launch_of_like_blocks_has_no_worst_place(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "t")
+    writer.start()
+    writer.kernel(0, "even")
+    start, sm = np.full(4, 7_000), np.arange(4)
+    writer.save(0, writer.launch(0, (4, 1, 1), (64, 1, 1)), block_sched_result(start, start * 0 + 90, sm, threads=64))
+    trace = open_trace(writer.directory)
+    view = opened(Source(trace, trace.kernels[0], trace.launches[0]))
+    text_of(view, (80, 24))
+    assert "nothing stands out" in str(view.press("worst"))
+
+
+def test_the_next_launch_keeps_cursor_level_and_window(view: Timeline, tmp_path: Path) -> None:
+    after(view, "level", "down", "down", "down", "worst", "zoom_in", "zoom_in")
+    other = Timeline(read_timeline(planted.write_planted(tmp_path / "other"), no_progress))
+    other.take_over(view)
+    lines = text_of(other, (80, 24))
+    assert other.choice == view.choice
+    assert (other.window.begin, other.window.width) == (view.window.begin, view.window.width)
+    assert other.window.time == view.window.time
+    assert other.status() == view.status()
+    assert sum(line.startswith("▶") for line in lines) == 1
+
+
+def test_the_cursor_is_kept_where_everything_is_in_sight(view: Timeline, tmp_path: Path) -> None:
+    after(view, "down", "down", "next")
+    other = Timeline(read_timeline(planted.write_planted(tmp_path / "other"), no_progress))
+    other.take_over(view)
+    text_of(other, (80, 24))
+    assert other.window.width == other.window.longest
+    assert other.status() == view.status()
 
 
 def test_orders(view: Timeline) -> None:

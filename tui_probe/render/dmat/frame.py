@@ -12,6 +12,7 @@ import numpy as np
 from tui_probe.analysis.accesses import Selection
 from tui_probe.analysis.density import Grid, each_part, raster
 from tui_probe.analysis.requests import sectors_by_request, sectors_of_requests
+from tui_probe.analysis.waste import asked_by_lanes, wasted_shares
 from tui_probe.render.dmat.space import row_edges
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ DOTS_DOWN, DOTS_ACROSS = 4, 2
 """Dots of a cell, as Braille has them."""
 _LOADS: Final = ("load", "copy", "atomic")
 _STORES: Final = ("store", "atomic")
+_ANY: Final = 1e-6
+"""Wasted sectors that are more than what adding up shares leaves."""
 _MOST_PARTS: Final = 8
 """Parts of a large result that are read again for what is under the cursor."""
 
@@ -107,6 +110,7 @@ class Painter:
     def __init__(self, source: AccessMap, space: Space, code: Mapping[int, AccessLine]) -> None:
         self.map, self.space, self.code = source, space, code
         self._is_load, self._is_store = self._kinds(_LOADS), self._kinds(_STORES)
+        self._asked = asked_by_lanes(code)
 
     def _kinds(self, kinds: tuple[str, ...]) -> NDArray[np.bool_]:
         """By line, whether it is of one of the kinds."""
@@ -153,6 +157,19 @@ class Painter:
             )
             return replace(frame, loads=loads, stores=stores)
         return frame
+
+    def worst(self, frame: Frame, progress: Callable[[float], None]) -> tuple[int, int] | None:
+        """The row and column of the cell that wastes most sectors; None if none wastes any.
+
+        Where the records do not name instructions, it is the one with most sectors a request.
+        """
+        parts = self.map.parts(frame.wish.selection, frame.grid.start, frame.grid.end)
+        weigh = partial(wasted_shares, asked=self._asked) if self.knows_kinds else sectors_of_requests
+        lost = _by_cell(raster(parts, frame.grid, progress, weigh))
+        if not self.knows_kinds:
+            lost = lost / np.maximum(frame.cell_counts, 1)
+        row, column = divmod(int(lost.argmax()), lost.shape[1])
+        return (row, column) if lost[row, column] > _ANY else None
 
     def look(self, wish: Wish, spot: Spot, progress: Callable[[float], None]) -> Detail | None:
         """What the accesses of a spot are; None where too much of a large result would have to be read."""

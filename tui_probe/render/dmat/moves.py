@@ -149,6 +149,11 @@ def _to_access(direction: int) -> Move:
     return move
 
 
+def _worst(view: Dmat) -> str:
+    view.seeking, view.colouring = True, "sectors"
+    return "where most sectors are wasted" if view.painter.knows_kinds else "where a request touches most sectors"
+
+
 def _mark(view: Dmat) -> str:
     here = (view.time, view.address)
     view.marks = [*view.marks, here] if len(view.marks) < 2 else [here]
@@ -217,6 +222,7 @@ MOVES: Final[dict[str, tuple[str, Move]]] = {
     "end": ("cursor to its end", _end(True)),
     "next": ("to the next access in the row", _to_access(1)),
     "previous": ("to the access before in the row", _to_access(-1)),
+    "worst": ("to the place in sight that wastes most sectors", _worst),
     "mark": ("mark; a second mark measures", _mark),
     "colour": ("next colouring: bands, density, sectors, loads and stores", _colour),
     "level": ("whole grid, block or warp under the cursor", _level),

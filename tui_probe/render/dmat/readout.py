@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.analysis.accesses import SECTOR
 from tui_probe.render import units
+from tui_probe.render.spans import clip, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,6 +31,17 @@ class ReadOut:
     blocks: range
     """The numbers of the blocks that were measured."""
 
+    def lines(self, cells: int, most: int) -> list[str]:
+        """Both in at most ``most`` lines: where, then who, going on in the next line where one is full."""
+        lines = [clip(" · ".join(self.place()), cells)]
+        for part in self.makers():
+            joined = f"{lines[-1]} · {part}"
+            if len(lines) > 1 and (width(joined) <= cells or len(lines) == most):
+                lines[-1] = clip(joined, cells)
+            else:
+                lines.append(clip(part, cells))
+        return lines
+
     def place(self) -> Iterator[str]:
         """Where: band, offset, index, address, cycles."""
         low, high = self.spot.low, self.spot.high - 1
@@ -49,19 +61,19 @@ class ReadOut:
             yield "zoom in to see which"
 
     def makers(self) -> Iterator[str]:
-        """Who: loads and stores, sectors a request, instructions, warps."""
+        """Who, what matters most first: the instruction, sectors a request, loads and stores, warps."""
         detail = self.detail
         if detail is None or not detail.accesses:
             return
-        kinds = self.kinds()
-        if kinds is not None:
-            yield ", ".join(units.counted(count, kind) for kind, count in kinds.items())
-        used = self.used()
-        share = "" if used is None else f", {used:.0%} used"
-        yield f"{detail.sectors / detail.accesses:.1f} sectors a request{share}"
         for line, count in detail.lines.most_common(1):
             others = len(detail.lines) - 1
             yield self._instruction(line) + (f" ({count / detail.accesses:.0%}) +{others}" if others else "")
+        used = self.used()
+        share = "" if used is None else f", {used:.0%} used"
+        yield f"{detail.sectors / detail.accesses:.1f} sectors a request{share}"
+        kinds = self.kinds()
+        if kinds is not None:
+            yield ", ".join(units.counted(count, kind) for kind, count in kinds.items())
         block, warp = divmod(detail.warps.most_common(1)[0][0], self.warps_a_block)
         others = len(detail.warps) - 1
         yield f"block {self.blocks[block]} warp {warp}" + (f" +{others}" if others else "")

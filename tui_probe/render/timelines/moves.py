@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.render.timelines.rows import LEVELS, ORDER_WORDS, ORDERS
+from tui_probe.render.timelines.rows import LEVELS, NONE, ORDER_WORDS, ORDERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,6 +74,24 @@ def _previous(view: Timeline) -> str | None:
     return None
 
 
+def _worst(view: Timeline) -> str:
+    """The longest block or warp; from there on the start of the tail."""
+    rows, window, tail = view.rows, view.window, view.tail
+    longest = None if rows is None else rows.longest()
+    has_tail = tail is not None and tail.cycles > 0
+    here = (window.time, window.line)
+    if rows is not None and longest is not None and not (has_tail and view.pointed == here):
+        window.to(longest[1])
+        window.move_lines(rows.line_of(longest[0]) - window.line)
+        view.pointed = (window.time, window.line)
+        return f"the longest {'warp' if rows.choice.level == 'warp' else 'block'}"
+    if rows is None or tail is None or not has_tail:
+        return "nothing stands out: all last as long as each other, and end together"
+    window.to(float(tail.start))
+    window.move_lines(rows.line_at(tail.last_sm, NONE, NONE) - window.line)
+    return f"the start of the tail, in the row of SM {tail.last_sm}, which ends last"
+
+
 def _mark(view: Timeline) -> str | None:
     view.marks = [*view.marks, view.window.time] if len(view.marks) < 2 else [view.window.time]
     return view.measured() if len(view.marks) == 2 else "marked: a second mark measures"
@@ -126,6 +144,7 @@ MOVES: Final[dict[str, tuple[str, Move]]] = {
     "end": ("to its end", lambda view: view.window.to(view.window.span)),
     "next": ("to the next start in the row", _next),
     "previous": ("to the previous start in the row", _previous),
+    "worst": ("to the longest block, then to the tail", _worst),
     "mark": ("mark; a second mark measures", _mark),
     "level": ("rows of SMs, slots, warps", _level),
     "order": ("order of rows: number, finish, start", _order),

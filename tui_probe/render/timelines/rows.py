@@ -100,6 +100,33 @@ class Rows:
         later = np.flatnonzero(start > time)
         return first + int(later[start[later].argmin()] if len(later) else end.argmax())
 
+    def place(self, line: int) -> tuple[int, int, int]:
+        """SM, slot and warp of the first row of a line."""
+        row = self.of_line(line).start
+        return int(self.sm[row]), int(self.slot[row]), int(self.warp[row])
+
+    def line_of(self, index: int) -> int:
+        """The line of an interval."""
+        return (int(np.searchsorted(self.offsets, index, side="right")) - 1) // self.choice.together
+
+    def line_at(self, sm: int, slot: int, warp: int) -> int:
+        """The line of a row, else of the first row of that SM, else the first line."""
+        for found in ((self.sm == sm) & (self.slot == slot) & (self.warp == warp), self.sm == sm):
+            if found.any():
+                return int(found.argmax()) // self.choice.together
+        return 0
+
+    def longest(self) -> tuple[int, float] | None:
+        """The longest interval, and a time at which it is what a line shows; None if all last as long as each other."""
+        lengths = self.intervals.duration
+        if not len(lengths) or lengths.max() == lengths.min():
+            return None
+        index = int(lengths.argmax())
+        start, end = int(self.intervals.start[index]), int(self.intervals.end[index])
+        line = self.line_of(index)
+        times = (float(end - 1), (start + end) / 2, float(start))
+        return index, next((time for time in times if self.at(line, time) == index), float(start))
+
     def next_start(self, line: int, time: float) -> int | None:
         """The first start of an interval of a line after a time, in cycles."""
         first, last = self.bounds(line)

@@ -55,6 +55,13 @@ class Window:
             self.begin, self.width = 0.0, self.longest
         self._settle()
 
+    def take_over(self, before: Window) -> None:
+        """The same stretch of time, unless that was everything, and the same place of the cursor in it."""
+        self.cells, self.height = before.cells, before.height
+        self.width = before.width if before.width < before.longest else self.longest
+        self.begin, self.time = before.begin, before.time
+        self._settle()
+
     def edges(self) -> NDArray[np.int64]:
         """The cycles (i8) between which each cell lies, cells + 1 of them."""
         times = self.begin + self.width * np.arange(self.cells + 1) / self.cells

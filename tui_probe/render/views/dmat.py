@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from tui_probe.render.views.view import Progress, Source, View
 
 _PROBES: Final = ("dmat", "dmat_compact")
-_AROUND: Final = 6
-"""Lines around the picture: a head, the axis and its labels, the legend, two of what is under the cursor."""
+_AROUND: Final = 4
+"""Lines around the picture, without those of what is under the cursor: a head, the axis, its labels, the legend."""
+_WIDE: Final = 110
+"""Cells from which on two lines hold what is under the cursor; else there are three."""
 _SMALLEST: Final = (40, 10)
 _DATA_SIZE: Final = (120, 40)
 """Columns and rows of data that are asked for before anything was drawn."""
@@ -53,6 +55,10 @@ class Dmat(Drawing):
     colouring: Colouring
     unit: str
     marks: list[tuple[float, int]]
+    seeking: bool
+    """Whether the next picture is to have the cursor where most sectors are wasted."""
+    nothing_wasted: bool
+    """Whether there was no such place when it was looked for last."""
     frame: Frame | None
     """What is shown now; behind ``wish`` while it is being made."""
     wish: Wish | None
@@ -71,6 +77,7 @@ class Dmat(Drawing):
         self.selection, self.colouring = Selection(), "bands"
         self.unit = self.units_known()[0]
         self.marks = []
+        self.seeking = self.nothing_wasted = False
         self.frame = self.wish = None
         self.gutter = 0
         self._detail: tuple[Wish, Spot, Detail | None] | None = None
@@ -123,7 +130,8 @@ class Dmat(Drawing):
         if width < _SMALLEST[0] or height < _SMALLEST[1] or not self.map.bands:
             return None
         self.gutter = gutter_of(self.map.bands, width)
-        wish = Wish(self.window, width - self.gutter - 1, height - _AROUND, self.selection, self.colouring)
+        rows = height - _AROUND - _told(width)
+        wish = Wish(self.window, width - self.gutter - 1, rows, self.selection, self.colouring)
         self.wish = wish.counted
         if self.frame is None or self.frame.wish != self.wish:
             coarse = self.painter.coarse(self.wish)
@@ -131,6 +139,8 @@ class Dmat(Drawing):
                 self.frame = coarse
                 self._place_cursor(coarse)
         frame = self.frame
+        if self.seeking:
+            return lambda: self._seek(wish.counted)
         if frame is not None and frame.wish == self.wish and (frame.exact or self.painter.fine_enough(frame)):
             spot = self._spot(frame)
             return None if self._looked(spot) else lambda: self._look(wish.counted, spot)
@@ -155,6 +165,19 @@ class Dmat(Drawing):
         except Cancelled:
             return
 
+    def _seek(self, wish: Wish) -> None:
+        """The cursor to the cell that wastes most sectors, where there is one."""
+        try:
+            frame = self.painter.paint(wish, self._still(wish))
+            worst = self.painter.worst(frame, self._still(wish))
+            if worst is not None:
+                self._point(frame, *worst)
+            self.frame, self.seeking = frame, False
+            self.nothing_wasted = worst is None
+            self._look(wish, self._spot(frame))
+        except Cancelled:
+            return
+
     def _look(self, wish: Wish, spot: Spot) -> None:
         try:
             self._detail = (wish, spot, self.painter.look(wish, spot, self._still(wish)))
@@ -169,7 +192,9 @@ class Dmat(Drawing):
         if self.time >= 0 or not frame.counts.size:
             return
         counts = frame.cell_counts
-        row, column = divmod(int(counts.argmax()), counts.shape[1])
+        self._point(frame, *divmod(int(counts.argmax()), counts.shape[1]))
+
+    def _point(self, frame: Frame, row: int, column: int) -> None:
         start, end = frame.times(column)
         low, high = frame.addresses(row)
         self.time, self.address = (start + end) / 2, (low + high) // 2
@@ -214,14 +239,14 @@ class Dmat(Drawing):
         self._draw_head(canvas)
         draw_gutter(canvas, 1, gutter, frame, self.map.bands, in_index=self.unit == "cycles and indices")
         draw_cells(canvas, gutter, 1, frame, self.colouring, ascii_only=ascii_only)
-        bottom = canvas.height - _AROUND + 1
+        told = _told(canvas.width)
+        bottom = canvas.height - _AROUND - told + 1
         draw_time(canvas, gutter, bottom, frame, self.cycles_per_ns if self.unit == "time and bytes" else None)
         self._draw_cursor(canvas, frame, gutter, bottom)
         words = f"{legend(frame, self.colouring, ascii_only=ascii_only)} · {self.whose()}"
         canvas.text(0, bottom + 2, clip(words, canvas.width), "dim")
-        found = self.read_out(frame)
-        for line, parts in enumerate((found.place(), found.makers())):
-            canvas.text(0, bottom + 3 + line, clip(" · ".join(parts), canvas.width), "" if line else "soft")
+        for line, words in enumerate(self.read_out(frame).lines(canvas.width, told)):
+            canvas.text(0, bottom + 3 + line, words, "" if line else "soft")
 
     def _draw_head(self, canvas: Canvas) -> None:
         totals = self.totals()
@@ -258,6 +283,7 @@ class Dmat(Drawing):
 
     def press(self, command: str) -> str | None:
         """Do one of the commands; one that means nothing here does nothing."""
+        self.nothing_wasted = False
         return MOVES[command][1](self) if command in MOVES and self.map.bands else None
 
     def click(self, column: int, row: int) -> None:
@@ -294,26 +320,34 @@ class Dmat(Drawing):
             parts.append(f"{share:.2%} of the time")
         if self.frame is not None and not self.frame.exact:
             parts.append("coarse")
+        if self.nothing_wasted:
+            parts.append("no sector in sight is wasted")
         parts.append("simulated" if self.found.simulated else self.map.accesses.clocks.words())
         return parts
 
     def take_over(self, before: View) -> None:
-        """Keep the colouring; and the window, as a share, where the memory is of as many bands."""
-        if isinstance(before, Dmat):
-            self.colouring = before.colouring
-            if self.colouring == "kinds" and not self.painter.knows_kinds:
-                self.colouring = "bands"
-            if len(before.map.bands) == len(self.map.bands):
-                scale = self.end / before.end
-                window = before.window
-                self.window = Window(window.start * scale, window.end * scale, window.low, window.high)
+        """Keep colouring and unit; and where the memory is of as many bands the window and the cursor, as shares."""
+        if not isinstance(before, Dmat):
+            return
+        self.colouring = before.colouring
+        if self.colouring == "kinds" and not self.painter.knows_kinds:
+            self.colouring = "bands"
+        if before.unit in self.units_known():
+            self.unit = before.unit
+        if len(before.map.bands) == len(self.map.bands):
+            scale = self.end / before.end
+            window = before.window
+            self.window = Window(window.start * scale, window.end * scale, window.low, window.high)
+            if before.time >= 0 and self.map.bands:
+                self.time = before.time * scale
+                self.address = self.space.address(before.space.place(before.address))
 
     # -- as data
 
     def _counted(self) -> Frame | None:
         """The frame that is shown; before anything was, one of everything."""
         if self.frame is None and self.map.bands:
-            work = self.prepare(_DATA_SIZE[0] + 12, _DATA_SIZE[1] + _AROUND)
+            work = self.prepare(_DATA_SIZE[0] + 12, _DATA_SIZE[1] + _AROUND + _told(_DATA_SIZE[0] + 12))
             if work is not None:
                 work()
         return self.frame
@@ -331,6 +365,11 @@ class Dmat(Drawing):
         frame = self._counted()
         if frame is not None:
             data.plot(self, frame, axes)
+
+
+def _told(width: int) -> int:
+    """Lines of what is under the cursor."""
+    return 2 if width >= _WIDE else 3
 
 
 def _missing(source: Source) -> str | None:

@@ -73,8 +73,10 @@ def obey(view: View, commands: Sequence[str], size: tuple[int, int]) -> list[str
     """Give commands to a view, one after another; what it says to them. Raises ChoiceError for one it does not know."""
     said = []
     for command in commands:
-        if not isinstance(view, Document) and (work := view.prepare(*size)) is not None:
-            work()
+        if not isinstance(view, Document):
+            if (work := view.prepare(*size)) is not None:
+                work()
+            view.draw(*size)  # a cursor is in a picture
         known = view.commands()
         if command not in known:
             listed = ", ".join(f"{each} ({known[each]})" for each in COMMANDS if each in known)

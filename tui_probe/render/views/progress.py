@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tui_probe.render.spans import Line
     from tui_probe.render.timelines.launch import LaunchTimeline
     from tui_probe.render.timelines.paces import PacePicture
-    from tui_probe.render.views.view import Progress, Source
+    from tui_probe.render.views.view import Progress, Source, View
 
 _AROUND: Final = 5
 """Lines that are not the picture: a head, the axis and its labels, the warps, the clocks."""
@@ -182,6 +182,13 @@ class ProgressView(Drawing):
         who = f"{self.launch.block_words(int(warps.block[place]))} warp {warps.warp[place]} on SM {warps.sm[place]}"
         return f"{who}: {cycles_words(length, self.launch.clock_khz)}{times}"
 
+    def take_over(self, before: View) -> None:
+        """Unit and cursor of another launch's picture; its window where that was not everything."""
+        if not isinstance(before, ProgressView):
+            return
+        self.in_time = before.in_time and self.launch.clock_khz is not None
+        self.window.take_over(before.window)
+
     def record(self) -> dict[str, Any]:
         """The launch, its loops, how long warps lived (cycles), and the warps in columns."""
         rows = list(zip(*self._rows(), strict=True))
@@ -249,6 +256,19 @@ def _zoomed(view: ProgressView, factor: float) -> str | None:
     return None if view.window.zoom(factor) else "this is as far as it goes"
 
 
+def _worst(view: ProgressView) -> str | None:
+    """The end of the warp that stands out most, else of the longest one."""
+    view.pointed = None
+    if len(view.late):
+        return view.point(1)
+    warps = view.paces.warps
+    if not len(warps) or warps.duration.max() == warps.duration.min():
+        return "no warp stands out: all last as long as each other"
+    longest = int(warps.duration.argmax())
+    view.window.to(float(warps.end[longest]))
+    return f"no warp stands out; the longest, block {warps.block[longest]} warp {warps.warp[longest]}, ends here"
+
+
 _MOVES: Final[dict[str, tuple[str, Callable[[ProgressView], str | None]]]] = {
     "left": ("cursor left", lambda view: view.window.move(-1)),
     "right": ("cursor right", lambda view: view.window.move(1)),
@@ -261,6 +281,7 @@ _MOVES: Final[dict[str, tuple[str, Callable[[ProgressView], str | None]]]] = {
     "end": ("to its end", lambda view: view.window.to(view.window.span)),
     "next": ("to the next warp that stands out", lambda view: view.point(1)),
     "previous": ("to the one before", lambda view: view.point(-1)),
+    "worst": ("to the end of the slowest warp", _worst),
     "unit": ("cycles or time", _unit),
 }
 

@@ -47,6 +47,8 @@ class Timeline(Drawing):
     fitting: bool
     """Whether all rows have to fit, whatever the height."""
     marks: list[float]
+    pointed: tuple[float, int] | None
+    """Time and line of the longest block, once the cursor was sent there."""
     in_time: bool
 
     def __init__(self, launch: LaunchTimeline) -> None:
@@ -57,9 +59,12 @@ class Timeline(Drawing):
         self.fitting = True
         self.in_time = False
         self.marks = []
+        self.pointed = None
         self.window = Window(self.timeline.span, 1)
         self.rows = None
         self._shown: Rows | None = None
+        self._at: tuple[int, int, int] | None = None
+        """SM, slot and warp of the row that the cursor begins on."""
         self._gutter = 0
 
     @cached_property
@@ -120,17 +125,13 @@ class Timeline(Drawing):
         return canvas.lines(ascii_only=ascii_only)
 
     def _follow(self, rows: Rows) -> None:
-        """Other rows are shown than before: the cursor goes to the first that is of the same SM."""
+        """Other rows are shown than before: the cursor goes to the same, or to the first that is of the same SM."""
         before, self._shown = self._shown, rows
         if before is rows:
             return
         self._gutter = gutter(rows)
-        line = 0
-        if before is not None:
-            sm = before.sm[before.of_line(self.line(before)).start]
-            found = np.flatnonzero(rows.sm == sm)
-            line = int(found[0]) // rows.choice.together if len(found) else 0
-        self.window.set_lines(rows.lines, line)
+        at = self._at if before is None else before.place(self.line(before))
+        self.window.set_lines(rows.lines, 0 if at is None else rows.line_at(*at))
 
     def _draw_head(self, canvas: Canvas) -> None:
         sms = len(self.timeline.sms)
@@ -233,16 +234,16 @@ class Timeline(Drawing):
         return f"× to ×: {cycles_words(abs(self.marks[1] - self.marks[0]), self.launch.clock_khz)}"
 
     def take_over(self, before: View) -> None:
-        """Level, order, unit and SM of another launch's timeline; its window where it did not show everything."""
+        """Level, order, unit, SM and cursor of another launch's timeline; its window where that was not everything."""
         if not isinstance(before, Timeline):
             return
         self.choice, self.fitting, self.in_time = before.choice, before.fitting, before.in_time
         if self.choice.sm is not None and self.choice.sm not in self.timeline.sms:
             self.choice = replace(self.choice, sm=None)
         self.in_time &= self.launch.clock_khz is not None
-        if before.window.width < before.window.longest:
-            self.window.begin, self.window.width = before.window.begin, before.window.width
-            self.window.to(before.window.time)
+        self.window.take_over(before.window)
+        if before.rows is not None:
+            self._at = before.rows.place(before.line(before.rows))
 
     def record(self) -> dict[str, Any]:
         """The launch, its tail and clocks, and its blocks in columns; cycles."""
