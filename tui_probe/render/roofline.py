@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from tui_probe.render.spans import Line
 
 _LEFT: Final = 9
+_AROUND: Final = 0.3
+"""Powers of ten around what is shown."""
+_FEW: Final = 2.5
 NO_CHART: Final = "No chart: it needs bytes, operations and time of a kernel, and both limits (--bandwidth, --peak)."
 _SIGNS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 NOTE: Final = (
@@ -89,9 +92,9 @@ def chart(
     shown = placed(points, roof)
     if not shown or roof.ridge is None or roof.peak is None:
         return []
-    window = _window([x for _, _, x, _ in shown], [y for _, _, _, y in shown], roof.ridge, roof.peak)
+    left, right, low, high = _window([x for *_, x, _ in shown], [y for *_, y in shown], roof.ridge, roof.peak)
     canvas = Canvas(cells, rows)
-    plot = _Plot(canvas, cells - _LEFT, rows - 3, *window)
+    plot = _Plot(canvas, cells - _LEFT, rows - 3, left, right, low, high)
     plot.axes()
     for column in range(plot.cells):
         limit = roof.at(10 ** plot.x_of(column))
@@ -106,9 +109,11 @@ def chart(
 
 
 class _Plot:
-    """Logarithmic axes: powers of ten from ``left`` to ``right`` and ``low`` to ``high``."""
+    """Logarithmic axes: powers of ten from ``left`` to ``right`` and from ``low`` to ``high``."""
 
-    def __init__(self, canvas: Canvas, cells: int, rows: int, left: int, right: int, low: int, high: int) -> None:
+    def __init__(
+        self, canvas: Canvas, cells: int, rows: int, left: float, right: float, low: float, high: float
+    ) -> None:
         self._canvas, self.cells, self._rows = canvas, cells, rows
         self._left, self._right, self._low, self._high = left, right, low, high
 
@@ -132,24 +137,37 @@ class _Plot:
             self._canvas.text(_LEFT + column, row, sign, role)
 
     def axes(self) -> None:
-        for power in range(self._low, self._high + 1):
+        for power in _marks(self._low, self._high):
             row = self.row_of(power)
             self._canvas.text(0, row, scaled(10.0**power).rjust(_LEFT - 2), "dim")
             self._canvas.text(_LEFT - 1, row, "┤", "rule")
         self._canvas.text(_LEFT, self._rows, "─" * self.cells, "rule")
-        for power in range(self._left, self._right + 1):
+        free = 0
+        for power in _marks(self._left, self._right):
             column, label = self.column_of(power), f"{10.0**power:g}"
-            self._canvas.text(_LEFT + min(column, self.cells - len(label)), self._rows + 1, label, "dim")
+            if free <= column <= self.cells - len(label):
+                self._canvas.text(_LEFT + column, self._rows, "┬", "rule")
+                self._canvas.text(_LEFT + column, self._rows + 1, label, "dim")
+                free = column + len(label) + 1
         self._canvas.text(
             _LEFT, self._rows + 2, "operations a byte asked for (across), operations a second (up)", "dim"
         )
 
 
-def _window(across: Sequence[float], up: Sequence[float], ridge: float, peak: float) -> tuple[int, int, int, int]:
-    """Whole powers of ten that hold all points, the ridge and the peak."""
+def _marks(low: float, high: float) -> list[float]:
+    """Powers of ten to mark between two: whole ones, and where these are few, 2 and 5 times them."""
+    steps = (1, 2, 5) if high - low < _FEW else (1,)
+    powers = (math.log10(step) + whole for whole in range(math.floor(low), math.ceil(high) + 1) for step in steps)
+    return [power for power in powers if low <= power <= high]
+
+
+def _window(
+    across: Sequence[float], up: Sequence[float], ridge: float, peak: float
+) -> tuple[float, float, float, float]:
+    """Powers of ten that hold all points, the ridge and the peak, with some room around: left, right, low, high."""
     left, right = (math.log10(edge) for edge in (min(*across, ridge), max(*across, ridge)))
     low, high = (math.log10(edge) for edge in (min(*up, peak), max(*up, peak)))
-    return math.floor(left), math.floor(right) + 1, math.floor(low), math.floor(high) + 1
+    return left - _AROUND, right + _AROUND, low - _AROUND, high + _AROUND / 2
 
 
 def scaled(value: float | None) -> str:
