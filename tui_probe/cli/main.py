@@ -40,7 +40,7 @@ COMMANDS = {
     "home": Entry("home", "recent traces, a form to start a program, and what works here: on a terminal the default"),
     "run": Entry("run", "start a command under the hook, and show what its kernels do"),
     "watch": Entry("watch", "look at a run that goes on, from another terminal"),
-    "open": Entry("open", "explore a finished or still running trace"),
+    "open": Entry("open", "explore a trace, files of Nsight Compute or Systems, or a saved bandwidth result"),
     "report": Entry("report", "a trace as a table, JSON, CSV or Markdown"),
     "show": Entry("show", "one view of a kernel as text, data or a picture"),
     "import": Entry("import_command", "files of Nsight Compute and Nsight Systems: tables, and a timeline"),
