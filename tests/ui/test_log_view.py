@@ -164,6 +164,8 @@ def test_failures_stand_out_by_more_than_their_words() -> None:
     assert log_line("[exec] succeed 0")[1][1] == ""
     assert log_line("[exec] failed 700")[1][1] == "bad"
     assert log_line("[exec] failed 700")[0] == ("[exec]", "accent")
+    assert log_line("[exit] launches 7 probed 7 dropped 2 reason -")[1][1] == "bad"
+    assert log_line("[exit] launches 7 probed 7 dropped 0 reason -")[1][1] == "", "an orderly end"
 
 
 def test_a_file_that_comes_later_is_read_when_it_comes(desk: TestDesk, tmp_path: Path) -> None:

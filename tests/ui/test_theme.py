@@ -8,7 +8,7 @@ import math
 import pytest
 from rich.style import Style
 
-from tui_probe.render.palette import ALIASES, DARK, DISTINCT, LIGHT, PALETTES, PLAIN, Palette
+from tui_probe.render.palette import ALIASES, ANSI, DARK, DISTINCT, LIGHT, PALETTES, PLAIN, Palette
 from tui_probe.settings import PALETTES as PALETTE_NAMES
 from tui_probe.settings import Settings
 from tui_probe.ui import Appearance, speaks_utf8
@@ -112,6 +112,13 @@ def test_colours_are_those_of_the_256_colour_table() -> None:
             assert style.color.number is not None
             assert style.bgcolor is not None
             assert style.bgcolor.number is not None
+
+
+def test_words_in_sixteen_colours_have_none_that_may_be_the_ground() -> None:
+    for role, style in ANSI.styles.items():
+        color, ground = ANSI.style(role).color, ANSI.style(role).bgcolor
+        assert "bright_black" not in style
+        assert color is None or color.name != "black" or ground is not None
 
 
 def test_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TAGGED = re.compile(r"\[[a-z][a-z_-]{0,30}\]")
-_FAILURE = re.compile(r"\b(failed|fail|error|fatal|Traceback|Exception|skipped|dropped)\b")
+_FAILURE = re.compile(r"\b(failed|fail|error|fatal|Traceback|Exception|skipped|dropped(?! 0\b))\b")
 
 
 def log_line(text: str) -> Line:
