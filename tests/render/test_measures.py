@@ -189,6 +189,19 @@ def test_probed_machine_code_leads_to_the_same_lines(trace: Trace) -> None:
     assert len([line for line in shown if "ATOM" in line or "RED" in line]) > 2  # the probe's own, not measured
 
 
+def test_the_same_access_stands_beside_itself_and_the_probe_has_its_own(trace: Trace) -> None:
+    rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(opened(trace, "sass"))))))
+    accesses = [
+        row for row in rows if row["ptx_line"] in map(str, (COALESCED, STRIDED, NEVER, STORED)) and row["sectors"]
+    ]
+    assert [row["side"] for row in accesses] == ["pruned", "probed"] * 3
+    own = [row for row in rows if row["probe"]]
+    assert {(row["probe"], row["change"], row["ptx_line"]) for row in own} == {("gmem_sectors_by_line", "added", "")}
+    view = opened(trace, "sass")
+    assert view.record()["counts"]["of the probe"]["probed"] == len(own) > 100
+    assert any("gmem_sectors_by_line ▸" in plain(line) for line in view.lines(160))
+
+
 def test_machine_code_as_data(trace: Trace) -> None:
     rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(opened(trace, "sass"))))))
     by_address = {(row["side"], row["address"]): row for row in rows if row["address"]}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.alignment import align, align_probed, normalised_sass
+from tui_probe.analysis.alignment import align_probed
 from tui_probe.analysis.sass import CLASSES, class_of_line, parse
+from tui_probe.analysis.sass_alignment import align_sass
 from tui_probe.analysis.sass_lines import doing, ptx_lines
 from tui_probe.engine.disassembler import INSTALL_HINT, disassemble, disassembler
 from tui_probe.errors import ToolchainError, TraceError
@@ -23,6 +24,7 @@ from tui_probe.render.views.view import Document, Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from tui_probe.analysis.alignment import Pair
     from tui_probe.analysis.sass import Code
     from tui_probe.render.measures import Measures
     from tui_probe.render.spans import Line
@@ -32,14 +34,15 @@ if TYPE_CHECKING:
 FILES: Final = ("pruned.bin", "probed.bin")
 _SHOWN: Final = ("diff", "probed", "pruned")
 _CLASS, _NUMBER = 14, 9
-_KEYS: Final = ("side", "address", "change", "class", "source", "ptx_line")
+_KEYS: Final = ("side", "address", "change", "probe", "class", "source", "ptx_line")
 
 
 class Sass(Document):
     """Both codes, or their difference; ``level`` goes to the next, ``unit`` to the next thing that was measured.
 
     ``origins`` gives, for each line of each code, the line of pruned.ptx that it came from, None where that is not
-    known; ``measures`` what was measured of those.
+    known; ``owners`` the probe of each line of the probed code that came from an inserted line of PTX; ``measures``
+    what was measured of lines.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class Sass(Document):
         codes: Mapping[str, Code],
         tool: str,
         origins: Mapping[str, Sequence[int | None]],
+        owners: Sequence[str | None],
         measures: Measures | None = None,
     ) -> None:
         self.title = f"Machine code of {kernel.demangled}"
@@ -56,12 +60,13 @@ class Sass(Document):
         self.shown = _SHOWN[0]
         self.measure = 0
         pruned, probed = codes["pruned"], codes["probed"]
-        self.alignment = align(pruned.lines, probed.lines, normalised_sass)
+        self.origins, self.owners = origins, owners
+        self._acting = {side: doing(codes[side], origins[side]) for side in codes}
+        acting = self._acting["pruned"], self._acting["probed"]
+        self.alignment = align_sass(pruned.lines, probed.lines, acting, owners)
         self.text = DiffLines(
             pruned.lines, probed.lines, self.alignment, self._source_of if any(pruned.sources) else None
         )
-        self.origins = origins
-        self._acting = {side: doing(codes[side], origins[side]) for side in codes}
         self.measures = measures if measures and _told_of(measures, self._acting["pruned"]) else None
 
     def _source_of(self, number: int) -> str:
@@ -123,6 +128,8 @@ class Sass(Document):
             if pruned.counts[name] or probed.counts[name]:
                 yield name, pruned.counts[name], probed.counts[name]
         yield "all", pruned.total, probed.total
+        if own := sum(owner is not None for owner in self.owners):
+            yield "of the probe", 0, own
 
     # -- places
 
@@ -139,8 +146,12 @@ class Sass(Document):
         return "change" if self.shown == "diff" else "measured instruction"
 
     def about(self, number: int, width: int) -> list[str]:
-        """The line of PTX that it came from, and all that was measured of that."""
-        line = self.ptx_line(number, width)
+        """The probe that it is of, or the line of PTX that it came from and all that was measured of that."""
+        line, place = self.ptx_line(number, width), number - len(self._head(width))
+        if place >= 0 and self.shown != "pruned":
+            right = self.text.pair_at(place, width).right if self.shown == "diff" else place
+            if right is not None and self.owners[right]:
+                return [f"of the probe {self.owners[right]}"]
         return [] if line is None else [f"PTX line {line}", *(self.measures.words(line) if self.measures else [])]
 
     def ptx_line(self, number: int, width: int) -> int | None:
@@ -220,14 +231,15 @@ class Sass(Document):
         for pair in self.alignment.pairs:
             for side, place in (("pruned", pair.left), ("probed", pair.right)):
                 if place is not None:
-                    yield self._row(side, place, pair.change)
+                    yield self._row(side, place, pair)
 
-    def _row(self, side: str, place: int, change: str) -> Sequence[object]:
+    def _row(self, side: str, place: int, pair: Pair) -> Sequence[object]:
         code, text = self.codes[side], self.codes[side].lines[place]
         address = code.addresses[place]
-        known = (side, None if address is None else f"{address:#06x}", change, class_of_line(text))
+        known = (side, None if address is None else f"{address:#06x}", pair.change, pair.owner or None)
         values = self.measures.row(self._acting[side][place]) if self.measures else []
-        return (*known, code.sources[place] or None, self.origins[side][place], *values, text.strip())
+        told = class_of_line(text), code.sources[place] or None, self.origins[side][place]
+        return (*known, *told, *values, text.strip())
 
 
 def _told_of(measures: Measures, lines: Sequence[int | None]) -> bool:
@@ -264,22 +276,24 @@ def _open(source: Source, progress: Progress) -> Sass:
         except ToolchainError as error:
             raise TraceError(str(error)) from error
         origins[side] = ptx_lines(path, codes[side])
-    origins["probed"] = _through_probed(source.kernel, origins["probed"])
-    return Sass(source.kernel, codes, f"{tool.path.name} {tool.version}", origins, measures_of(source))
+    pairs = _probed_lines(source.kernel) if any(origins["probed"]) else {}
+    found = [None if line is None else pairs.get(line - 1) for line in origins["probed"]]
+    origins["probed"] = [None if pair is None or pair.left is None else pair.left + 1 for pair in found]
+    owners = [pair.owner if pair is not None and pair.change == "added" else None for pair in found]
+    return Sass(source.kernel, codes, f"{tool.path.name} {tool.version}", origins, owners, measures_of(source))
 
 
-def _through_probed(kernel: Kernel, lines: Sequence[int | None]) -> list[int | None]:
-    """The lines of pruned.ptx that lines of probed.ptx stand for; None of those that the probe inserted."""
+def _probed_lines(kernel: Kernel) -> dict[int, Pair]:
+    """What each line of probed.ptx, counted from 0, stands for; empty where that is not exactly known."""
     paths = [kernel.file(name) for name in ("pruned.ptx", "probed.ptx")]
-    if None in paths or not any(lines):
-        return [None] * len(lines)
     try:
-        alignment = align_probed(*(read_lines(path) for path in paths if path is not None))
+        texts = [read_lines(path) for path in paths if path is not None]
     except OSError:
-        return [None] * len(lines)
-    pruned = {pair.right: pair.left for pair in alignment.pairs if pair.left is not None} if alignment.exact else {}
-    found = (None if line is None else pruned.get(line - 1) for line in lines)
-    return [None if left is None else left + 1 for left in found]
+        return {}
+    alignment = align_probed(*texts) if len(texts) == len(paths) else None
+    if alignment is None or not alignment.exact:
+        return {}
+    return {pair.right: pair for pair in alignment.pairs if pair.right is not None}
 
 
 KIND = Kind("sass", "SASS", "machine code of the pruned and the probed kernel, and what differs", missing, _open)

@@ -1,0 +1,82 @@
+"""Machine code paired by the lines of PTX that it came from."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_probe.analysis.sass_alignment import _rising, align_sass
+
+if TYPE_CHECKING:
+    from tui_probe.analysis.alignment import Alignment
+
+CODES = st.sampled_from(["    MOV R1, R2", "    LDG.E R3, [R4]", "    IADD3 R5, R6, R7, RZ", ".L_x_1:", "    EXIT"])
+LINES = st.lists(st.tuples(CODES, st.none() | st.integers(1, 6), st.booleans()), max_size=12)
+
+
+def unique(lines: list[tuple[str, int | None, bool]]) -> list[int | None]:
+    """Each line of PTX once, as ``doing`` gives it."""
+    seen: set[int | None] = set()
+    found = []
+    for _, line, inserted in lines:
+        found.append(None if inserted or line in seen else line)
+        seen.add(line)
+    return found
+
+
+@given(LINES, LINES)
+def test_every_line_is_told_once_and_in_order(
+    left: list[tuple[str, int | None, bool]], right: list[tuple[str, int | None, bool]]
+) -> None:
+    left = [(text, line, False) for text, line, _ in left]
+    owners = ["probe" if inserted else None for _, _, inserted in right]
+    texts = [text for text, _, _ in left], [text for text, _, _ in right]
+    found = align_sass(*texts, (unique(left), unique(right)), owners)
+    assert [pair.left for pair in found.pairs if pair.left is not None] == list(range(len(left)))
+    assert [pair.right for pair in found.pairs if pair.right is not None] == list(range(len(right)))
+    for pair in found.pairs:
+        if pair.right is not None and owners[pair.right]:
+            assert (pair.left, pair.change, pair.owner) == (None, "added", "probe")
+        if pair.change == "same":
+            assert pair.left is not None
+            assert pair.right is not None
+            assert texts[0][pair.left] == texts[1][pair.right]
+
+
+@given(st.lists(st.integers(0, 9), max_size=8, unique=True))
+def test_as_many_as_can_be_stand_beside_each_other(seconds: list[int]) -> None:
+    pairs = list(enumerate(seconds))
+    found = _rising(pairs)
+    assert set(found) <= set(pairs)
+    assert found == sorted(found)
+    assert [second for _, second in found] == sorted(second for _, second in found)
+    rising = (
+        some for size in range(len(pairs), 0, -1) for some in combinations(seconds, size) if list(some) == sorted(some)
+    )
+    assert len(found) == len(next(rising, ()))
+
+
+def texts_of(found: Alignment, left: list[str], right: list[str]) -> list[tuple[str, str, str]]:
+    return [
+        (
+            pair.change,
+            "" if pair.left is None else left[pair.left].strip(),
+            "" if pair.right is None else right[pair.right].strip(),
+        )
+        for pair in found.pairs
+    ]
+
+
+def test_the_load_stands_beside_the_load_and_the_probe_beside_nothing() -> None:
+    left = ["    MOV R1, R2", "    LDG.E R3, [R4]", "    LDG.E R5, [R6]"]
+    right = ["    LDG.E R9, [R8]", "    MOV R1, R2", "    LDG.E.64 R3, [R4]"]
+    found = align_sass(left, right, ([None, 7, 9], [None, None, 9]), ["dmat", None, None])
+    assert texts_of(found, left, right) == [
+        ("added", "", "LDG.E R9, [R8]"),
+        ("same", "MOV R1, R2", "MOV R1, R2"),
+        ("removed", "LDG.E R3, [R4]", ""),
+        ("changed", "LDG.E R5, [R6]", "LDG.E.64 R3, [R4]"),
+    ]
