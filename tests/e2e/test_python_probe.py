@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tomllib
@@ -27,3 +28,18 @@ def test_a_python_probe_runs_and_is_kept_as_toml(tool: Tool) -> None:
     ).stdout
     assert "  block_sched: 512 records in 64 blocks of 8 slots with room for 1\n" in summary
     assert "No.block:64 Running:" in tool("report", str(trace), "--page", "blocks").stdout
+
+
+def test_what_a_probe_of_ones_own_kept_is_on_the_page_of_counts(tool: Tool) -> None:
+    """Sums by field of a map that lanes add to; of records how many, and what is in their fields."""
+    programs = Path(__file__).parents[1] / "dsl" / "programs"
+    run, trace = tool.run([*EXAMPLE, "--kernel", "saxpy"], "-p", str(programs / "sites.py"))
+    assert run.returncode == 0
+    page = tool("report", str(trace), "--page", "counts").stdout
+    assert "#0 saxpy  sites\n  launch 0: accesses executed 49 152, accesses moved 196 608," in page
+    run, trace = tool.run([*EXAMPLE, "--kernel", "saxpy"], "-p", str(programs / "dmat.py"))
+    rows = json.loads(tool("report", str(trace), "--page", "counts", "--format", "json").stdout)["counts"]
+    found = {row["figure"]: row["value"] for row in rows}
+    assert {row["probe"] for row in rows} == {"dmat"}
+    assert (found["dmat.kept"], found["dmat.attempts"]) == (3 * 16384, 3 * 16384)
+    assert 0 < found["dmat.address.least"] < found["dmat.address.most"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.render.block_report import launch_label
-from tui_probe.render.counts import CountedResult, counted_results, counts_line, figure_text, probe_of
+from tui_probe.render.counts import CountedResult, counted_results, counts_line, figure_text, probe_name, probe_of
 from tui_probe.render.hanging import hanging
 from tui_probe.render.shorten import shorten
 from tui_probe.render.table import Column, safe
@@ -31,7 +31,8 @@ def count_lines(trace: Trace, cells: int, *, most: int | None = None) -> Iterato
         probe = probe_of(kernel)
         if probe is None:
             continue
-        yield from hanging(f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 24)}  {probe}", cells)
+        name = safe(probe_name(kernel, probe))
+        yield from hanging(f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 24)}  {name}", cells)
         for result in counted_results(trace, kernel, most=most):
             yield from hanging(f"  {launch_label(result)}: {said(result)}", cells)
         more = len(kernel.result_rows) - (most or len(kernel.result_rows))
@@ -80,7 +81,7 @@ COUNT_COLUMNS: Final[tuple[Column[CountRow], ...]] = (
         False,
     ),
     Column("result", lambda r: f"result/{r.result.file}"),
-    Column("probe", lambda r: r.result.probe, "probe", lambda r: r.result.probe, False),
+    Column("probe", lambda r: _probe(r), "probe", lambda r: _probe(r), False),
     Column("figure", lambda r: r.figure.key if r.figure else None, "figure", lambda r: _label(r), False),
     Column("value", lambda r: r.figure.value if r.figure else None, "value", lambda r: _value(r)),
     Column("unit", lambda r: r.figure.unit or None if r.figure else None),
@@ -94,6 +95,10 @@ COUNT_COLUMNS: Final[tuple[Column[CountRow], ...]] = (
 
 Sums are of the ``blocks_measured``, which are fewer than ``blocks`` where a sample was taken.
 """
+
+
+def _probe(row: CountRow) -> str:
+    return probe_name(row.result.kernel, row.result.probe)
 
 
 def _label(row: CountRow) -> str:

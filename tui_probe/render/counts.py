@@ -1,8 +1,12 @@
-"""What counting probes found: the analysis of each by its callback, and its figures in one line."""
+"""What counting probes found: the analysis of each by its callback, and its figures in one line.
+
+A probe of one's own, which names no analysis, is counted map by map.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.analysis import (
@@ -13,6 +17,7 @@ from tui_probe.analysis import (
     gmem_sectors,
     inst_mix,
     nan_check,
+    own_probe,
     program_progress,
     smem_conflicts,
     tensorop_count,
@@ -21,7 +26,9 @@ from tui_probe.analysis import (
 from tui_probe.analysis.accesses import read_accesses
 from tui_probe.errors import TraceError
 from tui_probe.render import units
+from tui_probe.render.analyses import BLOCK_SCHED
 from tui_probe.render.kept import sampled_words
+from tui_probe.render.own_probes import own_maps
 from tui_probe.render.units import NOT_MEASURED
 from tui_probe.trace.allocations import LaunchMemory
 
@@ -72,6 +79,8 @@ def _clock_khz(kernel: Kernel) -> int | None:
     return device.clock_khz or None if device else None
 
 
+OWN: Final = "own probe"
+"""Stands for the name of a probe whose results have no analysis."""
 ANALYSES: Final[dict[str, Callable[[Result, Kernel], Counts]]] = {
     "barrier_wait": lambda result, _: barrier_wait.analyse(result),
     "barrier_wait_by_line": lambda result, kernel: barrier_wait.analyse_lines(result, _sites(kernel), kernel.folder),
@@ -96,6 +105,7 @@ ANALYSES: Final[dict[str, Callable[[Result, Kernel], Counts]]] = {
         result, _sites(kernel), kernel.folder
     ),
     "warp_progress": lambda result, kernel: _timed(warp_progress.analyse(result, _clock_khz(kernel)), kernel),
+    OWN: lambda result, kernel: own_probe.analyse(result, own_maps(kernel.trace.directory)),
 }
 
 
@@ -123,15 +133,23 @@ class CountedResult:
 
 
 def counting_probe(callback: str | None) -> str | None:
-    """The counting probe whose analysis a callback names, if it is one."""
+    """The counting probe whose analysis a callback names; ``OWN`` of a probe without one; None of ``block_sched``."""
     name = (callback or "").removesuffix(".py")
-    return name if name in ANALYSES else None
+    if name in BLOCK_SCHED:
+        return None
+    return name if name in ANALYSES else OWN
 
 
 def probe_of(kernel: Kernel) -> str | None:
     """The counting probe of a kernel that has results."""
     info = kernel.info
     return counting_probe(info.callback) if info is not None and kernel.result_rows else None
+
+
+def probe_name(kernel: Kernel, probe: str) -> str:
+    """The name of its counting probe; of one's own that of the probe file, where the trace tells."""
+    run = kernel.trace.run_info
+    return PurePath(run.probe).stem if probe == OWN and run is not None and run.probe else probe
 
 
 def counted_results(trace: Trace, kernel: Kernel, *, most: int | None = None) -> Iterator[CountedResult]:

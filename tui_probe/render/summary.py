@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.render.analyses import block_schedules, has_block_schedule
 from tui_probe.render.block_report import launch_label, said
 from tui_probe.render.count_report import count_lines
-from tui_probe.render.counts import counting_probe
 from tui_probe.render.hanging import hanging
 from tui_probe.render.head import head_lines
 from tui_probe.render.kernel_report import KERNEL_COLUMNS
 from tui_probe.render.not_probed import in_vain_lines, not_probed_lines
-from tui_probe.render.result_lines import kept_line
 from tui_probe.render.shorten import shorten
 from tui_probe.render.spans import to_ascii
 from tui_probe.render.table import safe, table
@@ -30,7 +28,6 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False) -> s
     for title, section in (
         ("Block scheduling, in cycles a slot, mean over SMs", _schedules(trace, width)),
         ("Counts of each launch", list(count_lines(trace, width - 2, most=_MOST_RESULTS))),
-        ("What other probes kept", _kept(trace, width)),
         ("Kernels in which the probe met nothing", in_vain_lines(trace, width)),
         ("Not probed", not_probed_lines(trace, width)),
         ("What the hook could not do", [safe(text) for text in trace.state.troubles]),
@@ -62,21 +59,4 @@ def _schedules(trace: Trace, cells: int) -> list[str]:
         more = len(kernel.result_rows) - _MOST_RESULTS
         if more > 0:
             lines.append(f"  and {more} more: tui-probe report {safe(str(trace.directory))} --page blocks")
-    return lines
-
-
-def _kept(trace: Trace, cells: int) -> list[str]:
-    """How many records there are of probes without figures of their own: the first results of each kernel."""
-    lines = []
-    for kernel in trace.kernels:
-        callback = kernel.info.callback if kernel.info else None
-        if has_block_schedule(kernel) or counting_probe(callback) is not None or not kernel.result_rows:
-            continue
-        lines.append(f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 12)}")
-        for row in list(kernel.result_rows)[:_MOST_RESULTS]:
-            kept = kept_line(trace, kernel, row)
-            lines.append(f"  {kept.launch}: {safe(kept.words)}")
-        more = len(kernel.result_rows) - _MOST_RESULTS
-        if more > 0:
-            lines.append(f"  and {more} more results")
     return lines
