@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.analysis.sass_alignment import _rising, align_sass
+from tui_probe.analysis.sass import parse
+from tui_probe.analysis.sass_alignment import _rising, align_sass, with_labels
 
 if TYPE_CHECKING:
     from tui_probe.analysis.alignment import Alignment
@@ -68,6 +69,13 @@ def texts_of(found: Alignment, left: list[str], right: list[str]) -> list[tuple[
         )
         for pair in found.pairs
     ]
+
+
+def test_labels_between_instructions_of_the_probe_are_of_the_probe() -> None:
+    code = parse(
+        "/*0000*/ MOV R1, R2 ;\n.L_x_1:\n/*0010*/ MOV R3, R4 ;\n.L_x_2:\n.L_x_3:\n/*0020*/ EXIT ;\n/*0030*/ NOP ;\n"
+    )
+    assert with_labels([None, None, "dmat", None, None, "dmat"], code) == [None, None, "dmat", "dmat", "dmat", "dmat"]
 
 
 def test_the_load_stands_beside_the_load_and_the_probe_beside_nothing() -> None:

@@ -17,6 +17,8 @@ from tui_probe.analysis.alignment import Alignment, Pair, align, normalised_sass
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tui_probe.analysis.sass import Code
+
 
 def align_sass(
     left: Sequence[str],
@@ -38,6 +40,16 @@ def align_sass(
         alignment.problem = alignment.problem or part.problem
         alignment.pairs += _with_inserted(part, a + 1, kept, range(b + 1, b_end), owners)
     return alignment
+
+
+def with_labels(owners: Sequence[str | None], code: Code) -> list[str | None]:
+    """The ``owners`` of the lines of a code, labels included: one between instructions of a probe is of that, too."""
+    found = list(owners)
+    instructions = [place for place, address in enumerate(code.addresses) if address is not None]
+    for before, after in pairwise(instructions):
+        if owners[before] == owners[after]:
+            found[before + 1 : after] = [owners[before]] * (after - before - 1)
+    return found
 
 
 def _pair(left: Sequence[str], right: Sequence[str], a: int, b: int) -> Pair:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.analysis.alignment import align_probed
 from tui_probe.analysis.sass import CLASSES, class_of_line, parse
-from tui_probe.analysis.sass_alignment import align_sass
+from tui_probe.analysis.sass_alignment import align_sass, with_labels
 from tui_probe.analysis.sass_lines import doing, ptx_lines
 from tui_probe.engine.disassembler import INSTALL_HINT, disassemble, disassembler
 from tui_probe.errors import ToolchainError, TraceError
@@ -128,7 +128,8 @@ class Sass(Document):
             if pruned.counts[name] or probed.counts[name]:
                 yield name, pruned.counts[name], probed.counts[name]
         yield "all", pruned.total, probed.total
-        if own := sum(owner is not None for owner in self.owners):
+        probed_code = zip(self.owners, probed.addresses, strict=True)
+        if own := sum(owner is not None and address is not None for owner, address in probed_code):
             yield "of the probe", 0, own
 
     # -- places
@@ -279,7 +280,7 @@ def _open(source: Source, progress: Progress) -> Sass:
     pairs = _probed_lines(source.kernel) if any(origins["probed"]) else {}
     found = [None if line is None else pairs.get(line - 1) for line in origins["probed"]]
     origins["probed"] = [None if pair is None or pair.left is None else pair.left + 1 for pair in found]
-    owners = [pair.owner if pair is not None and pair.change == "added" else None for pair in found]
+    owners = with_labels([pair.owner if pair and pair.change == "added" else None for pair in found], codes["probed"])
     return Sass(source.kernel, codes, f"{tool.path.name} {tool.version}", origins, owners, measures_of(source))
 
 
