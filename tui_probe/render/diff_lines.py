@@ -188,7 +188,7 @@ class DiffLines:
         start, end = self._runs[-1 - entry]
         first = self.pairs[start]
         words = f" … {units.counted(end - start, 'unchanged line')} from {(first.left or 0) + 1} on "
-        return ((clip(words + "─" * max(0, cells - len(words)), cells), "rule"),)
+        return ((clip(words, cells), "dim"), ("─" * max(0, cells - len(words)), "rule"))
 
     def _source(self, pair: Pair) -> str:
         """The place in the source, where it is another than that of the line above."""

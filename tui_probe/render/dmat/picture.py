@@ -114,7 +114,7 @@ def draw_gutter(canvas: Canvas, y: int, cells: int, frame: Frame, bands: Sequenc
         canvas.text(0, top, clip(name, cells - 2), hue_of(strip.band))
         if place and top > y + frame.strips[place - 1].top + frame.strips[place - 1].rows:
             gap = strip.low - frame.strips[place - 1].high
-            canvas.text(cells + 1, top - 1, f"{units.size(gap)} apart" if gap else "", "rule")
+            canvas.text(cells + 1, top - 1, f"{units.size(gap)} apart" if gap else "", "dim")
 
 
 def _marks(strip: Strip, band: Band, *, in_index: bool) -> dict[int, str]:
