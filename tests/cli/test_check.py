@@ -101,6 +101,15 @@ def test_every_fate_of_a_kernel(here: Path, capsys: pytest.CaptureFixture[str]) 
     assert "frobnicate" in (broken / "process.log").read_text()
 
 
+def test_what_the_assembler_says_names_no_file_that_is_gone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without --out the kernels' folders do not stay."""
+    outcome = Outcome(("block_sched", "kernels.ptx", "--kernel", "broken"), capsys, here)
+    assert outcome.status == 1
+    assert "  reason    ptxas 13.0.1: Not a name of any known instruction: 'frobnicate'\n" in outcome.out
+    assert "  ptxas     line 6 of probed.ptx, " in outcome.out
+    assert "tui-probe-check" not in outcome.out
+
+
 def test_json(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(("block_sched", "kernels.ptx", "--out", "made", "--format", "json"), capsys, here)
     assert outcome.status == 1

@@ -15,7 +15,7 @@ from tui_probe.errors import ImageError
 from tui_probe.ptx.images import PtxText, choose_ptx, image_kind, ptx_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from tui_probe.engine.assemble import Assembler
@@ -26,6 +26,10 @@ _AT_ONCE: Final = 4
 _NO_PTX: Final = "compile with PTX in it, such as -gencode arch=compute_90,code=compute_90"
 _NOT_FOR_THIS_GPU: Final = re.compile(r"is not defined for option 'gpu-name'")
 _LINE: Final = re.compile(r"line \d+: ")
+_COMPLAINT: Final = re.compile(
+    r"ptxas (?!\d[\d.]*: )\S.*?/probed\.ptx, line (?P<line>\d+); (?:error|fatal) *: (?P<words>.+)"
+)
+_MOST_COMPLAINTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class KernelCheck:
     ``arch`` is what it was assembled for, None if there was nothing to assemble; ``reason`` and ``instead`` say why it
     is not ``ok`` and what to write instead; ``line`` is that of ``directory/original.ptx``, 0 for none. ``added`` is
     the number of instructions that the probe put in, None if it put in none. ``note`` is what a run would remark.
+    ``said`` are the assembler's errors, each with the line of probed PTX that it is about.
     """
 
     name: str
@@ -60,6 +65,7 @@ class KernelCheck:
     instead: str = ""
     added: int | None = None
     note: str = ""
+    said: tuple[str, ...] = ()
 
 
 def read_image(path: Path) -> Image:
@@ -120,8 +126,25 @@ def _checked(answer: Answer, name: str, arch: str, directory: Path) -> KernelChe
         elif (directory / "probed.ptx").exists() and not (directory / "pruned.bin").exists():
             instead = "ptxas refuses this kernel without the probe too: compile its PTX anew"
         reason = _LINE.sub("", answer.text, count=1) if answer.line else answer.text
+        reason = _COMPLAINT.sub(lambda found: found["words"], reason)
         status: Literal["refused", "failed"] = "refused" if answer.outcome == "skipped" else "failed"
-        return KernelCheck(name, status, arch, directory, reason, answer.line, instead)
+        said = tuple(_complaints(directory))
+        return KernelCheck(name, status, arch, directory, reason, answer.line, instead, said=said)
     added = inserted_instructions((directory / "probed.ptx").read_text(encoding="utf-8"))
     note = note_in((directory / "kernel.info").read_text(encoding="utf-8"))
     return KernelCheck(name, "ok", arch, directory, added=added, note=note)
+
+
+def _complaints(directory: Path) -> Iterator[str]:
+    """What the assembler says of the probed kernel: ``line 13 of probed.ptx, 'frobnicate;': words``."""
+    try:
+        log = (directory / "process.log").read_text(encoding="utf-8")
+        lines = (directory / "probed.ptx").read_text(encoding="utf-8").splitlines()
+    except OSError:  # it did not come to assembling
+        return
+    found = dict.fromkeys((int(each["line"]), each["words"]) for each in _COMPLAINT.finditer(log))
+    for number, words in list(found)[:_MOST_COMPLAINTS]:
+        text = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+        yield f"line {number} of probed.ptx, {text!r}: {words}"
+    if len(found) > _MOST_COMPLAINTS:
+        yield f"and {len(found) - _MOST_COMPLAINTS} more"

@@ -78,6 +78,7 @@ def _kernel(check: Check, kernel: KernelCheck, log: ProcessLog, arrow: str) -> I
             yield _field("  note", kernel.note)
     else:
         yield _field("  reason", f"{place}: {kernel.reason}" if (place := _place(check, kernel)) else kernel.reason)
+        yield from _listed("  ptxas", kernel.said)
         if kernel.instead:
             yield _field("  instead", kernel.instead)
         elif kernel.status == "failed" and check.out is None:
@@ -175,6 +176,7 @@ def _kernel_record(check: Check, kernel: KernelCheck, log: ProcessLog) -> dict[s
         "arch": kernel.arch,
         "reason": kernel.reason or None,
         "line": kernel.line or None,
+        "assembler_errors": list(kernel.said),
         "instead": kernel.instead or None,
         "note": kernel.note or None,
         "registers_pruned": _number(log.pruned, "registers"),
