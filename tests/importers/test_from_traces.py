@@ -172,6 +172,15 @@ def test_what_ncu_and_probes_say_otherwise_is_marked(tmp_path: Path, product: li
     assert "profile and probes: not the same critical kernel" in "\n".join(page.text(120))
 
 
+def test_traces_without_counts_say_what_to_run(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "bare")
+    writer.start()
+    table = read_ncu([real(tmp_path, "ncu/vec_metrics.csv")])
+    for page in ("sectors", "critical"):
+        notes = ncu_page(page, Sources(table, [open_trace(writer.directory)])).words.notes  # type: ignore[arg-type]
+        assert any("-p gmem_sectors" in note for note in notes)
+
+
 def test_launches_that_were_cut_off_do_not_count(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "cut")
     writer.start()

@@ -61,6 +61,11 @@ def _compared(name: NcuPage, sources: Sources) -> TablePage[Any]:
         if any(trace.state.simulated for trace in sources.traces):
             notes.append("a trace is of the simulated GPU: its counts are exact, and it has no times")
     probed = figures_of_traces(sources.traces)
+    if sources.traces and not probed:
+        notes.append(
+            "the traces hold no counts: run the program with -p gmem_sectors, -p tensorop_count or -p inst_mix; kernels"
+            " without PTX cannot be probed (tui-probe report TRACE tells which)"
+        )
     if name == "sectors":
         return sectors_page(sources.table, head, notes, probed, sources.tensor)
     return critical_page(sources.table, head, notes, probed, sources.tensor, sources.plan)

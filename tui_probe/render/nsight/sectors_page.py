@@ -130,13 +130,13 @@ SECTOR_COLUMNS: Final[tuple[Column[SectorRow], ...]] = (
     Column("block", lambda r: r.figures.shape.block, "block", lambda r: units.extent(r.figures.shape.block), rank=3),
     Column("launches", lambda r: r.figures.launches, "launches", lambda r: units.count(r.figures.launches), rank=4),
     _counted("load req.", "load_requests", 2),
-    _counted("sectors", "load_sectors", 1),
+    _counted("ld sectors", "load_sectors", 1),
     Column(
         "sectors_per_load", lambda r: r.figures.sectors_per_load, "a load",
         lambda r: decimal(r.figures.sectors_per_load),
     ),
     _counted("store req.", "store_requests", 2),
-    _counted("sectors", "store_sectors", 0),
+    _counted("st sectors", "store_sectors", 0),
     Column(
         "sectors_per_store", lambda r: r.figures.sectors_per_store, "a store",
         lambda r: decimal(r.figures.sectors_per_store),

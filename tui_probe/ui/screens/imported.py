@@ -108,7 +108,11 @@ class ImportedScreen(ViewScreen):
         jump = [replace(key, footer="its trace") for key in keys.in_scope("kernel") if key.id == "jump"]
         commands = self._view.commands()
         drawing = [key for key in keys.in_scope("drawing") if keys.command_of(key) in commands]
-        rest = [key for key in keys.in_scope("kernel", "app", "view") if key.id not in ("leave", "jump", "interrupt")]
+        rest = [
+            key
+            for key in keys.in_scope("kernel", "app", "view")
+            if key.id not in ("leave", "jump", "interrupt") and self.applies(key)
+        ]
         return [*(jump if self._view.leads_to() else []), *drawing, *rest]
 
     # -- keys
