@@ -149,7 +149,9 @@ def test_search_and_steps_put_the_cursor_there(view: DocumentView) -> None:
     assert "4.00▁" in at_cursor(view)
     view.command("next")
     assert "32.00█!" in at_cursor(view)
-    assert said(view).startswith("probed.ptx · strides.cu:7 · 32.00 sectors a request · 4 requests · 128 sectors")
+    assert said(view).startswith(
+        "probed.ptx · 128 sectors · 4 requests · 32.00 sectors a request · strides.cu:7 · line"
+    )
     view.command("previous")
     view.command("previous")
     assert isinstance(view.desk, TestDesk)

@@ -109,11 +109,14 @@ class Measures:
         return words + ("; simulated GPU" if self.of.simulated else "")
 
     def words(self, line: int | None) -> list[str]:
-        """All that was measured of a line, or that it was not executed; empty where nothing is known of it."""
+        """All that was measured of a line, what says most at the end; or that it was not executed.
+
+        Empty where nothing is known of it.
+        """
         known = [column for column in self.columns if line is not None and line in column.values]
         if known and line in known[0].idle:
             return ["not executed"]
-        return [f"{in_full(column.values[line])} {column.name}" for column in known if line is not None]
+        return [_said(column, line) for column in reversed(known) if line is not None]
 
     def row(self, line: int | None) -> list[Value]:
         """The values of a line, None where nothing is known of it."""
@@ -150,6 +153,11 @@ def measures_of(source: Source) -> Measures | None:
         return Measures(found, measured, said)
     except (TraceError, OSError):
         return None
+
+
+def _said(column: Measure, line: int) -> str:
+    value = column.values[line]
+    return f"{column.name} {value}" if isinstance(value, str) else f"{in_full(value)} {column.name}"
 
 
 def columns(found: LineRows) -> list[Measure]:

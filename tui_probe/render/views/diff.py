@@ -79,14 +79,14 @@ class Diff(Document):
         return Margin(columns[self.shown] if columns else None, owners, width)
 
     def about(self, number: int, width: int) -> list[str]:
-        """The probe that added a line, or its source and all that was measured of it."""
+        """The probe that added a line, or all that was measured of it and its source."""
         place = number - len(self._head(width))
         pair = self.text.pair_at(place, width) if place >= 0 else None
         if pair is not None and pair.change == "added":
             return [f"of the probe {pair.owner}"] if pair.owner not in ("", PARAMETER) else []
         line = self.ptx_line(number, width)
         source = "" if line is None else self._source_of(line - 1)
-        return [*([source] if source else []), *(self.measures.words(line) if self.measures else [])]
+        return [*(self.measures.words(line) if self.measures else []), *([source] if source else [])]
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """Of the pruned text; of a folded run its first line."""

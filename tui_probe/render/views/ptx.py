@@ -119,13 +119,13 @@ class Ptx(Document):
         return None if pair is None or pair.left is None else pair.left + 1
 
     def about(self, number: int, width: int) -> list[str]:
-        """The probe that inserted a line, or its source and all that was measured of it."""
+        """The probe that inserted a line, or all that was measured of it and its source."""
         pair = self._pairs.get(number - self.pinned(width)) if self.variant == "probed" else None
         if pair is not None and pair.change == "added":
             return [f"of the probe {pair.owner}"] if pair.owner not in ("", PARAMETER) else []
         line = self.ptx_line(number, width)
         source = None if line is None else place_of(self.sources.ptx_line(line))
-        return [*([source] if source else []), *(self._measured.words(line) if self._measured else [])]
+        return [*(self._measured.words(line) if self._measured else []), *([source] if source else [])]
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """Of lines that are not the probe's."""

@@ -6,6 +6,8 @@ the one instruction that came from it.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.analysis.alignment import align_probed
@@ -23,9 +25,11 @@ from tui_probe.render.views.view import Document, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from tui_probe.analysis.alignment import Pair
     from tui_probe.analysis.sass import Code
+    from tui_probe.engine.toolchain import Tool
     from tui_probe.render.measures import Measures
     from tui_probe.render.spans import Line
     from tui_probe.render.views.view import Progress, Source, View
@@ -147,13 +151,13 @@ class Sass(Document):
         return "change" if self.shown == "diff" else "measured instruction"
 
     def about(self, number: int, width: int) -> list[str]:
-        """The probe that it is of, or the line of PTX that it came from and all that was measured of that."""
+        """The probe that it is of, or the line of PTX that it came from, behind all that was measured of that."""
         line, place = self.ptx_line(number, width), number - len(self._head(width))
         if place >= 0 and self.shown != "pruned":
             right = self.text.pair_at(place, width).right if self.shown == "diff" else place
             if right is not None and self.owners[right]:
                 return [f"of the probe {self.owners[right]}"]
-        return [] if line is None else [f"PTX line {line}", *(self.measures.words(line) if self.measures else [])]
+        return [] if line is None else [*(self.measures.words(line) if self.measures else []), f"PTX line {line}"]
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """The line that the assembler made it from, as it wrote down."""
@@ -265,23 +269,35 @@ def _open(source: Source, progress: Progress) -> Sass:
     tool = disassembler()
     if tool is None:
         raise TraceError(f"no nvdisasm on this machine: {INSTALL_HINT}")
-    codes, origins = {}, {}
-    for number, name in enumerate(FILES):
-        progress(number / len(FILES))
-        path = source.kernel.file(name)
-        if path is None:
-            raise TraceError(f"kernel #{source.kernel.index} has no {name} any more")
-        side = name.removesuffix(".bin")
-        try:
-            codes[side] = parse(disassemble(tool, path))
-        except ToolchainError as error:
-            raise TraceError(str(error)) from error
-        origins[side] = ptx_lines(path, codes[side])
+    paths = {name.removesuffix(".bin"): source.kernel.file(name) for name in FILES}
+    absent = [f"{side}.bin" for side, path in paths.items() if path is None]
+    if absent:
+        raise TraceError(f"kernel #{source.kernel.index} has no {' and no '.join(absent)} any more")
+    progress(0.1)
+    found = {side: path for side, path in paths.items() if path is not None}
+    with ThreadPoolExecutor(len(found)) as pool:  # each is a process of its own
+        codes = dict(zip(found, pool.map(partial(_read, tool), found.values()), strict=True))
+    progress(0.8)
+    origins = {side: ptx_lines(path, codes[side]) for side, path in found.items()}
     pairs = _probed_lines(source.kernel) if any(origins["probed"]) else {}
-    found = [None if line is None else pairs.get(line - 1) for line in origins["probed"]]
-    origins["probed"] = [None if pair is None or pair.left is None else pair.left + 1 for pair in found]
-    owners = with_labels([pair.owner if pair and pair.change == "added" else None for pair in found], codes["probed"])
+    told = [None if line is None else pairs.get(line - 1) for line in origins["probed"]]
+    origins["probed"] = [None if pair is None or pair.left is None else pair.left + 1 for pair in told]
+    owners = with_labels([pair.owner if pair and pair.change == "added" else None for pair in told], codes["probed"])
     return Sass(source.kernel, codes, f"{tool.path.name} {tool.version}", origins, owners, measures_of(source))
+
+
+def _read(tool: Tool, path: Path) -> Code:
+    """The code of a cubin; what was read lately is remembered, for who goes on to other kernels and back."""
+    try:
+        return _disassembled(tool, path, path.stat().st_mtime_ns)
+    except (ToolchainError, OSError) as error:
+        raise TraceError(str(error)) from error
+
+
+@lru_cache(maxsize=16)
+def _disassembled(tool: Tool, path: Path, changed: int) -> Code:
+    del changed
+    return parse(disassemble(tool, path))
 
 
 def _probed_lines(kernel: Kernel) -> dict[int, Pair]:
