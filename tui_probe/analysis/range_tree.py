@@ -5,26 +5,32 @@ Ranges of one name within the same outer range can be taken together: a loop of 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tui_probe.trace.model import Trace
     from tui_probe.trace.ranges import Range, Run
 
 
+_DEEPEST: Final = 100
+"""How deep the tree goes; what is nested deeper, in a log that is not as it should be, stands at this depth."""
+
+
 class Launched(NamedTuple):
-    """Launches of one kernel in a range, and how many of them were probed."""
+    """Launches of one kernel in a range, how many of them were probed, and launches × its median time, if known."""
 
     kernel: int
     launches: int
     probed: int
+    seconds: float | None
 
 
 @dataclass(slots=True)
@@ -59,39 +65,63 @@ class RangeNode:
 def range_tree(trace: Trace, *, together: bool = False) -> list[RangeNode]:
     """The outermost ranges in the order of their start; ``together``: those of one name as one."""
     ranges = list(trace.ranges)
-    known: set[int | None] = set()  # the outer one began before, so its id comes first
+    outer: dict[int | None, int | None] = {}
+    depths: dict[int | None, int] = {None: 0}
     inner: dict[int | None, list[Range]] = {}
     for each in ranges:
-        inner.setdefault(each.parent if each.parent in known else None, []).append(each)
-        known.add(each.id)
+        parent = each.parent if each.parent in outer else None  # the outer one began before, so its id came before
+        if depths[parent] == _DEEPEST:
+            parent = outer[parent]
+        outer[each.id], depths[each.id] = parent, depths[parent] + 1
+        inner.setdefault(parent, []).append(each)
     return _Tree(trace, inner, together=together).nodes([None], 0)
 
 
-def without(runs: Sequence[Run], others: Sequence[Run]) -> list[Run]:
+def without(runs: Iterable[Run], others: Iterable[Run]) -> list[Run]:
     """Launches of the first that are not among the second; both are pairs of first and last."""
     left: list[Run] = []
     taken = sorted(others)
-    for first, last in sorted(runs):
-        for start, end in taken:
-            if end < first or start > last:
-                continue
+    place = 0
+    for first, last in joined(runs):
+        while place < len(taken) and taken[place][0] <= last:
+            start, end = taken[place]
             if start > first:
                 left.append((first, start - 1))
-            first = end + 1
+            first = max(first, end + 1)
+            if end > last:
+                break  # it may cover some of the next run, too
+            place += 1
         if first <= last:
             left.append((first, last))
     return left
 
 
+def joined(runs: Iterable[Run]) -> Iterator[Run]:
+    """The same launches as runs that do not touch, ascending."""
+    begin: int | None = None
+    end = 0
+    for first, last in sorted(runs):
+        if begin is not None and first <= end + 1:
+            end = max(end, last)
+            continue
+        if begin is not None:
+            yield begin, end
+        begin, end = first, last
+    if begin is not None:
+        yield begin, end
+
+
 class _Tree:
-    """Builds nodes; the launches are at hand sorted by number."""
+    """Builds nodes. The launches are at hand by number: lists, of which short parts are counted faster than arrays."""
 
     def __init__(self, trace: Trace, inner: dict[int | None, list[Range]], *, together: bool) -> None:
         columns = [trace.launches.column(name) for name in ("number", "kernel", "probed")]
         least = min(map(len, columns))  # the log may be read on meanwhile
         order = np.argsort(columns[0][:least], kind="stable")
-        self._numbers: NDArray[np.int64]
-        self._numbers, self._kernel, self._probed = (column[order] for column in columns)
+        numbers, kernels, probed = (column[order] for column in columns)
+        self._numbers: list[int] = numbers.tolist()
+        self._codes: list[int] = (2 * kernels.astype(np.int64) + (probed > 0)).tolist()
+        self._times: dict[int, float | None] = {}
         self._trace, self._inner, self._together = trace, inner, together
 
     def nodes(self, outer: Sequence[int | None], depth: int) -> list[RangeNode]:
@@ -105,10 +135,11 @@ class _Tree:
     def _node(self, group: Sequence[Range], depth: int) -> RangeNode:
         first = group[0]
         ids = [each.id for each in group]
-        runs = [run for each in group for run in each.runs]
+        runs = list(chain.from_iterable(each.runs for each in group))
         covered = [run for key in ids for each in self._inner.get(key, ()) for run in each.runs]
         everything, epoch = self._launched(runs), self._trace.state.epoch_ns
         host = [None if each.end_ns is None else each.end_ns - each.start_ns for each in group]
+        times = [each.seconds for each in everything]
         return RangeNode(
             text=first.text,
             domain=first.domain,
@@ -118,30 +149,24 @@ class _Tree:
             launches=sum(each.launches for each in group),
             probed=sum(each.probed for each in everything),
             seconds=None if None in host else sum(each for each in host if each is not None) / 1e9,
-            kernel_seconds=self._time(everything),
+            kernel_seconds=None if None in times or not times else sum(each for each in times if each is not None),
             start_s=None if epoch is None else (first.start_ns - epoch) / 1e9,
-            own=self._launched(without(runs, covered)),
+            own=self._launched(without(runs, covered)) if covered else everything,
             inner=self.nodes(ids, depth + 1),
         )
 
-    def _launched(self, runs: Sequence[Run]) -> list[Launched]:
+    def _launched(self, runs: Iterable[Run]) -> list[Launched]:
         """The kernels of these launches, the most launched first."""
-        parts = [slice(*np.searchsorted(self._numbers, (first, last + 1))) for first, last in runs]
-        if not parts:
-            return []
-        kernels = np.concatenate([self._kernel[part] for part in parts])
-        probed = np.concatenate([self._probed[part] for part in parts])
-        indices, places, counts = np.unique(kernels, return_inverse=True, return_counts=True)
-        of_probed = np.bincount(places.reshape(-1), weights=probed, minlength=len(indices))
-        found = zip(indices.tolist(), counts.tolist(), of_probed.astype(np.int64).tolist(), strict=True)
-        return sorted((Launched(*each) for each in found), key=lambda each: -each.launches)
+        codes: Counter[int] = Counter()
+        for first, last in runs:
+            codes.update(self._codes[bisect_left(self._numbers, first) : bisect_right(self._numbers, last)])
+        kernels = dict.fromkeys(code >> 1 for code in codes)
+        found = [self._counted(kernel, codes[2 * kernel], codes[2 * kernel + 1]) for kernel in kernels]
+        return sorted(found, key=lambda each: (-each.launches, each.kernel))
 
-    def _time(self, launched: Sequence[Launched]) -> float | None:
-        times = []
-        for each in launched:
-            kernel = self._trace.kernels.get(each.kernel)
-            time = None if kernel is None else kernel.time_ms
-            if time is None:
-                return None
-            times.append(time * each.launches / 1e3)
-        return sum(times) if times else None
+    def _counted(self, kernel: int, passed: int, probed: int) -> Launched:
+        if kernel not in self._times:
+            known = self._trace.kernels.get(kernel)
+            self._times[kernel] = None if known is None else known.time_ms
+        time = self._times[kernel]
+        return Launched(kernel, passed + probed, probed, None if time is None else time * (passed + probed) / 1e3)

@@ -66,10 +66,7 @@ class RangeLine:
 
     @property
     def kernel_seconds(self) -> float | None:
-        if self.launched is None:
-            return self.node.kernel_seconds
-        time = None if self.kernel is None else self.kernel.time_ms
-        return None if time is None else time * self.launched.launches / 1e3
+        return self.node.kernel_seconds if self.launched is None else self.launched.seconds
 
     @property
     def start_s(self) -> float | None:
