@@ -432,6 +432,19 @@ async def _(stage: Stage, key: str) -> None:
     assert ("no earlier launch has a result" if key == "left_curly_bracket" else "launch 3") in stage.text
 
 
+@checks("worst")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("enter")
+    await kernel_screen(stage).run_action("page('fake')")
+    await stage.settle()
+    view = kernel_screen(stage).view
+    await stage.press(key)
+    assert isinstance(view, DrawingView)
+    assert isinstance(view.drawing, FakeDrawing)
+    assert view.drawing.pressed == ["worst"]
+    assert "pressed worst" in stage.text
+
+
 COMMANDS_OF_KEYS = {key.id: keys.command_of(key) for key in keys.in_scope("drawing")}
 
 

@@ -45,7 +45,7 @@ async def test_a_key_does_what_it_does_on_its_screen(session: Session) -> None:
     async with on_stage(session) as stage:
         await stage.press("ctrl+p", *"reverse", "enter")
         assert stage.live.table.order.reverse
-        await stage.press("colon", *"page of keys", "enter")
+        await stage.press("colon", *"all keys", "enter")
         assert isinstance(stage.app.screen, HelpScreen)
 
 

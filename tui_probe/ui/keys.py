@@ -52,7 +52,7 @@ TABLE = (
     Key("interrupt", ("ctrl+c",), "interrupt", "app", "interrupt the target; twice within 2 s: ask to terminate it",
         "interrupt", priority=True),
     Key("quit", ("ctrl+q",), "quit", "app", "quit; asks first while the target runs", "quit", priority=True),
-    Key("help", ("question_mark", "f1"), "help", "app", "the page of keys, and back", "keys"),
+    Key("help", ("question_mark", "f1"), "help", "app", "how to read what is in sight, and all keys; and back", "keys"),
     Key("palette", ("colon", "ctrl+p"), "palette", "app", "all that can be done now, in a list to type in", "commands"),
     Key("theme", ("ctrl+t",), "theme", "app", "next theme: dark, light, distinct (hues far apart), ansi (16 colours)"),
     Key("redraw", ("ctrl+l",), "redraw", "app", "draw the screen anew, after something else wrote on the terminal"),
@@ -84,6 +84,8 @@ TABLE = (
         "back"),
     Key("jump", ("enter",), "jump", "kernel",
         "from a line of code, of Lines, or from an access of DMAT to the PTX or Lines", "go to"),
+    Key("worst", ("exclamation_mark",), "worst", "kernel", "to the worst place: wasted sectors, longest block, tail, line",
+        "worst"),
     Key("view_1", ("1",), "number(1)", "kernel", "summary: why probed or not, registers, occupancy, times"),
     Key("view_2", ("2",), "number(2)", "kernel", "PTX: probed, pruned, original"),
     Key("view_3", ("3",), "number(3)", "kernel", "diff of pruned and probed PTX"),
@@ -93,7 +95,6 @@ TABLE = (
     Key("view_7", ("7",), "number(7)", "kernel", "first view of what the probe recorded"),
     Key("view_8", ("8",), "number(8)", "kernel", "second one"),
     Key("view_9", ("9",), "number(9)", "kernel", "third one"),
-    Key("view_10", ("0",), "number(10)", "kernel", "fourth one"),
     Key("view_10", ("0",), "number(10)", "kernel", "fourth one"),
     Key("next_view", ("tab",), "next_view(1)", "kernel", "next page", "page"),
     Key("previous_view", ("shift+tab",), "next_view(-1)", "kernel", "previous page"),
@@ -143,6 +144,7 @@ TABLE = (
 
 _SHOWN = {
     "question_mark": "?",
+    "exclamation_mark": "!",
     "slash": "/",
     "colon": ":",
     "ampersand": "&",

@@ -17,8 +17,8 @@ class Trail:
     _to: int | None = None
     _back: tuple[str, object] | None = None
 
-    def leave(self, view: View, line: int) -> None:
-        """Remember a page; the one that is shown next is to show this line of ``pruned.ptx``."""
+    def leave(self, view: View, line: int | None) -> None:
+        """Remember a page; the one that is shown next is to show this line of ``pruned.ptx``, if one is given."""
         self.steps.append((view.name, view.seen()))
         self._to, self._back = line, None
 

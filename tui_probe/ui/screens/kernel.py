@@ -16,6 +16,7 @@ from tui_probe.ui.launches import at_hand, has_several, launch_words, newer_resu
 from tui_probe.ui.opening import FIXED, Nothing, Opening, pages_of
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.state_line import elapsed_line
+from tui_probe.ui.seeker import Seeker
 from tui_probe.ui.trail import Trail
 from tui_probe.ui.views.document import DocumentView
 from tui_probe.ui.views.drawing import DrawingView
@@ -72,6 +73,7 @@ class KernelScreen(ViewScreen):
         self._awaited: int | None = None
         """The number of a page that was asked for before it was known which page that is."""
         self.trail = Trail()
+        self.seeker = Seeker(self)
 
     def compose(self) -> ComposeResult:
         """The kernel, its pages, the page, what is seen of it, hints."""
@@ -138,6 +140,7 @@ class KernelScreen(ViewScreen):
         elif self.current in self.hosted:
             self.host(self.hosted[self.current])
             self.trail.arrive(self._view)
+            self.seeker.arrive(self._view)
         else:
             self.opening = opening = Opening(kind_of(self.current), source)
             self.analyses.submit((self, "open"), opening.run, partial(self._opened, opening))
@@ -169,6 +172,7 @@ class KernelScreen(ViewScreen):
             self.hosted[view.name] = view
             self.host(view)
             self.trail.arrive(view)
+            self.seeker.arrive(view)
 
     def _hosting(self, opening: Opening, result: Any) -> View:
         name = opening.kind.name
@@ -264,7 +268,8 @@ class KernelScreen(ViewScreen):
         own = [key for key in keys.in_scope("kernel") if key.id == "leave"]
         if page := self._view.leads_to():
             own += [replace(key, footer=kind_of(page).title) for key in keys.in_scope("kernel") if key.id == "jump"]
-        without = ("leave", "jump", "interrupt")
+        own += [key for key in keys.in_scope("kernel") if key.id == "worst" and self.applies(key)]
+        without = ("leave", "jump", "worst", "interrupt")
         rest = [key for key in keys.in_scope("kernels", "kernel", "app", "view") if key.id not in without]
         steps, searches = has_several(self._of), self._view.searches
         left_out = {"next_launch": not steps, "search": not searches, "filter": not searches}
@@ -291,11 +296,19 @@ class KernelScreen(ViewScreen):
         """To the page that knows more of the line of PTX at the cursor; going back returns to this one."""
         page, line = self._view.leads_to(), self._view.target()
         if page and line is not None:
-            self.trail.leave(self._view, line)
-            self.current, self._awaited = page, None
-            self.show_page()
+            self.jump_to(page, line)
         else:
             self.notice("no line of PTX is known of this one" if page else "this page has no lines to follow")
+
+    def jump_to(self, page: str, line: int | None) -> None:
+        """Show a page, at a line of ``pruned.ptx`` if that is given; going back returns to this one."""
+        self.trail.leave(self._view, line)
+        self.current, self._awaited = page, None
+        self.show_page()
+
+    def action_worst(self) -> None:
+        """To the worst place of this page, or of the page that shows it."""
+        self.seeker.go(self._at)
 
     def action_page(self, page: str) -> None:
         """Show a page by its name."""
@@ -347,7 +360,9 @@ class KernelScreen(ViewScreen):
         return of is not None and at is not None and of.launch is None and newer_result(at)
 
     def applies(self, row: keys.Key) -> bool:
-        """There may be no other kernel or launch to step to."""
+        """There may be no other kernel or launch to step to, and nothing that was measured."""
+        if row.id == "worst":
+            return self._at is not None and self._at.kernel.status == "probed" and bool(self._at.kernel.result_rows)
         if row.id == "next_launch" and self._has_newer():
             return super().applies(row)
         return step_applies(row, self._at, self.live.table) and super().applies(row)

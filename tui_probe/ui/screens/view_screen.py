@@ -73,6 +73,8 @@ class ViewScreen(Screen[None]):
         """Would a key of this screen do something now?"""
         if row.id in ("search", "filter"):
             return self.view.searches
+        if row.id == "worst":
+            return False
         return row.id not in ("next_match", "previous_match") or bool(self.view.searched)
 
     def on_mount(self) -> None:
@@ -89,6 +91,10 @@ class ViewScreen(Screen[None]):
         self.set_class(small, "small")
         for bar in self.query("#small").results(Bar):
             bar.show(((f" {needed(width, height)}", "warn"),))
+
+    def action_worst(self) -> None:
+        """Only what was measured has a worst place."""
+        self.notice("nothing was measured here that could be worst")
 
     # -- what views ask for
 

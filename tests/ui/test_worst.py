@@ -1,0 +1,107 @@
+"""``!`` goes to the worst place from any page of a kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.render.dmat_example import STORE_C, write_dmat
+from tests.render.timelines import planted
+from tests.ui.conftest import check_golden, on_stage
+from tests.ui.test_kernel_screen import screen_of
+from tui_probe.render.views.dmat import Dmat
+from tui_probe.render.views.timeline import Timeline
+from tui_probe.ui import Appearance
+from tui_probe.ui.feed import Session
+from tui_probe.ui.views.document import DocumentView
+from tui_probe.ui.views.drawing import DrawingView
+
+if TYPE_CHECKING:
+    from tests.ui.conftest import Stage
+
+
+@pytest.fixture
+def accesses(tmp_path: Path) -> Session:
+    """A kernel with a strided store, probed with dmat."""
+    write_dmat(tmp_path / "dmat")
+    return Session(traces=(tmp_path / "dmat",))
+
+
+@pytest.fixture
+def blocks(tmp_path: Path) -> Session:
+    """A launch with a straggler and a tail, probed with block_sched."""
+    planted.write_planted(tmp_path / "blocks")
+    return Session(traces=(tmp_path / "blocks",))
+
+
+def pointed_at(stage: Stage) -> int | None:
+    """The line of PTX at the cursor."""
+    view = screen_of(stage).view
+    assert isinstance(view, DocumentView)
+    return view.target()
+
+
+async def test_from_the_summary_to_the_line_and_back(accesses: Session) -> None:
+    async with on_stage(accesses) as stage:
+        await stage.press("enter", "exclamation_mark")
+        assert screen_of(stage).current == "lines"
+        assert pointed_at(stage) == STORE_C
+        assert "worst access: st.global.f32 PTX:16 stream.cu:11" in stage.text
+        await stage.press("q")
+        assert screen_of(stage).current == "summary"
+
+
+async def test_code_shows_the_line(accesses: Session) -> None:
+    async with on_stage(accesses) as stage:
+        await stage.press("enter", "2", "exclamation_mark")
+        assert screen_of(stage).current == "ptx"
+        assert pointed_at(stage) == STORE_C
+
+
+async def test_in_dmat_the_cursor_goes_to_the_wasted_sectors(accesses: Session) -> None:
+    async with on_stage(accesses) as stage:
+        await stage.press("enter")
+        await screen_of(stage).run_action("page('dmat')")
+        await stage.settle()
+        await stage.press("exclamation_mark")
+        view = screen_of(stage).view
+        assert isinstance(view, DrawingView)
+        assert isinstance(view.drawing, Dmat)
+        assert view.drawing.ptx_line() == STORE_C
+        assert "st.global.f32 PTX:16 stream.cu:11 · 32.0 sectors a request, 12% used" in stage.text
+
+
+async def test_the_straggler_then_the_tail(blocks: Session) -> None:
+    async with on_stage(blocks) as stage:
+        await stage.press("enter", "exclamation_mark")
+        assert screen_of(stage).current == "timeline"
+        view = screen_of(stage).view
+        assert isinstance(view, DrawingView)
+        assert isinstance(view.drawing, Timeline)
+        assert f"block {planted.STRAGGLER}" in stage.text
+        assert "tail: SMs run out of blocks" in stage.text  # what it was sent for
+        await stage.press("exclamation_mark")
+        assert view.drawing.window.time == planted.END
+        await stage.press("q")
+        assert screen_of(stage).current == "summary"
+
+
+async def test_without_a_result_it_says_so(session: Session) -> None:
+    async with on_stage(session) as stage:
+        stage.live.table.select(3)  # not probed
+        await stage.press("enter", "exclamation_mark")
+        assert "this launch has no result" in stage.text
+        assert "! worst" not in stage.text.split("\n")[-1]
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_as_text(accesses: Session, size: tuple[int, int], ascii_only: bool) -> None:
+    async with on_stage(accesses, size, Appearance(ascii_only=ascii_only)) as stage:
+        await stage.press("enter")
+        await screen_of(stage).run_action("page('dmat')")
+        await stage.settle()
+        await stage.press("exclamation_mark")
+        check_golden(f"worst-{size[0]}x{size[1]}-{'ascii' if ascii_only else 'unicode'}.txt", stage.text)

@@ -1,0 +1,58 @@
+"""The way to the worst place: on the page in sight, or on the page that shows it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tui_probe.render.findings.found import find
+
+if TYPE_CHECKING:
+    from tui_probe.render.findings.finding import Finding
+    from tui_probe.render.findings.found import Found
+    from tui_probe.render.views.view import Source
+    from tui_probe.ui.screens.kernel import KernelScreen
+    from tui_probe.ui.views.view import View
+
+WORST = "worst"
+
+
+class Seeker:
+    """Goes there for a screen of pages; what a launch's result says is read in the background."""
+
+    def __init__(self, screen: KernelScreen) -> None:
+        self.screen = screen
+        self._wanted: Finding | None = None
+
+    def go(self, source: Source | None) -> None:
+        """To the worst place of a launch, as the page in sight knows it, or else as its findings do."""
+        screen, view = self.screen, self.screen.view
+        self._wanted = None
+        if WORST in view.commands():
+            view.command(WORST)
+            screen.show_bars()
+        elif source is not None:
+            screen.analyses.submit((screen, WORST), partial(find, source), partial(self._take, view))
+
+    def _take(self, view: View, found: Found | None) -> None:
+        if view is not self.screen.view:
+            return
+        line = next((each for each in found.findings if each.line), None) if found else None
+        worst = found.worst if found else None
+        if line is not None and line.line is not None and view.land(line.line):
+            self.screen.notice(f"{line.label}: {line.words}")
+        elif worst is None:
+            self.screen.notice("nothing stands out in this launch" if found else "this launch has no result")
+        elif worst.page == view.name:
+            self.screen.notice(f"{worst.label}: {worst.words}")
+        else:
+            self._wanted = worst
+            self.screen.jump_to(worst.page, worst.line)
+
+    def arrive(self, view: View) -> None:
+        """A page is shown now: go to its worst place if it is the one that was wanted."""
+        wanted, self._wanted = self._wanted, None
+        if wanted is not None and wanted.page == view.name:
+            if WORST in view.commands():
+                view.command(WORST)
+            self.screen.notice(f"{wanted.label}: {wanted.words}")
