@@ -78,6 +78,8 @@ async def test_kernels_that_are_not_sorted_yet_are_not_said_to_be_filtered(sessi
         table._take(([], {}))
         table.rows = rows
         assert "reading the trace" in "".join(text for line in table.draw(100, 10) for text, _ in line)
+        table._rearrange()
+        await stage.settle()
         await stage.press("ampersand", "z", "z", "enter")
         assert "no kernel passes the filter" in stage.text
 

@@ -48,19 +48,39 @@ class KernelRow:
     """Number of result files."""
     folder: Path | None
     device: Device | None
+    read: bool
+    """Whether it has what the folder of the kernel tells: without, that is None."""
 
 
-_MADE = ("results", "device", "folder")
+_MADE = ("results", "device", "folder", "read")
 _COPIED = [name for name in KernelRow.__slots__ if name not in _MADE]
+_OF_FOLDER = (
+    "registers_pruned", "registers_probed", "spills_pruned", "spills_probed", "shared", "static_shared",
+    "static_shared_probed", "reason",
+)  # fmt: skip
+_OF_LOG = [name for name in _COPIED if name not in _OF_FOLDER]
+_NONE = dict.fromkeys(_OF_FOLDER)
 
 
 def row_of(kernel: Kernel, device: Device | None) -> KernelRow:
     """A copy of ``kernel`` as it is now. Reads its ``process.log`` the first time."""
-    # Files are looked for only where the engine left some: a process may launch very many kernels that it never saw.
-    reached_engine = kernel.folder_name is not None or kernel.status in ("probed", "failed", "pending")
     return KernelRow(
         **{name: getattr(kernel, name) for name in _COPIED},
         results=len(kernel.result_rows),
         device=device,
-        folder=kernel.folder if reached_engine else None,
+        folder=kernel.folder if has_folder(kernel) else None,
+        read=True,
     )
+
+
+def first_row_of(kernel: Kernel, device: Device | None) -> KernelRow:
+    """What the log alone tells of a kernel that has a folder: no file is read."""
+    values = {name: getattr(kernel, name) for name in _OF_LOG}
+    values |= _NONE
+    values["reason"] = kernel.stated_reason
+    return KernelRow(**values, results=len(kernel.result_rows), device=device, folder=None, read=False)
+
+
+def has_folder(kernel: Kernel) -> bool:
+    """Whether the engine may have left a folder: a process may launch very many kernels that the engine never saw."""
+    return kernel.folder_name is not None or kernel.status in ("probed", "failed", "pending")

@@ -104,6 +104,7 @@ class ProbeApp(App[None]):
         self.logs = Background("logs", deliver)
         self.analyses = Background("analyses", deliver)
         if self.target is not None or self.session.traces:
+            self.feed.loaded = partial(deliver, self._show_first)
             self.feed.start()
             self.gpu.start()
         self._loop_to_end = asyncio.get_running_loop()
@@ -113,6 +114,11 @@ class ProbeApp(App[None]):
         if self.session.imported is not None and self.session.traces:
             self.push_screen(self.live)  # pages lead to kernels of it
         self.push_screen(self._first_screen())
+
+    def _show_first(self) -> None:
+        """There is something to show: not only with the next frame."""
+        if self.live.is_mounted:
+            self.live.tick()
 
     def _first_screen(self) -> ViewScreen:
         if self.session.home is not None:

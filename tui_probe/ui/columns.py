@@ -17,6 +17,7 @@ GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "filtered": "·", 
 STATUSES = ("probed", "skipped", "failed", "filtered")
 TIMED = ("slowdown", "time_ms")
 """Columns that only a benchmark fills."""
+UNREAD = "…"
 
 
 def status_text(row: KernelRow) -> str:
@@ -30,6 +31,17 @@ def _column(key: str) -> Column[KernelRow]:
     return cast("Column[KernelRow]", column)
 
 
+def _of_folder(key: str) -> Column[KernelRow]:
+    """The same of what stands in the folder of a kernel: not known until that has been read."""
+    column = _column(key)
+    told = column.text
+
+    def text(row: KernelRow) -> str:
+        return UNREAD if not row.read or told is None else told(row)
+
+    return replace(column, text=text)
+
+
 def _extent(dim: Dim3 | None) -> int | None:
     return None if dim is None else dim[0] * dim[1] * dim[2]
 
@@ -41,8 +53,8 @@ COLUMNS: tuple[Shown[KernelRow], ...] = (
     Shown(_column("launches"), lambda r: r.launches, 8, 13),
     Shown(_column("grid"), lambda r: _extent(r.grid), 5, 16),
     Shown(_column("block"), lambda r: _extent(r.block), 5, 12),
-    Shown(_column("registers"), lambda r: r.registers_probed or r.registers_pruned, 9, 9),
-    Shown(_column("spills"), lambda r: r.spills_probed, 6, 11),
+    Shown(_of_folder("registers"), lambda r: r.registers_probed or r.registers_pruned, 9, 9),
+    Shown(_of_folder("spills"), lambda r: r.spills_probed, 6, 11),
     Shown(_column("slowdown"), lambda r: r.slowdown, 8, 8),
     Shown(_column("time_ms"), lambda r: r.time_ms, 7, 8),
     Shown(_column("probe_bytes"), lambda r: r.probe_bytes, 9, 9),

@@ -13,21 +13,24 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from tui_probe.errors import TraceError
-from tui_probe.render.kernel_row import KernelRow, row_of
 from tui_probe.trace.follow import TraceFollower
 from tui_probe.trace.locate import LOG, inside, is_trace
+from tui_probe.ui.rows import KernelRows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from tui_probe.render.imported import Imported
+    from tui_probe.render.kernel_row import KernelRow
     from tui_probe.trace.model import Trace
     from tui_probe.ui.home import Home
 
 INTERVAL = 0.5
 LONGEST = 0.2
 """Seconds of reading after which no further trace is begun with before the next look."""
+READING = 0.1
+"""Seconds for which folders of kernels are read between two looks at what is wanted."""
 LEAST_ROOM = 1 << 16
 
 
@@ -131,11 +134,11 @@ class Snapshot:
 
 
 class _Trace:
-    """One trace as it is followed: rows are made anew only for kernels that changed."""
+    """One trace as it is followed."""
 
     def __init__(self, directory: Path) -> None:
         self.follower = TraceFollower(directory)
-        self.rows: dict[int, KernelRow] = {}
+        self.rows = KernelRows()
         self.view = ProcessView(directory)
         self.begun = False
 
@@ -154,22 +157,32 @@ class _Trace:
         if trace is not trace_before:
             self.rows.clear()
         # A kernel that is still being prepared can gain a folder without a further line in the log.
-        for index in follower.changed:
-            self.rows[index] = row_of(trace.kernels[index], trace.state.device)
+        self.rows.update(trace, follower.changed)
         if changed or self.view.problem:
-            state = trace.state
-            self.view = ProcessView(
-                directory=follower.directory,
-                kernels=tuple(self.rows.values()),
-                trace=trace,
-                probed=sum(row.status == "probed" for row in self.rows.values()),
-                probe=(trace.run_info.probe if trace.run_info else None) or "",
-                launches=state.launches,
-                results=state.results,
-                bytes_written=state.bytes_written,
-                dropped=state.launches_dropped,
-            )
+            self._make_view()
         return changed
+
+    def read_rows(self, wanted: Iterable[int], until: float) -> bool:
+        """Read folders of kernels for some time; whether there were any to read."""
+        read = self.rows.read(self.follower.trace, wanted, until)
+        if read:
+            self._make_view()
+        return read
+
+    def _make_view(self) -> None:
+        trace, rows = self.follower.trace, self.rows.all()
+        state = trace.state
+        self.view = ProcessView(
+            directory=self.follower.directory,
+            kernels=rows,
+            trace=trace,
+            probed=sum(row.status == "probed" for row in rows),
+            probe=(trace.run_info.probe if trace.run_info else None) or "",
+            launches=state.launches,
+            results=state.results,
+            bytes_written=state.bytes_written,
+            dropped=state.launches_dropped,
+        )
 
 
 def is_full(folder: Path) -> bool:
@@ -195,6 +208,10 @@ class Feed:
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="tui-probe-feed", daemon=True)
         self.failure: Exception | None = None
+        self.wanted: tuple[int, ...] = ()
+        """The kernels whose folders are read first: those in sight."""
+        self.loaded: Callable[[], object] | None = None
+        """Called once, in the thread, when there is something to show."""
 
     def start(self) -> None:
         """Begin to follow."""
@@ -209,7 +226,13 @@ class Feed:
         try:
             while not self._stopped:
                 self.poll()
-                self._wake.wait(self._interval)
+                if self.loaded is not None:
+                    self.loaded()
+                    self.loaded = None
+                due = time.monotonic() + self._interval
+                while not self._stopped and time.monotonic() < due and self.read_rows():
+                    pass
+                self._wake.wait(max(0.0, due - time.monotonic()))
                 self._wake.clear()
         except Exception as error:  # noqa: BLE001 - raised again by the screen, in the event loop
             self.failure = error
@@ -221,6 +244,18 @@ class Feed:
         for directory in target.trace_directories() if target else self._directories():
             self._traces.setdefault(directory, _Trace(directory))
         self._poll_traces()
+        self._publish(status)
+
+    def read_rows(self) -> bool:
+        """Read folders of kernels for a moment; whether there were any to read."""
+        until = time.monotonic() + READING
+        read = [trace for trace in self._traces.values() if trace.read_rows(self.wanted, until)]
+        if read:
+            self._publish(self.latest.status)
+        return bool(read)
+
+    def _publish(self, status: int | None) -> None:
+        target = self.session.target
         snapshot = self._of_target(target, status) if target else self._of_traces()
         full = snapshot.running and snapshot.stdout is not None and is_full(snapshot.stdout.parent)
         if full or self.latest.no_room:

@@ -9,6 +9,7 @@ from textual.containers import Container
 
 from tui_probe.render.views.view import Source
 from tui_probe.ui import keys
+from tui_probe.ui.early_keys import EarlyKeys
 from tui_probe.ui.feed import Snapshot
 from tui_probe.ui.launches import launch_words, newer_result, next_launch, step_applies
 from tui_probe.ui.layout import arrangement
@@ -20,7 +21,7 @@ from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.state_line import elapsed_line, state_line
 from tui_probe.ui.views.kernels import KernelTable
 from tui_probe.ui.views.log import LogView
-from tui_probe.ui.views.pages import GpuPage, KernelPage
+from tui_probe.ui.views.pages import READING, GpuPage, KernelPage
 from tui_probe.ui.views.ranges import RangesView
 from tui_probe.ui.views.results import ResultsView
 from tui_probe.ui.widgets.bars import Bar, Rule, Tab, TabBar, fitting
@@ -67,6 +68,8 @@ class LiveScreen(ViewScreen):
         self.process_place = 0
         self.skipped_frames = 0
         self.launches_at_hand: dict[int, Launch] = {}
+        self.early_keys = EarlyKeys()
+        self._pressing = False
         self.table = KernelTable(self, "kernels", self.show_kernel)
         self.kernel_page = KernelPage(self, "kernel")
         self.process_log = LogView(self, "process", follow=False)
@@ -159,6 +162,7 @@ class LiveScreen(ViewScreen):
         self.event_log.open(process.event_log if process else None, "no event.log yet")
         for name, path in (("stdout", snapshot.stdout), ("stderr", snapshot.stderr)):
             self.outputs[name].open(path, f"nothing on {name}")
+        self._release_keys()
         page = self.page
         if isinstance(page, LogView):
             page.look()
@@ -168,6 +172,36 @@ class LiveScreen(ViewScreen):
             self.ranges.look(process)
         elif page is self.gpu_page:
             self.gpu_page.show_gpus(self.probe_app.gpu.latest, simulated=snapshot.simulated)
+
+    def on_key(self, event: events.Key) -> None:
+        """A key for the table waits until there is one."""
+        waits = self.early_keys or (self._reading and self.in_table and self.prompt is None)
+        if waits and self.early_keys.hold(event):
+            event.stop()
+            event.prevent_default()
+        else:
+            super().on_key(event)
+
+    @property
+    def _reading(self) -> bool:
+        return not self.snapshot.loaded or self.table.waits
+
+    def _release_keys(self) -> None:
+        if self.early_keys and not self._reading and not self._pressing:
+            self._pressing = True
+            self.call_later(self._press_early_keys)
+
+    async def _press_early_keys(self) -> None:
+        await self.early_keys.press(self._press)
+        self._pressing = False
+
+    async def _press(self, event: events.Key) -> None:
+        if self.app.screen is not self:
+            self.app.post_message(event)
+        elif self.prompt is not None:
+            super().on_key(event)
+        elif (found := self.active_bindings.get(event.key)) is not None:
+            await self.app.run_action(found.binding.action, found.node)
 
     def _tell_end(self, snapshot: Snapshot) -> None:
         """Say once that what is watched has ended: nobody else does."""
@@ -182,7 +216,11 @@ class LiveScreen(ViewScreen):
         """Show the selected kernel on the pages about one kernel."""
         kernel = self.table.kernel
         self.kernel_page.show_kernel(kernel)
-        if kernel is None or kernel.folder is None:
+        self.probe_app.feed.wanted = self.table.unread_in_sight()
+        self._release_keys()
+        if kernel is not None and not kernel.read:
+            self.process_log.open(None, READING)
+        elif kernel is None or kernel.folder is None:
             why = "no kernel is selected" if kernel is None else "this kernel never reached the probe engine"
             self.process_log.open(None, why)
         else:

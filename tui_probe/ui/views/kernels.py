@@ -10,7 +10,7 @@ from tui_probe.render.formats import as_csv, as_json, as_markdown, as_record
 from tui_probe.render.kernel_row import KernelRow
 from tui_probe.render.spans import Line, Span, pad, width, wrap
 from tui_probe.ui.arrange import GAP, Shown, arrange, fit_columns
-from tui_probe.ui.columns import COLUMNS, DATA_COLUMNS, STATUSES, TIMED, status_text
+from tui_probe.ui.columns import COLUMNS, DATA_COLUMNS, STATUSES, TIMED, UNREAD, status_text
 from tui_probe.ui.exports import write_lines
 from tui_probe.ui.views.text import contains, mark
 from tui_probe.ui.views.view import Desk, View
@@ -87,6 +87,7 @@ class KernelTable(View):
         self.searched = ""
         self.empty = "reading the trace"
         self._arranged = False
+        self._unread = 0
         self.timed = True
         self._natural: dict[str, int] = {}
 
@@ -113,12 +114,13 @@ class KernelTable(View):
         at_end_before = self.place
         self.shown, self.places = result
         self._arranged = bool(self.rows)
+        self._unread = sum(not row.read for row in self.rows)
         if self.selected not in self.places and self.shown:
             self.select(self.shown[min(at_end_before, len(self.shown) - 1)].index)
         else:
-            self.selected_changed()  # its numbers may have changed
             self._keep_in_sight()
             self.changed()
+            self.selected_changed()  # its numbers may have changed
 
     @property
     def place(self) -> int:
@@ -154,6 +156,16 @@ class KernelTable(View):
         """The selected row stays in sight."""
         super().resize(width, height)
         self._keep_in_sight()
+
+    @property
+    def waits(self) -> bool:
+        """Are there kernels that have not been put in order yet?"""
+        return bool(self.rows) and not self._arranged
+
+    def unread_in_sight(self) -> tuple[int, ...]:
+        """The kernels in sight whose folders have not been read."""
+        window = self.shown[self.top : self.top + self.height - 1]
+        return tuple(row.index for row in window if not row.read)
 
     # -- drawing
 
@@ -228,7 +240,7 @@ class KernelTable(View):
             return "bad" if row.status == "failed" else "dim"
         if column.key == "spills" and row.spills_probed and row.spills_probed > (row.spills_pruned or 0):
             return "warn"
-        return "dim" if column.cell(row) == "–" or column.key == "index" else ""
+        return "dim" if column.cell(row) in ("–", UNREAD) or column.key == "index" else ""
 
     def status(self) -> list[str]:
         """How it is sorted and filtered, for the title bar."""
@@ -239,6 +251,8 @@ class KernelTable(View):
             parts.append(f"only “{order.text}”")
         if order.column or order.reverse:
             parts.append(f"sorted by {COLUMNS[order.column].title}{', reversed' if order.reverse else ''}")
+        if self._unread:
+            parts.append(f"{len(self.rows) - self._unread} of {len(self.rows)} kernels read")
         if self.rows:
             parts.append(f"kernel {self.place + 1 if self.shown else 0} of {len(self.shown)}")
         return parts

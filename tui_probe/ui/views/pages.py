@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from tui_probe.ui.views.view import Desk
 
 
+READING = "reading the folder of this kernel"
+
+
 class KernelPage(TextView):
     """The selected kernel: why it was probed or not, what to do, what the probe costs it."""
 
@@ -34,7 +37,10 @@ class KernelPage(TextView):
 
     def _make_lines(self) -> None:
         cells = max(20, self.width)
-        self.lines = [] if self.kernel is None else detail_lines(self.kernel, cells)
+        if self.kernel is None:
+            self.lines = []
+        else:
+            self.lines = detail_lines(self.kernel, cells) if self.kernel.read else [((f" {READING}", "dim"),)]
 
 
 class GpuPage(TextView):

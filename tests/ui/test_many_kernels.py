@@ -1,0 +1,172 @@
+"""A trace of many kernels: a table at once, their folders afterwards, and no key lost meanwhile."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.ui.conftest import no_gpu, on_stage
+from tests.ui.synthetic import TraceWriter
+from tui_probe.trace.follow import open_trace
+from tui_probe.ui.app import ProbeApp
+from tui_probe.ui.columns import COLUMNS
+from tui_probe.ui.feed import Feed, Session
+from tui_probe.ui.rows import AT_ONCE, KernelRows
+from tui_probe.ui.views.kernels import Order
+
+KERNELS = 3 * AT_ONCE
+FAR = KERNELS - 1
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Probed kernels of which a later one uses more registers; every tenth was skipped."""
+    directory = tmp_path_factory.mktemp("many") / "Nov21_101010_4242"
+    writer = TraceWriter(directory)
+    for number in range(KERNELS):
+        if number % 10 == 9:
+            writer.kernel(f"skipped_{number}", "skipped", "no PTX in image")
+        else:
+            writer.kernel(f"kernel_{number}", registers=(10 + number % 90, 20 + number % 90))
+    return directory
+
+
+def test_rows_that_are_read_later_are_those_that_are_read_at_once(many: Path) -> None:
+    trace = open_trace(many)
+    rows = KernelRows()
+    rows.update(trace, range(KERNELS))
+    first = rows.all()
+    assert [row.index for row in first] == list(range(KERNELS))
+    assert all(row.read for row in first[:AT_ONCE])
+    assert {row.status for row in first if row.read and row.index > 2 * AT_ONCE} == {"skipped"}
+    unread = next(row for row in first if not row.read)
+    assert (unread.name, unread.status, unread.registers_pruned) == (f"kernel_{unread.index}", "probed", None)
+    while rows.read(trace, (), until=0):
+        pass
+    assert rows.complete
+    at_once = KernelRows()
+    for number in range(KERNELS):
+        at_once.update(trace, [number])
+    assert rows.all() == at_once.all()
+
+
+def test_wanted_folders_are_read_first(many: Path) -> None:
+    trace = open_trace(many)
+    rows = KernelRows()
+    rows.update(trace, range(KERNELS))
+    wanted = (FAR - 1, FAR - 2)
+    assert rows.read(trace, wanted, until=0)
+    assert rows.read(trace, wanted, until=0)
+    assert [row.index for row in rows.all()[AT_ONCE + 20 :] if row.read and row.status == "probed"] == [*sorted(wanted)]
+
+
+def test_a_row_that_was_read_stays_so_when_its_kernel_is_launched_again(many: Path) -> None:
+    trace = open_trace(many)
+    rows = KernelRows()
+    rows.update(trace, range(KERNELS))
+    assert rows.read(trace, (FAR - 1,), until=0)
+    rows.update(trace, range(KERNELS))
+    assert rows.all()[FAR - 1].read
+
+
+def test_the_thread_reads_all_folders(many: Path) -> None:
+    seen = []
+    feed = Feed(Session(traces=(many,)))
+    feed.loaded = lambda: seen.append(feed.latest)
+    feed.start()
+    end = time.monotonic() + 10
+    while not feed.latest.processes or not all(row.read for row in feed.latest.processes[0].kernels):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    feed.stop()
+    (first,) = seen
+    assert len(first.processes[0].kernels) == KERNELS
+    assert feed.failure is None
+
+
+async def test_the_table_stands_before_folders_are_read_and_says_so(many: Path) -> None:
+    async with on_stage(Session(traces=(many,)), (160, 40)) as stage:
+        assert "kernel_3 " in stage.text
+        assert "13→23" in stage.text
+        table = stage.live.table
+        known = sum(row.read for row in table.rows)
+        assert f"{known} of {KERNELS} kernels read" in stage.text
+        await stage.press("G", "k")
+        assert f"kernel_{FAR - 1} " in stage.text
+        assert "…" in next(line for line in stage.text.splitlines() if f" kernel_{FAR - 1} " in line)
+        assert "reading the folder of this kernel" in stage.text
+        stage.live.tick()
+        assert FAR - 1 in stage.app.feed.wanted
+        while stage.app.feed.read_rows():
+            pass
+        stage.live.tick()
+        await stage.settle()
+        assert "…" not in next(line for line in stage.text.splitlines() if f" kernel_{FAR - 1} " in line)
+        assert "kernels read" not in stage.text
+        assert stage.app.feed.wanted == ()
+
+
+async def test_sorting_by_registers_is_right_when_all_are_read(many: Path) -> None:
+    async with on_stage(Session(traces=(many,)), (160, 40)) as stage:
+        table = stage.live.table
+        registers = [column.key for column in COLUMNS].index("registers")
+        table.order = Order(column=registers)
+        await stage.press("r")
+        assert "sorted by registers, reversed" in " ".join(table.status())
+        while stage.app.feed.read_rows():
+            pass
+        stage.live.tick()
+        await stage.settle()
+        values = [row.registers_probed for row in table.shown if row.status == "probed"]
+        assert values == sorted(values, reverse=True)
+
+
+async def test_keys_that_come_before_the_table_are_pressed_on_it(many: Path) -> None:
+    app = ProbeApp(Session(traces=(many,)), gpu=no_gpu())
+    app.feed.start = lambda: None  # type: ignore[method-assign]
+    async with app.run_test(size=(120, 40)) as pilot:
+        assert "reading the trace" in app.live.table.empty
+        await pilot.press("j", "j", "j", "3", "tab")
+        assert (app.live.current, app.live.in_table, app.live.table.selected) == ("kernel", True, None)
+        app.feed.poll()
+        app.live.tick()
+        while app.live.current != "events" or not app.live.in_table:
+            await pilot.pause(0.001)
+        assert app.live.table.selected == 3
+        await pilot.press("k")
+        assert app.live.table.selected == 2
+
+
+async def test_a_filter_that_is_typed_before_there_is_a_table(many: Path) -> None:
+    app = ProbeApp(Session(traces=(many,)), gpu=no_gpu())
+    app.feed.start = lambda: None  # type: ignore[method-assign]
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("ampersand", *"kernel_12", "enter", "down", "enter")
+        app.feed.poll()
+        app.live.tick()
+        while app.screen is app.live:
+            await pilot.pause(0.001)
+        assert app.live.table.filter_text == "kernel_12"
+        assert len(app.live.table.shown) in (10, KERNELS)
+
+
+async def test_a_key_that_works_everywhere_does_not_wait(many: Path) -> None:
+    app = ProbeApp(Session(traces=(many,)), gpu=no_gpu())
+    app.feed.start = lambda: None  # type: ignore[method-assign]
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("j", "question_mark")
+        assert app.screen is not app.live
+
+
+async def test_keys_for_a_trace_without_kernels_do_not_wait_for_ever(tmp_path: Path) -> None:
+    TraceWriter(tmp_path / "Nov21_101010_4242")
+    app = ProbeApp(Session(traces=(tmp_path / "Nov21_101010_4242",)), gpu=no_gpu())
+    app.feed.start = lambda: None  # type: ignore[method-assign]
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("j", "3")
+        app.feed.poll()
+        app.live.tick()
+        while app.live.current != "events":
+            await pilot.pause(0.001)

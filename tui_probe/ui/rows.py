@@ -1,0 +1,71 @@
+"""The kernels of one trace as rows: at once what the log tells of all, then what their folders tell of each."""
+
+from __future__ import annotations
+
+from itertools import chain
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from tui_probe.render.kernel_row import KernelRow, first_row_of, has_folder, row_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tui_probe.trace.model import Trace
+
+AT_ONCE = 100
+"""Folders read together with the log: more than a screen has lines."""
+
+
+class KernelRows:
+    """Rows are made anew only for kernels that changed. A folder takes a tenth of a millisecond to read."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, KernelRow] = {}
+        self._read: set[int] = set()
+        self._unread: dict[int, None] = {}
+
+    @property
+    def complete(self) -> bool:
+        """Have all folders been read?"""
+        return not self._unread
+
+    def all(self) -> tuple[KernelRow, ...]:
+        """The rows, in the order in which their kernels appeared."""
+        return tuple(self._rows.values())
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._rows.clear()
+        self._read.clear()
+        self._unread.clear()
+
+    def update(self, trace: Trace, changed: Iterable[int]) -> None:
+        """Make the rows of these kernels anew; folders are read of the first that were never read before."""
+        device, left = trace.state.device, AT_ONCE
+        for index in sorted(changed):
+            kernel = trace.kernels[index]
+            if index in self._read or not has_folder(kernel):
+                self._rows[index] = row_of(kernel, device)
+            elif left:
+                left -= 1
+                self._read_row(trace, index)
+            else:
+                self._rows[index] = first_row_of(kernel, device)
+                self._unread[index] = None
+
+    def read(self, trace: Trace, wanted: Iterable[int], until: float) -> bool:
+        """Read folders, of the ``wanted`` first, until that time of the monotonic clock; whether any was read."""
+        some = False
+        for index in chain(wanted, list(self._unread)):
+            if index in self._unread:
+                self._read_row(trace, index)
+                some = True
+                if monotonic() > until:
+                    break
+        return some
+
+    def _read_row(self, trace: Trace, index: int) -> None:
+        self._rows[index] = row_of(trace.kernels[index], trace.state.device)
+        self._read.add(index)
+        self._unread.pop(index, None)
