@@ -68,18 +68,24 @@ class TraceWriter:
         self, kernel: int, grid: tuple[int, int, int] = (64, 1, 1), block: tuple[int, int, int] = (128, 1, 1)
     ) -> int:
         """A probed launch that succeeds."""
+        self.event(*self.launch_lines(kernel, grid, block))
+        return self.launches - 1
+
+    def launch_lines(
+        self, kernel: int, grid: tuple[int, int, int] = (64, 1, 1), block: tuple[int, int, int] = (128, 1, 1)
+    ) -> list[str]:
+        """Its lines."""
         launch, self.launches = self.launches, self.launches + 1
         self.clock += 50_000
         blocks, warps = grid[0] * grid[1] * grid[2], -(-block[0] * block[1] * block[2] // 32)
         size = blocks * warps * 16
-        self.event(
+        return [
             f"[exec] {self.clock} param 7f0000000000 400",
             f"[exec] grid {_xyz(grid)} block {_xyz(block)} shared 0 kernel {kernel} launch {launch} stream 0",
             f"[exec] grid {blocks} warp  {warps} probe 16 total {size}",
             f"[exec] probe-mem {size} (bytes)",
             "[exec] succeed 0",
-        )
-        return launch
+        ]
 
     def backup(self, kernel: int, reason: str = "no PTX in image") -> int:
         """A launch that was passed through."""

@@ -140,8 +140,8 @@ def test_byte_budgets(root: Path) -> None:
 
         terminal.type("7q")
         before = terminal.quiet(1.2, steady=True)
-        time.sleep(5)
-        assert terminal.count - before <= 500, "5 s idle"
+        time.sleep(3)
+        assert terminal.count - before <= 300, "3 s idle"
 
         before = terminal.count
         for kernel in range(3):
