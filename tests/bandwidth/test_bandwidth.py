@@ -65,6 +65,12 @@ def test_the_sweep_names_the_best() -> None:
     assert rows[1].rstrip().endswith("█" * 20)
 
 
+def test_it_explains_itself() -> None:
+    words = " ".join(lines(Bandwidth(CARD, [*RATES, SWEEP[-1]], SWEEP), "table", 100, explained=True))
+    for question in ("Do caches distort a test of bandwidth?", "What do blocks share?", "more contention?"):
+        assert question in words
+
+
 def test_disk_writes_and_reads_and_leaves_nothing(tmp_path: Path) -> None:
     written, read = disk(tmp_path, 2 * CHUNK, 1)
     assert (written.size, read.size) == (2 * CHUNK, 2 * CHUNK)

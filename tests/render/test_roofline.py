@@ -106,6 +106,16 @@ def test_the_command(traces: list[Path], tmp_path: Path, capsys: pytest.CaptureF
     assert "compute" in text
 
 
+def test_it_explains_itself(traces: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["roofline", *map(str, traces), "--bandwidth", "4T", "--peak", "1000T"]
+    assert main([*words]) == 0
+    plain_text = capsys.readouterr().out
+    assert main([*words, "--explain"]) == 0
+    explained = capsys.readouterr().out
+    assert explained.startswith(plain_text)
+    assert "The roof is what the machine allows" in explained
+
+
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("width", [80, 200])
 def test_the_text(width: int, ascii_only: bool, monkeypatch: pytest.MonkeyPatch) -> None:

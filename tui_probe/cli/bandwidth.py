@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--disk-bytes", type=size, default=256 << 20, metavar="SIZE", help="its size; default 256M")
     parser.add_argument("--driver", type=Path, metavar="PATH", help="the libcuda.so.1 to use")
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
+    parser.add_argument("--explain", action="store_true", help="add how to read it, and what it can answer")
     parser.set_defaults(refuse=parser.error)
 
 
@@ -75,7 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
         rates += disk(arguments.disk, arguments.disk_bytes, arguments.repeats)
     measured = Bandwidth(None if gpu is None else gpu.properties, rates, swept)
     plain = arguments.format == "table" and not speaks_utf8(sys.stdout)
-    for line in lines(measured, arguments.format, max(LEAST_WIDTH, text_width())):
+    cells = max(LEAST_WIDTH, text_width())
+    for line in lines(measured, arguments.format, cells, explained=arguments.explain):
         sys.stdout.write(f"{to_ascii(line) if plain else line}\n")
     return ExitStatus.OK
 
@@ -114,7 +116,7 @@ def gpu_rates(gpu: Gpu, arguments: argparse.Namespace) -> Iterator[tuple[Rate, b
             yield from ((rate, False) for rate in bench.host())
 
 
-def lines(measured: Bandwidth, form: Format, cells: int) -> Iterator[str]:
+def lines(measured: Bandwidth, form: Format, cells: int, *, explained: bool = False) -> Iterator[str]:
     """All figures in one of the forms; the data forms hold the sweep's too."""
     from tui_probe.analysis.sweep import sweep_of
     from tui_probe.render.bandwidth.sweep_page import SweepPage
@@ -122,8 +124,8 @@ def lines(measured: Bandwidth, form: Format, cells: int) -> Iterator[str]:
     from tui_probe.render.nsight.page import page_lines
     from tui_probe.render.spans import plain
 
-    yield from page_lines(bandwidth_page(measured, everything=form != "table"), form, width=cells)
+    yield from page_lines(bandwidth_page(measured, everything=form != "table"), form, width=cells, explained=explained)
     sweep = sweep_of(measured.swept)
     if form == "table" and sweep is not None:
         yield ""
-        yield from (plain(line).rstrip() for line in SweepPage(sweep, measured.card).lines(cells))
+        yield from (plain(line).rstrip() for line in SweepPage(sweep, measured.card, explained=explained).lines(cells))

@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--peak", type=rate, metavar="RATE", help="operations a second, as 989T; default: the device's")
     parser.add_argument("--format", choices=FORMATS, help="text or data instead of the screen; default table")
+    parser.add_argument("--explain", action="store_true", help="add how to read it, to text")
     add_screen_options(parser)
     parser.set_defaults(refuse=parser.error)
 
@@ -72,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         return show(arguments, traces=directories, imported=open_roofline(found, roof, title))
     form: Format = arguments.format or "table"
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
-    for line in lines(found, roof, form):
+    for line in lines(found, roof, form, explained=arguments.explain):
         sys.stdout.write((to_ascii(line) if plain and form == "table" else line) + "\n")
     return ExitStatus.OK
 
@@ -92,10 +93,12 @@ def measured_bandwidth(chosen: str | None) -> float | None:
     return read.bytes_per_second
 
 
-def lines(found: Sequence[Point], roof: Roof, form: Format) -> Iterator[str]:
+def lines(found: Sequence[Point], roof: Roof, form: Format, *, explained: bool = False) -> Iterator[str]:
     """The points in one of the forms."""
     from tui_probe.render import roofline as page
     from tui_probe.render.formats import as_csv, as_json, as_markdown, as_record
+    from tui_probe.render.roofline_pages import ABOUT
+    from tui_probe.render.spans import wrap
     from tui_probe.render.table import table
 
     columns = page.columns(found, roof)
@@ -114,3 +117,6 @@ def lines(found: Sequence[Point], roof: Roof, form: Format) -> Iterator[str]:
         yield from table(columns, found, cells)
         yield ""
         yield from page.text_lines(found, roof, cells, CHART_ROWS)
+        for paragraph in ABOUT if explained else ():
+            yield ""
+            yield from wrap(paragraph, cells)
