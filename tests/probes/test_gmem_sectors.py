@@ -32,7 +32,7 @@ def test_8192_threads_store_side_by_side_and_two_apart(
     counted: Callable[..., MemorySectors], name: str, sectors: int
 ) -> None:
     counts = counted(example(name), np.zeros(16384, np.uint32), np.uint32(8192), grid=(32,), block=(256,))
-    assert counts == MemorySectors(0, 0, 256, sectors, 0, 0, 0)
+    assert counts == MemorySectors(0, 0, 256, sectors, 0, 0, 0, 0, 0)
     assert counts.sectors_per_store == sectors / 256
     assert counts.sectors_per_load is None
 
@@ -41,7 +41,7 @@ def test_a_warp_without_an_active_lane_makes_no_request(counted: Callable[..., M
     """5000 of 8192 threads: 156 whole warps and one of 8 lanes."""
     counts = counted(example("saxpy"), *[np.zeros(8192, np.float32)] * 2, np.float32(1), np.int32(5000),
                      grid=(32,), block=(256,))  # fmt: skip
-    assert counts == MemorySectors(2 * 157, 2 * (156 * 4 + 1), 157, 156 * 4 + 1, 0, 0, 0)
+    assert counts == MemorySectors(2 * 157, 2 * (156 * 4 + 1), 157, 156 * 4 + 1, 0, 0, 0, 0, 0)
 
 
 def test_tiled_matrix_product(counted: Callable[..., MemorySectors]) -> None:
@@ -51,7 +51,7 @@ def test_tiled_matrix_product(counted: Callable[..., MemorySectors]) -> None:
     arguments = np.zeros_like(a), a, a, np.int32(size)
     counts = counted(example("matmul"), *arguments, grid=(tiles, tiles), block=(16, 16))
     loads, stores = tiles**2 * 8 * tiles * 2, tiles**2 * 8
-    assert counts == MemorySectors(loads, 4 * loads, stores, 4 * stores, 0, 0, 0)
+    assert counts == MemorySectors(loads, 4 * loads, stores, 4 * stores, 0, 0, 0, 0, 0)
 
 
 def test_matrix_accesses_are_told(counted: Callable[..., MemorySectors]) -> None:
@@ -65,7 +65,47 @@ def test_matrix_accesses_are_told(counted: Callable[..., MemorySectors]) -> None
 def test_generic_accesses_are_told(counted: Callable[..., MemorySectors]) -> None:
     """Threads 0 to 4 store to global memory, the others to shared memory; thread 2 stores again instead of loading."""
     counts = counted(entry(GENERIC, ".param .u64 out"), np.zeros(64, np.uint64), block=(45,), grid=(2,))
-    assert counts == MemorySectors(0, 0, 0, 0, 0, 2 * (5 + 1 + 4 + 4), 0)
+    assert counts == MemorySectors(0, 0, 0, 0, 0, 0, 0, 2 * (5 + 1 + 4 + 4), 0)
+
+
+def test_copies_past_the_registers(counted: Callable[..., MemorySectors]) -> None:
+    """Four stages: of a 16 rows of a sector each, by two lanes a row; of b eight sectors, by 16 lanes."""
+    depth = 64
+    a, b = (np.ones(shape, np.float16) for shape in ((16, depth), (depth, 8)))
+    arguments = np.zeros((16, 8), np.float16), a, b, np.int32(depth)
+    counts = counted(simulated("matrices"), *arguments, name="pipeline")
+    assert (counts.copy_requests, counts.copy_sectors) == (4 * 2, 4 * (16 + 8))
+    assert counts.sectors_per_copy == 12
+    assert (counts.load_requests, counts.store_requests) == (0, 8)  # stores of single bytes
+
+
+FILL = """
+.shared .align 16 .b8 tile[512];
+.reg .pred %p<2>;
+.reg .b32 %r<6>;
+.reg .b64 %rd<4>;
+ld.param.u64 %rd1, [from];
+ld.param.u32 %r5, [lanes];
+mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd2, %r1, 16;
+add.s64 %rd3, %rd1, %rd2;
+mov.u32 %r2, tile;
+mad.lo.u32 %r2, %r1, 16, %r2;
+setp.lt.u32 %p1, %r1, %r5;
+selp.u32 %r3, 16, 0, %p1;
+cp.async.cg.shared.global [%r2], [%rd3], 16, %r3;
+cp.async.wait_all;
+ret;
+"""
+
+
+@pytest.mark.parametrize(("lanes", "requests", "sectors"), [(0, 0, 0), (1, 1, 1), (7, 1, 4), (32, 1, 16)])
+def test_lanes_that_only_fill_with_zeros_read_nothing(
+    counted: Callable[..., MemorySectors], lanes: int, requests: int, sectors: int
+) -> None:
+    text = entry(FILL, ".param .u64 from, .param .u32 lanes")
+    counts = counted(text, np.zeros(128, np.uint32), np.uint32(lanes), block=(32,))
+    assert counts == MemorySectors(0, 0, 0, 0, requests, sectors, 0, 0, 0)
 
 
 def gather(kind: str, size: int, *, predicate: bool) -> str:
@@ -125,4 +165,5 @@ def test_gather_and_scatter(
     requests, load_sectors = touched(indices, size, 0)
     store_requests, store_sectors = touched(indices, size, 64 * size)
     own = 2, 8  # the indices themselves
-    assert counts == MemorySectors(own[0] + requests, own[1] + load_sectors, store_requests, store_sectors, 0, 0, 0)
+    loads, stores = (own[0] + requests, own[1] + load_sectors), (store_requests, store_sectors)
+    assert counts == MemorySectors(*loads, *stores, 0, 0, 0, 0, 0)

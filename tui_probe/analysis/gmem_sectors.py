@@ -4,6 +4,7 @@
               l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum (st)
     sectors   the distinct 32-byte sectors that the lanes of a request touch, added up over requests
               l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum (st)
+              those of cp.async (op_ldgsts) are apart
     sectors a request = sectors / requests
 
 32 lanes with 4 bytes each, side by side, touch 4 sectors; 8 bytes 8, 16 bytes 16; a lane in a sector of its own gives
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from tui_probe.analysis.by_line import LineSums
     from tui_probe.trace.results import Result
 
-_COUNTS: Final = ("load_requests", "load_sectors", "store_requests", "store_sectors")
+_COUNTS: Final = (
+    "load_requests", "load_sectors", "store_requests", "store_sectors", "copy_requests", "copy_sectors",
+)  # fmt: skip
 RECORD: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, "matrix_accesses", "generic_accesses", "threads")])
 """What ``gmem_sectors`` saves for each warp: sums over its lanes."""
 SITE: Final = record_of(*_COUNTS, "matrix_accesses", "generic_accesses")
@@ -43,6 +46,8 @@ class MemorySectors:
     load_sectors: int
     store_requests: int
     store_sectors: int
+    copy_requests: int
+    copy_sectors: int
     matrix_accesses: int
     generic_accesses: int
     threads_missing: int
@@ -57,8 +62,13 @@ class MemorySectors:
         """Sectors a store request."""
         return ratio(self.store_sectors, self.store_requests)
 
+    @property
+    def sectors_per_copy(self) -> float | None:
+        """Sectors a request of ``cp.async``."""
+        return ratio(self.copy_sectors, self.copy_requests)
+
     def figures(self) -> tuple[Figure, ...]:
-        matrices, generic = self.matrix_accesses, self.generic_accesses
+        matrices, generic, copies = self.matrix_accesses, self.generic_accesses, self.copy_requests > 0
         return (
             Figure("load_requests", "load requests", self.load_requests, ""),
             Figure("load_sectors", "load sectors", self.load_sectors, ""),
@@ -66,6 +76,9 @@ class MemorySectors:
             Figure("store_requests", "store requests", self.store_requests, ""),
             Figure("store_sectors", "store sectors", self.store_sectors, ""),
             Figure("sectors_per_store", "sectors a store", self.sectors_per_store, ""),
+            Figure("copy_requests", "cp.async requests", self.copy_requests, "", shown=copies),
+            Figure("copy_sectors", "cp.async sectors", self.copy_sectors, "", shown=copies),
+            Figure("sectors_per_copy", "sectors a cp.async", self.sectors_per_copy, "", shown=copies),
             Figure("matrix_accesses", "wmma loads and stores left out", matrices, "", shown=matrices > 0),
             Figure("generic_accesses", "generic accesses of threads left out", generic, "", shown=generic > 0),
         )
@@ -92,8 +105,9 @@ def is_counted(line: LineSums) -> bool:
 
 
 def requests_and_sectors(line: LineSums) -> tuple[int, int]:
-    """Of loads and stores."""
-    return line.total("load_requests", "store_requests"), line.total("load_sectors", "store_sectors")
+    """Of loads, stores and copies."""
+    kinds = ("load", "store", "copy")
+    return line.total(*(f"{kind}_requests" for kind in kinds)), line.total(*(f"{kind}_sectors" for kind in kinds))
 
 
 def sectors_per_request(line: LineSums) -> float | None:
