@@ -45,8 +45,8 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
         return (SASS / f"{cubin.stem}.txt").read_text()
 
     tool = Tool(Path("nvdisasm"), (13, 0), "13.0.0")
-    monkeypatch.setattr("tui_probe.render.views.sass.disassembler", lambda: tool)
-    monkeypatch.setattr("tui_probe.render.views.sass.disassemble", told)
+    monkeypatch.setattr("tui_probe.render.machine_code.disassembler", lambda: tool)
+    monkeypatch.setattr("tui_probe.render.machine_code.disassemble", told)
     return trace
 
 

@@ -43,8 +43,8 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
         return (DATA / "sass" / f"zero_fill.{cubin.stem}.txt").read_text()
 
     tool = Tool(Path("nvdisasm"), (13, 0), "13.0.0")
-    monkeypatch.setattr("tui_probe.render.views.sass.disassembler", lambda: tool)
-    monkeypatch.setattr("tui_probe.render.views.sass.disassemble", told)
+    monkeypatch.setattr("tui_probe.render.machine_code.disassembler", lambda: tool)
+    monkeypatch.setattr("tui_probe.render.machine_code.disassemble", told)
     return open_trace(copy)
 
 
@@ -151,7 +151,7 @@ def test_sass_counts_instructions_by_class(recorded: Trace) -> None:
 
 
 def test_without_nvdisasm_it_says_what_to_install(recorded: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.render.views.sass.disassembler", lambda: None)
+    monkeypatch.setattr("tui_probe.render.machine_code.disassembler", lambda: None)
     missing = choose(recorded, kind_of("sass"), "0").missing
     assert missing is not None
     assert "nvidia-cuda-nvdisasm" in missing

@@ -6,72 +6,48 @@ the one instruction that came from it.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.alignment import align_probed
-from tui_probe.analysis.sass import CLASSES, class_of_line, parse
-from tui_probe.analysis.sass_alignment import align_sass, with_labels
-from tui_probe.analysis.sass_lines import doing, ptx_lines
-from tui_probe.engine.disassembler import INSTALL_HINT, disassemble, disassembler
-from tui_probe.errors import ToolchainError, TraceError
+from tui_probe.analysis.sass import CLASSES, class_of_line
+from tui_probe.analysis.sass_alignment import align_sass
 from tui_probe.render.diff_lines import DiffLines
 from tui_probe.render.lazy import LazyLines
+from tui_probe.render.machine_code import missing_code, read_code
 from tui_probe.render.measures import Margin, Measure, measures_of
-from tui_probe.render.source_text import coloured, drawn, read_lines
+from tui_probe.render.source_text import coloured, drawn
 from tui_probe.render.spans import pad, wrap
 from tui_probe.render.views.view import Document, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from tui_probe.analysis.alignment import Pair
-    from tui_probe.analysis.sass import Code
-    from tui_probe.engine.toolchain import Tool
+    from tui_probe.render.machine_code import MachineCode
     from tui_probe.render.measures import Measures
     from tui_probe.render.spans import Line
     from tui_probe.render.views.view import Progress, Source, View
     from tui_probe.trace.model import Kernel
 
-FILES: Final = ("pruned.bin", "probed.bin")
 _SHOWN: Final = ("diff", "probed", "pruned")
 _CLASS, _NUMBER = 14, 9
 _KEYS: Final = ("side", "address", "change", "probe", "class", "source", "ptx_line")
 
 
 class Sass(Document):
-    """Both codes, or their difference; ``level`` goes to the next, ``unit`` to the next thing that was measured.
+    """Both codes, or their difference; ``level`` goes to the next, ``unit`` to the next thing that was measured."""
 
-    ``origins`` gives, for each line of each code, the line of pruned.ptx that it came from, None where that is not
-    known; ``owners`` the probe of each line of the probed code that came from an inserted line of PTX; ``measures``
-    what was measured of lines.
-    """
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        codes: Mapping[str, Code],
-        tool: str,
-        origins: Mapping[str, Sequence[int | None]],
-        owners: Sequence[str | None],
-        measures: Measures | None = None,
-    ) -> None:
+    def __init__(self, kernel: Kernel, code: MachineCode, measures: Measures | None = None) -> None:
         self.title = f"Machine code of {kernel.demangled}"
-        self.codes = codes
-        self.tool = tool
+        self.code, self.codes = code, code.codes
         self.shown = _SHOWN[0]
         self.measure = 0
-        pruned, probed = codes["pruned"], codes["probed"]
-        self.origins, self.owners = origins, owners
-        self._acting = {side: doing(codes[side], origins[side]) for side in codes}
-        acting = self._acting["pruned"], self._acting["probed"]
-        self.alignment = align_sass(pruned.lines, probed.lines, acting, owners)
+        pruned, probed = self.codes["pruned"], self.codes["probed"]
+        acting = code.acting["pruned"], code.acting["probed"]
+        self.alignment = align_sass(pruned.lines, probed.lines, acting, code.owners)
         self.text = DiffLines(
             pruned.lines, probed.lines, self.alignment, self._source_of if any(pruned.sources) else None
         )
-        self.measures = measures if measures and _told_of(measures, self._acting["pruned"]) else None
+        self.measures = measures if measures and _told_of(measures, acting[0]) else None
 
     def _source_of(self, number: int) -> str:
         return self.codes["pruned"].sources[number]
@@ -91,7 +67,7 @@ class Sass(Document):
             return Margin(None, set(), width)
         side = "pruned" if self.shown == "diff" else self.shown
         measure = self.measures.columns[self.measure]
-        lines = enumerate(self._acting[side], 1)
+        lines = enumerate(self.code.acting[side], 1)
         values = {place: measure.values[line] for place, line in lines if line is not None and line in measure.values}
         return Margin(Measure(measure.name, values), set(), width)
 
@@ -132,7 +108,7 @@ class Sass(Document):
             if pruned.counts[name] or probed.counts[name]:
                 yield name, pruned.counts[name], probed.counts[name]
         yield "all", pruned.total, probed.total
-        probed_code = zip(self.owners, probed.addresses, strict=True)
+        probed_code = zip(self.code.owners, probed.addresses, strict=True)
         if own := sum(owner is not None and address is not None for owner, address in probed_code):
             yield "of the probe", 0, own
 
@@ -155,8 +131,8 @@ class Sass(Document):
         line, place = self.ptx_line(number, width), number - len(self._head(width))
         if place >= 0 and self.shown != "pruned":
             right = self.text.pair_at(place, width).right if self.shown == "diff" else place
-            if right is not None and self.owners[right]:
-                return [f"of the probe {self.owners[right]}"]
+            if right is not None and self.code.owners[right]:
+                return [f"of the probe {self.code.owners[right]}"]
         return [] if line is None else [*(self.measures.words(line) if self.measures else []), f"PTX line {line}"]
 
     def ptx_line(self, number: int, width: int) -> int | None:
@@ -165,16 +141,16 @@ class Sass(Document):
         if place < 0:
             return None
         if self.shown != "diff":
-            return self.origins[self.shown][place]
+            return self.code.origins[self.shown][place]
         pair = self.text.pair_at(place, width)
         if pair.left is not None:
-            return self.origins["pruned"][pair.left]
-        return None if pair.right is None else self.origins["probed"][pair.right]
+            return self.code.origins["pruned"][pair.left]
+        return None if pair.right is None else self.code.origins["probed"][pair.right]
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The first instruction that was made from it."""
         side = "pruned" if self.shown == "diff" else self.shown
-        acting, lines = self._acting[side], self.origins[side]
+        acting, lines = self.code.acting[side], self.code.origins[side]
         found = next((place for of in (acting, lines) for place, line in enumerate(of) if line == ptx_line), None)
         if found is not None and self.shown == "diff":
             found = self.text.place_of(found, width)
@@ -182,7 +158,7 @@ class Sass(Document):
 
     def leads_to(self) -> str:
         """The PTX, where it is known."""
-        return "ptx" if any(line is not None for line in self.origins["pruned"]) else ""
+        return "ptx" if self.code.known else ""
 
     # -- choices
 
@@ -208,7 +184,7 @@ class Sass(Document):
 
     def status(self) -> list[str]:
         """Which text it is, and who made it."""
-        return [self.tool, "pruned and probed" if self.shown == "diff" else f"{self.shown}.bin"]
+        return [self.code.tool, "pruned and probed" if self.shown == "diff" else f"{self.shown}.bin"]
 
     def take_over(self, before: View) -> None:
         """The same text, folded or not, and the same measure."""
@@ -224,7 +200,7 @@ class Sass(Document):
         counts = {label: {"pruned": before, "probed": after} for label, before, after in self._counts()}
         keys, *rows = self.cells()
         return {
-            "tool": self.tool,
+            "tool": self.code.tool,
             "counts": counts,
             "measured": self.measures.about() if self.measures else None,
             "lines": [dict(zip(map(str, keys), row, strict=True)) for row in rows],
@@ -242,8 +218,8 @@ class Sass(Document):
         code, text = self.codes[side], self.codes[side].lines[place]
         address = code.addresses[place]
         known = (side, None if address is None else f"{address:#06x}", pair.change, pair.owner or None)
-        values = self.measures.row(self._acting[side][place]) if self.measures else []
-        told = class_of_line(text), code.sources[place] or None, self.origins[side][place]
+        values = self.measures.row(self.code.acting[side][place]) if self.measures else []
+        told = class_of_line(text), code.sources[place] or None, self.code.origins[side][place]
         return (*known, *told, *values, text.strip())
 
 
@@ -258,59 +234,11 @@ def _following(shown: str) -> str:
 
 def missing(source: Source) -> str | None:
     """Why there is no machine code, or nothing to read it with."""
-    kernel = source.kernel
-    absent = [name for name in FILES if kernel.file(name) is None]
-    if absent:
-        return kernel.reason or f"{' and '.join(absent)} of it are not in the trace: they are made by ptxas"
-    return None if disassembler() is not None else f"no nvdisasm on this machine: {INSTALL_HINT}"
+    return missing_code(source.kernel)
 
 
 def _open(source: Source, progress: Progress) -> Sass:
-    tool = disassembler()
-    if tool is None:
-        raise TraceError(f"no nvdisasm on this machine: {INSTALL_HINT}")
-    paths = {name.removesuffix(".bin"): source.kernel.file(name) for name in FILES}
-    absent = [f"{side}.bin" for side, path in paths.items() if path is None]
-    if absent:
-        raise TraceError(f"kernel #{source.kernel.index} has no {' and no '.join(absent)} any more")
-    progress(0.1)
-    found = {side: path for side, path in paths.items() if path is not None}
-    with ThreadPoolExecutor(len(found)) as pool:  # each is a process of its own
-        codes = dict(zip(found, pool.map(partial(_read, tool), found.values()), strict=True))
-    progress(0.8)
-    origins = {side: ptx_lines(path, codes[side]) for side, path in found.items()}
-    pairs = _probed_lines(source.kernel) if any(origins["probed"]) else {}
-    told = [None if line is None else pairs.get(line - 1) for line in origins["probed"]]
-    origins["probed"] = [None if pair is None or pair.left is None else pair.left + 1 for pair in told]
-    owners = with_labels([pair.owner if pair and pair.change == "added" else None for pair in told], codes["probed"])
-    return Sass(source.kernel, codes, f"{tool.path.name} {tool.version}", origins, owners, measures_of(source))
-
-
-def _read(tool: Tool, path: Path) -> Code:
-    """The code of a cubin; what was read lately is remembered, for who goes on to other kernels and back."""
-    try:
-        return _disassembled(tool, path, path.stat().st_mtime_ns)
-    except (ToolchainError, OSError) as error:
-        raise TraceError(str(error)) from error
-
-
-@lru_cache(maxsize=16)
-def _disassembled(tool: Tool, path: Path, changed: int) -> Code:
-    del changed
-    return parse(disassemble(tool, path))
-
-
-def _probed_lines(kernel: Kernel) -> dict[int, Pair]:
-    """What each line of probed.ptx, counted from 0, stands for; empty where that is not exactly known."""
-    paths = [kernel.file(name) for name in ("pruned.ptx", "probed.ptx")]
-    try:
-        texts = [read_lines(path) for path in paths if path is not None]
-    except OSError:
-        return {}
-    alignment = align_probed(*texts) if len(texts) == len(paths) else None
-    if alignment is None or not alignment.exact:
-        return {}
-    return {pair.right: pair for pair in alignment.pairs if pair.right is not None}
+    return Sass(source.kernel, read_code(source.kernel, progress), measures_of(source))
 
 
 KIND = Kind("sass", "SASS", "machine code of the pruned and the probed kernel, and what differs", missing, _open)
