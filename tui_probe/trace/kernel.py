@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from array import array
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from operator import attrgetter
-from stat import S_ISREG
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.errors import TraceError
 from tui_probe.trace.demangle import demangle
-from tui_probe.trace.kernels import KernelInfo, ProcessLog, Resources, read_kernel_info, read_process_log
-from tui_probe.trace.locate import inside
+from tui_probe.trace.kernels import KernelInfo, ProcessLog, Resources, read_grown_log, read_kernel_info
+from tui_probe.trace.locate import path_inside
 from tui_probe.trace.results import Result, read_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tui_probe.trace.event_types import Benchmark, Dim3, FunctionFigures, Shape
     from tui_probe.trace.model import Trace
@@ -94,12 +94,12 @@ class Kernel:
     def folder(self) -> Path | None:
         """Its folder in ``kernel/``, or None if it never reached the engine."""
         path = self._place()
-        return path if path is not None and path.is_dir() else None
+        return Path(path) if path is not None and os.path.isdir(path) else None  # noqa: PTH112 - thousands are asked for
 
-    def _place(self, *names: str) -> Path | None:
+    def _place(self, *names: str) -> str | None:
         """Where its folder, or a file in it, has to be; None if a link leads out of the trace."""
         name = self.folder_name or f"{self.index}_{hashlib.sha1(self.name.encode(), usedforsecurity=False).hexdigest()}"
-        return inside(self.trace.directory, "kernel", name, *names)
+        return path_inside(self.trace.directory, "kernel", name, *names)
 
     @property
     def info(self) -> KernelInfo | None:
@@ -120,19 +120,16 @@ class Kernel:
     def refresh(self) -> bool:
         """Read ``process.log`` again if it has grown: an assembler may end after the kernel's fate is known."""
         path = self._place("process.log")
-        try:
-            status = None if path is None else path.stat()
-        except OSError:
-            status = None
-        if path is None or status is None or not S_ISREG(status.st_mode) or status.st_size == self._process_log_size:
+        found = None if path is None else read_grown_log(path, self._process_log_size)
+        if found is None:
             return False
-        self._process_log, self._process_log_size = read_process_log(path), status.st_size
+        self._process_log, self._process_log_size = found
         return True
 
     def file(self, name: str) -> Path | None:
         """A file of its folder, if it is there and no link leads out of the trace."""
         path = self._place(name)
-        return path if path is not None and path.is_file() else None
+        return Path(path) if path is not None and os.path.isfile(path) else None  # noqa: PTH113 - as above
 
     @property
     def reason(self) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
@@ -115,12 +117,27 @@ def _map(line: str, where: str) -> MapInfo:
 
 def read_process_log(path: Path) -> ProcessLog:
     """Read ``process.log``. A file that is missing, cut or garbage gives less information, never an error."""
+    found = read_grown_log(path, -1)
+    return ProcessLog() if found is None else found[0]
+
+
+def read_grown_log(path: str | Path, size: int) -> tuple[ProcessLog, int] | None:
+    """The same with the size of the file; None if that is still ``size``, or if there is no such file."""
     try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST_LOG)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
-        return ProcessLog()
-    return parse_process_log([text_of(line) for line in data.splitlines()])
+        return None
+    try:
+        status = os.fstat(descriptor)
+        if not S_ISREG(status.st_mode) or status.st_size == size:
+            return None
+        text = text_of(os.read(descriptor, min(status.st_size, _LARGEST_LOG)))
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return parse_process_log(lines), status.st_size
 
 
 _VARIANT = re.compile(r"\b(pruned|probed)\.(?:ptx|s|asm)\b")
@@ -171,12 +188,16 @@ def _reason(lines: list[str]) -> str | None:
 
 def _resources(lines: list[str]) -> Resources | None:
     """The entry's registers, and the spills of the entry and of the functions that it calls."""
-    found = ((line, _REGISTERS.search(line)) for line in lines if "Used " in line)
-    line, used = next((each for each in found if each[1]), ("", None))
+    used: re.Match[str] | None = None
+    spills: list[tuple[int, ...]] = []
+    for line in lines:
+        if used is None and "Used " in line:
+            used = _REGISTERS.search(line)
+        if "stack frame" in line:
+            spills += [tuple(map(int, each)) for each in _SPILLS.findall(line)]
     if used is None:
         return None
-    words = line[used.start() :]
-    spills = [tuple(map(int, each)) for line in lines if "stack frame" in line for each in _SPILLS.findall(line)]
+    words = used.string[used.start() :]
     shared, constant = _SHARED.search(words), _CONSTANT.search(words)
     return Resources(
         registers=int(used[1]),
