@@ -182,29 +182,6 @@ def written(comparison: Comparison, arguments: argparse.Namespace) -> Iterator[s
     if arguments.format == "csv":
         return data_csv(comparison)
     if arguments.format == "md":
-        return markdown(comparison)
+        return comparison.markdown()
     width = arguments.width or max(40, shutil.get_terminal_size((120, 24)).columns)
     return text_lines(view_lines(comparison, width, None, ascii_only=arguments.ascii or not speaks_utf8(sys.stdout)))
-
-
-def markdown(comparison: Comparison) -> Iterator[str]:
-    """What it comes to, and a table a kernel."""
-    from tui_probe.render.changes import FIGURE_COLUMNS
-    from tui_probe.render.formats import as_markdown
-
-    yield f"**{comparison.verdict}**"
-    yield ""
-    for letter, side in zip("AB", comparison.sides, strict=True):
-        yield f"{letter}: `{side.name}`  "
-    for note in comparison.notes:
-        yield f"{note}  "
-    for pair in comparison.pairs:
-        yield ""
-        if pair.name:
-            yield f"**`{pair.name}`**"
-            yield ""
-        yield from as_markdown(FIGURE_COLUMNS, pair.changes)
-    for letter, kernels in comparison.alone.items():
-        yield ""
-        for kernel in kernels:
-            yield f"- only in {letter}: `{kernel.demangled}`"

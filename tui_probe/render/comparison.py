@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.errors import ChoiceError
 from tui_probe.render import units
 from tui_probe.render.changes import FIGURE_COLUMNS, Change, Pair, changes
-from tui_probe.render.formats import as_record
+from tui_probe.render.formats import as_markdown, as_record
 from tui_probe.render.matching import matched, matches
 from tui_probe.render.shorten import cut_middle, shorten
 from tui_probe.render.spans import pad, wrap
@@ -185,6 +185,25 @@ class Comparison(Document):
         yield [column.key for column in data]
         for row in self.rows:
             yield [column.value(row) for column in data if column.value is not None]
+
+    def markdown(self) -> Iterator[str]:
+        """What it comes to, and a table a kernel."""
+        yield f"**{self.verdict}**"
+        yield ""
+        for letter, side in zip("AB", self.sides, strict=True):
+            yield f"{letter}: `{side.name}`  "
+        for note in self.notes:
+            yield f"{note}  "
+        for pair in self.pairs:
+            yield ""
+            if pair.name:
+                yield f"**`{pair.name}`**"
+                yield ""
+            yield from as_markdown(FIGURE_COLUMNS, pair.changes)
+        for letter, kernels in self.alone.items():
+            yield ""
+            for kernel in kernels:
+                yield f"- only in {letter}: `{kernel.demangled}`"
 
 
 def _details(pair: Pair, width: int) -> Iterator[Line]:

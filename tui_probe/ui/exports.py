@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_probe.render.comparison import Comparison
 from tui_probe.render.perfetto import writer_of
 from tui_probe.render.picture import write_png, write_svg
 from tui_probe.render.views.output import data_csv, json_lines, view_lines
@@ -53,6 +54,8 @@ def _forms(name: str, view: View, source: Source | None, cells: int, rows: int |
         "SVG": svg,
         "PNG": png,
     }
+    if isinstance(view, Comparison):
+        forms["Markdown"] = partial(write_lines, view.markdown)
     if (events := writer_of(view)) is not None:
         forms["Perfetto"] = partial(_ignore_count, events)
     return forms
