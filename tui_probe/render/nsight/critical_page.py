@@ -30,6 +30,7 @@ _NEEDED: Final = {
     "memory": "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
 }
 """Metrics without which there is no bound."""
+_TYPE_FROM: Final = "collect regex:sm__ops_path_tensor_src.*, or add a trace of -p tensorop_count"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +190,8 @@ def _facts(kernel: KernelFigures) -> list[str]:
     found = data_type(kernel)
     if found is not None:
         facts.append(f"type: {found.name} ({found.evidence})")
+    elif kernel.uses_tensor_cores:
+        facts.append(f"type: its name does not tell; {_TYPE_FROM}")
     bound = bound_of(kernel)
     if bound is not None:
         reached = f"compute {percent(kernel.compute)}, memory {percent(kernel.memory)} of the peak"

@@ -47,7 +47,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " can be fewer than the tensor needs.",
     ),
     "critical": (
-        "The critical kernel does the matrix products, or takes the time. The lines above the table are the questions"
+        "The critical kernel does the matrix products, or takes the time. The lines below the table are the questions"
         " put to the kernels in turn, and how many are left after each. Activity is"
         " sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed; below 5 % it tells nothing, since kernels"
         " without any matrix instruction reach that much. The probe tensorop_count counts the operations themselves,"
