@@ -91,10 +91,10 @@ static void free_range(struct range *range)
     free(range);
 }
 
-/* Takes TEXT. NULL if there is no memory: the range is then not recorded. */
+/* Takes TEXT. NULL if nothing is recorded, or there is no memory for it. */
 static struct range *new_range(const struct nvtx_domain *domain, char *text)
 {
-    struct range *range = text ? calloc(1, sizeof *range) : NULL;
+    struct range *range = text && hook_active() ? calloc(1, sizeof *range) : NULL;
     if (!range) {
         free(text);
         return NULL;
@@ -117,7 +117,7 @@ static struct thread *this_thread(void)
 
 static void push(const struct nvtx_domain *domain, char *text)
 {
-    struct range *range = hook_active() ? new_range(domain, text) : (free(text), NULL);
+    struct range *range = new_range(domain, text);
     lock();
     struct thread *thread = range ? this_thread() : NULL;
     if (thread) {
@@ -135,6 +135,15 @@ static void push(const struct nvtx_domain *domain, char *text)
         free_range(range);
 }
 
+/* RANGE has ended, if there was one. */
+static void finish(struct range *range)
+{
+    if (!range)
+        return;
+    log_range(range, clock_now());
+    free_range(range);
+}
+
 static void pop(const struct nvtx_domain *domain)
 {
     struct range *range = NULL;
@@ -147,15 +156,12 @@ static void pop(const struct nvtx_domain *domain)
         break;
     }
     unlock();
-    if (!range)
-        return;
-    log_range(range, clock_now());
-    free_range(range);
+    finish(range);
 }
 
 static uint64_t start(const struct nvtx_domain *domain, char *text)
 {
-    struct range *range = hook_active() ? new_range(domain, text) : (free(text), NULL);
+    struct range *range = new_range(domain, text);
     if (!range)
         return 0;
     lock();
@@ -188,10 +194,7 @@ static void end(uint64_t id)
         break;
     }
     unlock();
-    if (!range)
-        return;
-    log_range(range, clock_now());
-    free_range(range);
+    finish(range);
 }
 
 /* A range with too many runs is logged in parts, which have one id. */

@@ -140,7 +140,7 @@ def test_triton_matrix_product_is_2_m_n_k(runner: Runner) -> None:
     profiled = runner.profiled([sys.executable, str(PROGRAMS / "triton_product.py")], "-p", "tensorop_count")
     assert profiled.outcome.status == 0, profiled.outcome.stderr
     sizes = [tuple(map(int, line.split())) for line in profiled.outcome.stdout.splitlines()]
-    (kernel,) = (k for k in open_trace(profiled.trace).kernels if k.name == "product")
+    (kernel,) = (k for k in open_trace(profiled.trace).kernels if k.name == "matmul")
     counts = [tensorop_count.analyse(read_result(path)) for path in kernel.results]
     print(f"GPU-TENSOR\t{sizes}\t{counts}")
     assert [count.operations for count in counts] == [2 * m * n * k for m, n, k in sizes]

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.ptx.corpus import FILES, NAMES, corpus, instructions, shape, statements
+from tests.ptx.whole import print_module
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.printer import MADE_UP, print_instruction, print_module, tokens
+from tui_probe.ptx.printer import MADE_UP, print_instruction, tokens
 from tui_probe.ptx.prune import prune
 from tui_probe.ptx.tree import Directive, Function, Instruction, Module, Scope, Statement
 
@@ -68,23 +69,13 @@ def test_made_up_instructions_parse_back(name: str) -> None:
 
 
 def _remade(module: Module) -> Module:
-    """The module with each instruction, and each function's header, replaced by a made-up equal."""
+    """The module with each instruction replaced by a made-up equal."""
     items = [_remade_function(item) if isinstance(item, Function) else item for item in module.items]
     return replace(module, items=items)
 
 
 def _remade_function(function: Function) -> Function:
-    body = None if function.body is None else [_remade_statement(node) for node in function.body]
-    return Function(
-        function.kind,
-        function.name,
-        function.parameters,
-        MADE_UP,
-        function.returns,
-        function.linkage,
-        function.attributes,
-        body,
-    )
+    return replace(function, body=[_remade_statement(node) for node in function.body]) if function.body else function
 
 
 def _remade_statement(node: Statement) -> Statement:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 
 from tests.ptx.strategies import mutated, soup
+from tests.ptx.whole import print_module
 from tui_probe.errors import PtxError
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.printer import print_module, tokens
+from tui_probe.ptx.printer import tokens
 from tui_probe.ptx.prune import prune
 
 

@@ -76,7 +76,7 @@ class ValueTypes:
         told = ("f16", "f16") if one.opcode == "wmma" and named == "f16" else _PACKED.get(named)
         size = 32 if one.opcode in ("wmma", "stmatrix") else 8 * (element_bytes(one) or 0)
         values = (value for value in _flat(one.operands[1:2]) if isinstance(value, Register))
-        return [(value.name, told or _lowest(self._known.get(value.name), size)) for value in values]
+        return [(value.name, told or _lowest(self.of_register(value.name), size)) for value in values]
 
     def _settle(self) -> None:
         """Begin with what constants are and take in what each writer says, until nothing changes any more.
@@ -109,7 +109,7 @@ class ValueTypes:
     def _operand(self, operand: Operand) -> Elements | None:
         match operand:
             case Register(name=name, selector=""):
-                return ("int",) if name.startswith("%") and name in _SPECIAL else self._known.get(name)
+                return ("int",) if name.startswith("%") and name in _SPECIAL else self.of_register(name)
             case Immediate(text=text):
                 return {"0f": ("f32",), "0d": ("f64",)}.get(text[:2].lower(), ANYTHING)
             case Negated(operand=inner):

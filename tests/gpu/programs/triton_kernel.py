@@ -3,6 +3,7 @@
 import torch
 import triton
 import triton.language as tl
+from tiles import matmul
 
 
 @triton.jit
@@ -10,19 +11,6 @@ def add(x, y, out, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
     tl.store(out + offsets, tl.load(x + offsets, mask=mask) + tl.load(y + offsets, mask=mask), mask=mask)
-
-
-@triton.jit
-def matmul(a, b, c, K, BLOCK: tl.constexpr):
-    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    total = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
-    for k in range(0, K, BLOCK):
-        inner = k + tl.arange(0, BLOCK)
-        left = tl.load(a + rows[:, None] * K + inner[None, :])
-        right = tl.load(b + inner[:, None] * K + columns[None, :])
-        total = tl.dot(left, right, total)
-    tl.store(c + rows[:, None] * K + columns[None, :], total)
 
 
 torch.manual_seed(0)
@@ -35,5 +23,5 @@ size = 512
 a = torch.ones((size, size), device="cuda", dtype=torch.float16)
 c = torch.empty((size, size), device="cuda", dtype=torch.float32)
 for _ in range(3):
-    matmul[(size // 64, size // 64)](a, a, c, size, BLOCK=64)
+    matmul[(size // 64, size // 64)](a, a, c, size, size, BLOCK=64)
 print("matmul", c.double().sum().item())
