@@ -29,7 +29,8 @@ def topic_of(view: View, title: str) -> Topic:
     known = kind_of(view.name) if view.name in NAMES else None
     words = named(known.title, known.about) if known is not None and title else title or view.name.title()
     commands = view.commands()
-    own = [(key, commands[name]) for key in keys.in_scope("drawing", "kernel") if (name := keys.command_of(key)) in commands]
+    rows = keys.in_scope("drawing", "kernel")
+    own = [(key, commands[name]) for key in rows if (name := keys.command_of(key)) in commands]
     if view.kind in ("table", "log"):
         own = [(key, key.text) for key in keys.in_scope(view.kind)]
     return Topic(words, view.explanation(), own)

@@ -17,6 +17,7 @@ from tui_probe.render.dmat.picture import draw_cells, draw_gutter, draw_time, gu
 from tui_probe.render.dmat.readout import ReadOut
 from tui_probe.render.dmat.space import Space
 from tui_probe.render.dmat.window import Window
+from tui_probe.render.explanations import named
 from tui_probe.render.heading import draw_head
 from tui_probe.render.kept import sampled_words
 from tui_probe.render.spans import clip
@@ -251,7 +252,8 @@ class Dmat(Drawing):
     def _draw_head(self, canvas: Canvas) -> None:
         totals = self.totals()
         lost = self.map.accesses.made is not None and self.map.survey.kept < self.map.accesses.made
-        draw_head(canvas, self.found.which, self.found.name, totals, "warn" if lost else "dim")
+        what, role = named(KIND.title, KIND.about), "warn" if lost else "dim"
+        draw_head(canvas, what, self.found.which, self.found.name, totals, role)
 
     def totals(self) -> str:
         """How many accesses there were, and how many of them were kept."""

@@ -11,6 +11,7 @@ from tui_probe.analysis.timeline_pace import paces
 from tui_probe.render import probe_results, units
 from tui_probe.render.axis import CYCLES, TIME, draw_across
 from tui_probe.render.canvas import Canvas
+from tui_probe.render.explanations import named
 from tui_probe.render.heading import draw_head
 from tui_probe.render.probe_results import cycles_words
 from tui_probe.render.spans import clip, pad
@@ -102,7 +103,7 @@ class ProgressView(Drawing):
         line = self.paces.line
         loop = "no loop: from start to end" if line is None else f"up: iterations of the loop at line {line}"
         totals = f"{units.counted(len(self.launch.timeline.warps), 'warp')}, {loop}"
-        draw_head(canvas, self.launch.which, self.launch.name, totals)
+        draw_head(canvas, named(KIND.title, KIND.about), self.launch.which, self.launch.name, totals)
 
     def _draw_stragglers(self, canvas: Canvas, x: int, rows: int) -> None:
         """``!block.warp`` at the end of those that stand out most."""

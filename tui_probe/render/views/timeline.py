@@ -12,6 +12,7 @@ from tui_probe.analysis.distribution import distribution
 from tui_probe.render import units
 from tui_probe.render.axis import CYCLES, TIME, draw_across
 from tui_probe.render.canvas import Canvas
+from tui_probe.render.explanations import named
 from tui_probe.render.heading import draw_head
 from tui_probe.render.probe_results import cycles_words
 from tui_probe.render.spans import clip
@@ -139,7 +140,7 @@ class Timeline(Drawing):
             f"{units.counted(len(self.timeline.blocks), 'block')} on {sms - len(self.timeline.idle_sms)} of "
             f"{units.counted(sms, 'SM')}, {cycles_words(self.timeline.span, self.launch.clock_khz)}"
         )
-        draw_head(canvas, self.launch.which, self.launch.name, totals)
+        draw_head(canvas, named(KIND.title, KIND.about), self.launch.which, self.launch.name, totals)
 
     def _draw_axis(self, canvas: Canvas, x: int, y: int) -> None:
         low, high, unit = self.window.begin, self.window.end, CYCLES

@@ -15,8 +15,8 @@ from tui_probe.ui import keys
 from tui_probe.ui.launches import at_hand, has_several, launch_words, newer_result, next_launch, step_applies
 from tui_probe.ui.opening import FIXED, Nothing, Opening, pages_of
 from tui_probe.ui.screens.view_screen import ViewScreen
-from tui_probe.ui.state_line import elapsed_line
 from tui_probe.ui.seeker import Seeker
+from tui_probe.ui.state_line import elapsed_line
 from tui_probe.ui.trail import Trail
 from tui_probe.ui.views.document import DocumentView
 from tui_probe.ui.views.drawing import DrawingView
