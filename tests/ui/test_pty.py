@@ -199,7 +199,7 @@ def test_byte_budgets_of_the_cursor_in_text(tmp_path: Path) -> None:
         terminal.type("jjjj\r")
         for page, here in (("2", "probed.ptx"), ("3", "changes")):
             terminal.type(page)
-            terminal.wait(lambda here=here: here in terminal.text and "line 1 of" in terminal.text)  # type: ignore[misc]
+            terminal.wait(lambda here=here: here in terminal.text and "▶" in terminal.text)  # type: ignore[misc]
             sent, counts = [], [terminal.quiet(0.2, steady=True)]
             for _ in range(50):
                 seen = terminal.text
