@@ -189,6 +189,15 @@ def test_what_could_not_be_compared_is_said(capfd: pytest.CaptureFixture[str]) -
     assert stopped.value.code == 2
 
 
+def test_traces_of_two_probes_are_not_called_better_or_worse(capfd: pytest.CaptureFixture[str]) -> None:
+    lines = told(capfd, str(SIMULATED / "block_sched"), str(SIMULATED / "gmem_sectors"), "--width", "100").splitlines()
+    assert lines[0] == " 1 kernel in both in 3 shapes: 3 same", "what a probe costs says nothing of the program"
+    assert " the probe differs: block_sched, and gmem_sectors" in lines
+    assert any(line.startswith(" A alone  running cycles 4 323 · scheduling cycles 551") for line in lines)
+    kernels = str(H200 / "dmat"), str(H200 / "demo")
+    assert "matmul           6×6→8×8  16×16  blocks" in told(capfd, *kernels, "--width", "100")
+
+
 @pytest.mark.usefixtures("traces")
 def test_two_traces_kernel_by_kernel(capfd: pytest.CaptureFixture[str]) -> None:
     found = document(capfd, "one", "other")

@@ -119,13 +119,20 @@ class Pair:
     grid: Dim3 | None
     block: Dim3 | None
     changes: Sequence[Change]
+    launched: tuple[str, str] = ("", "")
+    """Grid and block in words, where they vary or differ too."""
+
+    @property
+    def _of_program(self) -> list[Change]:
+        """What changed, without what the probe costs."""
+        return [change for change in self.changes if change.change and not change.before.of_probe]
 
     @property
     def lead(self) -> Change | None:
         """The change that it is judged by: time or cycles, else the largest that counts, else the largest."""
         found = {change.before.key: change for change in self.changes}
         timed = (found[key] for key in LEADING if key in found and found[key].judged)
-        return next(timed, None) or next((each for each in self.changes if each.change), None)
+        return next(timed, None) or next(iter(self._of_program), None)
 
     @property
     def place(self) -> tuple[int, float]:
@@ -137,7 +144,7 @@ class Pair:
     def verdict(self) -> str:
         """``better`` or ``worse`` by its lead, ``mixed`` where there is no time to judge by, ``differs``, ``same``."""
         lead = self.lead
-        if lead is None or not any(change.change for change in self.changes):
+        if lead is None or not self._of_program:
             return "same"
         if lead.before.key in LEADING:
             return lead.verdict if lead.counts else "about the same"

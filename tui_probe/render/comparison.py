@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
     from typing import TypeVar
 
+    from tui_probe.render.figures import Figure
     from tui_probe.render.matching import Match
     from tui_probe.render.spans import Line
     from tui_probe.render.views.view import Progress
@@ -69,14 +70,10 @@ def _lead(pair: Pair, text: Callable[[Change], str]) -> str:
     return "" if pair.lead is None else text(pair.lead)
 
 
-def _extent(dim: Dim3 | None) -> str:
-    return "several" if dim is None else units.extent(dim)
-
-
 OVERVIEW_COLUMNS: Final[tuple[Column[Pair], ...]] = (
     Column("kernel", None, "kernel", lambda p: p.kernel, False, narrow=12, shorten=shorten),
-    Column("grid", None, "grid", lambda p: _extent(p.grid), rank=2),
-    Column("block", None, "block", lambda p: _extent(p.block), rank=3),
+    Column("grid", None, "grid", lambda p: p.launched[0], rank=2),
+    Column("block", None, "block", lambda p: p.launched[1], rank=3),
     Column("figure", None, "figure", lambda p: _lead(p, lambda c: c.before.label), False, narrow=12),
     Column("before", None, "A", lambda p: _lead(p, lambda c: c.before.text), rank=1),
     Column("after", None, "B", lambda p: _lead(p, lambda c: c.after.text), rank=1),
@@ -207,17 +204,27 @@ class Comparison(Document):
 
 
 def _details(pair: Pair, width: int) -> Iterator[Line]:
-    """The figures that changed, in a table, and those that did not, in a sentence."""
-    differ = [change for change in pair.changes if change.change != 0]
-    if pair.name and not differ:
+    """The figures that changed, in a table; those that did not, or that one side alone has, in sentences."""
+    differ = [each for each in pair.changes if each.change]
+    same = [each.before for each in pair.changes if each.change == 0]
+    alone = [each for each in pair.changes if each.change is None]
+    before = [each.before for each in alone if each.before.value is not None]
+    after = [each.after for each in alone if each.after.value is not None]
+    if pair.name and not (differ or before or after):
         return
     yield ()
     if pair.name:
         yield ((f" {shorten(pair.name, width - 2)}", "title"),)
     yield from _table(FIGURE_COLUMNS, differ, width, lambda change: change.verdict) if differ else ()
-    same = [f"{each.before.label} {each.before.text}".replace(" ", _TIED) for each in pair.changes if each.change == 0]
-    for number, words in enumerate(_wrapped(f"{_TIED}· ".join(same), width - 8) if same else ()):
-        yield (("      " if number else " same ", "head"), (f" {words}", "dim"))
+    for head, figures in (("same", same), ("A alone", before), ("B alone", after)):
+        yield from _listed(head, figures, width)
+
+
+def _listed(head: str, figures: Sequence[Figure], width: int) -> Iterator[Line]:
+    """Figures and their values one after another."""
+    words = f"{_TIED}· ".join(f"{each.label} {each.text}".replace(" ", _TIED) for each in figures)
+    for number, line in enumerate(_wrapped(words, width - len(head) - 4) if figures else ()):
+        yield ((" " * (len(head) + 2) if number else f" {head} ", "head"), (f" {line}", "dim"))
 
 
 def _wrapped(text: str, cells: int) -> list[str]:
@@ -264,7 +271,8 @@ def _pair(match: Match, progress: Progress, *, alone: bool = False) -> Pair:
     kernel = match.one.kernel
     name = "" if alone else f"#{kernel.index} {kernel.demangled}{_shape_words(match.grid, match.block)}"
     named = "" if alone else kernel.demangled
-    return Pair(name, kernel.index, kernel.demangled, match.grid, match.block, changes(match, progress, named))
+    found = changes(match, progress, named)
+    return Pair(name, kernel.index, kernel.demangled, match.grid, match.block, found, match.launched_words)
 
 
 def _shape_words(grid: Dim3 | None, block: Dim3 | None) -> str:
@@ -278,10 +286,8 @@ def _alone(kernel: Kernel, cells: int) -> Line:
 
 def _side(source: Source) -> Side:
     launch = "" if source.launch is None else f", launch {source.launch.number}"
-    callback = source.kernel.info.callback if source.kernel.info else None
-    about = {**_about(source.trace), **({} if callback is None else {"probe": callback})}
     kernel = f"#{source.kernel.index} {source.kernel.demangled}"
-    return replace(_trace_side(source.trace), about=about, kernel=kernel, launch=launch)
+    return replace(_trace_side(source.trace), kernel=kernel, launch=launch)
 
 
 def _trace_side(trace: Trace) -> Side:
@@ -289,8 +295,9 @@ def _trace_side(trace: Trace) -> Side:
 
 
 def _about(trace: Trace) -> dict[str, str]:
-    device = trace.state.device
-    return {} if device is None else {"device": device.name}
+    device, run = trace.state.device, trace.run_info
+    about = {} if device is None else {"device": device.name}
+    return about if run is None or run.probe is None else {**about, "probe": run.probe}
 
 
 def _part(progress: Progress, place: int, count: int) -> Progress:

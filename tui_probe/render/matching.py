@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from tui_probe.render import units
 from tui_probe.render.views.view import Source
 
 if TYPE_CHECKING:
@@ -35,6 +36,14 @@ class Match:
     seen: bool = True
     """Whether what the probe saw is part of it: not of launches of several shapes together."""
 
+    @property
+    def launched_words(self) -> tuple[str, str]:
+        """Grid and block: ``8``, ``8→16`` where they differ, ``several`` where launches vary."""
+        if self.grid is not None and self.block is not None:
+            return units.extent(self.grid), units.extent(self.block)
+        (grid, block), (later_grid, later_block) = _launched_words(self.one), _launched_words(self.other)
+        return _one_or_both(grid, later_grid), _one_or_both(block, later_block)
+
 
 def launched(trace: Trace, row: int) -> Launched | None:
     """Grid and block of the launch of a result; None where the log names no launch."""
@@ -62,6 +71,19 @@ def matches(one: Source, other: Source) -> list[Match]:
 
 def _varies(kernel: Kernel) -> bool:
     return kernel.grid_varies or kernel.block_varies
+
+
+def _launched_words(source: Source) -> tuple[str, str]:
+    at, kernel = source.launch or source.kernel, source.kernel
+    several = source.launch is None
+    return (
+        "several" if several and kernel.grid_varies else units.extent(at.grid),
+        "several" if several and kernel.block_varies else units.extent(at.block),
+    )
+
+
+def _one_or_both(before: str, after: str) -> str:
+    return before if before == after else f"{before}→{after}"
 
 
 def _shapes(source: Source) -> Counter[Launched]:

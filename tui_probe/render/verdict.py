@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _NAMED: Final = 2
 """Figures that are named; of more it is said how many."""
 _ORDER: Final = ("better", "worse", "mixed", "differs", "about the same", "same")
-_MANY: Final = {"differs": "differ"}
 _NAME: Final = 32
 _LAUNCHES: Final = ("blocks", "threads")
 
@@ -61,10 +60,14 @@ def _named(found: Sequence[Change]) -> str:
 def of_traces(pairs: Sequence[Pair], kernels: int, only_before: int, only_after: int) -> str:
     """``3 kernels in both: 1 better, 2 the same; the largest change: …; 1 only in A``. ``pairs`` are sorted."""
     counts = Counter(pair.verdict for pair in pairs)
-    words = ", ".join(f"{counts[verdict]} {_MANY.get(verdict, verdict)}" for verdict in _ORDER if counts[verdict])
+    words = ", ".join(_counted(counts[verdict], verdict) for verdict in _ORDER if counts[verdict])
     shapes = f" in {units.counted(len(pairs), 'shape')}" if len(pairs) > kernels else ""
     parts = [f"{units.counted(kernels, 'kernel')} in both{shapes}: {words}" if pairs else "no kernel is in both"]
     if pairs and (lead := pairs[0].lead) is not None and lead.change:
         parts.append(f"the largest change: {shorten(pairs[0].kernel, _NAME)}, {lead.words}")
     parts += [f"{count} only in {letter}" for letter, count in (("A", only_before), ("B", only_after)) if count]
     return "; ".join(parts)
+
+
+def _counted(count: int, verdict: str) -> str:
+    return f"{count} {'differ' if verdict == 'differs' and count > 1 else verdict}"
