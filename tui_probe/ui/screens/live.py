@@ -245,12 +245,11 @@ class LiveScreen(ViewScreen):
         spans = [(" tui-probe  ", "title")]
         if self.probe_app.session.watching:
             spans.append(("watching  ", "accent"))
+        if len(processes) > 1 and process is not None:
+            place = self.process_place % len(processes) + 1
+            spans.append((f"process {place} of {len(processes)}: {process_words(process)}  ", "accent"))
         if process is not None and process.probe:
             spans.append((f"{process.probe}  ", "note"))
-        if len(processes) > 1:
-            place = self.process_place % len(processes) + 1
-            which = f": {process_words(process)}" if process is not None else ""
-            spans.append((f"process {place} of {len(processes)}{which}  ", "accent"))
         return (*spans, (self.snapshot.command, "dim"))
 
     def hints(self) -> list[keys.Key]:
