@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.importers.export import call, kernel, span, tables, write_export
 from tui_probe.analysis.coverage import time_covered
 from tui_probe.importers.nsys import read_nsys
-from tui_probe.render.nsight.nsys_pages import NsysSources
+from tui_probe.render.nsight.nsys_sources import NsysSources
 from tui_probe.render.nsight.timeline import StreamTimeline
 from tui_probe.render.spans import plain
 

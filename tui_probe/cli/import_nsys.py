@@ -12,7 +12,7 @@ from tui_probe.render.nsight.choices import NSYS_PAGES
 from .import_command import add_output_options, opened, plain, width_of, write_lines, write_page
 
 if TYPE_CHECKING:
-    from tui_probe.render.nsight.nsys_pages import NsysSources
+    from tui_probe.render.nsight.nsys_sources import NsysSources
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write one page."""
     from tui_probe.importers.nsys import read_nsys
-    from tui_probe.render.nsight.nsys_pages import NsysSources, gaps_page, kernels_page, ranges_page
+    from tui_probe.render.nsight.nsys_pages import gaps_page, kernels_page, ranges_page
+    from tui_probe.render.nsight.nsys_sources import NsysSources
 
     sources = NsysSources(read_nsys(arguments.files), arguments.search, opened(arguments.trace))
     if arguments.page == "timeline":

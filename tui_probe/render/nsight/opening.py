@@ -73,7 +73,8 @@ def _ncu_page(name: Any, sources: Sources) -> View:
 
 
 def _nsys_pages(paths: Sequence[Path], traces: Sequence[Trace]) -> list[ImportedPage]:
-    from tui_probe.render.nsight.nsys_pages import NsysSources, gaps_page, kernels_page, ranges_page
+    from tui_probe.render.nsight.nsys_pages import gaps_page, kernels_page, ranges_page
+    from tui_probe.render.nsight.nsys_sources import NsysSources
 
     sources = NsysSources(read_nsys(paths), traces=traces)
 

@@ -23,7 +23,7 @@ from tui_probe.render.views.view import Drawing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from tui_probe.render.nsight.nsys_pages import NsysSources
+    from tui_probe.render.nsight.nsys_sources import NsysSources
     from tui_probe.render.spans import Line
 
 _AROUND: Final = 3
