@@ -69,6 +69,12 @@ def test_anything_else_says_how_to_make_one(tmp_path: Path, content: str) -> Non
         read_bandwidth(path)
 
 
+def test_two_results_are_not_opened_at_once(tmp_path: Path) -> None:
+    paths = [write_result(tmp_path / name) for name in ("a.json", "b.json")]
+    with pytest.raises(ImportFileError, match=r"a\.json: a bandwidth result is opened by itself"):
+        open_imported(paths)
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ImportFileError, match=r"none\.json: No such file"):
         read_bandwidth(tmp_path / "none.json")

@@ -48,7 +48,7 @@ def rate(text: str) -> float:
     """``989T``, ``4.4e12``: units of 1000."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?(?:E\d+)?)([KMGTP]?)(?:B?/S)?", text.strip().upper())
     if match is None or not float(match[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a rate; write 4.4T or a number")
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a file nor a rate; write 4.4T or a number")
     return float(match[1]) * _SCALES[match[2]]
 
 

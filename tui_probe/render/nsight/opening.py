@@ -36,7 +36,9 @@ def open_imported(
     """
     title = ", ".join(path.name for path in paths)
     start = first_bytes(paths[0])
-    if len(paths) == 1 and looks_like_bandwidth(start):
+    if looks_like_bandwidth(start):
+        if len(paths) > 1:
+            raise ImportFileError(f"{paths[0]}: a bandwidth result is opened by itself: tui-probe open {paths[0]}")
         from tui_probe.render.bandwidth.opening import open_bandwidth
 
         return open_bandwidth(read_bandwidth(paths[0]), title)
