@@ -106,17 +106,15 @@ async def test_from_an_access_to_its_instruction(session: Session) -> None:
 async def test_a_line_of_which_nothing_was_measured_says_so(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("enter", "2", "enter")
-        assert screen_of(stage).current == "lines"
-        assert "nothing is known here of PTX line 1" in hint(stage)
-        await stage.press("q")
         assert screen_of(stage).current == "ptx"
+        assert "nothing more is known of this place" in hint(stage)
 
 
 async def test_an_inserted_line_leads_nowhere(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("enter", "2", "slash", *"%clock64", "enter", "enter")
         assert screen_of(stage).current == "ptx"
-        assert "no line of PTX is known of this one" in hint(stage)
+        assert "nothing more is known of this place" in hint(stage)
 
 
 async def test_a_page_chosen_by_number_ends_the_way_back(session: Session) -> None:

@@ -132,6 +132,11 @@ class Ptx(Document):
         number -= self.pinned(width)
         return self._pruned_line(number) if number >= 0 else None
 
+    def target(self, number: int, width: int) -> int | None:
+        """Of lines that were measured."""
+        line = self.ptx_line(number, width)
+        return line if self._measured and self._measured.words(line) else None
+
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """In the text that is shown; None in the original."""
         place = ptx_line - 1 if self.variant == "pruned" else None

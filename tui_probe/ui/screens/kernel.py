@@ -298,7 +298,7 @@ class KernelScreen(ViewScreen):
         if page and line is not None:
             self.jump_to(page, line)
         else:
-            self.notice("no line of PTX is known of this one" if page else "this page has no lines to follow")
+            self.notice("nothing more is known of this place" if page else "this page has no lines to follow")
 
     def jump_to(self, page: str, line: int | None) -> None:
         """Show a page, at a line of ``pruned.ptx`` if that is given; going back returns to this one."""
