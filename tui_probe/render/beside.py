@@ -74,8 +74,12 @@ class Beside(Drawing):
             self.other.click(column - self._drawn_half - GAP, row - 1)
 
     def status(self) -> list[str]:
-        """What the left one says."""
-        return self.one.status()
+        """What is under the cursor of each."""
+        said: list[str] = []
+        for letter, each in (("A", self.one), ("B", self.other)):
+            words = each.status()
+            said += [f"{letter} {words[0]}", *words[1:]] if words else []
+        return said
 
     def record(self) -> Mapping[str, Any]:
         """Both."""
