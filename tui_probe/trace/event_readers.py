@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import lru_cache
-from typing import Final, TypeAlias
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui_probe.trace.event_types import (
     Alternating,
@@ -51,8 +50,11 @@ from tui_probe.trace.event_types import (
     Trouble,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 Match: TypeAlias = re.Match[bytes]
-Reader: TypeAlias = tuple[re.Pattern[bytes], Callable[[Match], Event]]
+Reader: TypeAlias = "tuple[Pattern, Callable[[Match], Event]]"
 
 
 def text_of(data: bytes) -> str:
@@ -99,12 +101,25 @@ _PIECES: Final = {
 }
 
 
-def _pattern(template: str) -> re.Pattern[bytes]:
-    """A pattern from a line template: capitals in braces are pieces, two blanks are one or more."""
-    expression = template.replace("  ", " +")
-    for name, piece in _PIECES.items():
-        expression = expression.replace("{" + name + "}", piece)
-    return re.compile(expression.encode(), re.DOTALL)
+class Pattern:
+    """A pattern from a line template: capitals in braces are pieces, two blanks are one or more.
+
+    It is compiled when it is first used: a log has few kinds of lines that are read one by one.
+    """
+
+    def __init__(self, template: str) -> None:
+        self._template = template
+
+    def match(self, line: bytes, start: int) -> Match | None:
+        """How the line goes on from there, if it does so."""
+        return self._compiled.match(line, start)
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[bytes]:
+        expression = self._template.replace("  ", " +")
+        for name, piece in _PIECES.items():
+            expression = expression.replace("{" + name + "}", piece)
+        return re.compile(expression.encode(), re.DOTALL)
 
 
 def _launch_started(m: Match) -> Event:
@@ -209,49 +224,49 @@ _NVTX: Final = (
 
 _MODULE: Final[tuple[Reader, ...]] = (
     (
-        _pattern(r"(cu\w+)(?: {CODE})? (?:func|kernel) {POINTER} (?:mod|module|lib|library) {POINTER} name (.*)"),
+        Pattern(r"(cu\w+)(?: {CODE})? (?:func|kernel) {POINTER} (?:mod|module|lib|library) {POINTER} name (.*)"),
         _module_named,
     ),
     (
-        _pattern(r"(cu\w+)(?: {CODE})? (?:mod|module|lib|library) {POINTER} (?:image|code|lib|library) {POINTER}"),
+        Pattern(r"(cu\w+)(?: {CODE})? (?:mod|module|lib|library) {POINTER} (?:image|code|lib|library) {POINTER}"),
         _module,
     ),
-    (_pattern(r"(cu\w+)(?: {CODE})? (?:func )?(0x[0-9a-f]{1,16}) (?:kernel )?(0x[0-9a-f]{1,16})"), _module),
-    (_pattern(r"(cu\w+)(?: {CODE})? (?:mod|module|lib|library) {POINTER}(?: fname (.*)|(?= count )|$)"), _module_alone),
+    (Pattern(r"(cu\w+)(?: {CODE})? (?:func )?(0x[0-9a-f]{1,16}) (?:kernel )?(0x[0-9a-f]{1,16})"), _module),
+    (Pattern(r"(cu\w+)(?: {CODE})? (?:mod|module|lib|library) {POINTER}(?: fname (.*)|(?= count )|$)"), _module_alone),
 )
 
-_TROUBLE: Final[tuple[Reader, ...]] = ((_pattern(""), _trouble),)
+_TROUBLE: Final[tuple[Reader, ...]] = ((Pattern(""), _trouble),)
 
 _EXEC: Final[dict[bytes, tuple[Reader, ...]]] = {
     b"grid": (
-        (_pattern(_LAUNCH), _launch_started),
+        (Pattern(_LAUNCH), _launch_started),
         (
-            _pattern("grid {COUNT} (warp|block)  {COUNT} probe {COUNT} total {COUNT}"),
+            Pattern("grid {COUNT} (warp|block)  {COUNT} probe {COUNT} total {COUNT}"),
             _map_size,
         ),
     ),
-    b"*": ((_pattern("{NS} param(?: (.*))?"), lambda m: Parameters(int(m[1]), m[2] or b"")),),
-    b"probe-mem": ((_pattern(r"probe-mem {COUNT} \(bytes\)"), lambda m: ProbeMemory(int(m[1]))),),
-    b"succeed": ((_pattern("succeed {CODE}"), lambda m: LaunchEnded(True, int(m[1]))),),
-    b"failed": ((_pattern("failed {CODE}"), lambda m: LaunchEnded(False, int(m[1]))),),
+    b"*": ((Pattern("{NS} param(?: (.*))?"), lambda m: Parameters(int(m[1]), m[2] or b"")),),
+    b"probe-mem": ((Pattern(r"probe-mem {COUNT} \(bytes\)"), lambda m: ProbeMemory(int(m[1]))),),
+    b"succeed": ((Pattern("succeed {CODE}"), lambda m: LaunchEnded(True, int(m[1]))),),
+    b"failed": ((Pattern("failed {CODE}"), lambda m: LaunchEnded(False, int(m[1]))),),
     b"save": (
         (
-            _pattern("save (.*?) size {COUNT}(?: kernel {INDEX} launch {COUNT})?"),
+            Pattern("save (.*?) size {COUNT}(?: kernel {INDEX} launch {COUNT})?"),
             lambda m: Saved(text_of(m[1]), int(m[2]), _number(m[3]), _number(m[4])),
         ),
     ),
-    b"backup": ((_pattern(_BACKUP), _passed_through),),
+    b"backup": ((Pattern(_BACKUP), _passed_through),),
     b"funcmap-find": (
         (
-            _pattern("funcmap-find {POINTER} (success|fail)"),
+            Pattern("funcmap-find {POINTER} (success|fail)"),
             lambda m: FunctionFound(_hex(m[1]) or 0, m[2] == b"success"),
         ),
     ),
-    b"funcmap-not-find": ((_pattern("funcmap-not-find {POINTER}"), lambda m: FunctionMissing(_hex(m[1]) or 0)),),
+    b"funcmap-not-find": ((Pattern("funcmap-not-find {POINTER}"), lambda m: FunctionMissing(_hex(m[1]) or 0)),),
     **dict.fromkeys((b"save-failed", b"drain-failed", b"can't-save"), _TROUBLE),
     b"prologue": (
         (
-            _pattern("prologue {MS} kernel {MS} epilogue {MS} ratio {MS}"),
+            Pattern("prologue {MS} kernel {MS} epilogue {MS} ratio {MS}"),
             lambda m: LaunchTimes(_decimal(m[1]), _decimal(m[2]), _decimal(m[3]), _decimal(m[4])),
         ),
     ),
@@ -260,76 +275,76 @@ _EXEC: Final[dict[bytes, tuple[Reader, ...]]] = {
 _PROBE: Final[dict[bytes, tuple[Reader, ...]]] = {
     b"find": (
         (
-            _pattern("find {POINTER} name (.*?) bin {POINTER} size {COUNT}"),
+            Pattern("find {POINTER} name (.*?) bin {POINTER} size {COUNT}"),
             lambda m: ImageFound(_hex(m[1]) or 0, text_of(m[2]), int(m[4])),
         ),
     ),
-    b"can't-find": ((_pattern("can't-find {POINTER}"), lambda m: ImageFound(_hex(m[1]) or 0, None, None)),),
-    b"rename": ((_pattern(r"rename (.*) (\S+)\s*$"), lambda m: KernelFolder(text_of(m[1]), text_of(m[2]))),),
-    b"subproc": ((_pattern("subproc (.*)"), lambda m: EngineStarted(text_of(m[1]))),),
-    b"engine": ((_pattern("engine (ok|skipped|failed)(?: (.*))?"), _engine_answer),),
-    b"python": ((_pattern("python (succeed|failed)(?: (.*))?"), _engine_answer),),
+    b"can't-find": ((Pattern("can't-find {POINTER}"), lambda m: ImageFound(_hex(m[1]) or 0, None, None)),),
+    b"rename": ((Pattern(r"rename (.*) (\S+)\s*$"), lambda m: KernelFolder(text_of(m[1]), text_of(m[2]))),),
+    b"subproc": ((Pattern("subproc (.*)"), lambda m: EngineStarted(text_of(m[1]))),),
+    b"engine": ((Pattern("engine (ok|skipped|failed)(?: (.*))?"), _engine_answer),),
+    b"python": ((Pattern("python (succeed|failed)(?: (.*))?"), _engine_answer),),
     b"read": (
         (
-            _pattern(r"read .*? name (.*?) n_param {INDEX}(?: n_probe {INDEX})?(?: (?:analyze_hook|callback) (\S*))?"),
+            Pattern(r"read .*? name (.*?) n_param {INDEX}(?: n_probe {INDEX})?(?: (?:analyze_hook|callback) (\S*))?"),
             lambda m: InfoRead(text_of(m[1]), int(m[2]), _number(m[3]), _text(m[4]) or None),
         ),
     ),
     b"finish": (
-        (_pattern("finish {POINTER} name (.*?) n_param"), lambda m: KernelReady(_hex(m[1]) or 0, text_of(m[2]))),
+        (Pattern("finish {POINTER} name (.*?) n_param"), lambda m: KernelReady(_hex(m[1]) or 0, text_of(m[2]))),
     ),
-    b"*": ((_pattern(r"(mkdir|write|can't-\w+)(?: (.*))?"), lambda m: FileStep(m[1].decode(), text_of(m[2] or b""))),),
+    b"*": ((Pattern(r"(mkdir|write|can't-\w+)(?: (.*))?"), lambda m: FileStep(m[1].decode(), text_of(m[2] or b""))),),
 }
 
 _INIT: Final[dict[bytes, tuple[Reader, ...]]] = {
-    b"pid": ((_pattern("pid {INDEX}"), lambda m: ProcessStarted(int(m[1]))),),
-    b"cmd": ((_pattern("cmd {COUNT} (.*)"), lambda m: Command(text_of(m[2].rstrip()))),),
-    b"dl": ((_pattern("dl {POINTER}"), lambda m: DriverOpened(_hex(m[1]) or 0)),),
-    b"epoch": ((_pattern("epoch {NS}"), lambda m: Epoch(int(m[1]))),),
+    b"pid": ((Pattern("pid {INDEX}"), lambda m: ProcessStarted(int(m[1]))),),
+    b"cmd": ((Pattern("cmd {COUNT} (.*)"), lambda m: Command(text_of(m[2].rstrip()))),),
+    b"dl": ((Pattern("dl {POINTER}"), lambda m: DriverOpened(_hex(m[1]) or 0)),),
+    b"epoch": ((Pattern("epoch {NS}"), lambda m: Epoch(int(m[1]))),),
     b"device": (
         (
-            _pattern(r"device {INDEX} sms {INDEX} clock {COUNT} cc (\d{1,4}\.\d{1,4}) name (.*)"),
+            Pattern(r"device {INDEX} sms {INDEX} clock {COUNT} cc (\d{1,4}\.\d{1,4}) name (.*)"),
             lambda m: Device(int(m[1]), int(m[2]), int(m[3]), m[4].decode(), text_of(m[5])),
         ),
     ),
-    b"success": ((_pattern("success"), lambda _: Initialised()),),
+    b"success": ((Pattern("success"), lambda _: Initialised()),),
     b"lost": _TROUBLE,
 }
 
 _CALLBACK: Final[dict[bytes, tuple[Reader, ...]]] = {
-    b"*": ((_pattern(r"(subproc|succeed|failed)(?: (.*))?"), lambda m: Callback(m[1].decode(), text_of(m[2] or b""))),)
+    b"*": ((Pattern(r"(subproc|succeed|failed)(?: (.*))?"), lambda m: Callback(m[1].decode(), text_of(m[2] or b""))),)
 }
 
 READERS: Final[dict[bytes, dict[bytes, tuple[Reader, ...]]]] = {
     b"[init]": _INIT,
-    b"[pid]": {b"*": ((_pattern("{INDEX}"), lambda m: ProcessStarted(int(m[1]))),)},
-    b"[cmd]": {b"*": ((_pattern("{COUNT} (.*)"), lambda m: Command(text_of(m[2].rstrip()))),)},
+    b"[pid]": {b"*": ((Pattern("{INDEX}"), lambda m: ProcessStarted(int(m[1]))),)},
+    b"[cmd]": {b"*": ((Pattern("{COUNT} (.*)"), lambda m: Command(text_of(m[2].rstrip()))),)},
     b"[info]": {
         b"dl": _INIT[b"dl"],
-        b"init": ((_pattern("init success"), lambda _: Initialised()),),
+        b"init": ((Pattern("init success"), lambda _: Initialised()),),
     },
-    b"[mem]": {b"*": ((_pattern(_MEMORY), _memory_call),)},
+    b"[mem]": {b"*": ((Pattern(_MEMORY), _memory_call),)},
     b"[mod]": {b"*": _MODULE},
-    b"[bin]": {b"type": ((_pattern(r"type (\w+),? size {COUNT}"), lambda m: Image(text_of(m[1]), int(m[2]))),)},
+    b"[bin]": {b"type": ((Pattern(r"type (\w+),? size {COUNT}"), lambda m: Image(text_of(m[1]), int(m[2]))),)},
     b"[probe]": _PROBE,
     b"[jit]": _PROBE,
-    b"[kernel]": {b"*": ((_pattern(_FATE), _kernel_fate), (_pattern(_PROBED_FUNCTION), _probed_function))},
+    b"[kernel]": {b"*": ((Pattern(_FATE), _kernel_fate), (Pattern(_PROBED_FUNCTION), _probed_function))},
     b"[exec]": _EXEC,
-    b"[count]": {b"size:": ((_pattern("size: {COUNT}"), lambda m: Counted(int(m[1]))),)},
+    b"[count]": {b"size:": ((Pattern("size: {COUNT}"), lambda m: Counted(int(m[1]))),)},
     b"[benchmark]": {
-        b"prologue": ((_pattern(_BENCHMARK), _benchmark),),
+        b"prologue": ((Pattern(_BENCHMARK), _benchmark),),
         b"alternate": (
-            (_pattern("alternate kernel {INDEX} reason (.*)"), lambda m: Alternating(int(m[1]), text_of(m[2]))),
+            (Pattern("alternate kernel {INDEX} reason (.*)"), lambda m: Alternating(int(m[1]), text_of(m[2]))),
         ),
-        b"ENABLED": ((_pattern("ENABLED L2 Flush Size {COUNT}"), lambda m: BenchmarkEnabled(int(m[1]))),),
+        b"ENABLED": ((Pattern("ENABLED L2 Flush Size {COUNT}"), lambda m: BenchmarkEnabled(int(m[1]))),),
     },
-    b"[nvtx]": {b"range": ((_pattern(_NVTX), _nvtx_range),)},
+    b"[nvtx]": {b"range": ((Pattern(_NVTX), _nvtx_range),)},
     b"[callback]": _CALLBACK,
     b"[analyze]": _CALLBACK,
     b"[exit]": {
-        b"status": ((_pattern("(status|signal) {COUNT}"), _ending),),
-        b"signal": ((_pattern("(status|signal) {COUNT}"), _ending),),
-        b"launches": ((_pattern(_EXIT), _exited),),
+        b"status": ((Pattern("(status|signal) {COUNT}"), _ending),),
+        b"signal": ((Pattern("(status|signal) {COUNT}"), _ending),),
+        b"launches": ((Pattern(_EXIT), _exited),),
         b"gave": _TROUBLE,
     },
 }

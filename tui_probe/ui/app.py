@@ -10,6 +10,7 @@ import time
 import traceback
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from textual import events
@@ -26,7 +27,6 @@ from tui_probe.ui.feed import Feed, Session
 from tui_probe.ui.nvml import GpuSampler
 from tui_probe.ui.prompt import Answer, Question
 from tui_probe.ui.save import LARGEST_CLIPBOARD
-from tui_probe.ui.screens.compare import CompareScreen
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.home import HomeScreen
 from tui_probe.ui.screens.imported import ImportedScreen
@@ -56,6 +56,9 @@ STOP = (
     Answer("K", "kill it: results are lost", "kill"),
     Answer("c", "cancel"),
 )
+
+_COMPARISON = "tui_probe.ui.screens.compare"
+"""Brings all analyses: imported when there is something to compare."""
 
 
 class ProbeApp(App[None]):
@@ -254,9 +257,10 @@ class ProbeApp(App[None]):
         marked, self._marked = self._marked, None
         if marked is None or (marked.kernel, marked.launch) == (source.kernel, source.launch):
             self._marked = source
+            self.analyses.submit("comparison", partial(import_module, _COMPARISON), lambda _: None)
             self._say(f"marked {words_of(source)}: C on another kernel or launch compares them")
         else:
-            self.push_screen(CompareScreen(marked, source))
+            self.push_screen(import_module(_COMPARISON).CompareScreen(marked, source))
 
     def action_palette(self) -> None:
         """All that can be done here."""

@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.render.comparison import Comparison
-from tui_probe.render.perfetto import writer_of
 from tui_probe.render.picture import write_png, write_svg
 from tui_probe.render.views.output import data_csv, json_lines, view_lines
 
@@ -42,6 +40,10 @@ def drawing_forms(name: str, drawing: Drawing, source: Source | None, size: tupl
 
 
 def _forms(name: str, view: View, source: Source | None, cells: int, rows: int | None) -> Mapping[str, Writer]:
+    # Both bring the analyses, which no screen needs before its first frame.
+    from tui_probe.render.comparison import Comparison
+    from tui_probe.render.perfetto import writer_of
+
     def svg(path: Path) -> None:
         write_svg(path, list(view_lines(view, cells, rows)), cells, view.title)
 

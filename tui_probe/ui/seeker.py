@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tui_probe.render.findings.found import find
-
 if TYPE_CHECKING:
     from tui_probe.render.findings.finding import Finding
     from tui_probe.render.findings.found import Found
@@ -32,7 +30,7 @@ class Seeker:
             view.command(WORST)
             screen.show_bars()
         elif source is not None:
-            screen.analyses.submit((screen, WORST), partial(find, source), partial(self._take, view))
+            screen.analyses.submit((screen, WORST), partial(_find, source), partial(self._take, view))
 
     def _take(self, view: View, found: Found | None) -> None:
         if view is not self.screen.view:
@@ -56,3 +54,9 @@ class Seeker:
             if WORST in view.commands():
                 view.command(WORST)
             self.screen.notice(f"{wanted.label}: {wanted.words}")
+
+
+def _find(source: Source) -> Found | None:
+    from tui_probe.render.findings.found import find  # brings all analyses: not before somebody asks
+
+    return find(source)
