@@ -289,3 +289,9 @@ def test_in_tmux(root: Path) -> None:
         assert "tui-probe  target.py" not in until("status 0")
     finally:
         tmux("kill-server")
+
+
+def test_what_is_typed_before_the_screen_is_there_is_not_lost(root: Path) -> None:
+    with Terminal(on_screen(root), (110, 32)) as terminal:
+        terminal.type("/softmax\r\r")
+        terminal.wait(lambda: re.match(r" #\d+ .*softmax", terminal.shown) is not None)

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from tui_probe.ui.feed import Target
 
 SECOND_INTERRUPT = 2.0
+EARLY_ENTER = "ctrl+j"
+"""Enter, pressed before the terminal hands over keys as they are: until then it makes them ends of lines."""
 CYCLE = ("dark", "light", "distinct", "ansi")
 
 LEAVE = (
@@ -171,6 +173,8 @@ class ProbeApp(App[None]):
             await super().on_event(event)
 
     async def _typed(self, event: events.Key | events.Paste) -> None:
+        if isinstance(event, events.Key) and event.key == EARLY_ENTER:
+            event = events.Key("enter", "\r")
         screen = self.screen
         while not screen.is_mounted and self.crash is None:  # the key before has opened it
             await asyncio.sleep(0.001)
