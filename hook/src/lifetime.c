@@ -36,6 +36,7 @@ enum { SIGNAL_MILLISECONDS = 5000 };
 static _Atomic(enum state) state;
 /* What the process said that its exit status would be; less than 0 before it did. */
 static atomic_int exit_status = -1;
+static atomic_int own_signal; /* that it sends itself to end; 0 for none */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pid_t owner;
 
@@ -62,8 +63,9 @@ static void last_words(void)
     benchmark_end();
     nvtx_flush();
     uint64_t dropped = drain_dropped_count(&reason);
-    if (signals_pending())
-        event_log("[exit] signal %d\n", signals_pending());
+    int signal_number = signals_pending() ? signals_pending() : atomic_load(&own_signal);
+    if (signal_number)
+        event_log("[exit] signal %d\n", signal_number);
     else if (atomic_load(&exit_status) >= 0)
         event_log("[exit] status %d\n", atomic_load(&exit_status));
     event_log("[exit] launches %llu probed %llu dropped %llu reason %s\n", (unsigned long long)launch_count(),
@@ -188,6 +190,16 @@ static void end_now(int status)
     if (signals_pending())
         signals_wait_for_end();
     end(patience());
+}
+
+/* Python ends so after an interrupt: it gives the signal back to the system and sends it to itself. */
+__attribute__((visibility("default"))) int kill(pid_t process, int signal_number)
+{
+    if (process == getpid() && process == owner && !signals_pending() && signals_end_process(signal_number)) {
+        atomic_store(&own_signal, signal_number);
+        end(patience() < SIGNAL_MILLISECONDS ? patience() : SIGNAL_MILLISECONDS);
+    }
+    return (int)syscall(SYS_kill, process, signal_number);
 }
 
 __attribute__((visibility("default"), noreturn)) void _exit(int status)

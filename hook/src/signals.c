@@ -32,6 +32,16 @@ static void die_of(int signal_number)
     kill(getpid(), signal_number);
 }
 
+bool signals_end_process(int signal_number)
+{
+    struct sigaction present;
+    for (size_t i = 0; i < sizeof watched / sizeof *watched; i++)
+        if (watched[i] == signal_number)
+            return sigaction(signal_number, NULL, &present) == 0 && !(present.sa_flags & SA_SIGINFO) &&
+                   present.sa_handler == SIG_DFL;
+    return false;
+}
+
 int signals_pending(void)
 {
     return getpid() == owner ? atomic_load(&pending) : 0;

@@ -21,6 +21,9 @@ struct signal_state {
 extern _Thread_local struct signal_state signal_state __attribute__((tls_model("initial-exec")));
 void signals_stop_here(void);
 
+/* Would this signal, one of the three, end the process now without a word to us? */
+bool signals_end_process(int signal_number);
+
 /* The signal that has come and ends the process; 0 before. */
 int signals_pending(void);
 void signals_wait_for_end(void) __attribute__((noreturn));

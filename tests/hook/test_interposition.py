@@ -13,7 +13,7 @@ from .conftest import ROOT, Build, Host
 if TYPE_CHECKING:
     from pathlib import Path
 
-OWN_EXITS = {"_exit", "_Exit", "quick_exit"}
+OWN_EXITS = {"_exit", "_Exit", "quick_exit", "kill"}
 NVTX_ENTRY = "InitializeInjectionNvtx2"
 
 

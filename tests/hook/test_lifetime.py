@@ -53,6 +53,26 @@ def test_signal_saves_everything_and_still_kills(host: Host, number: signal.Sign
     assert run.log[-2:] == [f"[exit] signal {number}", "[exit] launches 1 probed 1 dropped 0 reason -"]
 
 
+def test_an_interrupted_python_saves_everything(host: Host) -> None:
+    """It handles the signal, and then sends it to itself with nothing to handle it."""
+    process = started(host, LAUNCH + "[launch(f, w) for _ in range(30)]\n")
+    process.send_signal(signal.SIGINT)
+    run = host.finish(process)
+    assert run.status == -signal.SIGINT
+    assert "KeyboardInterrupt" in run.stderr
+    assert len(run.results) == 31
+    assert run.log[-2:] == ["[exit] signal 2", "[exit] launches 31 probed 31 dropped 0 reason -"]
+
+
+def test_a_signal_to_oneself_that_is_handled_ends_nothing(host: Host) -> None:
+    run = host.python(
+        f"import signal\nsignal.signal(signal.SIGTERM, lambda *_: None)\n{LAUNCH}"
+        "os.kill(os.getpid(), signal.SIGTERM)\nlaunch(f, w)\nos.kill(os.getpid(), 0)\n"
+    )
+    assert run.status == 0, run.stderr
+    assert run.log[-1] == "[exit] launches 2 probed 2 dropped 0 reason -"
+
+
 def test_handler_of_the_program_is_left_to_it(host: Host) -> None:
     script = """
 import signal, sys
