@@ -9,11 +9,12 @@ import pytest
 from tests.ui.conftest import check_golden, on_stage
 from tests.ui.test_keys import PAGES
 from tui_probe.render.explanations import EXPLANATIONS, named
+from tui_probe.render.spans import plain
 from tui_probe.render.views import NAMES, kind_of
 from tui_probe.ui import Appearance
 from tui_probe.ui.feed import Session
 from tui_probe.ui.keys import TABLE
-from tui_probe.ui.screens.help import HelpScreen
+from tui_probe.ui.screens.help import HelpScreen, key_lines
 
 RECORDED = Path(__file__).parents[1] / "data" / "h200"
 
@@ -48,6 +49,13 @@ async def test_it_begins_with_the_page_in_sight() -> None:
         assert next(key.text for key in TABLE if key.id == "theme") in stage.text
         await stage.press("escape", "q")
         assert stage.text.split("\n")[0].startswith(" #1 flash_attention")
+
+
+def test_no_key_is_cut_on_a_narrow_terminal() -> None:
+    lines = [plain(line) for line in key_lines(58)]
+    assert max(map(len, lines)) <= 60
+    words = " ".join(" ".join(line.split()) for line in lines)
+    assert all(" ".join(key.text.split()) in words for key in TABLE)
 
 
 @pytest.mark.parametrize("key", PAGES)

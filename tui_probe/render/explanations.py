@@ -51,8 +51,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " more than needed. Degree: passes of shared memory over the fewest possible. Lanes: of 32 in a warp.",
     ),
     "source": (
-        "The lines of source that the PTX came from, from the copies that were made while the program ran; lines that no"
-        " code came from are set back. Beside a line stands what the probe measured of all the PTX it became: sums, and"
+        "The lines of source that the PTX came from, from the copies that were made while the program ran; lines that"
+        " no code came from are set back. Beside a line stands what the probe measured of all the PTX it became: sums, and"
         " ratios of sums.",
     ),
     "timeline": (

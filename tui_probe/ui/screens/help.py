@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_probe.render.explanations import paragraphs
-from tui_probe.render.spans import Line, pad
+from tui_probe.render.spans import Line, pad, wrap
 from tui_probe.ui import keys
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.text import TextView
@@ -13,6 +13,8 @@ from tui_probe.ui.widgets.bars import Bar
 from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from textual.app import ComposeResult
 
     from tui_probe.ui.topic import Topic
@@ -31,8 +33,8 @@ class HelpView(TextView):
     def resize(self, width: int, height: int) -> None:
         """Wrap for another width."""
         super().resize(width, height)
-        lines: list[Line] = topic_lines(self.topic, min(width, _WIDEST) - 2)
-        self.lines = [*lines, *key_lines()]
+        cells = min(width, _WIDEST) - 2
+        self.lines = [*topic_lines(self.topic, cells), *key_lines(cells)]
         self.changed()
 
 
@@ -71,18 +73,24 @@ def topic_lines(topic: Topic, cells: int) -> list[Line]:
     lines: list[Line] = [((f" {text}", ""),) for text in paragraphs(topic.paragraphs, cells)]
     lines = lines[1:]
     if topic.keys:
-        lines += [(), ((" Here", "title"),), *(_key_line(key, words) for key, words in topic.keys)]
+        lines += [(), ((" Here", "title"),)]
+        for key, words in topic.keys:
+            lines += _key_lines(key, words, cells)
     return [*lines, ()] if lines else []
 
 
-def key_lines() -> list[Line]:
-    """The key table as lines, a block a scope."""
+def key_lines(cells: int) -> list[Line]:
+    """The key table as lines of at most ``cells`` cells, a block a scope."""
     lines: list[Line] = []
     for scope, title in keys.SCOPES.items():
-        lines += [(), ((f" {title}", "title"),), *(_key_line(key, key.text) for key in keys.in_scope(scope))]
+        lines += [(), ((f" {title}", "title"),)]
+        for key in keys.in_scope(scope):
+            lines += _key_lines(key, key.text, cells)
     return lines[1:]
 
 
-def _key_line(key: keys.Key, words: str) -> Line:
+def _key_lines(key: keys.Key, words: str, cells: int) -> Iterator[Line]:
+    """``   w  +              zoom in``, the words going on below themselves where they have to."""
     names = "  ".join(keys.shown(name) for name in key.keys)
-    return (("   ", ""), (pad(names, _NAMES), "key"), (words, ""))
+    for place, part in enumerate(wrap(words, cells - _NAMES - 2)):
+        yield (("   ", ""), (pad("" if place else names, _NAMES), "key"), (part, ""))
