@@ -31,6 +31,7 @@ class Settings:
     mouse: bool | None = None
     trace_dir: Path | None = None
     probe: str | None = None
+    bandwidth: Path | None = None
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     path: Path = field(default_factory=Path)
     found: bool = False
@@ -58,6 +59,8 @@ SETTINGS = (
     Setting("trace_dir", Path, "`./trace`", "folder in which `run` makes traces, and where `watch` and the home screen "
             "look for them", 'trace_dir = "~/traces"'),
     Setting("probe", str, "`block_sched`", "probe of `run` and of the home screen's form", 'probe = "gmem_bytes"'),
+    Setting("bandwidth", Path, "none", "what `tui-probe bandwidth --format json` wrote on this machine, for `roofline`",
+            'bandwidth = "~/bw.json"'),
     Setting(KEYS, dict, "as listed under Keys", "keys of a row of the key table, by its id: one key, or a list",
             '[keys]\nsort = "ctrl+s"'),
 )  # fmt: skip

@@ -17,6 +17,7 @@ from tui_probe.cli.main import main
 from tui_probe.cli.roofline import lines
 from tui_probe.render.roofline import chart
 from tui_probe.render.spans import plain, to_ascii
+from tui_probe.settings import Settings
 from tui_probe.trace.event_types import Device
 from tui_probe.trace.follow import open_trace
 
@@ -104,6 +105,19 @@ def test_the_command(traces: list[Path], tmp_path: Path, capsys: pytest.CaptureF
     text = capsys.readouterr().out
     assert text.isascii()
     assert "compute" in text
+
+
+def test_the_settings_name_a_measurement(
+    traces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured = tmp_path / "bw.json"
+    measured.write_text('{"bandwidth": [{"key": "memory_read", "bytes_per_second": 4e12}]}')
+    monkeypatch.setattr("tui_probe.cli.roofline.chosen_settings", lambda: Settings(bandwidth=measured))
+    words = ["roofline", *map(str, traces), "--peak", "1000T", "--format", "json"]
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)["ridge"] == 250
+    assert main([*words, "--bandwidth", "2T"]) == 0
+    assert json.loads(capsys.readouterr().out)["ridge"] == 500
 
 
 def test_it_explains_itself(traces: list[Path], capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.errors import ImportFileError
 from tui_probe.render.choices import FORMATS
 
+from .chosen import chosen_settings
 from .import_command import text_width
 from .report import speaks_utf8
 from .screen import add_screen_options, show, wants_screen
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--bandwidth", metavar="RATE|FILE",
-        help="bytes a second, as 4.4T, or what `tui-probe bandwidth --format json` wrote",
+        help="bytes a second, as 4.4T, or what `tui-probe bandwidth --format json` wrote; default: the settings' file",
     )  # fmt: skip
     parser.add_argument("--peak", type=rate, metavar="RATE", help="operations a second, as 989T; default: the device's")
     parser.add_argument("--format", choices=FORMATS, help="text or data instead of the screen; default table")
@@ -61,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     traces = [open_trace(path) for path in arguments.trace]
     try:
-        bandwidth = measured_bandwidth(arguments.bandwidth)
+        bandwidth = measured_bandwidth(arguments.bandwidth or chosen_settings().bandwidth)
     except argparse.ArgumentTypeError as error:
         arguments.refuse(str(error))
     device = next((trace.state.device for trace in traces if trace.state.device), None)
@@ -78,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     return ExitStatus.OK
 
 
-def measured_bandwidth(chosen: str | None) -> float | None:
+def measured_bandwidth(chosen: str | Path | None) -> float | None:
     """The bandwidth as given, or read from a file of ``tui-probe bandwidth``; None if none was given."""
     from tui_probe.importers.bandwidth_file import read_bandwidth
 
@@ -86,7 +87,7 @@ def measured_bandwidth(chosen: str | None) -> float | None:
         return None
     path = Path(chosen)
     if not path.is_file():
-        return rate(chosen)
+        return rate(str(chosen))
     read = read_bandwidth(path).rate("memory_read")
     if read is None:
         raise ImportFileError(f"{path}: no memory_read in it: measure it with tui-probe bandwidth --only memory")
