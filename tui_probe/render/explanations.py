@@ -52,8 +52,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "source": (
         "The lines of source that the PTX came from, from the copies that were made while the program ran; lines that"
-        " no code came from are set back. Beside a line stands what the probe measured of all the PTX it became: sums, and"
-        " ratios of sums.",
+        " no code came from are set back. Beside a line stands what the probe measured of all the PTX it became: sums,"
+        " and ratios of sums.",
     ),
     "timeline": (
         "A row an SM, a slot of an SM (which holds a block at a time), or a warp; time runs to the right. Height is the"
