@@ -78,11 +78,11 @@ def test_a_folder_in_the_place_of_the_file_is_told(tmp_path: Path) -> None:
 
 
 def test_rows_get_other_keys() -> None:
-    assert keys.remap({"sort": ("Ctrl-S", "F5"), "search": ("!",)}) == []
+    assert keys.remap({"sort": ("Ctrl-S", "F5"), "search": ("=",)}) == []
     by_id = {key.id: key.keys for key in keys.rows()}
     assert by_id["sort"] == ("ctrl+s", "f5")
-    assert by_id["search"] == ("!",)
-    assert keys.keymap() == {"sort": "ctrl+s,f5", "search": "!"}
+    assert by_id["search"] == ("=",)
+    assert keys.keymap() == {"sort": "ctrl+s,f5", "search": "="}
 
 
 def test_keys_can_be_exchanged() -> None:
