@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pyte
 import pytest
 from hypothesis import given
@@ -82,6 +84,23 @@ def test_what_is_not_known_is_sent_again(monkeypatch: pytest.MonkeyPatch, event:
         recorder.driver.forget()
     recorder.driver.write(ROW.format(1, "one"))
     assert recorder.sent[-1] == ROW.format(1, "one")
+
+
+def test_a_frame_for_a_terminal_that_became_smaller_is_not_taken_for_what_is_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recorder = Recorder(monkeypatch)
+    recorder.driver.fileno = -1
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((COLUMNS, 2)))
+    assert recorder.driver._get_terminal_size() == (COLUMNS, 2)
+    late = "".join(ROW.format(row, text) for row, text in ((1, "one"), (2, "two"), (3, "lands on row 2")))
+    new = ROW.format(1, "one") + ROW.format(2, "two")
+    for frame in (late, new, new):
+        recorder.driver.write(frame)
+    assert recorder.sent == [late, new]
+    screen = pyte.Screen(COLUMNS, 2)
+    pyte.Stream(screen).feed("".join(recorder.sent).replace("\n", ""))
+    assert screen.display[1].startswith("two")
 
 
 def test_window_focus_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,9 @@ class FrugalDriver(LinuxDriver):
     nothing here depends on it.
     """
 
+    _rows = 0
+    """Of the terminal, when it was asked last; 0 before."""
+
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)
         self.link = Link()
@@ -64,6 +67,8 @@ class FrugalDriver(LinuxDriver):
                 sent += texts
         if sent and _is_move(pieces[-1][1]):
             sent.append(pieces[-1][1])
+        if self._rows and any(row > self._rows for row, _ in pieces):
+            self.forget()  # drawn for a terminal that has become smaller: such rows all land on its last one
         return "".join(sent)
 
     def process_message(self, message: Message) -> None:
@@ -76,9 +81,11 @@ class FrugalDriver(LinuxDriver):
         """Columns and rows of the terminal itself: COLUMNS and LINES of the environment say what they were once."""
         self.forget()
         try:
-            return os.get_terminal_size(self.fileno)
+            size = os.get_terminal_size(self.fileno)
         except OSError:
             return super()._get_terminal_size()
+        self._rows = size.lines
+        return size
 
     def start_application_mode(self) -> None:
         """Have all that is written timed."""
