@@ -45,10 +45,14 @@ _HIGH: Final = 37
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Whose records: of the whole grid, or of one block of it, or of one warp of that block."""
+    """Whose records: of the whole grid, or of one block of it, or of one warp of that block.
+
+    ``line`` leaves those of one instruction, by its line of pruned.ptx; compact records do not tell.
+    """
 
     block: int | None = None
     warp: int | None = None
+    line: int | None = None
 
 
 class Mapping:
@@ -122,9 +126,10 @@ class Accesses:
             lanes = slice(0, threads)
             if selection.warp is not None:
                 lanes = slice(selection.warp * WARP_SIZE, min((selection.warp + 1) * WARP_SIZE, threads))
-            return [Part(self, slice(selection.block, selection.block + 1), lanes)]
+            return [Part(self, slice(selection.block, selection.block + 1), lanes, selection.line)]
         step = max(_PART // max(threads * self.capacity, 1), 1)
-        return [Part(self, slice(at, min(at + step, blocks)), slice(0, threads)) for at in range(0, blocks, step)]
+        whole = slice(0, threads)
+        return [Part(self, slice(at, min(at + step, blocks)), whole, selection.line) for at in range(0, blocks, step)]
 
     def unwrapped(self) -> Accesses:
         """The same, for warps that run for a long time."""
@@ -138,6 +143,8 @@ class Part:
     accesses: Accesses
     blocks: slice
     threads: slice
+    line: int | None = None
+    """The instruction whose records they are; None for all."""
     _records: NDArray[Any] | None = field(default=None, repr=False)
     _keep: NDArray[np.bool_] | None = field(default=None, repr=False)
 
@@ -150,13 +157,14 @@ class Part:
         """The part in pieces that fit the caches of a processor."""
         step = max(_PIECE * _length(self.blocks) // max(self.room, 1), 1)
         for at in range(self.blocks.start, self.blocks.stop, step):
-            yield Part(self.accesses, slice(at, min(at + step, self.blocks.stop)), self.threads)
+            yield Part(self.accesses, slice(at, min(at + step, self.blocks.stop)), self.threads, self.line)
 
     def sample(self, share: int) -> Part:
         """The records of one in ``share`` threads of a block, one at least; in each part others."""
         share = min(share, _length(self.threads))
         offset = self.blocks.start * 3 % share
-        return Part(self.accesses, self.blocks, slice(self.threads.start + offset, self.threads.stop, share))
+        threads = slice(self.threads.start + offset, self.threads.stop, share)
+        return Part(self.accesses, self.blocks, threads, self.line)
 
     def release(self) -> None:
         """Let go of the file's pages in memory, which were read for this part."""
@@ -182,6 +190,9 @@ class Part:
             else:
                 keep = records["clock" if self.accesses.compact else "address"] != 0
                 self._keep = None if keep.all() else keep
+            if self.line is not None and not self.accesses.compact:
+                of_line = records["line"] == self.line
+                self._keep = of_line if self._keep is None else self._keep & of_line
             self._records = records
         return self._records
 
@@ -192,7 +203,7 @@ class Part:
     def kept(self) -> int:
         """Records."""
         counts = self._counts()
-        if counts is not None:
+        if counts is not None and self.line is None:
             return int(counts.sum(dtype=np.int64))
         records = self._chosen()
         return records.size if self._keep is None else int(np.count_nonzero(self._keep))
@@ -227,7 +238,7 @@ class Part:
     def first_and_last(self) -> tuple[int, int] | None:
         """The times of the first and the last access; None without any."""
         counts = self._counts()
-        if counts is None or self.accesses.long:
+        if counts is None or self.accesses.long or self.line is not None:
             times = self.times()
             return (int(times.min()), int(times.max())) if len(times) else None
         some = counts > 0

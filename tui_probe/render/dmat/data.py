@@ -34,7 +34,7 @@ def record(view: Dmat, frame: Frame | None) -> dict[str, Any]:
         "capacity": accesses.capacity,
         "blocks": view.found.result.header.blocks,
         "blocks_measured": len(view.found.result.blocks),
-        "selection": {"block": block, "warp": view.selection.warp},
+        "selection": {"block": block, "warp": view.selection.warp, "ptx_line": view.selection.line},
         "colouring": view.colouring,
         "clocks": {
             "basis": clocks.basis,

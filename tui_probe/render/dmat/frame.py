@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -33,6 +33,8 @@ _LOADS: Final = ("load", "copy", "atomic")
 _STORES: Final = ("store", "atomic")
 _ANY: Final = 1e-6
 """Wasted sectors that are more than what adding up shares leaves."""
+_AT_ONCE: Final = 1 << 20
+"""Records that are read while a key waits."""
 _MOST_PARTS: Final = 8
 """Parts of a large result that are read again for what is under the cursor."""
 
@@ -122,6 +124,20 @@ class Painter:
     def knows_kinds(self) -> bool:
         """Whether loads can be told from stores."""
         return bool(self.code) and not self.map.accesses.compact
+
+    @cached_property
+    def recorded(self) -> list[int]:
+        """The lines of the instructions that made the records; where reading all takes long, those that may have."""
+        accesses = self.map.accesses
+        if not self.knows_kinds:
+            return []
+        if accesses.records.size > _AT_ONCE:
+            return sorted(line for line, each in self.code.items() if "global" in each.opcode.split("."))
+        found: set[int] = set()
+        for part in accesses.parts():
+            lines = part.lines()
+            found.update([] if lines is None else np.flatnonzero(np.bincount(lines)).tolist())
+        return sorted(found)
 
     def _outline(self, wish: Wish) -> tuple[tuple[Strip, ...], Grid]:
         strips = tuple(self.space.strips(wish.window.low, wish.window.high, wish.rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -173,28 +174,30 @@ def _level(view: Dmat) -> str:
     """The whole grid, the block that is seen most under the cursor, its warp."""
     per_block = view.map.accesses.start.shape[1]
     seen = view.seen_most()
-    if view.selection.block is None:
-        view.selection = Selection(seen // per_block)
-    elif view.selection.warp is None:
-        view.selection = Selection(
-            view.selection.block, seen % per_block if seen // per_block == view.selection.block else 0
-        )
+    block, warp = view.selection.block, view.selection.warp
+    if block is None:
+        block = seen // per_block
+    elif warp is None:
+        warp = seen % per_block if seen // per_block == block else 0
     else:
-        view.selection = Selection()
+        block = warp = None
+    view.selection = replace(view.selection, block=block, warp=warp)
     return view.whose()
 
 
 def _select(view: Dmat) -> str:
-    """The next block or warp."""
+    """Of the whole grid the next instruction, or all after the last; else the next block or warp."""
     blocks, per_block = view.map.accesses.start.shape
     block, warp = view.selection.block, view.selection.warp
     if block is None:
-        return "the whole grid: another level shows one block or warp"
-    if warp is None:
-        view.selection = Selection((block + 1) % blocks)
+        lines = [None, *view.painter.recorded]
+        place = lines.index(view.selection.line) if view.selection.line in lines else 0
+        view.selection = Selection(line=lines[(place + 1) % len(lines)])
+    elif warp is None:
+        view.selection = replace(view.selection, block=(block + 1) % blocks)
     else:
-        number = (block * per_block + warp + 1) % (blocks * per_block)
-        view.selection = Selection(*divmod(number, per_block))
+        block, warp = divmod((block * per_block + warp + 1) % (blocks * per_block), per_block)
+        view.selection = replace(view.selection, block=block, warp=warp)
     return view.whose()
 
 
@@ -226,7 +229,7 @@ MOVES: Final[dict[str, tuple[str, Move]]] = {
     "mark": ("mark; a second mark measures", _mark),
     "colour": ("next colouring: bands, density, sectors, loads and stores", _colour),
     "level": ("whole grid, block or warp under the cursor", _level),
-    "select": ("next block or warp", _select),
+    "select": ("next instruction, block or warp", _select),
     "unit": ("cycles or time, bytes or indices", _unit),
 }
 """Commands by name: what each does, in words and to a picture."""

@@ -116,10 +116,12 @@ class Dmat(Drawing):
     def whose(self) -> str:
         """The selection in words."""
         sample, block, warp = self.found.result.sample, self.selection.block, self.selection.warp
-        if block is None:
-            return "the whole grid" if sample is None else sampled_words(sample)
-        words = f"block {self.block_number(block)}"
-        return words if warp is None else f"{words} warp {warp}"
+        words = "the whole grid" if sample is None else sampled_words(sample)
+        if block is not None:
+            words = f"block {self.block_number(block)}" + ("" if warp is None else f" warp {warp}")
+        line = self.selection.line
+        code = None if line is None else self.painter.code.get(line)
+        return words if line is None else f"{'' if code is None else f'{code.opcode} '}PTX:{line} of {words}"
 
     def seen_most(self) -> int:
         """The warp, counted through the grid, that made most accesses under the cursor; 0 where that is not known."""
@@ -279,7 +281,7 @@ class Dmat(Drawing):
     def commands(self) -> Mapping[str, str]:
         """All that mean something for this launch."""
         without = set() if len(self.units_known()) > 1 else {"unit"}
-        if self.selection.block is None:
+        if self.selection.block is None and not self.painter.knows_kinds:
             without.add("select")
         return {name: words for name, (words, _) in MOVES.items() if name not in without}
 
