@@ -18,6 +18,8 @@ from tui_probe.ui.feed import Session
 from tui_probe.ui.views.document import DocumentView
 from tui_probe.ui.views.drawing import DrawingView
 
+RECORDED = Path(__file__).parents[1] / "data" / "h200"
+
 if TYPE_CHECKING:
     from tests.ui.conftest import Stage
 
@@ -86,6 +88,14 @@ async def test_the_straggler_then_the_tail(blocks: Session) -> None:
         assert view.drawing.window.time == planted.END
         await stage.press("q")
         assert screen_of(stage).current == "summary"
+
+
+async def test_where_nothing_stands_out_it_is_the_longest_block() -> None:
+    async with on_stage(Session(traces=(RECORDED / "attention_blocks",))) as stage:
+        stage.live.table.select(1)
+        await stage.press("enter", "exclamation_mark")
+        assert screen_of(stage).current == "timeline"
+        assert "block 157 (13,9)" in stage.text  # of those in sight the longest
 
 
 async def test_without_a_result_it_says_so(session: Session) -> None:

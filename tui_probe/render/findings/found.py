@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import TraceError
@@ -40,6 +41,8 @@ PROBES: Final[dict[str, Callable[[ProbeResult], Iterator[Finding]]]] = {
     "warp_progress": schedule.of_warp_progress,
 }
 """What each probe's results say; of one's own probe only how much was kept."""
+_DRAWN: Final = ("dmat", "timeline", "progress")
+"""Views that know their own worst place."""
 _MOST_REMEMBERED: Final = 64
 _remembered: dict[tuple[str, int, int], Found] = {}
 """What was found last, by the result's file, its time, and how many launches had been timed."""
@@ -70,9 +73,10 @@ class Found:
 
     @property
     def worst(self) -> Finding | None:
-        """The one to look at first that has a place: what stands out, else a line."""
+        """The one to look at first that has a place: what stands out, else a line, else what a drawing shows."""
         placed = [each for each in self.findings if each.page]
-        return next((each for each in placed if each.stands_out), next((each for each in placed if each.line), None))
+        wanted = (each for each in placed if each.stands_out), (each for each in placed if each.line)
+        return next(chain(*wanted, (each for each in placed if each.page in _DRAWN)), None)
 
 
 def find(source: Source) -> Found | None:
