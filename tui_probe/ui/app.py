@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from tui_probe.ui.feed import Target
 
 SECOND_INTERRUPT = 2.0
+OPENING = 5.0
+"""Seconds after which keys no longer wait for a screen that does not come."""
 EARLY_ENTER = "ctrl+j"
 """Enter, pressed before the terminal hands over keys as they are: until then it makes them ends of lines."""
 CYCLE = ("dark", "light", "distinct", "ansi")
@@ -175,8 +177,10 @@ class ProbeApp(App[None]):
     async def _typed(self, event: events.Key | events.Paste) -> None:
         if isinstance(event, events.Key) and event.key == EARLY_ENTER:
             event = events.Key("enter", "\r")
-        screen = self.screen
-        while not screen.is_mounted and self.crash is None:  # the key before has opened it
+        screen, end = self.screen, time.monotonic() + OPENING
+        while not screen.is_mounted:  # the key before has opened it
+            if time.monotonic() > end:
+                return
             await asyncio.sleep(0.001)
         if isinstance(event, events.Paste):
             if isinstance(screen, ViewScreen):
