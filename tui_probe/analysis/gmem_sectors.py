@@ -4,7 +4,7 @@
               l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum (st)
     sectors   the distinct 32-byte sectors that the lanes of a request touch, added up over requests
               l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum (st)
-              those of cp.async (op_ldgsts) are apart
+    cp.async  is a load for these counters; its part is told apart, too
     sectors a request = sectors / requests
 
 32 lanes with 4 bytes each, side by side, touch 4 sectors; 8 bytes 8, 16 bytes 16; a lane in a sector of its own gives
@@ -40,7 +40,7 @@ _WARP: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class MemorySectors:
-    """Requests and sectors of one launch."""
+    """Requests and sectors of one launch; loads are those of ``cp.async``, which are told again as copies, too."""
 
     load_requests: int
     load_sectors: int
@@ -76,8 +76,8 @@ class MemorySectors:
             Figure("store_requests", "store requests", self.store_requests, ""),
             Figure("store_sectors", "store sectors", self.store_sectors, ""),
             Figure("sectors_per_store", "sectors a store", self.sectors_per_store, ""),
-            Figure("copy_requests", "cp.async requests", self.copy_requests, "", shown=copies),
-            Figure("copy_sectors", "cp.async sectors", self.copy_sectors, "", shown=copies),
+            Figure("copy_requests", "requests of these by cp.async", self.copy_requests, "", shown=copies),
+            Figure("copy_sectors", "sectors of these by cp.async", self.copy_sectors, "", shown=copies),
             Figure("sectors_per_copy", "sectors a cp.async", self.sectors_per_copy, "", shown=copies),
             Figure("matrix_accesses", "wmma loads and stores left out", matrices, "", shown=matrices > 0),
             Figure("generic_accesses", "generic accesses of threads left out", generic, "", shown=generic > 0),
@@ -87,16 +87,21 @@ class MemorySectors:
 def analyse(result: Result) -> MemorySectors:
     """The requests and sectors of one launch; TraceError if map 0 holds no records of ``gmem_sectors``."""
     sums = summed(result, RECORD, "gmem_sectors")
-    totals = sums.totals | {"matrix_accesses": sums.totals["matrix_accesses"] // _WARP}
-    return MemorySectors(**totals, threads_missing=sums.threads_missing)
+    return _of_sums(sums.totals, sums.threads_missing)
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine:
     """The same by line, of ``gmem_sectors_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
     lines = line_sums(result, SITE, "gmem_sectors_by_line", sites, folder)
     sums = totals(lines, SITE)
-    whole = MemorySectors(**sums | {"matrix_accesses": sums["matrix_accesses"] // _WARP}, threads_missing=0)
+    whole = _of_sums(sums, threads_missing=0)
     return CountsByLine(whole, lines, "most sectors a request", worst_of(lines, sectors_per_request))
+
+
+def _of_sums(sums: dict[str, int], threads_missing: int) -> MemorySectors:
+    loads = {f"load_{what}": sums[f"load_{what}"] + sums[f"copy_{what}"] for what in ("requests", "sectors")}
+    matrices = {"matrix_accesses": sums["matrix_accesses"] // _WARP}
+    return MemorySectors(**sums | loads | matrices, threads_missing=threads_missing)
 
 
 def is_counted(line: LineSums) -> bool:
