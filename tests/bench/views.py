@@ -31,6 +31,8 @@ ROUNDS = 3
 ENTER = "\r"
 PAGES = {"table": "jk", "2": "jk", "3": ".,", "6": "or", "8": "da"}
 """Pages of the screen, the kernel table first, and keys that change what each shows."""
+SHOWN = {"2": "probed.ptx", "3": "changes", "6": "probe mem"}
+"""What says that a page is there."""
 READING: dict[str, Callable[[DocumentView], object]] = {
     "j": lambda view: view.move(1),
     ".": lambda view: view.command("next"),
@@ -111,6 +113,7 @@ def show_keys(root: Path) -> None:
         for page, keys in PAGES.items():
             if page != "table":
                 terminal.type(f"{ENTER}{page}" if page == "2" else page)
+            terminal.wait(SHOWN.get(page, ""))
             terminal.quiet(0.5, steady=True)
             times = [answered(terminal, key) for key in keys * 5]
             print(f"key to frame, {page}: median {1000 * median(times):.1f} ms, most {1000 * max(times):.1f} ms")
