@@ -18,6 +18,7 @@ from tui_probe.ui.views.kernels import Order
 
 KERNELS = 3 * AT_ONCE
 FAR = KERNELS - 1
+ONE = lambda: True  # noqa: E731 - enough after one
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def test_rows_that_are_read_later_are_those_that_are_read_at_once(many: Path) ->
     assert {row.status for row in first if row.read and row.index > 2 * AT_ONCE} == {"skipped"}
     unread = next(row for row in first if not row.read)
     assert (unread.name, unread.status, unread.registers_pruned) == (f"kernel_{unread.index}", "probed", None)
-    while rows.read(trace, (), until=0):
+    while rows.read(trace, (), ONE):
         pass
     assert rows.complete
     at_once = KernelRows()
@@ -57,8 +58,8 @@ def test_wanted_folders_are_read_first(many: Path) -> None:
     rows = KernelRows()
     rows.update(trace, range(KERNELS))
     wanted = (FAR - 1, FAR - 2)
-    assert rows.read(trace, wanted, until=0)
-    assert rows.read(trace, wanted, until=0)
+    assert rows.read(trace, wanted, ONE)
+    assert rows.read(trace, wanted, ONE)
     assert [row.index for row in rows.all()[AT_ONCE + 20 :] if row.read and row.status == "probed"] == [*sorted(wanted)]
 
 
@@ -66,7 +67,7 @@ def test_a_row_that_was_read_stays_so_when_its_kernel_is_launched_again(many: Pa
     trace = open_trace(many)
     rows = KernelRows()
     rows.update(trace, range(KERNELS))
-    assert rows.read(trace, (FAR - 1,), until=0)
+    assert rows.read(trace, (FAR - 1,), ONE)
     rows.update(trace, range(KERNELS))
     assert rows.all()[FAR - 1].read
 
@@ -170,3 +171,12 @@ async def test_keys_for_a_trace_without_kernels_do_not_wait_for_ever(tmp_path: P
         app.live.tick()
         while app.live.current != "events":
             await pilot.pause(0.001)
+
+
+async def test_after_a_key_folders_rest(many: Path) -> None:
+    async with on_stage(Session(traces=(many,)), (120, 40)) as stage:
+        feed = stage.app.feed
+        before = sum(row.read for row in feed.latest.processes[0].kernels)
+        feed._rest_until = float("inf")
+        assert feed.read_rows()
+        assert sum(row.read for row in feed.latest.processes[0].kernels) == before + 1

@@ -31,6 +31,8 @@ LONGEST = 0.2
 """Seconds of reading after which no further trace is begun with before the next look."""
 READING = 0.1
 """Seconds for which folders of kernels are read between two looks at what is wanted."""
+RESTING = 0.05
+"""Seconds for which none are read after a key."""
 LEAST_ROOM = 1 << 16
 
 
@@ -162,9 +164,9 @@ class _Trace:
             self._make_view()
         return changed
 
-    def read_rows(self, wanted: Iterable[int], until: float) -> bool:
-        """Read folders of kernels for some time; whether there were any to read."""
-        read = self.rows.read(self.follower.trace, wanted, until)
+    def read_rows(self, wanted: Iterable[int], enough: Callable[[], bool]) -> bool:
+        """Read folders of kernels; whether there were any to read."""
+        read = self.rows.read(self.follower.trace, wanted, enough)
         if read:
             self._make_view()
         return read
@@ -208,6 +210,7 @@ class Feed:
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="tui-probe-feed", daemon=True)
         self.failure: Exception | None = None
+        self._rest_until = 0.0
         self.wanted: tuple[int, ...] = ()
         """The kernels whose folders are read first: those in sight."""
         self.loaded: Callable[[], object] | None = None
@@ -231,11 +234,19 @@ class Feed:
                     self.loaded = None
                 due = time.monotonic() + self._interval
                 while not self._stopped and time.monotonic() < due and self.read_rows():
-                    pass
+                    if self._rests():
+                        self._wake.wait(RESTING)
                 self._wake.wait(max(0.0, due - time.monotonic()))
                 self._wake.clear()
         except Exception as error:  # noqa: BLE001 - raised again by the screen, in the event loop
             self.failure = error
+
+    def rest(self) -> None:
+        """A key was pressed: what it does goes before the folders that nobody waits for."""
+        self._rest_until = time.monotonic() + RESTING
+
+    def _rests(self) -> bool:
+        return time.monotonic() < self._rest_until
 
     def poll(self) -> None:
         """Read what is new and replace ``latest`` if anything changed."""
@@ -249,7 +260,11 @@ class Feed:
     def read_rows(self) -> bool:
         """Read folders of kernels for a moment; whether there were any to read."""
         until = time.monotonic() + READING
-        read = [trace for trace in self._traces.values() if trace.read_rows(self.wanted, until)]
+
+        def enough() -> bool:
+            return self._rests() or time.monotonic() > until
+
+        read = [trace for trace in self._traces.values() if trace.read_rows(self.wanted, enough)]
         if read:
             self._publish(self.latest.status)
         return bool(read)

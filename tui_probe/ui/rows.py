@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from itertools import chain
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from tui_probe.render.kernel_row import KernelRow, first_row_of, has_folder, row_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from tui_probe.trace.model import Trace
 
@@ -54,14 +53,14 @@ class KernelRows:
                 self._rows[index] = first_row_of(kernel, device)
                 self._unread[index] = None
 
-    def read(self, trace: Trace, wanted: Iterable[int], until: float) -> bool:
-        """Read folders, of the ``wanted`` first, until that time of the monotonic clock; whether any was read."""
+    def read(self, trace: Trace, wanted: Iterable[int], enough: Callable[[], bool]) -> bool:
+        """Read at least one folder, of the ``wanted`` first, until it is ``enough``; whether any was left to read."""
         some = False
         for index in chain(wanted, list(self._unread)):
             if index in self._unread:
                 self._read_row(trace, index)
                 some = True
-                if monotonic() > until:
+                if enough():
                     break
         return some
 

@@ -175,6 +175,7 @@ class LiveScreen(ViewScreen):
 
     def on_key(self, event: events.Key) -> None:
         """A key for the table waits until there is one."""
+        self.probe_app.feed.rest()
         waits = self.early_keys or (self._reading and self.in_table and self.prompt is None)
         if waits and self.early_keys.hold(event):
             event.stop()
