@@ -58,7 +58,7 @@ static bool device_bytes(const struct map *map, uint32_t cap, const struct exten
         return false;
     if (map->layout == MAP_ROWS)
         return *bytes / layout_unit(map) <= UINT32_MAX;
-    return map->layout != MAP_QUEUE || (stride <= UINT32_MAX && extent->blocks * groups <= UINT32_MAX);
+    return extent->blocks * groups <= UINT32_MAX && (map->layout != MAP_QUEUE || stride <= UINT32_MAX);
 }
 
 static size_t aligned(size_t size)

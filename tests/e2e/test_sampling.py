@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.e2e.conftest import EXAMPLE, Tool
+from tui_probe.engine.probe_file import load_probe
 from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def test_counts_say_of_which_blocks_they_are(tmp_path: Path, natives: Path) -> N
     page = tool("report", str(trace), "--page", "counts").stdout
     assert "a store 8.00  (sampled 4 of 64 blocks, one in 16)  simulated" in " ".join(page.split("\n      "))
     memory = {kernel.name: kernel.probe_bytes for kernel in open_trace(trace).kernels}
-    assert memory["coalesced_store"] == 4 * 8 * 28
+    assert memory["coalesced_store"] == 4 * 8 * load_probe("gmem_sectors").maps[0].slot_bytes
 
 
 def test_records_are_numbered_as_in_the_grid(tmp_path: Path, natives: Path) -> None:

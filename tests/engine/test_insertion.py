@@ -195,7 +195,7 @@ def test_nothing_else_changes() -> None:
 
 def test_required_block_sizes_are_constants() -> None:
     text = probed(f"{HEADER}.entry kernel() .reqntid 96 {{ ret; }}")
-    assert "mul.lo.u64 %tp__slot, %tp__slot, 3;" in inserted(text)
+    assert "mov.u32 %tp__unit, 3;" in inserted(text)
     assert "%ntid" not in text
     assert "%ntid.y" in probed(f"{HEADER}.entry kernel() .reqntid 8, 4, 2 {{ ret; }}")
 
@@ -204,7 +204,7 @@ def test_thread_level_needs_no_lane_and_no_shift() -> None:
     text = probed(entry("ret;"), probe=END)
     assert "activemask" not in text
     assert "shr.u32" not in text
-    assert "mad.lo.u64 %tp__address, %tp__slot, 16, %tp__wide;" in inserted(text)
+    assert "mad.wide.u32 %tp__address, %tp__slot, 16, %tp__wide;" in inserted(text)
     assert "st.global.u32 [%tp__address+8], 1;" in inserted(text)
 
 

@@ -1,11 +1,11 @@
 """Where a thread's or a warp's record goes.
 
     slot    = block × slots of a block + thread, or warp, in the block
-    block   = ctaid.x + nctaid.x × (ctaid.y + nctaid.y × ctaid.z)          64 bits
-    thread  = tid.x + ntid.x × (tid.y + ntid.y × tid.z)                    32 bits; warp = thread / 32
-    address = the map's parameter + slot × bytes of a slot
+    block   = ctaid.x + nctaid.x × (ctaid.y + nctaid.y × ctaid.z)
+    thread  = tid.x + ntid.x × (tid.y + ntid.y × tid.z)                    warp = thread / 32
+    address = the map's parameter + slot × bytes of a slot                 64 bits
 
-What keeps several records a slot holds the number of its warp in the grid, 32 bits: a launch with more is not probed.
+All but the address has 32 bits: a launch with more slots, which would need tens of gigabytes, is not probed.
 
 Everything is computed where it is needed, in registers that live only there: what costs a kernel
 registers is what lives across it.
@@ -54,8 +54,10 @@ class Addressing:
         """``place`` is the register that stands in for the block's number where only a sample of them is probed."""
         self._shape = shape
         self._place = place
-        self.address, self._slot, self._wide = (names.temporary(name, "b64") for name in ("address", "slot", "wide"))
-        self._unit, self._part, self._other = (names.temporary(name, "b32") for name in ("unit", "part", "other"))
+        self.address, self._wide = (names.temporary(name, "b64") for name in ("address", "wide"))
+        self._slot, self._unit, self._part, self._other = (
+            names.temporary(name, "b32") for name in ("slot", "unit", "part", "other")
+        )
 
     def slot(self, level: Level) -> list[str]:
         """Lines that compute the number of the slot of this thread or warp.
@@ -65,17 +67,15 @@ class Addressing:
         return [
             *self._thread(),
             *([f"shr.u32 {self._unit}, {self._unit}, 5;"] if level is Level.WARP else []),
-            f"cvt.u64.u32 {self.address}, {self._unit};",
-            *self._block(),
-            *self._times_slots_of_block(level),
-            f"add.u64 {self._slot}, {self._slot}, {self.address};",
+            f"mov.u32 {self._slot}, {self._unit};",
+            *self._after_blocks_before(level, self._slot),
         ]
 
     def pointer(self, parameter: str, slot_bytes: int) -> list[str]:
         """Lines that turn the slot's number into its address in the map that ``parameter`` points to."""
         return [
             f"ld.param.u64 {self._wide}, [{parameter}];",
-            f"mad.lo.u64 {self.address}, {self._slot}, {slot_bytes}, {self._wide};",
+            f"mad.wide.u32 {self.address}, {self._slot}, {slot_bytes}, {self._wide};",
         ]
 
     def warp(self, target: str, lane: str) -> list[str]:
@@ -84,7 +84,13 @@ class Addressing:
             *self._thread(),
             f"and.b32 {lane}, {self._unit}, {WARP_THREADS - 1};",
             f"shr.u32 {target}, {self._unit}, 5;",
-            *self._slots_of_block(Level.WARP),
+            *self._after_blocks_before(Level.WARP, target),
+        ]
+
+    def _after_blocks_before(self, level: Level, target: str) -> list[str]:
+        """Lines that add the slots of all blocks before this one to the number of a slot in its block."""
+        return [
+            *self._slots_of_block(level),
             *([] if self._place else self.block(self._part)),
             f"mad.lo.u32 {target}, {self._place or self._part}, {self._unit}, {target};",
         ]
@@ -101,31 +107,6 @@ class Addressing:
             f"mul.lo.u32 {target}, {target}, {self._other};",
             f"mov.u32 {self._other}, %ctaid.x;",
             f"add.u32 {target}, {target}, {self._other};",
-        ]
-
-    def _block(self) -> list[str]:
-        """The block's linear number. ctaid.y + nctaid.y × ctaid.z fits 32 bits: both extents are below 65536."""
-        if self._place:
-            return [f"cvt.u64.u32 {self._slot}, {self._place};"]
-        return [
-            f"mov.u32 {self._unit}, %ctaid.z;",
-            f"mov.u32 {self._part}, %nctaid.y;",
-            f"mov.u32 {self._other}, %ctaid.y;",
-            f"mad.lo.u32 {self._unit}, {self._unit}, {self._part}, {self._other};",
-            f"mov.u32 {self._part}, %nctaid.x;",
-            f"mov.u32 {self._other}, %ctaid.x;",
-            f"cvt.u64.u32 {self._wide}, {self._other};",
-            f"mad.wide.u32 {self._slot}, {self._unit}, {self._part}, {self._wide};",
-        ]
-
-    def _times_slots_of_block(self, level: Level) -> list[str]:
-        if self._shape:
-            slots = -(-self._shape.threads // WARP_THREADS) if level is Level.WARP else self._shape.threads
-            return [f"mul.lo.u64 {self._slot}, {self._slot}, {slots};"]
-        return [
-            *self._slots_of_block(level),
-            f"cvt.u64.u32 {self._wide}, {self._unit};",
-            f"mul.lo.u64 {self._slot}, {self._slot}, {self._wide};",
         ]
 
     def _slots_of_block(self, level: Level) -> list[str]:
