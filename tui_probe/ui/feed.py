@@ -6,6 +6,7 @@ none can pile up.
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
@@ -158,6 +159,7 @@ class _Trace:
         trace = follower.trace
         if trace is not trace_before:
             self.rows.clear()
+            gc.unfreeze()
         # A kernel that is still being prepared can gain a folder without a further line in the log.
         self.rows.update(trace, follower.changed)
         if changed or self.view.problem:
@@ -232,6 +234,7 @@ class Feed:
                 if self.loaded is not None:
                     self.loaded()
                     self.loaded = None
+                    gc.freeze()  # looking through a large trace for garbage takes longer than a key may
                 due = time.monotonic() + self._interval
                 while not self._stopped and time.monotonic() < due and self.read_rows():
                     if self._rests():
