@@ -96,7 +96,8 @@ class SourceView(Document):
     def _line(self, number: int, margin: Margin, width: int) -> Line:
         row = self.rows[number]
         if row.left_out:
-            return ((f" … {row.left_out} lines without code of this kernel", "dim"),)
+            blank = " " * (margin.cells + 2)
+            return ((f"{'…':>{self._digits}}{blank}{row.left_out} lines without code of this kernel", "dim"),)
         if not row.line:
             return self._heading(row.file, width)
         return (
