@@ -83,7 +83,7 @@ def test_a_thread_adds_to_its_own_record() -> None:
 def test_what_is_never_counted_is_not_added(accepts: Callable[[str], int]) -> None:
     text = probed(entry("ret;"), probe=summing_probe())
     (line,) = [line for line in inserted(text) if "red.global" in line]
-    assert line == "@%tp__lowest red.global.add.u32 [%tp__address+20], %tp__part;"
+    assert line == "red.global.add.u32 [%tp__address+20], %tp__part3;"
     accepts(text)
 
 
@@ -125,4 +125,7 @@ def test_sums_are_written_by_the_lowest_lane_alone() -> None:
     lines: list[Any] = inserted(probed(entry("ret;"), probe=toml_probe(FRAME.format(after="ADD [ m ] {3, 1};", cap=1))))
     reds = [line for line in lines if "red." in line]
     assert len(reds) == 2
-    assert all(line.startswith("@%tp__lowest ") for line in reds)
+    first = lines.index("setp.ne.u32 %tp__follows, %tp__lower, 0;")
+    branch, label = lines[first + 1], lines[first + 1].split()[-1].replace(";", ":")
+    assert branch.startswith("@%tp__follows bra ")
+    assert first < lines.index(reds[0]) < lines.index(reds[1]) < lines.index(label)

@@ -1,6 +1,6 @@
 """``ADD``: what lanes counted, added up in the record of their thread or warp.
 
-The lanes of a warp that arrive together add up their values first (``redux``), so that one of them adds to memory.
+The lanes of a warp that arrive together add up all their values first (``redux``), then one of them adds to memory.
 They may arrive in several groups, by several exits: each adds its part, which is why nothing is replaced. Where
 ``redux`` does not exist (before sm_80) each lane adds for itself, which gives the same sums.
 
@@ -88,16 +88,20 @@ class Summation:
     def lines(self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str]) -> list[str]:
         """Lines behind ``before`` that add to the record at ``address``, leaving out registers in ``zero``."""
         by_warp = self._by_warp(own_map)
-        lines = self._lowest_lane() if by_warp else []
-        for field, value in zip(own_map.fields, values, strict=True):
+        gathered: list[str] = []
+        added: list[str] = []
+        for index, (field, value) in enumerate(zip(own_map.fields, values, strict=True)):
             if value in zero or parse_integer(value) == 0:
                 continue
-            before, operand = self._sum(field, value) if by_warp else self._widened(field, value)
+            before, after, operand = self._sum(field, value, index) if by_warp else ([], *self._widened(field, value))
             bits = FIELD_BYTES[field.type] * 8
             place = address + (f"+{field.offset}" if field.offset else "")
-            guard = f"@{self._names.temporary('lowest', 'pred')} " if by_warp else ""
-            lines += [*before, f"{guard}red.global.add.u{bits} [{place}], {operand};"]
-        return [*lines, f"{self._end}:"] if by_warp else lines
+            gathered += before
+            added += [*after, f"red.global.add.u{bits} [{place}], {operand};"]
+        if not by_warp:
+            return added
+        follows = self._names.temporary("follows", "pred")
+        return [*gathered, *self._lowest_lane(follows), f"@{follows} bra {self._end};", *added, f"{self._end}:"]
 
     def _by_warp(self, own_map: Map) -> bool:
         return self._reduces and own_map.level is Level.WARP
@@ -105,12 +109,13 @@ class Summation:
     def _lanes(self) -> str:
         return self._names.temporary("lanes", "b32")
 
-    def _lowest_lane(self) -> list[str]:
-        lower, lowest = self._names.temporary("lower", "b32"), self._names.temporary("lowest", "pred")
+    def _lowest_lane(self, follows: str) -> list[str]:
+        """Lines after which ``follows`` holds in all lanes but the lowest."""
+        lower = self._names.temporary("lower", "b32")
         return [
             f"mov.u32 {lower}, %lanemask_lt;",
             f"and.b32 {lower}, {lower}, {self._lanes()};",
-            f"setp.eq.u32 {lowest}, {lower}, 0;",
+            f"setp.ne.u32 {follows}, {lower}, 0;",
         ]
 
     def _widened(self, field: Field, value: str) -> tuple[list[str], str]:
@@ -122,46 +127,41 @@ class Summation:
         wide = self._names.temporary("sum", "b64")
         return [f"cvt.u64.u32 {wide}, {operand};"], wide
 
-    def _sum(self, field: Field, value: str) -> tuple[list[str], str]:
-        """The sum over the lanes, as wide as the field."""
-        part = self._names.temporary("part", "b32")
+    def _sum(self, field: Field, value: str, index: int) -> tuple[list[str], list[str], str]:
+        """The sum over the lanes, as wide as the field: what all of them do for it, what the lowest does, and it."""
+        part, total = self._names.temporary(f"part{index}", "b32"), self._names.temporary("sum", "b64")
         if value not in self._own:
             lines = [f"popc.b32 {part}, {self._lanes()};", f"mul.lo.u32 {part}, {part}, {value};"]
-            return self._fitted(field, lines[: 1 if parse_integer(value) == 1 else 2], part)
+            lines = lines[: 1 if parse_integer(value) == 1 else 2]
+            return ([], lines, part) if field.type == "u32" else ([], [*lines, f"cvt.u64.u32 {total}, {part};"], total)
         operand = self._own[value]
         if field.type == "u32":
-            return [self._redux(part, operand)], part
+            return [self._redux(part, operand)], [], part
         if TYPE_BITS[self._probe.registers[value]] == 32:
-            return self._in_halves(operand)
-        half, upper = self._names.temporary("half", "b32"), self._names.temporary("upper", "b32")
-        total, shifted = self._names.temporary("sum", "b64"), self._names.temporary("wide", "b64")
-        lines, _ = self._in_halves(half)
-        return [
-            f"mov.b64 {{{half}, {upper}}}, {operand};",
-            *lines,
-            self._redux(upper, upper),
-            f"cvt.u64.u32 {shifted}, {upper};",
-            f"shl.b64 {shifted}, {shifted}, 32;",
-            f"add.u64 {total}, {total}, {shifted};",
-        ], total
+            return *self._in_halves(operand, part, index), total
+        half, upper = self._names.temporary("half", "b32"), self._names.temporary(f"upper{index}", "b32")
+        shifted = self._names.temporary("wide", "b64")
+        before, after = self._in_halves(half, part, index)
+        return (
+            [f"mov.b64 {{{half}, {upper}}}, {operand};", *before, self._redux(upper, upper)],
+            [
+                *after,
+                f"cvt.u64.u32 {shifted}, {upper};",
+                f"shl.b64 {shifted}, {shifted}, 32;",
+                f"add.u64 {total}, {total}, {shifted};",
+            ],
+            total,
+        )
 
-    def _fitted(self, field: Field, lines: list[str], part: str) -> tuple[list[str], str]:
-        if field.type == "u32":
-            return lines, part
-        total = self._names.temporary("sum", "b64")
-        return [*lines, f"cvt.u64.u32 {total}, {part};"], total
-
-    def _in_halves(self, operand: str) -> tuple[list[str], str]:
-        """The 64-bit sum of a 32-bit value."""
-        part, total = self._names.temporary("part", "b32"), self._names.temporary("sum", "b64")
+    def _in_halves(self, operand: str, low: str, index: int) -> tuple[list[str], list[str]]:
+        """The 64-bit sum of a 32-bit value: what all lanes do for it, and what the lowest does."""
+        high, total = self._names.temporary(f"high{index}", "b32"), self._names.temporary("sum", "b64")
         return [
-            f"and.b32 {part}, {operand}, 65535;",
-            self._redux(part, part),
-            f"cvt.u64.u32 {total}, {part};",
-            f"shr.u32 {part}, {operand}, 16;",
-            self._redux(part, part),
-            f"mad.wide.u32 {total}, {part}, 65536, {total};",
-        ], total
+            f"and.b32 {low}, {operand}, 65535;",
+            self._redux(low, low),
+            f"shr.u32 {high}, {operand}, 16;",
+            self._redux(high, high),
+        ], [f"cvt.u64.u32 {total}, {low};", f"mad.wide.u32 {total}, {high}, 65536, {total};"]
 
     def _redux(self, target: str, source: str) -> str:
         return f"redux.sync.add.u32 {target}, {source}, {self._lanes()};"
