@@ -118,7 +118,7 @@ def test_two_gigabytes_of_accesses_open_while_keys_act(tmp_path: Path, products:
         begin = time.perf_counter()
         terminal.type("7")
         terminal.wait("reading", 5)
-        key = seconds_until(terminal, "?", "Keys", 5)
+        key = seconds_until(terminal, "?", "Everywhere", 5)
         terminal.type("?")
         terminal.wait("accesses", 60)
         drawn = time.perf_counter() - begin
