@@ -136,12 +136,22 @@ class Comparison(Document):
         model = ["cycles of a simulated GPU are no time: fewer are not called better"]
         return [
             *(model if any(side.simulated for side in self.sides) else []),
+            *self._resized,
             *(
                 f"the {name} differs: {before[name]}, and {after[name]}"
                 for name in before
                 if before[name] != after.get(name, before[name])
             ),
         ]
+
+    @property
+    def _resized(self) -> list[str]:
+        """How many kernels do another amount of work, perhaps; of one the verdict says it."""
+        sizes = ("blocks", "threads")
+        other = sum(any(each.before.key in sizes and each.change for each in pair.changes) for pair in self.pairs)
+        if not other or len(self.pairs) < 2:
+            return []
+        return [f"{other} of {len(self.pairs)} have other grids or blocks: totals grow with the work, shares do not"]
 
     def lines(self, width: int) -> Sequence[Line]:
         """What it comes to, what is compared, a table a kernel, what cannot be compared."""

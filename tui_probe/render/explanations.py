@@ -18,7 +18,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "ptx": (
         "The PTX of the kernel: probed as it ran, pruned as the engine read it (this kernel alone), original as it came"
-        " in the image. Line numbers of all pages are those of pruned.ptx.",
+        " in the image. Where other pages name a line of PTX, it is one of the pruned text; the probed text has numbers"
+        " of its own.",
     ),
     "diff": (
         "Left the pruned PTX, right the probed: + lines were added, and say by which part of the probe. Nothing of the"

@@ -65,6 +65,16 @@ class Measure:
         return min(values) if self.name in LOWEST_IS_WORST else max(values)
 
     @cached_property
+    def marked(self) -> tuple[int, str] | None:
+        """The first line that is marked as the worst, and its value in words."""
+        lines = [line for line, value in self.numbers.items() if value == self.worst]
+        if not lines:
+            return None
+        others = f", {len(lines)} lines alike" if len(lines) > 1 else ""
+        most = "fewest" if self.name in LOWEST_IS_WORST else "most"
+        return min(lines), f"the {most}: {_said(self, min(lines))}{others}"
+
+    @cached_property
     def cells(self) -> int:
         """What a value, its bar and the mark of the worst take."""
         return max((len(short(value)) for value in self.values.values()), default=0) + 2

@@ -39,6 +39,8 @@ class Seeker:
         worst = found.worst if found else None
         if line is not None and line.line is not None and view.land(line.line):
             self.screen.notice(f"{line.label}: {line.words}")
+        elif worst is None and (words := view.land_on_marked()):
+            self.screen.notice(words)
         elif worst is None:
             self.screen.notice("nothing stands out in this launch" if found else "this launch has no result")
         elif worst.page == view.name:

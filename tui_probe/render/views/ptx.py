@@ -137,6 +137,11 @@ class Ptx(Document):
         line = self.ptx_line(number, width)
         return line if self._measured and self._measured.words(line) else None
 
+    def marked(self) -> tuple[int, str] | None:
+        """The line that has the mark."""
+        columns = self._measured.columns if self._measured else ()
+        return columns[self.shown].marked if columns else None
+
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """In the text that is shown; None in the original."""
         place = ptx_line - 1 if self.variant == "pruned" else None

@@ -144,6 +144,11 @@ class SourceView(Document):
         measured = [line for line in code if any(line in column.numbers for column in columns)]
         return next(iter(measured or code), None)
 
+    def marked(self) -> tuple[int, str] | None:
+        """The line that has the mark, by the first line of PTX that came from it."""
+        found = self._column.marked if self._column else None
+        return None if found is None else (self._ptx[found[0]][0], found[1])
+
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The row that a line of PTX came from."""
         found = next((number for number, code in self._ptx.items() if ptx_line in code), None)

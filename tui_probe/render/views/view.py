@@ -130,6 +130,10 @@ class Document(Data):
         """The line of ``pruned.ptx`` that Enter goes to from a line: its own, unless there is a better one."""
         return self.ptx_line(number, width)
 
+    def marked(self) -> tuple[int, str] | None:
+        """The first line of ``pruned.ptx`` whose figure is marked as the most or fewest, and the figure in words."""
+        return None
+
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The line that is about a line of ``pruned.ptx``."""
         del ptx_line, width

@@ -259,6 +259,11 @@ class DocumentView(View):
             self._to(number - self.pinned)
         return number is not None
 
+    def land_on_marked(self) -> str:
+        """The cursor to the line that is marked in the figure in sight."""
+        found = self.document.marked()
+        return found[1] if found is not None and self.land(found[0]) else ""
+
     # -- search and filter
 
     def search(self, text: str) -> None:

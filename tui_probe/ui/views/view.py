@@ -144,6 +144,10 @@ class View:
         del ptx_line
         return False
 
+    def land_on_marked(self) -> str:
+        """Show the line that is marked as the most or fewest; what it is. "" where none is."""
+        return ""
+
     def click(self, row: int, column: int = 0) -> None:
         """The mouse points at a cell of the window."""
 
