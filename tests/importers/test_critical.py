@@ -35,6 +35,13 @@ def test_attention_in_32_heads_stores_its_row_sums_too() -> None:
     assert verdict_of(33280, tensor) == "with row sums"
 
 
+@pytest.mark.parametrize("dtype", ["fp32", "int64"])
+def test_an_array_has_no_row_sums_but_strides(dtype: str) -> None:
+    array = Tensor(length=8192, width=1, dtype=dtype)
+    assert array.sectors_with_row_sums is None
+    assert verdict_of(2 * array.sectors, array) == "within"
+
+
 @pytest.mark.parametrize(
     ("sectors", "verdict"),
     [(32768, "equal"), (32767, "below"), (40000, "within"), (524288, "within"), (524800, "above"), (None, None)],

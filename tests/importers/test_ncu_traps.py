@@ -59,6 +59,20 @@ def test_several_headers_begin_new_sessions(tmp_path: Path) -> None:
     assert "2 tables" in table.files[0].notes[0]
 
 
+def test_the_same_headings_again_do_not_part_a_session(tmp_path: Path) -> None:
+    text = "\n".join([line(DETAILS), row(0, "32"), row(1, "64"), line(DETAILS), line(DETAILS), row(2, "96")])
+    table = table_of(tmp_path, text)
+    assert [len(session) for session in table.sessions()] == [3]
+    assert not table.files[0].notes
+
+
+def test_a_row_that_ends_before_what_names_its_launch(tmp_path: Path) -> None:
+    last = [name for name in DETAILS if name != "Grid Size"] + ["Grid Size"]
+    table = table_of(tmp_path, f"{line(last)}\n{line(['0', *'7abcdefghi', 'dram__bytes.sum', 'byte', '32'])}\n")
+    assert values(table) == [32]
+    assert table.launches[0].grid is None
+
+
 def test_processes_are_told_apart(tmp_path: Path) -> None:
     text = "\n".join([line(DETAILS), row(0, "32"), row(1, "64", process=8), row(2, "96")])
     assert [len(session) for session in table_of(tmp_path, text).sessions()] == [2, 1]

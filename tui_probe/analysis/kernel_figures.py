@@ -145,7 +145,7 @@ def figures_of(table: NcuTable) -> list[KernelFigures]:
         means = {name: _mean(values[at], weights) for name, values in columns.items()}
         whole = wholes[file]
         spent = _mean(times[at], weights)
-        share = spent * weights.sum() / whole if spent is not None and whole else None
+        share = float(np.nansum(times[at] * weights)) / whole if spent is not None and whole else None
         found.append(
             KernelFigures(
                 shape,

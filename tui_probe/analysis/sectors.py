@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SECTOR: Final = 32
 ELEMENT_BYTES: Final = {
-    "fp64": 8, "fp32": 4, "tf32": 4, "int32": 4, "fp16": 2, "bf16": 2, "int16": 2, "fp8": 1, "int8": 1,
+    "fp64": 8, "int64": 8, "fp32": 4, "tf32": 4, "int32": 4, "fp16": 2, "bf16": 2, "int16": 2, "fp8": 1, "int8": 1,
 }  # fmt: skip
 Verdict = Literal["equal", "with row sums", "within", "below", "above"]
 
@@ -45,8 +45,13 @@ class Tensor:
         return -(-self.elements * ELEMENT_BYTES[self.dtype] // SECTOR)
 
     @property
-    def sectors_with_row_sums(self) -> int:
-        """Those and the sectors of one fp32 a row and head."""
+    def sectors_with_row_sums(self) -> int | None:
+        """Those and the sectors of one fp32 a row and head; None where a row is no larger than its sum.
+
+        Such a tensor is an array, and twice its sectors are those of a store with stride.
+        """
+        if self.width * ELEMENT_BYTES[self.dtype] <= ELEMENT_BYTES["fp32"] or self.width == 1:
+            return None
         return self.sectors - (-self.batch * self.heads * self.length * ELEMENT_BYTES["fp32"] // SECTOR)
 
 
@@ -56,7 +61,8 @@ def verdict_of(sectors: float | None, tensor: Tensor | None) -> Verdict | None:
         return None
     if abs(sectors - tensor.sectors) < 0.5:
         return "equal"
-    if abs(sectors - tensor.sectors_with_row_sums) < 0.5:
+    with_sums = tensor.sectors_with_row_sums
+    if with_sums is not None and abs(sectors - with_sums) < 0.5:
         return "with row sums"
     if sectors < tensor.sectors:
         return "below"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImportFileError
-from tui_probe.importers.ncu_layouts import layout_of
+from tui_probe.importers.ncu_layouts import Details, layout_of
 from tui_probe.importers.ncu_lines import HEADING, Lines
 from tui_probe.importers.ncu_rows import Rows
 from tui_probe.importers.ncu_table import NcuFile, NcuTable, joined
@@ -65,13 +65,22 @@ def read_ncu_file(path: Path) -> NcuTable:
 def _read(lines: Lines, rows: Rows, texts: Iterable[str]) -> int:
     """Read everything into ``rows``; returns how many tables there are."""
     layout: Layout | None = None
+    before: tuple[Layout | None, int] = None, 0  # the table so far, while the same headings may be a repetition
+    headings: list[str] = []
     tables = 0
     for cells in lines.rows(texts):
         if not cells[0].isdigit() and HEADING in cells:
             found = layout_of(cells, tables)
             if found is not None:
-                layout, tables = found, tables + 1
+                if cells != headings:
+                    before = None, 0
+                elif before[0] is None:
+                    before = layout, tables
+                headings, layout, tables = cells, found, tables + 1
                 continue
+        if isinstance(before[0], Details) and before[0].goes_on(cells):
+            layout, tables = before
+        before = None, 0
         if layout is None or not layout.read(cells, rows):
             lines.broken += 1
     return tables

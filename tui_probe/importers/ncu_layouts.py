@@ -17,6 +17,7 @@ from tui_probe.importers.ncu_rows import launch_of
 
 if TYPE_CHECKING:
     from tui_probe.importers.ncu_rows import Rows
+    from tui_probe.importers.ncu_table import NcuLaunch
 
 IDENTITY: Final = frozenset({
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size",
@@ -55,6 +56,7 @@ class _Launches:
         self._identity = {name: position for name, position in names.items() if name in IDENTITY}
         self._session = session
         self._found: dict[tuple[str, ...], int] = {}
+        self._last: dict[int | None, int | None] = {}
         self.first = names["ID"] if "ID" in names else names.get("Process ID", names["Kernel Name"])
         self._end = max(self._identity.values()) + 1
 
@@ -64,9 +66,21 @@ class _Launches:
         position = self._found.get(key)
         if position is None:
             position = self._found[key] = len(rows.launches)
-            named = {name: cells[at] for name, at in self._identity.items()}
-            rows.launches.append(launch_of(named, self._session))
+            launch = self._named(cells)
+            rows.launches.append(launch)
+            self._last[launch.process] = launch.number
         return position
+
+    def goes_on(self, cells: list[str]) -> bool:
+        """Whether a row is of a launch after those before, of the same process; a new session counts from 0 again."""
+        launch = self._named(cells)
+        last = self._last.get(launch.process)
+        return last is not None and launch.number is not None and 0 < launch.number >= last
+
+    def _named(self, cells: list[str]) -> NcuLaunch:
+        """A row's launch; what the row ends before is empty."""
+        named = {name: cells[at] if at < len(cells) else "" for name, at in self._identity.items()}
+        return launch_of(named, self._session)
 
 
 class Details:
@@ -79,6 +93,10 @@ class Details:
         )
         self._first = names["ID"]
         self._least = max(self._section, self._name, self._unit, self._value) + 1
+
+    def goes_on(self, cells: list[str]) -> bool:
+        """Whether a row below the same headings, written once more, belongs to this table."""
+        return len(cells) >= self._least and cells[self._first].isdigit() and self._launches.goes_on(cells)
 
     def read(self, cells: list[str], rows: Rows) -> bool:
         if len(cells) < self._least or not cells[self._first].isdigit():

@@ -89,9 +89,11 @@ def _expectation(tensor: Tensor | None) -> list[str]:
     if tensor is None:
         return []
     size = f"{tensor.batch} × {tensor.heads} × {tensor.length} × {tensor.width} {tensor.dtype}"
+    with_sums = tensor.sectors_with_row_sums
+    sums = "" if with_sums is None else f" {units.count(with_sums)} with row sums,"
     return [
-        f"expected stores of {size}: {units.count(tensor.sectors)} sectors of {SECTOR} B,"
-        f" {units.count(tensor.sectors_with_row_sums)} with row sums, {units.count(tensor.elements)} at most"
+        f"expected stores of {size}: {units.count(tensor.sectors)} sectors of {SECTOR} B,{sums}"
+        f" {units.count(tensor.elements)} at most"
     ]
 
 
