@@ -39,6 +39,7 @@ RACES = frozenset(
         "fragments",
         "generic",
         "nested_loops",
+        "pipeline",
         "product_bytes",
         "product_tf32",
         "tiles",
