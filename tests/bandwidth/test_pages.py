@@ -32,7 +32,7 @@ def check(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("width", [80, 120, 200])
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_as_text(page: str, width: int, ascii_only: bool) -> None:
     opened = open_bandwidth(measured(), "bw.json")

@@ -127,7 +127,7 @@ def test_launches_without_others(runs: list[tuple[int, int]], others: list[tuple
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("width", [80, 120, 200])
 @pytest.mark.parametrize("together", [False, True], ids=["each", "together"])
 def test_the_page_as_text(trace: Trace, width: int, ascii_only: bool, together: bool) -> None:
     page = range_page(trace, together=together)
@@ -140,7 +140,7 @@ def test_the_page_as_text(trace: Trace, width: int, ascii_only: bool, together: 
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("width", [80, 120, 200])
 def test_the_report_as_text(trace: Trace, width: int, ascii_only: bool) -> None:
     lines = [line.rstrip() for line in report_lines(trace, "ranges", width=width, ascii_only=ascii_only)]
     table = lines[next(number for number, line in enumerate(lines) if line.startswith("range")) :]

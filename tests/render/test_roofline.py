@@ -131,7 +131,7 @@ def test_it_explains_itself(traces: list[Path], capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("width", [80, 120, 200])
 def test_the_text(width: int, ascii_only: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     found = [

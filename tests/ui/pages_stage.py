@@ -12,7 +12,7 @@ from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.feed import Session
 
-SIZES = ((80, 24), (200, 50))
+SIZES = ((80, 24), (120, 40), (200, 50))
 
 
 @asynccontextmanager

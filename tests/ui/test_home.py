@@ -91,7 +91,7 @@ def screen(stage: Stage) -> HomeScreen:
     return stage.app.screen
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 async def test_as_text(size: tuple[int, int], ascii_only: bool) -> None:
     async with at_home(home_of(), size, Appearance(ascii_only=ascii_only)) as stage:

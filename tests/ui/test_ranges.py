@@ -14,7 +14,7 @@ from tui_probe.ui.feed import Session
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.kernel import KernelScreen
 
-SIZES = ((80, 24), (200, 50))
+SIZES = ((80, 24), (120, 40), (200, 50))
 
 
 @pytest.fixture
