@@ -107,7 +107,8 @@ def _reports(path: Path) -> list[_Report]:
             found[-1].rows.append(cells)
     if not found:
         raise ImportFileError(
-            f"{path}: no report of nsys stats that is known: make one with nsys stats --format csv"
+            f"{path}: no report of nsys stats that is known, nor an sqlite export: make one with"
+            " nsys export --type sqlite REPORT, or nsys stats --format csv"
             " --report cuda_gpu_trace,nvtx_gpu_proj_trace --output . REPORT"
         )
     return found
