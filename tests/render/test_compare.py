@@ -279,3 +279,11 @@ def test_launches_of_other_sizes_are_said(capfd: pytest.CaptureFixture[str]) -> 
     kernels = str(H200 / "dmat"), str(H200 / "demo")
     words = "of 7 have other grids or blocks: totals grow with the work, shares do not"
     assert words in told(capfd, *kernels, "--width", "100")
+
+
+def test_fewer_but_larger_blocks_an_sm_are_not_worse(capfd: pytest.CaptureFixture[str]) -> None:
+    demo = str(H200 / "demo")
+    found = told(capfd, f"{demo}:zero_fill", f"{demo}:coalesced_store", "--width", "100")
+    (line,) = [line for line in found.splitlines() if line.startswith(" blocks an SM")]
+    assert "▼ -8" in line
+    assert line.endswith("%"), "neither better nor worse: occupancy judges"

@@ -80,7 +80,7 @@ def _resources(source: Source) -> Iterator[Figure]:
     yield Figure("spills", "spilled bytes", kernel.spills_pruned, _count)
     yield Figure("spills_probed", "spilled bytes, probed", kernel.spills_probed, _count, of_probe=True)
     yield Figure("shared", "shared memory", kernel.shared, units.size, "neither")
-    yield Figure("blocks_per_sm", "blocks an SM", kernel.blocks_per_sm, _count, "more")
+    yield Figure("blocks_per_sm", "blocks an SM", kernel.blocks_per_sm, _count, "neither")  # occupancy judges
     yield Figure("occupancy", "occupancy", filled, lambda share: f"{share:.0%}", "more")
     yield Figure("probe_bytes", "probe memory", kernel.probe_bytes, units.size, "neither", of_probe=True)
 
