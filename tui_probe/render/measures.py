@@ -107,6 +107,11 @@ class Measures:
     columns: tuple[Measure, ...]
     said: str = ""
 
+    @property
+    def first(self) -> int:
+        """The column to begin with: the first in which lines differ."""
+        return next((place for place, column in enumerate(self.columns) if column.worst is not None), 0)
+
     def head(self, measure: Measure) -> str:
         """What the column is, in words."""
         launch = self.of.which.partition(" of ")[0]

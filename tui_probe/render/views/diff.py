@@ -53,7 +53,7 @@ class Diff(Document):
         self.owners = {pair.owner for pair in self.alignment.pairs if pair.owner}
         self.sources = sources
         self.measures = measures
-        self.shown = 0
+        self.shown = measures.first if measures else 0
         self.named = False
         self.text = DiffLines(pruned, probed, self.alignment, self._source_of if sources.lines else None)
 

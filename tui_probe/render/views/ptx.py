@@ -44,7 +44,7 @@ class Ptx(Document):
         self.sources = sources or SourceLines({})
         self.variant = next(iter(texts))
         self.measures = measures
-        self.shown = 0
+        self.shown = measures.first if measures else 0
         self._pairs = _pairs(texts)
         self._numbers = {pair.left: right for right, pair in self._pairs.items() if pair.left is not None}
         self._owners = {pair.owner for pair in self._pairs.values() if pair.owner}

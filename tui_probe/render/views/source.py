@@ -49,8 +49,8 @@ class SourceView(Document):
         self._copies = {file: files.lines(file) for file in self._order}
         self._measured_ptx = measures
         self.folded = True
-        self.shown = 0
         self._lay_out()
+        self.shown = self.measures.first if self.measures else 0
 
     def _lay_out(self) -> None:
         """Make the rows, and what was measured of them by the row's number."""
