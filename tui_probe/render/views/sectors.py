@@ -10,22 +10,17 @@ from tui_probe.render.count_table import count_kind
 if TYPE_CHECKING:
     from tui_probe.analysis.counts import Counts
 
-_COALESCED: Final = 4
-"""Sectors of a request whose 32 lanes take 4 bytes each, side by side."""
-_MOST: Final = 32
+_SCALE: Final = (
+    "32 lanes side by side take 4 for 4 bytes each, 8 for 8 and 16 for 16; 32: each lane has a sector of its own"
+)
 
 
 def _notes(counts: Counts) -> list[str]:
     if not isinstance(counts, MemorySectors):
         return []
-    notes = []
-    for name, ratio in (("load", counts.sectors_per_load), ("store", counts.sectors_per_store)):
-        if ratio is not None:
-            notes.append(
-                f"a {name} touches {ratio:.2f} sectors of 32 B: {ratio / _COALESCED:.2f} times the {_COALESCED} of "
-                f"4 bytes a lane side by side; {_MOST} is a lane in a sector of its own"
-            )
-    return notes
+    ratios = (("load", counts.sectors_per_load), ("store", counts.sectors_per_store))
+    said = [f"a {name} touches {ratio:.2f} sectors of 32 B" for name, ratio in ratios if ratio is not None]
+    return [*said, _SCALE] if said else []
 
 
 KIND = count_kind(
