@@ -88,3 +88,4 @@ def test_opening_a_result_without_a_terminal(tmp_path: Path, capsys: pytest.Capt
     text = capsys.readouterr().out
     assert "caches: L2 delivers 7.40 TB/s, 1.61 × memory" in text
     assert "What do blocks share?" in text
+    assert "enough in flight" in text, "the sweep too"

@@ -64,7 +64,8 @@ def open_files(arguments: argparse.Namespace, files: list[Path]) -> int:
     if wants_screen(arguments):
         return show(arguments, traces=tuple(trace.directory for trace in traces), imported=imported)
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
-    first = imported.pages[0].make()
-    for line in text_lines(view_lines(first, text_width(), None, ascii_only=plain)):
-        sys.stdout.write(line + "\n")
+    for place, page in enumerate(imported.pages):
+        if place == 0 or page.in_text:
+            for line in text_lines(view_lines(page.make(), text_width(), None, ascii_only=plain)):
+                sys.stdout.write(line + "\n")
     return ExitStatus.OK

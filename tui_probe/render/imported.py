@@ -13,12 +13,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ImportedPage:
-    """One page; ``make`` may take a while. ``about`` is how to read it, a paragraph each."""
+    """One page; ``make`` may take a while. ``about`` is how to read it, a paragraph each.
+
+    Without a terminal the first page is written, and those ``in_text``.
+    """
 
     name: str
     title: str
     make: Callable[[], View]
     about: Sequence[str] = ()
+    in_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,20 +45,18 @@ def roofline_page(points: Sequence[Point], roof: Roof) -> TablePage[Point]:
 
 
 def open_roofline(points: Sequence[Point], roof: Roof, title: str) -> Imported:
-    """The chart and the table, for the screen."""
+    """The chart and the table, for the screen; the table first where nothing has a place in the chart."""
 
     def table() -> TablePage[Point]:
         page = roofline_page(points, roof)
         page.explained = True
         return page.prepare()
 
-    return Imported(
-        title,
-        [
-            ImportedPage("chart", "Roofline", lambda: RooflineChart(points, roof), ABOUT),
-            ImportedPage("roofline", "Kernels", table, ABOUT),
-        ],
-    )
+    pages = [
+        ImportedPage("chart", "Roofline", lambda: RooflineChart(points, roof), ABOUT),
+        ImportedPage("roofline", "Kernels", table, ABOUT),
+    ]
+    return Imported(title, pages if placed(points, roof) or not points else pages[::-1])
 
 
 def _place(point: Point) -> tuple[Path, int] | None:

@@ -31,5 +31,8 @@ def open_bandwidth(measured: Bandwidth, title: str) -> Imported:
     sweep = sweep_of(measured.swept)
     if sweep is not None:
         shown = sweep
-        pages.append(ImportedPage("sweep", "Blocks", lambda: SweepPage(shown, measured.card, explained=True), SWEEP))
+        blocks = ImportedPage(
+            "sweep", "Blocks", lambda: SweepPage(shown, measured.card, explained=True), SWEEP, in_text=True
+        )
+        pages.append(blocks)
     return Imported(title, pages)
