@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from textual.css.query import NoMatches
 
 from tui_probe.render.shorten import shorten
 from tui_probe.render.spans import width
@@ -127,7 +130,8 @@ class KernelScreen(ViewScreen):
             self._counted, awaited, self._awaited = source, self._awaited, None
             if isinstance(self._view, DocumentView):
                 self._view.number_pages(self.page_numbers())
-            self.show_bars()
+            with suppress(NoMatches):  # what comes while the screen is taken down, widget by widget
+                self.show_bars()
             if awaited is not None:
                 self.action_number(awaited)
 
