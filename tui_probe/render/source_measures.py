@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.render.measures import Measure
@@ -34,17 +33,6 @@ FIRST: Final = frozenset({"value"})
 """Words, of which a line of source has those of its first line of PTX."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sum:
-    """A sum over the lines of PTX that a row stands for; ``known`` of them have a value."""
-
-    value: float = 0
-    known: int = 0
-
-    def plus(self, value: Value) -> _Sum:
-        return _Sum(self.value + value, self.known + 1) if isinstance(value, int | float) else self
-
-
 def over_rows(measures: Measures, rows: Mapping[int, Sequence[int]]) -> Measures:
     """The measures of rows, each of which stands for some lines of ``pruned.ptx``; keyed by row, not by line.
 
@@ -69,12 +57,12 @@ def over_rows(measures: Measures, rows: Mapping[int, Sequence[int]]) -> Measures
 
 def _sums(column: Measure, rows: Mapping[int, Sequence[int]]) -> dict[int, Value]:
     """The sum of each row of which something is known; None where that is only that nothing was counted."""
-    sums: defaultdict[int, _Sum] = defaultdict(_Sum)
+    sums: dict[int, Value] = {}
     for row, lines in rows.items():
-        for line in lines:
-            if line in column.values:
-                sums[row] = sums[row].plus(column.values[line])
-    return {row: found.value if found.known else None for row, found in sums.items()}
+        counted = [column.numbers[line] for line in lines if line in column.numbers]
+        if counted or any(line in column.values for line in lines):
+            sums[row] = sum(counted) if counted else None
+    return sums
 
 
 def _ratio(over: Value, under: Value) -> Value:
