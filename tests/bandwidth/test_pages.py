@@ -15,9 +15,9 @@ from tests.bandwidth.made_up import CARD, FLIGHTS, measured, swept, write_result
 from tui_probe.analysis.sweep import bytes_on_card, sweep_of
 from tui_probe.bandwidth.figures import Bandwidth
 from tui_probe.cli.main import main
-from tui_probe.render.bandwidth.findings import sweep_findings
-from tui_probe.render.bandwidth.opening import open_bandwidth
-from tui_probe.render.views.output import data_csv, text_lines, view_lines
+from tui_probe.pages.bandwidth.findings import sweep_findings
+from tui_probe.pages.bandwidth.opening import open_bandwidth
+from tui_probe.pages.views.output import data_csv, text_lines, view_lines
 
 GOLDENS = Path(__file__).parent / "goldens"
 PAGES = ("bandwidth", "bars", "sweep")

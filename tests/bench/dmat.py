@@ -112,8 +112,9 @@ def measured(directory: Path) -> dict[str, float]:
 
 def measure(directory: Path) -> dict[str, float]:
     """Seconds of reading the file, of the first picture, of a zoomed one; accesses; the largest resident memory."""
-    from tui_probe.render.views.dmat import KIND, Dmat
-    from tui_probe.render.views.view import Source, no_progress
+    from tui_probe.draw.view import no_progress
+    from tui_probe.pages.views.dmat import KIND, Dmat
+    from tui_probe.probekit.kind import Source
     from tui_probe.trace.follow import open_trace
 
     read = seconds_to_read(next((directory / "result").iterdir()))

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tui_probe.render.spans import plain
-from tui_probe.render.views.dmat import KIND, Dmat
-from tui_probe.render.views.view import Source, no_progress
+from tui_probe.draw.spans import plain
+from tui_probe.draw.view import no_progress
+from tui_probe.pages.views.dmat import KIND, Dmat
+from tui_probe.probekit.kind import Source
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from tui_probe.analysis import gmem_bytes, gmem_sectors, tensorop_count
-from tui_probe.render.counts import counted_results
+from tui_probe.probekit.counts import counted_results
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 

@@ -14,16 +14,16 @@ import pytest
 from tests.probes.running import example, result_of, simulated
 from tests.probes.test_smem_conflicts import access
 from tests.trace.make import TraceWriter
+from tui_probe.draw.spans import plain, to_ascii
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
 from tui_probe.engine.probe_file import built_in_names, load_probe
+from tui_probe.pages.findings.found import PROBES, Found, find
+from tui_probe.pages.findings.lines import found_lines
+from tui_probe.pages.findings.questions import QUESTIONS, open_questions
+from tui_probe.pages.views import NAMES, kind_of
+from tui_probe.probekit.kind import Source
 from tui_probe.ptx.parser import parse
-from tui_probe.render.findings.found import PROBES, Found, find
-from tui_probe.render.findings.lines import found_lines
-from tui_probe.render.findings.questions import QUESTIONS, open_questions
-from tui_probe.render.spans import plain, to_ascii
-from tui_probe.render.views import NAMES, kind_of
-from tui_probe.render.views.view import Source
 from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:

@@ -16,17 +16,18 @@ import pytest
 from tests.probes.running import example, result_of, simulated
 from tests.probes.test_smem_conflicts import access
 from tests.trace.make import TraceWriter
+from tui_probe.draw.spans import plain, to_ascii
+from tui_probe.draw.view import no_progress
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
 from tui_probe.engine.probe_file import load_probe
+from tui_probe.pages.result_lines import result_lines
+from tui_probe.pages.views import kind_of
+from tui_probe.pages.views.lines import LinesView
+from tui_probe.pages.views.output import data_csv
+from tui_probe.probekit.counts import counted_results
+from tui_probe.probekit.kind import Source
 from tui_probe.ptx.parser import parse
-from tui_probe.render.counts import counted_results
-from tui_probe.render.result_lines import result_lines
-from tui_probe.render.spans import plain, to_ascii
-from tui_probe.render.views import kind_of
-from tui_probe.render.views.lines import LinesView
-from tui_probe.render.views.output import data_csv
-from tui_probe.render.views.view import Source, no_progress
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 

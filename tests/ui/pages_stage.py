@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.ui.conftest import Stage, check_golden, no_gpu
-from tui_probe.render.imported import Imported
+from tui_probe.pages.imported import Imported
 from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.feed import Session

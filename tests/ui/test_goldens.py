@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.ui.conftest import check_golden, on_stage
-from tui_probe.render.palette import PALETTES
+from tui_probe.draw.palette import PALETTES
 from tui_probe.ui import Appearance
 from tui_probe.ui.feed import Session
 from tui_probe.ui.keys import SCOPES, TABLE

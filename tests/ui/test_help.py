@@ -8,9 +8,9 @@ import pytest
 
 from tests.ui.conftest import check_golden, on_stage
 from tests.ui.test_keys import PAGES
-from tui_probe.render.explanations import EXPLANATIONS, named
-from tui_probe.render.spans import plain
-from tui_probe.render.views import NAMES, kind_of
+from tui_probe.draw.spans import plain
+from tui_probe.pages.explanations import EXPLANATIONS, named
+from tui_probe.pages.views import NAMES, kind_of
 from tui_probe.ui import Appearance
 from tui_probe.ui.feed import Session
 from tui_probe.ui.keys import TABLE

@@ -11,7 +11,7 @@ from tests.importers.files import real
 from tests.ui.conftest import Stage
 from tests.ui.pages_stage import SIZES, check_pages, showing
 from tui_probe.analysis.chosen_launches import Plan
-from tui_probe.render.nsight.opening import open_imported
+from tui_probe.pages.nsight.opening import open_imported
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager

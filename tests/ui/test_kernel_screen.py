@@ -21,7 +21,7 @@ from tui_probe.ui.views.message import MessageView, OpeningView
 
 if TYPE_CHECKING:
     from tests.ui.synthetic import TraceWriter
-    from tui_probe.render.views.view import Source, ViewKind
+    from tui_probe.probekit.kind import Source, ViewKind
 
 RECORDED = Path(__file__).parents[1] / "data" / "h200" / "demo"
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.ui.conftest import check_golden
 from tests.ui.desk import TestDesk, said, shown
-from tui_probe.render.kernel_row import KernelRow, row_of
+from tui_probe.pages.kernel_row import KernelRow, row_of
 from tui_probe.trace.follow import open_trace
 from tui_probe.ui.views.kernels import KernelTable
 

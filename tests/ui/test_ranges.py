@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.render.ranges import LINE, MS, ranges_trace
+from tests.pages.ranges import LINE, MS, ranges_trace
 from tests.trace.make import EPOCH_NS, TraceWriter
 from tests.ui.conftest import check_golden, on_stage
 from tui_probe.ui import Appearance

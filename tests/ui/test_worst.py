@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.render.dmat_example import STORE_C, write_dmat
-from tests.render.timelines import planted
+from tests.pages.dmat_example import STORE_C, write_dmat
+from tests.pages.timelines import planted
 from tests.ui.conftest import check_golden, on_stage
 from tests.ui.test_kernel_screen import screen_of
-from tui_probe.render.views.dmat import Dmat
-from tui_probe.render.views.timeline import Timeline
+from tui_probe.pages.views.dmat import Dmat
+from tui_probe.pages.views.timeline import Timeline
 from tui_probe.ui import Appearance
 from tui_probe.ui.feed import Session
 from tui_probe.ui.views.document import DocumentView

@@ -21,8 +21,8 @@ from .status import ExitStatus
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.render.comparison import Comparison
-    from tui_probe.render.views.view import Source
+    from tui_probe.pages.comparison import Comparison
+    from tui_probe.probekit.kind import Source
     from tui_probe.trace.model import Trace
 
     Sides = tuple[Source, Source] | tuple[Trace, Trace]
@@ -118,8 +118,9 @@ def opened(before: str, after: str) -> Sides:
 
 def compared(sides: Sides) -> Comparison:
     """The figures of both sides."""
-    from tui_probe.render.comparison import compare_sources, compare_traces
-    from tui_probe.render.views.view import Source, no_progress
+    from tui_probe.draw.view import no_progress
+    from tui_probe.pages.comparison import compare_sources, compare_traces
+    from tui_probe.probekit.kind import Source
 
     match sides:
         case (Source() as one, Source() as other):
@@ -130,9 +131,10 @@ def compared(sides: Sides) -> Comparison:
 
 def drawn(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
     """A drawing of both sides."""
-    from tui_probe.render.beside import open_beside
-    from tui_probe.render.views.output import data_csv, text_lines, view_lines
-    from tui_probe.render.views.view import Source, no_progress
+    from tui_probe.draw.view import no_progress
+    from tui_probe.pages.beside import open_beside
+    from tui_probe.pages.views.output import data_csv, text_lines, view_lines
+    from tui_probe.probekit.kind import Source
 
     one, other = sides
     if not isinstance(one, Source) or not isinstance(other, Source):
@@ -157,8 +159,8 @@ def side(word: str) -> tuple[Path | None, str | None]:
 
 def source(trace: Trace, word: str) -> Source:
     """``KERNEL`` or ``KERNEL@LAUNCH``."""
-    from tui_probe.render.views import kind_of
-    from tui_probe.render.views.choose import choose
+    from tui_probe.pages.views import kind_of
+    from tui_probe.pages.views.choose import choose
 
     kernel, at, launch = word.rpartition("@")
     if not at:
@@ -170,8 +172,8 @@ def source(trace: Trace, word: str) -> Source:
 
 def written(comparison: Comparison, arguments: argparse.Namespace) -> Iterator[str]:
     """The lines of the form that was asked for."""
-    from tui_probe.render.formats import as_json
-    from tui_probe.render.views.output import data_csv, text_lines, view_lines
+    from tui_probe.draw.formats import as_json
+    from tui_probe.pages.views.output import data_csv, text_lines, view_lines
 
     if arguments.format != "table" and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from tui_probe.render.choices import FORMATS, PAGES
+from tui_probe.pages.choices import FORMATS, PAGES
 
 from .status import ExitStatus
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page; nothing else goes to stdout."""
-    from tui_probe.render.report import report_lines
+    from tui_probe.pages.report import report_lines
     from tui_probe.trace.follow import open_trace
 
     trace = open_trace(arguments.trace)

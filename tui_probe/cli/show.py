@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ChoiceError
-from tui_probe.render.views import NAMES
+from tui_probe.pages.views import NAMES
 
 from .output import inform, warn
 from .report import cells, speaks_utf8
@@ -20,9 +20,10 @@ from .status import ExitStatus
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.render.spans import Line
-    from tui_probe.render.views.choose import Choice
-    from tui_probe.render.views.view import View, ViewKind
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import View
+    from tui_probe.pages.views.choose import Choice
+    from tui_probe.probekit.kind import ViewKind
     from tui_probe.trace.model import Trace
 
 SHORTEST = 5
@@ -75,10 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def show(name: str, trace: Trace, arguments: argparse.Namespace) -> int:
     """Open one view and write it; say what is missing where there is nothing."""
-    from tui_probe.render.views import kind_of
-    from tui_probe.render.views.choose import choose
-    from tui_probe.render.views.output import obey
-    from tui_probe.render.views.view import no_progress
+    from tui_probe.draw.view import no_progress
+    from tui_probe.pages.views import kind_of
+    from tui_probe.pages.views.choose import choose
+    from tui_probe.pages.views.output import obey
 
     kind = kind_of(name)
     choice = choose(trace, kind, arguments.kernel, arguments.launch)
@@ -123,8 +124,8 @@ def fits(columns: int, height: int) -> None:
 
 def write(kind: ViewKind, choice: Choice, view: View, arguments: argparse.Namespace) -> int:
     """Pictures go to their files; without any, the text or the data to stdout."""
-    from tui_probe.render.views.output import data_csv, json_lines, text_lines, view_lines
-    from tui_probe.render.views.view import Document
+    from tui_probe.draw.view import Document
+    from tui_probe.pages.views.output import data_csv, json_lines, text_lines, view_lines
 
     columns, height = size(arguments)
     if not isinstance(view, Document):
@@ -153,9 +154,9 @@ def write(kind: ViewKind, choice: Choice, view: View, arguments: argparse.Namesp
 
 def explain(name: str, arguments: argparse.Namespace) -> int:
     """Write what a view shows and how to read it."""
-    from tui_probe.render.explanations import EXPLANATIONS, named, paragraphs
-    from tui_probe.render.spans import to_ascii
-    from tui_probe.render.views import kind_of
+    from tui_probe.draw.spans import to_ascii
+    from tui_probe.pages.explanations import EXPLANATIONS, named, paragraphs
+    from tui_probe.pages.views import kind_of
 
     kind = kind_of(name)
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
@@ -166,7 +167,7 @@ def explain(name: str, arguments: argparse.Namespace) -> int:
 
 def pictures(view: View, lines: list[Line], columns: int, arguments: argparse.Namespace) -> None:
     """Write the files that are asked for."""
-    from tui_probe.render.picture import write_png, write_svg
+    from tui_probe.draw.picture import write_png, write_svg
 
     if arguments.svg:
         write_svg(arguments.svg, lines, columns, view.title)
@@ -178,7 +179,7 @@ def pictures(view: View, lines: list[Line], columns: int, arguments: argparse.Na
 
 def trace_events(kind: ViewKind, view: View, path: Path) -> int:
     """Write what ui.perfetto.dev and chrome://tracing open, if the view has a timeline."""
-    from tui_probe.render.perfetto import writer_of
+    from tui_probe.pages.perfetto import writer_of
 
     write = writer_of(view)
     if write is None:
@@ -190,7 +191,7 @@ def trace_events(kind: ViewKind, view: View, path: Path) -> int:
 
 def coloured(lines: Iterator[Line]) -> Iterator[str]:
     """Lines with the colours of a terminal, on its own ground."""
-    from tui_probe.render.palette import ANSI
+    from tui_probe.draw.palette import ANSI
 
     for line in lines:
         yield "".join(ANSI.style(role).render(text) if role else text for text, role in line)
@@ -198,7 +199,7 @@ def coloured(lines: Iterator[Line]) -> Iterator[str]:
 
 def list_views(trace: Trace | None) -> int:
     """Every view and what it shows, or what it has to show of a trace."""
-    from tui_probe.render.views.choose import kinds
+    from tui_probe.pages.views.choose import kinds
 
     if trace is None:
         for kind in kinds():
@@ -212,8 +213,8 @@ def list_views(trace: Trace | None) -> int:
 
 def described(trace: Trace) -> Iterator[str]:
     """What each view has to show of a trace, or what it needs."""
-    from tui_probe.render.units import counted
-    from tui_probe.render.views.choose import first_missing, kinds
+    from tui_probe.draw.units import counted
+    from tui_probe.pages.views.choose import first_missing, kinds
 
     total = len(trace.kernels)
     for kind in kinds():

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tui_probe.draw.view import Cancelled
 from tui_probe.errors import ProbeError
-from tui_probe.render.views import NAMES, kind_of
-from tui_probe.render.views.view import Cancelled
+from tui_probe.pages.views import NAMES, kind_of
 
 if TYPE_CHECKING:
-    from tui_probe.render.views.view import Source, View, ViewKind
+    from tui_probe.draw.view import View
+    from tui_probe.probekit.kind import Source, ViewKind
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tui_probe.render.explanations import named
-from tui_probe.render.views import NAMES, kind_of
+from tui_probe.pages.explanations import named
+from tui_probe.pages.views import NAMES, kind_of
 from tui_probe.ui import keys
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from textual.css.query import NoMatches
 
-from tui_probe.render.shorten import shorten
-from tui_probe.render.spans import width
-from tui_probe.render.views import kind_of
-from tui_probe.render.views.view import Document, Source
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import width
+from tui_probe.draw.view import Document
+from tui_probe.pages.views import kind_of
 from tui_probe.ui import keys
 from tui_probe.ui.launches import at_hand, has_several, launch_words, newer_result, next_launch, step_applies
 from tui_probe.ui.opening import FIXED, Nothing, Opening, pages_of
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from tui_probe.render.kernel_row import KernelRow
-    from tui_probe.render.spans import Line
-    from tui_probe.render.views.view import ViewKind
+    from tui_probe.draw.spans import Line
+    from tui_probe.pages.kernel_row import KernelRow
+    from tui_probe.probekit.kind import Source, ViewKind
     from tui_probe.ui.screens.live import LiveScreen
     from tui_probe.ui.views.view import View
 

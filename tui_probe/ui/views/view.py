@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from tui_probe.render.explanations import EXPLANATIONS
+from tui_probe.pages.explanations import EXPLANATIONS
 from tui_probe.ui.exports import write_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from tui_probe.render.spans import Line
+    from tui_probe.draw.spans import Line
     from tui_probe.ui.exports import Writer
 
 

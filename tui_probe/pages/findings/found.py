@@ -1,0 +1,121 @@
+"""What the probe of a kernel found in one launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.errors import TraceError
+from tui_probe.pages.findings import instructions, memory, schedule
+from tui_probe.probekit import probe_results
+from tui_probe.probekit.finding import Finding
+from tui_probe.probekit.kept import kept_words, sampled_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.probe_results import ProbeResult
+
+PROBES: Final[dict[str, Callable[[ProbeResult], Iterator[Finding]]]] = {
+    "barrier_wait": schedule.of_barrier_wait,
+    "barrier_wait_by_line": schedule.of_barrier_wait,
+    "block_sched": schedule.of_block_sched,
+    "divergence": instructions.of_divergence,
+    "divergence_by_line": instructions.of_divergence,
+    "dmat": memory.of_dmat,
+    "dmat_compact": memory.of_dmat,
+    "gmem_bytes": memory.of_bytes,
+    "gmem_bytes_by_line": memory.of_bytes,
+    "gmem_sectors": memory.of_sectors,
+    "gmem_sectors_by_line": memory.of_sectors,
+    "inst_mix": instructions.of_mix,
+    "inst_mix_by_line": instructions.of_mix,
+    "nan_check": instructions.of_nan_check,
+    "program_progress": schedule.of_program_progress,
+    "smem_conflicts": memory.of_conflicts,
+    "smem_conflicts_by_line": memory.of_conflicts,
+    "tensorop_count": instructions.of_tensor_operations,
+    "tensorop_count_by_line": instructions.of_tensor_operations,
+    "warp_progress": schedule.of_warp_progress,
+}
+"""What each probe's results say; of one's own probe only how much was kept."""
+_DRAWN: Final = ("dmat", "timeline", "progress")
+"""Views that know their own worst place."""
+_MOST_REMEMBERED: Final = 64
+_remembered: dict[tuple[str, int, int], Found] = {}
+"""What was found last, by the result's file, its time, and how many launches had been timed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The findings of one result, what stands out first; or the ``problem`` for which there are none.
+
+    ``launch`` is its number, None where the log does not say.
+    """
+
+    probe: str
+    launch: int | None
+    simulated: bool
+    findings: tuple[Finding, ...] = ()
+    problem: str | None = None
+
+    def record(self) -> dict[str, Any]:
+        """As data."""
+        return {
+            "probe": self.probe,
+            "launch": self.launch,
+            "simulated": self.simulated,
+            "problem": self.problem,
+            "findings": [finding.record() for finding in self.findings],
+        }
+
+    @property
+    def worst(self) -> Finding | None:
+        """The one to look at first that has a place: what stands out, else a line, else what a drawing shows."""
+        placed = [each for each in self.findings if each.page]
+        wanted = (each for each in placed if each.stands_out), (each for each in placed if each.line)
+        return next(chain(*wanted, (each for each in placed if each.page in _DRAWN)), None)
+
+
+def find(source: Source) -> Found | None:
+    """What the launch at hand says, or the newest that has a result; None if there is none.
+
+    Reads the result, which may take a moment for one of hundreds of megabytes; the last ones are remembered.
+    """
+    kernel, results = source.kernel, source.trace.results
+    row = source.launch.result if source.launch is not None else next(iter(kernel.result_rows[-1:]), None)
+    if row is None or kernel.status != "probed":
+        return None
+    number = results.launch(row)
+    launch = None if number is None else source.trace.launches[number].number
+    probe = probe_results.probe_of(kernel) or ""
+    path = results.path(row)
+    try:
+        written = path.stat().st_mtime_ns if path is not None and path.is_file() else 0
+        key = (str(path), written, len(kernel.times.originals_ms))
+        if key not in _remembered:
+            findings = tuple(_findings(probe_results.read(source)))
+            _remembered[key] = Found(probe, launch, source.trace.state.simulated, findings)
+            for old in list(_remembered)[:-_MOST_REMEMBERED]:
+                _remembered.pop(old, None)
+        return _remembered[key]
+    except (TraceError, OSError) as error:
+        problem = str(error).replace(f"{source.trace.directory}/", "")
+        return Found(probe, launch, source.trace.state.simulated, (), problem)
+
+
+def _findings(of: ProbeResult) -> list[Finding]:
+    if of.probe in PROBES:
+        return [*sorted(PROBES[of.probe](of), key=lambda finding: not finding.stands_out), *_sample(of)]
+    words = kept_words(of.result)
+    return [Finding("kept", "records", words)] if words else []
+
+
+def _sample(of: ProbeResult) -> Iterator[Finding]:
+    """That all of it is said of some blocks alone, if so."""
+    sample = of.result.sample
+    if sample is not None:
+        values = {"blocks": of.result.header.blocks, "blocks_measured": len(sample.blocks)}
+        yield Finding("sample", "sample", f"{sampled_words(sample)}: all of this is of these alone", values=values)
