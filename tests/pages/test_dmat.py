@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from tui_probe.probes.dmat.view import DMAT, Dmat
+from tui_probe.probes.dmat.window import Window
 
 from tests.analysis.dmat_files import START
 from tests.pages import dmat_example
@@ -22,8 +24,6 @@ from tests.pages.dmat_view import drawn, opened, prepared
 from tui_probe.analysis import access_map
 from tui_probe.draw.spans import plain
 from tui_probe.draw.view import Cancelled
-from tui_probe.pages.dmat.window import Window
-from tui_probe.pages.views.dmat import KIND, Dmat
 from tui_probe.pages.views.output import obey, view_lines
 from tui_probe.probekit.kind import Source
 from tui_probe.trace.follow import open_trace
@@ -379,7 +379,7 @@ def test_whoever_goes_elsewhere_stops_the_reading(tmp_path: Path) -> None:
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        KIND.open(Source(trace, trace.kernels[0]), gone)
+        DMAT.open(Source(trace, trace.kernels[0]), gone)
 
 
 class Axes:
@@ -445,7 +445,7 @@ def test_without_a_result_it_says_what_to_do(tmp_path: Path) -> None:
     trace = open_trace(tmp_path / "trace")
     (info,) = (tmp_path / "trace" / "kernel").glob("*/kernel.info")
     info.write_text("stream\n4\n1\n1,16\ncallback block_sched\n")
-    missing = KIND.missing(Source(trace, trace.kernels[0]))
+    missing = DMAT.missing(Source(trace, trace.kernels[0]))
     assert missing == "the kernel was probed with block_sched: run with -p dmat or -p dmat_compact"
 
 

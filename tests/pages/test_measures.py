@@ -21,11 +21,11 @@ from tui_probe.engine.toolchain import Tool
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.output import data_csv, obey, text_lines, view_lines
 from tui_probe.probekit.kind import Source
-from tui_probe.probekit.line_rows import LineRow, LineRows
+from tui_probe.probekit.lines import LineRow, LineRows
 from tui_probe.probekit.measures import Margin, Measure, columns, measures_of, short
 
 if TYPE_CHECKING:
-    from tui_probe.probekit.line_rows import Value
+    from tui_probe.probekit.lines import Value
     from tui_probe.trace.model import Trace
 
 GOLDENS = Path(__file__).parent / "goldens" / "measures"

@@ -25,8 +25,8 @@ from tui_probe.pages.result_lines import result_lines
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.lines import LinesView
 from tui_probe.pages.views.output import data_csv
-from tui_probe.probekit.counts import counted_results
 from tui_probe.probekit.kind import Source
+from tui_probe.probekit.measured import all_measured
 from tui_probe.ptx.parser import parse
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
@@ -138,7 +138,7 @@ def test_simulated_nanoseconds_are_no_times(trace: Trace) -> None:
     kernel = trace.kernels[list(RUNS).index("warp_progress")]
     for on_simulated_gpu in (False, True):
         trace.state.simulated = on_simulated_gpu
-        (result,) = counted_results(trace, kernel)
+        (result,) = all_measured(trace, kernel)
         assert result.counts is not None
         figures = {figure.key: figure for figure in result.counts.figures()}
         assert (figures["duration"].value is None) is on_simulated_gpu

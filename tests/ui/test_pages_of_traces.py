@@ -11,9 +11,10 @@ from tests.importers.export import call, kernel, tables, write_export
 from tests.pages.test_roofline import write_trace
 from tests.trace.make import TraceWriter
 from tests.ui.pages_stage import SIZES, check_pages, showing
-from tui_probe.analysis.roofline import Point, Roof, points
+from tui_probe.analysis.roofline import Point, Roof
 from tui_probe.pages.nsight.opening import open_imported
 from tui_probe.pages.roofline_pages import open_roofline
+from tui_probe.pages.roofline_points import points
 from tui_probe.trace.follow import open_trace
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.imported import ImportedScreen

@@ -7,11 +7,10 @@ counted then is of what ran until then.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from tui_probe.analysis.counts import Figure
 from tui_probe.errors import PtxError, TraceError
 from tui_probe.ptx.instructions import instructions_in
 from tui_probe.ptx.parser import parse
@@ -23,8 +22,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.analysis.counts import Counts
     from tui_probe.trace.results import Result
+
+
+class Counted(Protocol):
+    """The analysis of one result of a counting probe."""
+
+    @property
+    def threads_missing(self) -> int:
+        """Threads of the measured blocks that did not add what they counted."""
+
+
+Whole = TypeVar("Whole", bound=Counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +51,20 @@ class LineSums:
 
 
 @dataclass(frozen=True, slots=True)
-class CountsByLine:
-    """The figures of a whole launch, those that the probe without lines has, and the lines that they are sums of.
+class CountsByLine(Generic[Whole]):
+    """The analysis of a whole launch, as of the probe without lines, and the lines that it is the sum of.
 
     ``worst`` is the line that stands out, and by which value; None if no line was executed.
     """
 
-    whole: Counts
+    whole: Whole
     lines: tuple[LineSums, ...]
-    words: str
     worst: tuple[LineSums, float] | None
 
     @property
     def threads_missing(self) -> int:
+        """Threads of the measured blocks that did not add what they counted."""
         return self.whole.threads_missing
-
-    def figures(self) -> tuple[Figure, ...]:
-        line, value = (self.worst[0].line, self.worst[1]) if self.worst else (None, None)
-        return (
-            *self.whole.figures(),
-            Figure("worst_line", f"{self.words} at PTX line", line, "", shown=line is not None),
-            Figure("worst_value", "with", value, "", shown=line is not None),
-        )
 
 
 def line_sums(

@@ -8,12 +8,12 @@ import json
 from pathlib import Path
 
 import pytest
+from tui_probe.probes.block_sched.view import BLOCKS, Blocks
 
 from tests.pages.timelines import planted
 from tests.pages.timelines.drawing import EVERY_FORM, check_golden, text_of
 from tui_probe.draw.charts import cdf_chart
 from tui_probe.draw.view import no_progress
-from tui_probe.pages.views.blocks import KIND, Blocks
 from tui_probe.pages.views.output import data_csv
 from tui_probe.probekit.kind import Source
 from tui_probe.trace.follow import open_trace
@@ -23,7 +23,7 @@ FORMS = [pytest.param(*each.values, id=each.id) for each in EVERY_FORM]
 
 
 def opened(source: Source) -> Blocks:
-    view = KIND.open(source, no_progress)
+    view = BLOCKS.open(source, no_progress)
     assert isinstance(view, Blocks)
     return view
 
