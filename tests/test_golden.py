@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +13,12 @@ import pytest
 from tests import golden as goldens
 from tests.golden import Run, content_of, parts_of, read
 
+MODULE = """
+from tests.golden import golden
+
+def test_page():
+    golden("page.txt", "shown\\n", "80")
+"""
 PAGE = "share – of 8 µs\n"
 DRAWN_ELSE = "share - of 8 microseconds\n"
 
@@ -87,3 +97,27 @@ def test_a_wide_line_and_a_sign_that_is_not_ascii_are_refused() -> None:
         goldens.golden("none.txt", "12345\n", width=4)
     with pytest.raises(AssertionError):
         goldens.golden("none.txt", PAGE, ascii_only=True)
+
+
+def test_the_switches(tmp_path: Path) -> None:
+    """A small suite of its own, run by pytest."""
+    area = tmp_path / "tests" / "area"
+    area.mkdir(parents=True)
+    for folder in (area.parent, area):
+        (folder / "__init__.py").touch()
+    shutil.copy(goldens.__file__, area.parent)
+    (area.parent / "conftest.py").write_text('pytest_plugins = ["tests.golden"]\n')
+    (area / "test_page.py").write_text(MODULE)
+
+    def pytest_says(*words: str) -> tuple[int, str]:
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words, "tests/area"]
+        bare = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        done = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, done.stdout
+
+    page = area / "goldens" / "page.txt"
+    assert pytest_says("--update-goldens")[0] == 0
+    assert page.read_text() == "===== 80 =====\nshown\n"
+    page.write_text(page.read_text() + "===== 120 =====\nold\n")
+    status, said = pytest_says("--unused-goldens")
+    assert (status, f"no test asked for the golden {page} 120" in said, "1 passed" in said) == (1, True, True)
