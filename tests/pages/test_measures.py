@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
 from tests.pages.measured_example import COALESCED, NEVER, STORED, STRIDED, write_measured
+from tests.pages.timelines.drawing import EVERY_FORM, golden_view
 from tui_probe.draw.spans import plain
 from tui_probe.draw.view import Document, no_progress
 from tui_probe.engine.toolchain import Tool
 from tui_probe.pages.views import kind_of
-from tui_probe.pages.views.output import data_csv, obey, text_lines, view_lines
+from tui_probe.pages.views.output import data_csv, obey
 from tui_probe.probekit.kind import Source
 from tui_probe.probekit.lines import LineRow, LineRows
 from tui_probe.probekit.measures import Margin, Measure, columns, measures_of, short
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.lines import Value
     from tui_probe.trace.model import Trace
 
-GOLDENS = Path(__file__).parent / "goldens" / "measures"
 SASS = Path(__file__).parents[1] / "data" / "sass" / "strides"
-SIZES = ((80, 24), (120, 40), (200, 50))
 
 
 @pytest.fixture
@@ -60,22 +58,11 @@ def opened(trace: Trace, name: str, commands: str = "") -> Document:
     return view
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize("page", ["ptx", "ptx-level", "diff", "diff-level", "sass", "sass-level", "lines"])
-def test_goldens(
-    trace: Trace, page: str, size: tuple[int, int], ascii_only: bool, request: pytest.FixtureRequest
-) -> None:
+def test_goldens(trace: Trace, page: str, size: tuple[int, int], ascii_only: bool) -> None:
     name, _, command = page.partition("-")
-    lines = list(text_lines(view_lines(opened(trace, name, command), size[0], None, ascii_only=ascii_only)))
-    assert max(map(cell_len, lines)) <= size[0]
-    assert all(line.isascii() for line in lines) or not ascii_only
-    path = GOLDENS / f"{page}-{size[0]}x{size[1]}{'-ascii' if ascii_only else ''}.txt"
-    text = "\n".join(lines) + "\n"
-    if request.config.getoption("--write-goldens", default=False):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    golden_view(f"measures/{page}", opened(trace, name, command), size, ascii_only=ascii_only)
 
 
 @pytest.mark.parametrize("probe", ["gmem_sectors_by_line", "dmat"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.timelines.drawing import EVERY_FORM, GOLDENS, after, check_golden, text_of
+from tests.pages.timelines.drawing import EVERY_FORM, after, golden_view, text_of
 from tests.recorded import H200, SIMULATED, unpacked
 from tui_probe.cli.main import main
 from tui_probe.draw.view import View, no_progress
@@ -60,26 +60,22 @@ def shown(view: View, size: tuple[int, int] = (100, 30)) -> str:
 
 def test_every_view_has_goldens_of_both() -> None:
     assert set(NAMES) - set(PLANTED) <= {"sass", "source"}, "no machine code and no source file is kept with them"
-    beside = {path.name.partition("-")[0] for path in (GOLDENS.parents[1] / "goldens" / "views").iterdir()}
+    beside = {path.stem for path in (Path(__file__).parent / "goldens" / "views").iterdir()}
     assert set(NAMES) - set(OF_H200) - {"timeline"} <= beside
 
 
 @pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize("name", PLANTED)
-def test_of_a_simulated_gpu(
-    name: str, size: tuple[int, int], ascii_only: bool, folder: Path, request: pytest.FixtureRequest
-) -> None:
-    check_golden(f"simulated/{name}", planted(name, folder), (size, ascii_only), request)
+def test_of_a_simulated_gpu(name: str, size: tuple[int, int], ascii_only: bool, folder: Path) -> None:
+    golden_view(f"simulated/{name}", planted(name, folder), size, ascii_only=ascii_only)
 
 
 @pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize("name", OF_H200)
-def test_of_an_h200(
-    name: str, size: tuple[int, int], ascii_only: bool, folder: Path, request: pytest.FixtureRequest
-) -> None:
+def test_of_an_h200(name: str, size: tuple[int, int], ascii_only: bool, folder: Path) -> None:
     trace, kernel = OF_H200[name]
-    check_golden(
-        f"h200/{name}", opened(name, source_of(H200 / trace, folder, kernel, None)), (size, ascii_only), request
+    golden_view(
+        f"h200/{name}", opened(name, source_of(H200 / trace, folder, kernel, None)), size, ascii_only=ascii_only
     )
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.cells import cell_len
 
+from tests.golden import golden
 from tests.pages.example import write_example
 from tests.trace.make import TraceWriter
 from tui_probe.pages.choices import PAGES, Format, Page
@@ -19,7 +19,6 @@ from tui_probe.pages.summary import run_report
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
-GOLDENS = Path(__file__).parent / "goldens"
 WIDTHS = (80, 120, 200)
 
 
@@ -41,40 +40,25 @@ def page_text(trace: Trace, page: Page, form: Format = "table", **options: Any) 
     return "".join(f"{line}\n" for line in report_lines(trace, page, form, **options))
 
 
-def check(name: str, text: str, request: pytest.FixtureRequest) -> None:
-    """Compare with a golden; ``pytest --write-goldens`` writes them instead."""
-    path = GOLDENS / name
-    if request.config.getoption("--write-goldens", default=False):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_report_of_a_run(example: Trace, width: int, ascii_only: bool, request: pytest.FixtureRequest) -> None:
+def test_the_report_of_a_run(example: Trace, width: int, ascii_only: bool) -> None:
     text = run_report(example, width=width, ascii_only=ascii_only)
-    assert max(cell_len(line) for line in text.splitlines()) <= width
-    assert text.isascii() or not ascii_only
-    check(f"run-{width}{'-ascii' if ascii_only else ''}.txt", text, request)
+    golden("run.txt", text, f"{width}", ascii_only=ascii_only, width=width)
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("page", ["kernels", "summary", "launches", "blocks"])
-def test_pages_as_tables(
-    example: Trace, page: Page, width: int, ascii_only: bool, request: pytest.FixtureRequest
-) -> None:
+def test_pages_as_tables(example: Trace, page: Page, width: int, ascii_only: bool) -> None:
     text = page_text(example, page, width=width, ascii_only=ascii_only)
-    assert max(cell_len(line) for line in text.splitlines()) <= width
-    assert text.isascii() or not ascii_only
-    check(f"{page}-{width}{'-ascii' if ascii_only else ''}.txt", text, request)
+    golden(f"{page}.txt", text, f"{width}", ascii_only=ascii_only, width=width)
 
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("form", ["json", "csv", "md"])
-def test_pages_in_other_formats(example: Trace, page: Page, form: Format, request: pytest.FixtureRequest) -> None:
-    check(f"{page}.{form}", page_text(example, page, form), request)
+def test_pages_in_other_formats(example: Trace, page: Page, form: Format) -> None:
+    golden(f"{page}.{form}", page_text(example, page, form))
 
 
 def test_the_log_page_is_the_log(example: Trace) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tui_probe.probes.warp_progress.view import PROGRESS, ProgressView
 
-from tests.pages.timelines.drawing import EVERY_FORM, after, check_golden, text_of
+from tests.pages.timelines.drawing import EVERY_FORM, after, golden_view, text_of
 from tests.probes.running import result_of
 from tests.probes.test_warp_progress import HEAD, TEXT
 from tests.trace.make import TraceWriter, result_bytes
@@ -23,7 +23,6 @@ from tui_probe.pages.views.output import data_csv
 from tui_probe.probekit.kind import Source
 from tui_probe.trace.follow import open_trace
 
-FORMS = [pytest.param(*each.values, id=each.id) for each in EVERY_FORM]
 WARPS, BLOCK, PLANTED = 64, 64, 43
 """``PLANTED`` is the number of a warp in the launch: warp 1 of block 21."""
 
@@ -99,9 +98,9 @@ def write_known(directory: Path) -> Source:
     return Source(trace, trace.kernels[0])
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), FORMS)
-def test_goldens(tmp_path: Path, size: tuple[int, int], ascii_only: bool, request: pytest.FixtureRequest) -> None:
-    check_golden("progress", PROGRESS.open(write_known(tmp_path / "t"), no_progress), (size, ascii_only), request)
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+def test_goldens(tmp_path: Path, size: tuple[int, int], ascii_only: bool) -> None:
+    golden_view("progress", PROGRESS.open(write_known(tmp_path / "t"), no_progress), size, ascii_only=ascii_only)
 
 
 def test_sms_are_aligned_by_the_timer_and_the_rate_is_measured(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pages.timelines import planted
-from tests.pages.timelines.drawing import EVERY_FORM, after, check_golden, text_of
+from tests.pages.timelines.drawing import EVERY_FORM, after, golden_view, text_of
 from tests.trace.make import TraceWriter, block_sched_result
 from tui_probe.draw.view import COMMANDS, no_progress
 from tui_probe.pages.views.output import data_csv, view_lines
@@ -67,22 +67,18 @@ def line_of(lines: list[str], label: str) -> str:
     return found
 
 
-@pytest.mark.parametrize("form", [p.values for p in EVERY_FORM], ids=[p.id for p in EVERY_FORM])
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize("level", ["SM", "slot", "warp"])
-def test_goldens(
-    view: Timeline, level: str, form: tuple[tuple[int, int], bool], request: pytest.FixtureRequest
-) -> None:
+def test_goldens(view: Timeline, level: str, size: tuple[int, int], ascii_only: bool) -> None:
     while view.choice.level != level:
         view.press("level")
-    check_golden(f"timeline-{level}", view, form, request)
+    golden_view(f"timeline-{level}", view, size, ascii_only=ascii_only)
 
 
-@pytest.mark.parametrize("form", [p.values for p in EVERY_FORM], ids=[p.id for p in EVERY_FORM])
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize(("name", "kernel"), [("demo", 6), ("torch_compile", 4)])
-def test_goldens_of_an_h200(
-    name: str, kernel: int, form: tuple[tuple[int, int], bool], request: pytest.FixtureRequest
-) -> None:
-    check_golden(f"timeline-{name}", recorded(name, kernel), form, request)
+def test_goldens_of_an_h200(name: str, kernel: int, size: tuple[int, int], ascii_only: bool) -> None:
+    golden_view(f"timeline-{name}", recorded(name, kernel), size, ascii_only=ascii_only)
 
 
 def test_the_idle_sm_is_an_empty_row(view: Timeline) -> None:
