@@ -20,17 +20,18 @@ from tui_probe.analysis import (
 )
 from tui_probe.analysis.accesses import read_accesses
 from tui_probe.analysis.counts import ratio
+from tui_probe.analysis.known_sites import sites_of
 from tui_probe.render.kept import sampled_words
 from tui_probe.render.units import NOT_MEASURED
 from tui_probe.trace.allocations import LaunchMemory
 from tui_probe.trace.results import WARP_SIZE
-from tui_probe.trace.source_lines import SourceLine, SourceLines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from tui_probe.render.probe_results import ProbeResult
+    from tui_probe.trace.source_lines import SourceLine
 
 Value = int | float | str | None
 LOWEST_IS_WORST: Final = ("lanes an execution",)
@@ -107,11 +108,11 @@ def _of_program(of: ProbeResult, folder: Path | None) -> LineRows:
 
 def _of_loops(of: ProbeResult, folder: Path | None) -> LineRows:
     found = warp_progress.analyse(of.result, of.clock_khz)
-    sources = SourceLines.of(folder) if folder else SourceLines({})
+    known = sites_of(folder)
     rows = [
         LineRow(
             each.line,
-            sources.following(each.line),
+            known.following(each.line),
             {
                 "iterations": each.iterations,
                 "cycles an iteration": each.cycles_per_iteration,

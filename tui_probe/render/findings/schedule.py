@@ -9,12 +9,12 @@ import numpy as np
 from tui_probe.analysis import barrier_wait, program_progress, warp_progress
 from tui_probe.analysis.block_sched import analyse
 from tui_probe.analysis.distribution import distribution
+from tui_probe.analysis.known_sites import sites_of
 from tui_probe.analysis.timeline import from_block_sched, from_warp_progress
 from tui_probe.render import units
 from tui_probe.render.findings.finding import Finding, place, share
 from tui_probe.render.probe_results import cycles_words
 from tui_probe.render.timelines.launch import LaunchTimeline
-from tui_probe.trace.source_lines import SourceLines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,11 +123,11 @@ def _slowest_warp(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
 
 
 def _main_loop(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
-    loop, folder = found.main_loop, of.kernel.folder
+    loop = found.main_loop
     if loop is None or loop.cycles_per_iteration is None:
         return
-    sources = SourceLines.of(folder) if folder else SourceLines({})
-    words = f"{place(loop.line, sources.following(loop.line))}, {units.counted(loop.iterations, 'iteration')} of "
+    known = sites_of(of.kernel.folder)
+    words = f"{place(loop.line, known.following(loop.line))}, {units.counted(loop.iterations, 'iteration')} of "
     words += cycles_words(loop.cycles_per_iteration, of.clock_khz)
     values = {"iterations": loop.iterations, "cycles_per_iteration": loop.cycles_per_iteration}
     yield Finding("main_loop", "main loop", words, "lines", loop.line, values=values)

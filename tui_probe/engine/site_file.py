@@ -1,0 +1,108 @@
+"""``sites.json``: what the engine knew of the sites of a probe in a kernel, so that no reader parses PTX again for it.
+
+:mod:`tui_probe.trace.sites` reads it and says what is in it. It is written as text, site by site, from parts that are
+made once for each kind of instruction: the program waits for it where there is no assembler to wait for.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.matrices import fragment_bytes
+from tui_probe.engine.site_sources import SiteSources
+from tui_probe.ptx.access import access_bytes
+from tui_probe.ptx.facts import facts_of
+from tui_probe.ptx.printer import MADE_UP
+from tui_probe.ptx.tree import Instruction
+from tui_probe.trace.sites import FORMAT, MOST, PTX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tui_probe.engine.kernel import Kernel
+    from tui_probe.engine.site_notes import Site, SiteNotes
+    from tui_probe.trace.source_lines import SourceLine
+
+_KINDS_KEPT: Final = 4096
+
+
+def site_file(probe: str, kernel: Kernel, notes: SiteNotes, image: bytes) -> str:
+    """The text of the file. ``image`` is what the kernel came from, which may tell its source lines."""
+    writer = _Writer(kernel, image)
+    recorded = {number for numbers in notes.maps.values() for number in numbers}
+    sites = [writer.site(site, whole=number in recorded) for number, site in enumerate(notes.sites)]
+    unchecked = [writer.instruction(each) for each in notes.unchecked]
+    maps = json.dumps({name: {"sites": numbers} for name, numbers in notes.maps.items()})
+    return (
+        f'{{"version": {FORMAT},\n"files": {json.dumps(list(writer.files))},\n'
+        f'"probes": [{{"probe": {json.dumps(probe)}, "way": "{PTX}",\n"sites": {_listed(sites)},\n'
+        f'"maps": {maps},\n"unchecked": {_listed(unchecked)}}}]}}\n'
+    )
+
+
+def _listed(items: Iterable[str]) -> str:
+    return "[" + ",\n".join(items) + "]"
+
+
+class _Writer:
+    """The text of single sites. ``files`` are the source files that they name, with their numbers."""
+
+    def __init__(self, kernel: Kernel, image: bytes) -> None:
+        self._line_of = kernel.line_of
+        self._sources = SiteSources(kernel, image)
+        self._places: dict[SourceLine, str] = {}
+        self.files: dict[str, int] = {}
+
+    def site(self, site: Site, *, whole: bool) -> str:
+        """``whole`` tells that the instructions of a block are named, each with its line."""
+        line = self._line_of(site.instruction)
+        parts = [f'"at": "{site.at}", "points": {_names(tuple(site.points))}', self._inside(site.instruction)]
+        following = None if site.at == "instruction" else self._sources.following(line)
+        if following is not None and self._sources.of(line) is None:
+            parts.append(f'"following": {self._place(following)}')
+        if whole and site.block:
+            parts.append(f'"block": [{", ".join(map(self.instruction, site.block))}]')
+        return f"{{{', '.join(parts)}}}"
+
+    def instruction(self, one: Instruction) -> str:
+        return f"{{{self._inside(one)}}}"
+
+    def _inside(self, one: Instruction) -> str:
+        line = self._line_of(one)
+        told = _told(one.opcode, one.modifiers, access_bytes(one) if one.opcode == "cp" else None)
+        source = self._sources.of(line)
+        return (
+            f'"line": {line}, {told}' if source is None else f'"line": {line}, {told}, "source": {self._place(source)}'
+        )
+
+    def _place(self, source: SourceLine) -> str:
+        text = self._places.get(source)
+        if text is None:
+            number = self.files.setdefault(source.file, len(self.files))
+            known = source.line < MOST
+            text = self._places[source] = f'{{"file": {number}, "line": {source.line}}}' if known else "null"
+        return text
+
+
+@lru_cache(maxsize=_KINDS_KEPT)
+def _told(opcode: str, modifiers: tuple[str, ...], copied: int | None) -> str:
+    """What is the same for all instructions of a name; a copy has its bytes among its operands."""
+    one = Instruction(opcode, modifiers, (), MADE_UP)
+    facts = facts_of(one)
+    size = copied if opcode == "cp" else fragment_bytes(one) if facts.bytes is None else facts.bytes
+    told: dict[str, str | int | None] = {
+        "opcode": facts.opcode,
+        "class": facts.work,
+        "type": facts.type or None,
+        "space": facts.space or None,
+        "access": facts.access,
+        "bytes": size if size is not None and 0 <= size < MOST else None,
+    }
+    return json.dumps({name: value for name, value in told.items() if value is not None})[1:-1]
+
+
+@lru_cache(maxsize=_KINDS_KEPT)
+def _names(points: tuple[str, ...]) -> str:
+    return json.dumps(points)
