@@ -10,7 +10,6 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.matrices import fragment_bytes
 from tui_probe.engine.site_sources import SiteSources
 from tui_probe.ptx.access import access_bytes
 from tui_probe.ptx.facts import facts_of
@@ -73,9 +72,7 @@ class _Writer:
         line = self._line_of(one)
         told = _told(one.opcode, one.modifiers, access_bytes(one) if one.opcode == "cp" else None)
         source = self._sources.of(line)
-        return (
-            f'"line": {line}, {told}' if source is None else f'"line": {line}, {told}, "source": {self._place(source)}'
-        )
+        return f'"line": {line}, {told}' + (f', "source": {self._place(source)}' if source else "")
 
     def _place(self, source: SourceLine) -> str:
         text = self._places.get(source)
@@ -91,7 +88,7 @@ def _told(opcode: str, modifiers: tuple[str, ...], copied: int | None) -> str:
     """What is the same for all instructions of a name; a copy has its bytes among its operands."""
     one = Instruction(opcode, modifiers, (), MADE_UP)
     facts = facts_of(one)
-    size = copied if opcode == "cp" else fragment_bytes(one) if facts.bytes is None else facts.bytes
+    size = copied if opcode == "cp" else facts.bytes
     told: dict[str, str | int | None] = {
         "opcode": facts.opcode,
         "class": facts.work,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.ptx.access import access_bytes, access_kind
+from tui_probe.ptx.access import access_bytes, access_kind, fragment_bytes
 from tui_probe.ptx.instruction_classes import class_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ _SPACES: Final = frozenset({"global", "shared", "local", "const", "param"})
 
 class Facts(NamedTuple):
     """``opcode`` with modifiers; ``work``, one of ``instruction_classes.CLASSES``; the types and the state spaces among
-    the modifiers, joined by dots in their order, "" without any; of an access its kind, and the bytes of one lane.
+    the modifiers, joined by dots in their order, "" without any; of an access its kind; and the bytes that one lane
+    moves, its share where a warp moves a matrix.
     """
 
     opcode: str
@@ -30,7 +31,7 @@ class Facts(NamedTuple):
 
 
 def facts_of(one: Instruction) -> Facts:
-    """The facts of an instruction. ``bytes`` is None where it is no access, and where its text does not tell."""
+    """The facts of an instruction. ``bytes`` is None where it moves none, and where its text does not tell."""
     access = access_kind(one)
     return Facts(
         opcode=full_name(one),
@@ -38,7 +39,7 @@ def facts_of(one: Instruction) -> Facts:
         type=".".join(filter(_TYPE.fullmatch, one.modifiers)),
         space=".".join(modifier for modifier in one.modifiers if modifier.partition("::")[0] in _SPACES),
         access=access,
-        bytes=access_bytes(one) if access else None,
+        bytes=access_bytes(one) if access else fragment_bytes(one),
     )
 
 
