@@ -193,7 +193,7 @@ class _Inserter:
                 if any(matches(position, original) for position in point.positions):
                     helpers = Helpers(instruction, self._types, self._names, self._kernel)
                     if all(helpers.tells(snippet) for snippet in (point.before, point.after) if snippet):
-                        self._notes.add("instruction", original, point.name, written=instruction)
+                        self._notes.add("instruction", original, instruction, point.name)
                         yield instruction, point, helpers
                     elif self._kernel.value_types.untold(original):
                         self._notes.leave_out(original)
@@ -209,11 +209,11 @@ class _Inserter:
                     wanted = [position.modifiers for position in point.positions if position.opcode == BLOCK]
                     number = sum(sum(classes[name] for name in names or classes) for names in wanted)
                     if number:
-                        self._notes.add("block", block[0], point.name, block=block)
+                        self._notes.add("block", block[0], block[0], point.name, block)
                         yield block[0], point, number
         for first in loop_heads(self._entry) if self._by_opcode[LOOP] else ():
             for point in self._by_opcode[LOOP]:
-                self._notes.add("loop", first, point.name)
+                self._notes.add("loop", first, first, point.name)
                 yield first, point, 0
 
     def _at_block(self, first: Instruction, point: ProbePoint, number: int) -> None:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from tui_probe.engine.kernel import Kernel
     from tui_probe.engine.site_notes import Site, SiteNotes
-    from tui_probe.trace.source_lines import SourceLine
 
 _KINDS_KEPT: Final = 4096
 
@@ -35,7 +34,7 @@ def site_file(probe: str, kernel: Kernel, notes: SiteNotes, image: bytes) -> str
     unchecked = [writer.instruction(each) for each in notes.unchecked]
     maps = json.dumps({name: {"sites": numbers} for name, numbers in notes.maps.items()})
     return (
-        f'{{"version": {FORMAT},\n"files": {json.dumps(list(writer.files))},\n'
+        f'{{"version": {FORMAT},\n"files": {json.dumps(list(writer.sources.files))},\n'
         f'"probes": [{{"probe": {json.dumps(probe)}, "way": "{PTX}",\n"sites": {_listed(sites)},\n'
         f'"maps": {maps},\n"unchecked": {_listed(unchecked)}}}]}}\n'
     )
@@ -46,41 +45,31 @@ def _listed(items: Iterable[str]) -> str:
 
 
 class _Writer:
-    """The text of single sites. ``files`` are the source files that they name, with their numbers."""
+    """The text of single sites."""
 
     def __init__(self, kernel: Kernel, image: bytes) -> None:
-        self._line_of = kernel.line_of
-        self._sources = SiteSources(kernel, image)
-        self._places: dict[SourceLine, str] = {}
-        self.files: dict[str, int] = {}
+        self.sources = SiteSources(kernel, image)
+        self._shift = self.sources.shift
 
     def site(self, site: Site, *, whole: bool) -> str:
         """``whole`` tells that the instructions of a block are named, each with its line."""
-        line = self._line_of(site.instruction)
-        parts = [f'"at": "{site.at}", "points": {_names(tuple(site.points))}', self._inside(site.instruction)]
-        following = None if site.at == "instruction" else self._sources.following(line)
-        if following is not None and self._sources.of(line) is None:
-            parts.append(f'"following": {self._place(following)}')
-        if whole and site.block:
-            parts.append(f'"block": [{", ".join(map(self.instruction, site.block))}]')
-        return f"{{{', '.join(parts)}}}"
+        rest = ""
+        if site.at != "instruction":
+            line = site.instruction.span.line + self._shift
+            if not self.sources.of(line) and (following := self.sources.following(line)):
+                rest = f', "following": {following}'
+            if whole:
+                rest += f', "block": [{", ".join(map(self.instruction, site.block))}]'
+        return f'{{"at": "{site.at}", "points": {_names(site.points)}, {self._inside(site.instruction)}{rest}}}'
 
     def instruction(self, one: Instruction) -> str:
         return f"{{{self._inside(one)}}}"
 
     def _inside(self, one: Instruction) -> str:
-        line = self._line_of(one)
-        told = _told(one.opcode, one.modifiers, access_bytes(one) if one.opcode == "cp" else None)
-        source = self._sources.of(line)
-        return f'"line": {line}, {told}' + (f', "source": {self._place(source)}' if source else "")
-
-    def _place(self, source: SourceLine) -> str:
-        text = self._places.get(source)
-        if text is None:
-            number = self.files.setdefault(source.file, len(self.files))
-            known = source.line < MOST
-            text = self._places[source] = f'{{"file": {number}, "line": {source.line}}}' if known else "null"
-        return text
+        line, opcode = one.span.line + self._shift, one.opcode
+        told = _told(opcode, one.modifiers, access_bytes(one) if opcode == "cp" else None)
+        source = self.sources.of(line)
+        return f'"line": {line}, {told}, "source": {source}' if source else f'"line": {line}, {told}'
 
 
 @lru_cache(maxsize=_KINDS_KEPT)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -12,57 +12,51 @@ if TYPE_CHECKING:
 
 At: TypeAlias = Literal["instruction", "block", "loop"]
 
-_NO_BLOCK: Final[tuple[Instruction, ...]] = ()
-
 
 @dataclass(slots=True)
 class Site:
     """An instruction that points are at, or the first one of a basic block or loop, as it stands in ``pruned.ptx``.
 
-    ``points`` are the names of those points in the probe; ``block`` holds all instructions of a basic block.
+    ``written`` is what takes its place in the probed kernel, itself if nothing does. ``points`` are the names of the
+    points in the probe; ``block`` holds all instructions of a basic block.
     """
 
     at: At
     instruction: Instruction
-    block: Sequence[Instruction] = _NO_BLOCK
-    points: list[str] = field(default_factory=list)
+    written: Instruction
+    points: tuple[str, ...]
+    block: Sequence[Instruction] = ()
 
 
 class SiteNotes:
     """The sites of one probe in one kernel, in the order in which they were met.
 
-    ``unchecked`` are instructions that a point is for and that were left out since nothing tells what they store.
+    ``maps`` are those that maps have a record for, in the order of the records, as places in ``sites``. ``unchecked``
+    are instructions that a point is for and that were left out since nothing tells what they store.
     """
 
     def __init__(self) -> None:
         self.sites: list[Site] = []
         self.maps: dict[str, list[int]] = {}
         self.unchecked: list[Instruction] = []
-        self._numbers: dict[tuple[At, int], int] = {}
-        self._first: dict[int, int] = {}
 
     def add(
-        self,
-        at: At,
-        instruction: Instruction,
-        point: str,
-        *,
-        written: Instruction | None = None,
-        block: Sequence[Instruction] = _NO_BLOCK,
+        self, at: At, instruction: Instruction, written: Instruction, point: str, block: Sequence[Instruction] = ()
     ) -> None:
-        """A point of that name is there. ``written`` is the instruction that takes the place of this one, if any."""
-        number = self._numbers.setdefault((at, id(instruction)), len(self.sites))
-        if number == len(self.sites):
-            self.sites.append(Site(at, instruction, block))
-            self._first.setdefault(id(written or instruction), number)
-        if point not in self.sites[number].points:
-            self.sites[number].points.append(point)
+        """A point of that name is there. All points of one place come one after another."""
+        last = self.sites[-1] if self.sites else None
+        if last is None or last.instruction is not instruction or last.at != at:
+            self.sites.append(Site(at, instruction, written, (point,), block))
+        elif point not in last.points:
+            last.points += (point,)
 
     def leave_out(self, instruction: Instruction) -> None:
         """Nothing tells what this one stores."""
-        if not any(each is instruction for each in self.unchecked[-1:]):
+        if not self.unchecked or self.unchecked[-1] is not instruction:
             self.unchecked.append(instruction)
 
     def keep(self, records: Mapping[str, Iterable[Instruction]]) -> None:
-        """The instructions that maps have a record for, in the order of the records, by the name of the map."""
-        self.maps = {name: [self._first[id(one)] for one in instructions] for name, instructions in records.items()}
+        """The instructions, as written, that maps have a record for, by the name of the map."""
+        if records:
+            places = {id(site.written): place for place, site in reversed(list(enumerate(self.sites)))}
+            self.maps = {name: [places[id(one)] for one in instructions] for name, instructions in records.items()}
