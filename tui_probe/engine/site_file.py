@@ -1,7 +1,7 @@
 """``sites.json``: what the engine knew of the sites of a probe in a kernel, so that no reader parses PTX again for it.
 
 :mod:`tui_probe.trace.sites` reads it and says what is in it. It is written as text, site by site, from parts that are
-made once for each kind of instruction: the program waits for it where there is no assembler to wait for.
+made once for each kind of instruction, while the assembler works: without one the program waits for it.
 """
 
 from __future__ import annotations
