@@ -53,32 +53,34 @@ class _Writer:
 
     def site(self, site: Site, *, whole: bool) -> str:
         """``whole`` tells that the instructions of a block are named, each with its line."""
-        rest = ""
-        if site.at != "instruction":
-            line = site.instruction.span.line + self._shift
-            if not self.sources.of(line) and (following := self.sources.following(line)):
-                rest = f', "following": {following}'
-            if whole:
-                rest += f', "block": [{", ".join(map(self.instruction, site.block))}]'
-        return f'{{"at": "{site.at}", "points": {_names(site.points)}, {self._inside(site.instruction)}{rest}}}'
+        if site.at == "instruction":
+            return self.instruction(site.instruction, site.at, site.points)
+        line, rest = site.instruction.span.line + self._shift, ""
+        if not self.sources.of(line) and (following := self.sources.following(line)):
+            rest = f', "following": {following}'
+        if whole:
+            rest += f', "block": [{", ".join(map(self.instruction, site.block))}]'
+        return self.instruction(site.instruction, site.at, site.points, rest)
 
-    def instruction(self, one: Instruction) -> str:
-        return f"{{{self._inside(one)}}}"
-
-    def _inside(self, one: Instruction) -> str:
+    def instruction(self, one: Instruction, at: str = "", points: tuple[str, ...] = (), rest: str = "") -> str:
+        """``at`` and ``points`` are those of a site, ``rest`` is what else is told of it."""
         line, opcode = one.span.line + self._shift, one.opcode
-        told = _told(opcode, one.modifiers, access_bytes(one) if opcode == "cp" else None)
+        told = _told(at, points, opcode, one.modifiers, access_bytes(one) if opcode == "cp" else None)
         source = self.sources.of(line)
-        return f'"line": {line}, {told}, "source": {source}' if source else f'"line": {line}, {told}'
+        named = f', "source": {source}' if source else ""
+        return f'{{"line": {line}, {told}{named}{rest}}}'
 
 
 @lru_cache(maxsize=_KINDS_KEPT)
-def _told(opcode: str, modifiers: tuple[str, ...], copied: int | None) -> str:
-    """What is the same for all instructions of a name; a copy has its bytes among its operands."""
+def _told(at: str, points: tuple[str, ...], opcode: str, modifiers: tuple[str, ...], copied: int | None) -> str:
+    """What is the same for all instructions of a name at which the same points are; a copy has its bytes among its
+    operands.
+    """
     one = Instruction(opcode, modifiers, (), MADE_UP)
     facts = facts_of(one)
     size = copied if opcode == "cp" else facts.bytes
-    told: dict[str, str | int | None] = {
+    told: dict[str, object] = {"at": at, "points": points} if at else {}
+    told |= {
         "opcode": facts.opcode,
         "class": facts.work,
         "type": facts.type or None,
@@ -87,8 +89,3 @@ def _told(opcode: str, modifiers: tuple[str, ...], copied: int | None) -> str:
         "bytes": size if size is not None and 0 <= size < MOST else None,
     }
     return json.dumps({name: value for name, value in told.items() if value is not None})[1:-1]
-
-
-@lru_cache(maxsize=_KINDS_KEPT)
-def _names(points: tuple[str, ...]) -> str:
-    return json.dumps(points)
