@@ -21,17 +21,14 @@ import numpy as np
 
 from tui_probe.analysis.by_line import CountsByLine, LineSums, record_of, site_records, worst_of
 from tui_probe.analysis.counts import ratio, summed
-from tui_probe.errors import PtxError, TraceError
-from tui_probe.ptx.basic_blocks import basic_blocks
-from tui_probe.ptx.instruction_classes import CLASSES, class_of
-from tui_probe.ptx.parser import parse
-from tui_probe.trace.source_lines import SourceLines
+from tui_probe.analysis.known_sites import sites_of
+from tui_probe.errors import TraceError
+from tui_probe.ptx.instruction_classes import CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tui_probe.ptx.basic_blocks import Block
     from tui_probe.trace.results import Result
 
 FLOATING: Final = CLASSES[:4]
@@ -70,22 +67,17 @@ def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = No
     """The same by line, of ``inst_mix_by_line``: the ``sums`` of a line are executions by class.
 
     ``sites`` are the lines of the blocks, from ``kernel.info``, ``folder`` the kernel's in the trace. Raises
-    TraceError, also where that has no ``pruned.ptx``, which tells the instructions of the blocks.
+    TraceError, also where nothing tells the instructions of the blocks.
     """
     records = site_records(result, SITE, "inst_mix_by_line", sites)
-    blocks = _blocks(folder)
-    if [block[0].span.line for block in blocks] != list(sites):
+    blocks = sites_of(folder).blocks(sites)
+    if len(blocks) != len(sites):
         raise TraceError(f"{result.path}: the blocks in {folder or 'the trace'}/pruned.ptx are not those it is of")
-    sources = SourceLines.of(folder) if folder else SourceLines({})
     found: dict[int, LineSums] = {}
     for block, entered in zip(blocks, records["entered"].tolist(), strict=True):
         for one in block:
-            line = one.span.line
-            opcode = ".".join((one.opcode, *one.modifiers))
-            sums = found.setdefault(
-                line, LineSums(line, opcode, sources.ptx_line(line), dict.fromkeys(CLASSES, 0))
-            ).sums
-            sums[class_of(one)] += entered
+            row = LineSums(one.line, one.opcode, one.source, dict.fromkeys(CLASSES, 0))
+            found.setdefault(one.line, row).sums[one.work] += entered
     lines = tuple(found[line] for line in sorted(found))
     executed = {name: sum(line.sums[name] for line in lines) for name in CLASSES}
     worst = worst_of(lines, lambda line: executions_of(line) or None)
@@ -100,11 +92,3 @@ def executions_of(line: LineSums) -> int:
 def classes_of(line: LineSums) -> str:
     """The classes of the instructions of a line that were executed, ``integer``; several of a line with several."""
     return ", ".join(name for name in CLASSES if line.sums[name])
-
-
-def _blocks(folder: Path | None) -> list[Block]:
-    try:
-        entries = parse((folder / "pruned.ptx").read_text("utf-8", "replace")).entries() if folder else []
-        return basic_blocks(entries[0]) if entries else []
-    except (OSError, PtxError):
-        return []

@@ -14,20 +14,18 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.errors import PtxError, TraceError
-from tui_probe.ptx.instructions import instructions_in
-from tui_probe.ptx.parser import parse
-from tui_probe.ptx.value_types import ANYTHING, FLOAT_BITS, ValueTypes
+from tui_probe.analysis.known_sites import sites_of
+from tui_probe.errors import TraceError
+from tui_probe.ptx.value_types import FLOAT_BITS
 from tui_probe.trace.results import WARP_SIZE
-from tui_probe.trace.source_lines import SourceLine, SourceLines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from tui_probe.ptx.tree import Instruction
+    from tui_probe.analysis.known_sites import KnownSites
     from tui_probe.trace.event_types import Dim3
     from tui_probe.trace.results import Result
+    from tui_probe.trace.source_lines import SourceLine
 
 RECORD: Final = np.dtype(
     [("time", "<u8"), ("address", "<u8"), ("value", "<u8")]
@@ -35,7 +33,6 @@ RECORD: Final = np.dtype(
 )
 """What ``nan_check`` saves."""
 KINDS: Final = {1: "f16", 2: "bf16", 3: "f32", 4: "f64"}
-_ELSEWHERE: Final = frozenset({"shared", "local", "param", "bulk", "async"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +86,16 @@ def analyse(result: Result, folder: Path | None = None) -> NanCheck:
     kept, totals = result.kept(0), result.totals(0)
     if attempts is None or kept is None or totals is None or result.sections[0].level != "warp":
         raise TraceError(f"{result.path}: its records are not of nan_check")
-    sources = SourceLines.of(folder) if folder else SourceLines({})
+    known = sites_of(folder)
+    unchecked = tuple(Unchecked(one.line, one.opcode, one.source) for one in known.unchecked())
     block, warp, place = np.nonzero(np.arange(records.shape[2]) < kept[:, :, np.newaxis])
     found = records[block, warp, place]
     order = np.lexsort((warp, block, found["clock"], found["time"])).tolist()
-    ordered = tuple(_not_finite(result, found[i], int(block[i]), int(warp[i]), sources) for i in order)
-    return NanCheck(totals[1], ordered, tuple(unchecked(folder, sources)) if folder else ())
+    ordered = tuple(_not_finite(result, found[i], int(block[i]), int(warp[i]), known) for i in order)
+    return NanCheck(totals[1], ordered, unchecked)
 
 
-def _not_finite(result: Result, record: np.void, block: int, warp: int, sources: SourceLines) -> NotFinite:
+def _not_finite(result: Result, record: np.void, block: int, warp: int, known: KnownSites) -> NotFinite:
     kind, line = KINDS.get(int(record["kind"]), "?"), int(record["line"])
     return NotFinite(
         time_ns=int(record["time"]),
@@ -107,7 +105,7 @@ def _not_finite(result: Result, record: np.void, block: int, warp: int, sources:
         value=_value(int(record["value"]), kind),
         kind=kind,
         line=line,
-        source=sources.ptx_line(line),
+        source=known.ptx_line(line),
     )
 
 
@@ -124,29 +122,3 @@ def _value(bits: int, kind: str) -> float:
         return math.nan
     raw = bits.to_bytes(8, "little")[: FLOAT_BITS[kind] // 8]
     return float(np.frombuffer(raw, f"<f{FLOAT_BITS[kind] // 8}")[0])
-
-
-def unchecked(folder: Path, sources: SourceLines) -> Iterator[Unchecked]:
-    """The stores to global memory of a kernel that the probe leaves alone, though they may store numbers."""
-    try:
-        entries = parse((folder / "pruned.ptx").read_text("utf-8", "replace")).entries()
-        body = list(instructions_in(entries[0].body or [])) if entries else []
-    except (OSError, PtxError):
-        return
-    types = ValueTypes(entries[0]) if entries else None
-    for one in body:
-        if types is not None and _stores_globally(one):
-            kinds = {element for _, elements in types.of_stored(one) for element in _told(elements)}
-            if len(kinds) > 1 or "?" in kinds:
-                name = ".".join((one.opcode, *one.modifiers))
-                yield Unchecked(one.span.line, name, sources.ptx_line(one.span.line))
-
-
-def _told(elements: tuple[str, ...] | None) -> tuple[str, ...]:
-    return ("?",) if elements is None else elements or ANYTHING
-
-
-def _stores_globally(one: Instruction) -> bool:
-    spaces = {modifier.partition("::")[0] for modifier in one.modifiers}
-    is_store = one.opcode == "st" or (one.opcode == "wmma" and "store" in spaces)
-    return is_store and not spaces & _ELSEWHERE

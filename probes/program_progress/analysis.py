@@ -16,7 +16,7 @@ import numpy as np
 
 from tui_probe.analysis import warp_pace
 from tui_probe.analysis.counts import ratio
-from tui_probe.trace.source_lines import SourceLine, SourceLines
+from tui_probe.analysis.known_sites import sites_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from tui_probe.analysis.warp_pace import WarpProgress
     from tui_probe.trace.results import Result
+    from tui_probe.trace.source_lines import SourceLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def analyse(result: Result, clock_khz: int | None = None, folder: Path | None = 
     ``folder`` is that of the kernel in the trace, for the source lines.
     """
     progress = warp_pace.analyse(result, clock_khz)
-    sources = SourceLines.of(folder) if folder else SourceLines({})
+    known = sites_of(folder)
     valid, since = _valid(progress), _since(progress)
     following = np.concatenate((since[..., 1:], np.zeros_like(since[..., :1])), axis=-1)
     last = np.arange(valid.shape[2]) == progress.kept[..., np.newaxis] - 1
@@ -90,7 +91,7 @@ def analyse(result: Result, clock_khz: int | None = None, folder: Path | None = 
     blocks = []
     for line in np.unique(progress.pace["line"][valid]).tolist():
         at = valid & (progress.pace["line"] == line)
-        source = sources.following(line)
+        source = known.following(line)
         blocks.append(BlockTime(line, source, int(at.sum()), int(at.any(axis=2).sum()), int(took[at].sum())))
     blocks.sort(key=lambda block: (-block.cycles, block.line))
     return ProgramProgress(progress, tuple(blocks), unknown)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tui_probe.analysis.distribution import distribution
+from tui_probe.analysis.known_sites import sites_of
 from tui_probe.draw import units
 from tui_probe.probekit.finding import Finding, place
 from tui_probe.probekit.probe_results import cycles_words
 from tui_probe.probekit.timelines.findings import idle_sms, tail
-from tui_probe.trace.source_lines import SourceLines
 
 from .timeline import timeline_of
 
@@ -51,11 +51,11 @@ def _slowest_warp(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
 
 
 def _main_loop(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
-    loop, folder = found.main_loop, of.kernel.folder
+    loop = found.main_loop
     if loop is None or loop.cycles_per_iteration is None:
         return
-    sources = SourceLines.of(folder) if folder else SourceLines({})
-    words = f"{place(loop.line, sources.following(loop.line))}, {units.counted(loop.iterations, 'iteration')} of "
+    known = sites_of(of.kernel.folder)
+    words = f"{place(loop.line, known.following(loop.line))}, {units.counted(loop.iterations, 'iteration')} of "
     words += cycles_words(loop.cycles_per_iteration, of.clock_khz)
     values = {"iterations": loop.iterations, "cycles_per_iteration": loop.cycles_per_iteration}
     yield Finding("main_loop", "main loop", words, "lines", loop.line, values=values)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.analysis.known_sites import sites_of
 from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, Lines
-from tui_probe.trace.source_lines import SourceLines
 
 if TYPE_CHECKING:
     from tui_probe.analysis.warp_pace import WarpProgress
@@ -13,12 +13,11 @@ if TYPE_CHECKING:
 
 
 def _rows(of: ProbeResult, found: WarpProgress) -> LineRows:
-    folder = of.kernel.folder
-    sources = SourceLines.of(folder) if folder else SourceLines({})
+    known = sites_of(of.kernel.folder)
     rows = [
         LineRow(
             each.line,
-            sources.following(each.line),
+            known.following(each.line),
             {
                 "iterations": each.iterations,
                 "cycles per iteration": each.cycles_per_iteration,

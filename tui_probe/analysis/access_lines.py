@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tui_probe.errors import PtxError
-from tui_probe.ptx.access import access_bytes, access_kind
-from tui_probe.ptx.instructions import instructions_in
-from tui_probe.ptx.parser import parse
-from tui_probe.trace.source_lines import SourceLine, SourceLines
+from tui_probe.analysis.known_sites import sites_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.ptx.access import Kind
+    from tui_probe.trace.source_lines import SourceLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +26,11 @@ class AccessLine:
 
 
 def access_lines(folder: Path) -> dict[int, AccessLine]:
-    """The accesses of a kernel by line of ``pruned.ptx``; of several on one line the first. Empty without that file."""
-    try:
-        entries = parse((folder / "pruned.ptx").read_text("utf-8", "replace")).entries()
-        body = list(instructions_in(entries[0].body or [])) if entries else []
-    except (OSError, PtxError):
-        return {}
-    sources = SourceLines.of(folder)
+    """The accesses that a probe was at by line of ``pruned.ptx``; of several on one line the first. Empty if none is
+    known.
+    """
     found: dict[int, AccessLine] = {}
-    for one in body:
-        kind = access_kind(one)
-        if kind is not None:
-            line = one.span.line
-            name = ".".join((one.opcode, *one.modifiers))
-            found.setdefault(line, AccessLine(line, name, kind, access_bytes(one), sources.ptx_line(line)))
+    for one in sites_of(folder).instructions():
+        if one.access is not None:
+            found.setdefault(one.line, AccessLine(one.line, one.opcode, one.access, one.bytes, one.source))
     return found
