@@ -90,13 +90,6 @@ class WarpProgress:
         rate = self.alignment.ns_per_cycle if self.alignment else np.nan
         return self.start[block, warp] + since * rate, records["line"]
 
-    def iterations_per_us(self, line: int) -> NDArray[np.float64]:
-        """Each warp's pace through the loop whose head is at ``line``; NaN where it ended no iteration."""
-        iterations, cycles = _in_loop(self, line)
-        rate = self.alignment.ns_per_cycle if self.alignment else np.nan
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(cycles > 0, iterations / (cycles * rate) * 1000, np.nan)
-
     def stragglers(self) -> NDArray[np.int64]:
         """Warps that lived far longer than the others, as (block, warp), the longest first; shape (n, 2).
 
