@@ -119,5 +119,5 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="cut off"):
         assert np.isnan(kernel.metrics()["store_sectors"]).tolist() == [True, False]
     (trace / "probe.toml").unlink()
-    with pytest.raises(tui_probe.TraceError, match="probe.toml"):
+    with pytest.raises(tui_probe.TraceError, match=r"probe\.toml"):
         _ = kernel.results[1].maps
