@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,6 +11,9 @@ from tests.help.pages import NAMES
 from tests.ui.terminal import Terminal
 from tui_probe.cli.main import main
 from tui_probe.ui.help_pages import page_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_topics_are_listed_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,3 +71,14 @@ def test_on_a_terminal_a_page_is_drawn_in_a_pager() -> None:
     assert "**" not in sent
     assert "\x1b[1" in sent
     assert max(len(line) for line in terminal.text.split("\n")) <= 80
+
+
+def test_on_a_terminal_that_takes_ascii_alone(tmp_path: Path) -> None:
+    """What rich itself draws, bullets and rules, is in ASCII too."""
+    command = [sys.executable, "-m", "tui_probe", "help", "limits"]
+    with Terminal(command, (80, 24), {"PAGER": "cat", "PYTHONIOENCODING": "ascii", "HOME": str(tmp_path)}) as terminal:
+        assert terminal.wait_for_end() == 0
+        sent = bytes(terminal.received)
+    assert sent.isascii()
+    assert b"\\u" not in sent
+    assert b" * " in sent

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.dsl.running import COUNT, run_saxpy
 from tests.help.pages import NAMES, blocks
 from tests.recorded import DATA, SIMULATED
 from tui_probe.cli.main import COMMANDS, main_parser
@@ -156,6 +157,9 @@ def test_the_probes_of_the_language_page_are_probes() -> None:
     python = read_probe(blocks("probe-language", "python")[0].encode(), Path("page.py"))
     assert first.maps[0].fields == python.maps[0].fields
     assert first.maps[0].level is python.maps[0].level is Level.WARP
+    for probe in (first, python):
+        sums = run_saxpy(probe).records["loads"]
+        assert (sums["executed"].sum(), sums["loaded"].sum()) == (2 * COUNT, 8 * COUNT)
     assert (other.maps[0].cap, [field.name for field in other.maps[0].fields]) == (128, ["now", "addr"])
 
 

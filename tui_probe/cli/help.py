@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pydoc
 import sys
 from typing import TYPE_CHECKING
 
@@ -61,16 +62,23 @@ def _a_command(name: str) -> str:
 
 def show(page: str) -> None:
     """Through a pager on a terminal, which leaves short pages on the screen; else as it is."""
-    plain = to_ascii(page) if "utf" not in sys.stdout.encoding.lower() else page
+    plain = "utf" not in sys.stdout.encoding.lower()
     if not on_terminal():
-        sys.stdout.write(plain)
+        sys.stdout.write(to_ascii(page) if plain else page)
         return
+    drawn = draw(page)
+    os.environ.setdefault("LESS", "FRX")  # as git does: colours, and no pager for what fits
+    pydoc.pager(to_ascii(drawn) if plain else drawn)
+
+
+def draw(page: str) -> str:
+    """The page for the terminal, with its colours."""
     from rich.console import Console
 
     from tui_probe.help.drawing import WIDEST, Page
 
-    os.environ.setdefault("LESS", "FRX")  # as git does: colours, and no pager for what fits
-    console = Console()
+    console = Console(legacy_windows=False)
     console.width = min(console.width, WIDEST)
-    with console.pager(styles=True):
-        console.print(Page(plain, hyperlinks=False))
+    with console.capture() as captured:
+        console.print(Page(page, hyperlinks=False))
+    return captured.get()
