@@ -116,7 +116,7 @@ class Kernels(Sequence[Kernel], Shown):
     """The kernels of a trace, by their index."""
 
     def __init__(self, trace: Trace) -> None:
-        self._kernels = list(trace.kernels)
+        self._kernels = [Kernel(kernel) for kernel in trace.kernels]
 
     def __len__(self) -> int:
         return len(self._kernels)
@@ -126,12 +126,10 @@ class Kernels(Sequence[Kernel], Shown):
     @overload
     def __getitem__(self, place: slice) -> list[Kernel]: ...
     def __getitem__(self, place: int | slice) -> Kernel | list[Kernel]:
-        if isinstance(place, slice):
-            return [Kernel(kernel) for kernel in self._kernels[place]]
-        return Kernel(self._kernels[place])
+        return self._kernels[place]
 
     def _columns(self) -> Sequence[Column[Any]]:
         return KERNEL_COLUMNS
 
     def _shown_rows(self) -> Iterator[TracedKernel]:
-        return iter(self._kernels)
+        return (each._kernel for each in self._kernels)

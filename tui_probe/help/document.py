@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.spans import Line, plain
 from tui_probe.draw.view import Document
-from tui_probe.help.drawing import page_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +26,8 @@ class HelpDocument(Document):
         self._drawn = lru_cache(maxsize=1)(self._draw)
 
     def _draw(self, width: int) -> list[Line]:
+        from tui_probe.help.drawing import page_lines  # rich's Markdown: 90 modules, which no screen needs at its start
+
         gutter = (" " * _GUTTER, "")
         return [(gutter, *line) for line in page_lines(self.page, max(20, width - _GUTTER - 1))]
 
