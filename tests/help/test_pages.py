@@ -75,6 +75,19 @@ def test_options_of_run_exist(name: str) -> None:
         assert option in known
 
 
+_RATE = re.compile(
+    r"\b(cycles|bytes|registers?|blocks?|threads?|records?|sectors?|slots?|lines?|rows?|u32|bits?|requests?) an? "
+    r"(SM|warp|thread|block|slot|launch|kernel|line|request|record|map|site|process|trace|field)\b"
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rates_are_written_with_per(name: str) -> None:
+    if name == "keys":
+        pytest.skip("the table of keys is not of this folder")
+    assert _RATE.findall(page_of(name)) == []
+
+
 def test_topics_that_pages_lead_to_exist() -> None:
     for name in NAMES:
         for topic in re.findall(r"tui-probe help ([a-z-]+)", page_of(name)):
