@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MOST: Final = 20
 """Rows that are shown; how many more there are is said below them."""
-_CELLS: Final = 100
+_CELLS: Final = 88
 
 
 class Shown:
