@@ -23,6 +23,7 @@ def test_public_names_are_there() -> None:
     for name in tui_probe.__all__:
         assert getattr(tui_probe, name) is not None
     assert set(tui_probe.__all__) <= set(dir(tui_probe))
+    assert (Path(tui_probe.__file__).parent / "py.typed").is_file()
     with pytest.raises(AttributeError, match="no attribute 'opened'"):
         _ = tui_probe.opened
 
