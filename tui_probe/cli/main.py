@@ -50,6 +50,7 @@ COMMANDS = {
     "roofline": Entry("roofline", "kernels beside what this machine's memory and tensor cores can do"),
     "bandwidth": Entry("bandwidth", "what this machine's memories can carry, measured"),
     "check": Entry("check", "verify a probe, and try it on kernels without a GPU"),
+    "help": Entry("help", "how things work and what words mean, page by page"),
     "doctor": Entry("doctor", "what works on this machine, and what to do where it does not"),
     "demo": Entry("demo", "the whole pipeline on a bundled example, simulated where there is no GPU"),
 }

@@ -23,7 +23,8 @@ SCOPES = {
     "ranges": "On the page of ranges",
     "drawing": "On a page of a kernel, where it knows how",
     "comparison": "In a comparison",
-    "help": "On the page of keys, and in a comparison",
+    "help": "On the page of keys, on a page of help, and in a comparison",
+    "reading": "On the page of keys, and on a page of help",
 }
 
 PLACES = (
@@ -31,6 +32,7 @@ PLACES = (
     ("app", "live", "kernels", "view", "table", "log", "ranges"),
     ("app", "kernels", "kernel", "view", "drawing"),
     ("app", "view", "help", "drawing", "comparison"),
+    ("app", "view", "help", "reading", "drawing"),
 )
 """Scopes that hold together: in none of these may a key mean two things."""
 
@@ -140,6 +142,7 @@ TABLE = (
     Key("next_page", ("tab",), "next_page(1)", "comparison", "next page: figures, drawings side by side", "page"),
     Key("previous_page", ("shift+tab",), "next_page(-1)", "comparison", "previous page"),
     Key("close", ("q", "escape"), "close", "help", "back", "back"),
+    Key("topics", ("t",), "topics", "reading", "pages of help: formats, the probe language, words", "topics"),
 )  # fmt: skip
 
 _SHOWN = {
