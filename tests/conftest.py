@@ -34,6 +34,12 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(folder))
 
 
+@pytest.fixture(autouse=True)
+def any_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results are saved however little of the disk is free."""
+    monkeypatch.setenv("TUI_PROBE_MIN_FREE_DISK", "0")
+
+
 @pytest.fixture(scope="session")
 def natives() -> Path:
     """The directory that holds ``hook/libcuda.so.1`` and ``sim/libcuda.so.1``, built from this checkout.

@@ -93,7 +93,9 @@ void bench_buffer_save(const struct bench_buffer *buffer, const struct launch *l
         if (!result_write(&piece, &source))
             reason = window.result ? reason_error_name(window.result) : result_stopped();
     }
-    if (reason)
+    if (reason) {
         drain_dropped(1, reason);
+        drain_wake(); /* that thread looks when the disk has room again */
+    }
     free(window.bytes);
 }

@@ -10,6 +10,7 @@
 #include "buffers.h"
 #include "chunk.h"
 #include "clock.h"
+#include "disk.h"
 #include "event_log.h"
 #include "real.h"
 #include "reasons.h"
@@ -238,7 +239,10 @@ static unsigned drain_round(struct flush *flush)
         end_flush(flush);
     if (!flushed)
         return FLUSH_TICK_MICROSECONDS;
-    return pending ? TICK_MILLISECONDS * 1000 : 0;
+    const bool paused = result_paused();
+    if (pending)
+        return TICK_MILLISECONDS * 1000;
+    return paused ? DISK_MILLISECONDS * 1000 : 0;
 }
 
 static void *drain(void *unused)

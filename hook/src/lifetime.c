@@ -22,6 +22,7 @@
 #include "nvtx.h"
 #include "prepare.h"
 #include "registry.h"
+#include "result.h"
 #include "settings.h"
 #include "signals.h"
 #include "streams.h"
@@ -113,7 +114,10 @@ static void end_at_signal(void)
 
 static bool begin(void)
 {
-    if (!trace_dir_create() || !launch_log_start() || !drain_start(last_words))
+    if (!trace_dir_create() || !launch_log_start())
+        return false;
+    result_start();
+    if (!drain_start(last_words))
         return false;
     /* Registered this late, it runs before the runtime libraries take their contexts down. */
 #ifdef __GLIBC__
