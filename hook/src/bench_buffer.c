@@ -5,7 +5,8 @@
 
 #include "buffers.h"
 #include "capacities.h"
-#include "drain.h"
+#include "drain_dropped.h"
+#include "drain_wake.h"
 #include "probed_launch.h"
 #include "real.h"
 #include "reasons.h"
