@@ -18,6 +18,9 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("tui-probe", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tui-probe")
 
+# Nor does it say anything if little of its disk is free; fixtures of every scope find this.
+os.environ["TUI_PROBE_MIN_FREE_DISK"] = "0"
+
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = ("hook/libcuda.so.1", "sim/libcuda.so.1")
 
@@ -32,12 +35,6 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     for kind in ("CACHE", "CONFIG", "STATE"):
         folder = tmp_path_factory.getbasetemp() / f"{kind.lower()}_{number}"
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(folder))
-
-
-@pytest.fixture(autouse=True)
-def any_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Results are saved however little of the disk is free."""
-    monkeypatch.setenv("TUI_PROBE_MIN_FREE_DISK", "0")
 
 
 @pytest.fixture(scope="session")

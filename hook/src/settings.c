@@ -74,7 +74,16 @@ static void read_launches(const char *value)
     }
 }
 
-/* "2147483648,5%" gives {2 GiB, 5}; false for anything else. */
+/* The bits of a unit of 1024 that TEXT begins with, which is moved behind it; 0 if there is none. */
+static unsigned unit_bits(char **text)
+{
+    static const char units[] = "KMGT";
+    const char *unit = **text ? strchr(units, **text) : NULL;
+    *text += unit != NULL;
+    return unit ? 10 * (unsigned)(unit - units + 1) : 0;
+}
+
+/* "2G,5%" gives {2 GiB, 5}; false for anything else. */
 static bool parse_min_free(const char *value, struct min_free *least)
 {
     *least = (struct min_free){0};
@@ -83,9 +92,11 @@ static bool parse_min_free(const char *value, struct min_free *least)
         if (end == value)
             return false;
         if (*end != '%')
-            least->bytes = amount;
-        else if (end++, (least->percent = (unsigned)amount) > 100)
+            least->bytes = amount << unit_bits(&end);
+        else if (end++, amount > 100)
             return false;
+        else
+            least->percent = (unsigned)amount;
         if (*end && *end != ',')
             return false;
     }

@@ -131,3 +131,9 @@ def open_pipe_without_reader() -> int:
     reading, writing = os.pipe()
     os.close(reading)
     return writing
+
+
+def test_a_variable_that_cannot_be_read_is_named(command: Command) -> None:
+    result = command("run", "true", environment={"TUI_PROBE_MIN_FREE_DISK": "some"})
+    assert result.returncode == ExitStatus.USAGE
+    assert "TUI_PROBE_MIN_FREE_DISK: 'some' is not a size" in result.stderr

@@ -47,6 +47,8 @@ def reasons(run: Run) -> set[str]:
     [
         ((5 << 30) - 1, None, "disk is nearly full (less than 2 GiB or 5 % free)"),
         ((8 << 30) - 1, "8589934592", "disk is nearly full (less than 8 GiB free)"),
+        ((3 << 30) - 1, "3G", "disk is nearly full (less than 3 GiB free)"),
+        ((5 << 30) - 1, "7X", "disk is nearly full (less than 2 GiB or 5 % free)"),  # as if it said nothing
         ((20 << 30) - 1, "20%", "disk is nearly full (less than 20 % free)"),
         ((3 << 30) - 1, "3221225472,2%", "disk is nearly full (less than 3 GiB or 2 % free)"),
         ((2 << 30) - 1, "1000,2%", "disk is nearly full (less than 1000 bytes or 2 % free)"),

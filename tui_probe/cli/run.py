@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from argparse import ArgumentTypeError
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tui_probe.engine.probe_file import load_probe
 from tui_probe.errors import ProbeFileError
@@ -97,12 +98,24 @@ def run(arguments: argparse.Namespace) -> int:
         driver=arguments.driver,
         simulated=arguments.sim,
         max_trace_bytes=MAX_TRACE_BYTES if arguments.max_trace_bytes is None else arguments.max_trace_bytes,
-        min_free_disk=arguments.min_free_disk,
+        min_free_disk=least_free(arguments),
         max_probe_memory=arguments.max_probe_memory,
         cache=not arguments.no_cache,
         sources=not arguments.no_source,
     )
     return profile(options, arguments)
+
+
+def least_free(arguments: argparse.Namespace) -> str | None:
+    """What is to stay free of the trace's disk; None if neither the command line nor the environment says."""
+    told = os.environ.get("TUI_PROBE_MIN_FREE_DISK")
+    if arguments.min_free_disk or not told:
+        return cast("str | None", arguments.min_free_disk)
+    try:
+        return min_free(told)
+    except ArgumentTypeError as error:
+        arguments.refuse(f"TUI_PROBE_MIN_FREE_DISK: {error}")
+        raise  # not reached: refusing ends the process
 
 
 def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
