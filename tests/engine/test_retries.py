@@ -119,6 +119,8 @@ def test_two_loops_in_a_row_do_not_mix() -> None:
         ("transactions", "producer_consumer"),
         ("transactions", "ring"),
         ("transactions", "library"),
+        ("waits", "first_try"),
+        ("waits", "staged"),
     ],
 )
 def test_compiled_kernels_assemble(file: str, kernel: str, accepts: Callable[[str], int]) -> None:

@@ -127,6 +127,8 @@ def test_inner_loops_wait_and_outer_ones_work() -> None:
         ("jax_reduce", "input_reduce_fusion", [1]),
         ("transactions", "producer_consumer", [1] * 8),
         ("transactions", "library", [1, 1]),
+        ("waits", "first_try", [2]),
+        ("waits", "staged", [1, 1]),
     ],
 )
 def test_the_waits_of_compiled_kernels(file: str, kernel: str, tries: list[int]) -> None:

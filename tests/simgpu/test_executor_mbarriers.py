@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,13 @@ import pytest
 
 from tests.simgpu.device import Device, compiled
 from tui_probe.errors import SimulationError
-from tui_probe.simgpu.executor import DeadlockError
+from tui_probe.ptx.parser import parse
+from tui_probe.simgpu.executor import DeadlockError, compile_kernel
 from tui_probe.simgpu.executor.faults import MBarrierError
 from tui_probe.simgpu.executor.mbarriers import MAX_COUNT, Word
 from tui_probe.simgpu.executor.model import COPY_LATENCY, COSTS, TRY_WAIT_CYCLES, copy_cycles
 
+WAITS = parse((Path(__file__).parent.parent / "data" / "ptx" / "waits.sm_90a.ptx").read_text())
 Outputs = np.ndarray[Any, np.dtype[np.uint64]]
 
 KERNEL = """.visible .entry kernel(.param .u64 out, .param .u64 data, .param .u32 number)
@@ -321,3 +324,25 @@ def test_wait_all_waits_for_what_is_in_no_group() -> None:
 def test_words_keep_what_they_say() -> None:
     for word in (Word(3, 5, -17, 1), Word(MAX_COUNT, MAX_COUNT, MAX_COUNT, 0), Word(0, 1, -MAX_COUNT, 0)):
         assert Word.of(word.bits()) == word
+
+
+def test_a_bulk_copy_awaited_by_the_library() -> None:
+    """``cuda::barrier``, as nvcc compiles it."""
+    values, out = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+    Device().launch(compile_kernel(WAITS, "first_try"), out, values, block=(256,))
+    np.testing.assert_array_equal(out, 2 * values)
+
+
+@pytest.mark.parametrize("delay", [0, 100])
+@pytest.mark.parametrize("tiles", [1, 2, 7])
+def test_a_producer_and_its_consumers(tiles: int, delay: int) -> None:
+    """Two buffers, each used several times: no phase is missed."""
+    values, out = np.arange(128 * tiles, dtype=np.float32), np.zeros(128, np.float32)
+    Device().launch(compile_kernel(WAITS, "staged"), out, values, np.int32(tiles), np.int32(delay), block=(160,))
+    np.testing.assert_array_equal(out, values.reshape(tiles, 128).sum(axis=0))
+
+
+def test_groups_of_copies_in_and_out() -> None:
+    values, out = np.arange(256, dtype=np.float32), np.zeros(128, np.float32)
+    Device().launch(compile_kernel(WAITS, "groups"), out, values, block=(32,))
+    np.testing.assert_array_equal(out, values[128:])
