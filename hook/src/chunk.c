@@ -5,6 +5,7 @@
 
 #include "drain.h"
 #include "real.h"
+#include "reasons.h"
 #include "streams.h"
 
 static bool reserve_piece(struct chunk *chunk)
@@ -142,7 +143,7 @@ void chunk_drop(struct chunk **link)
 {
     struct chunk *chunk = *link;
     *link = chunk->next;
-    drain_dropped(chunk_results(chunk), "its context was destroyed");
+    drain_dropped(chunk_results(chunk), reason(CONTEXT_DESTROYED));
     free(chunk->pieces);
     free(chunk->uses);
     free(chunk);

@@ -27,7 +27,7 @@ static atomic_uint flush_asked, flush_done;
 static atomic_bool finishing;
 static void (*say_last_words)(void);
 static atomic_uint_fast64_t dropped;
-static _Atomic(const char *) dropped_reason;
+static _Atomic(const struct reason *) dropped_reason;
 
 void drain_wake(void)
 {
@@ -42,7 +42,7 @@ void drain_expect(void)
         drain_wake();
 }
 
-void drain_dropped(size_t results, const char *reason)
+void drain_dropped(size_t results, const struct reason *reason)
 {
     if (!results)
         return;
@@ -50,7 +50,7 @@ void drain_dropped(size_t results, const char *reason)
     atomic_store(&dropped_reason, reason);
 }
 
-uint64_t drain_dropped_count(const char **last_reason)
+uint64_t drain_dropped_count(const struct reason **last_reason)
 {
     *last_reason = atomic_load(&dropped_reason);
     return atomic_load(&dropped);
@@ -92,7 +92,7 @@ static CUresult write_through(struct chunk *chunk)
         if (chunk->pieces[i].void_launch)
             continue;
         if (!result_write(&chunk->pieces[i], &source))
-            drain_dropped(1, window.result ? reason_error_name(window.result) : result_stopped());
+            drain_dropped(1, window.result ? reason_of_driver(window.result) : result_stopped());
         if (window.result != CUDA_SUCCESS)
             return window.result;
     }
@@ -127,7 +127,7 @@ static CUresult save_results(struct chunk *chunk)
     }
     free(bytes);
     if (result != CUDA_SUCCESS)
-        drain_dropped(chunk_results(chunk), reason_error_name(result));
+        drain_dropped(chunk_results(chunk), reason_of_driver(result));
     return result == CUDA_SUCCESS ? write_through(chunk) : result;
 }
 
@@ -136,7 +136,7 @@ static void fault(struct chunk *chunk, CUresult result)
 {
     const char *name = reason_error_name(result);
     buffers_lock();
-    chunk->pool->fault = reason_print("context is faulted (%s)", name);
+    chunk->pool->fault = reason_with(CONTEXT_FAULTED, name);
     chunk->pool->busy--;
     buffers_unlock();
     event_log("[exec] drain-failed %d %s\n", result, name);
@@ -155,7 +155,7 @@ static void drain_chunk(struct chunk *chunk)
     if (result == CUDA_SUCCESS)
         result = chunk_wait(chunk);
     if (result != CUDA_SUCCESS)
-        drain_dropped(chunk_results(chunk), reason_error_name(result));
+        drain_dropped(chunk_results(chunk), reason_of_driver(result));
     else if (chunk_results(chunk))
         result = save_results(chunk);
     if (result == CUDA_SUCCESS)

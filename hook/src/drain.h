@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct reason;
+
 /* Starts it. LAST_WORDS runs on it once, after drain_finish has had everything drained. */
 bool drain_start(void (*last_words)(void));
 
@@ -22,9 +24,9 @@ bool drain_flush(unsigned milliseconds);
  * allocates nothing. */
 bool drain_finish(unsigned milliseconds);
 
-/* Counts results that were not saved. REASON is never freed. */
-void drain_dropped(size_t results, const char *reason);
-uint64_t drain_dropped_count(const char **last_reason);
+/* Counts results that were not saved. */
+void drain_dropped(size_t results, const struct reason *reason);
+uint64_t drain_dropped_count(const struct reason **last_reason);
 
 void drain_reset(void);
 

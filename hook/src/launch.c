@@ -58,7 +58,7 @@ CUresult launch_enqueue(const struct launch *l, CUfunction function, void **para
                              l->block[2], l->shared, l->stream, parameters, extra);
 }
 
-CUresult launch_pass(const struct launch *launch, struct kernel *kernel, const char *reason)
+CUresult launch_pass(const struct launch *launch, struct kernel *kernel, const struct reason *reason)
 {
     CUresult result = launch_enqueue(launch, launch->function, NULL);
     launch_log_passed(launch, kernel, reason, result);
@@ -108,7 +108,7 @@ static CUresult follow(struct launch *launch)
     if (status == KERNEL_NEW) {
         registry_number_kernel(kernel);
         if (stream_is_capturing(launch_stream(launch)))
-            return launch_pass(launch, kernel, REASON_CAPTURING);
+            return launch_pass(launch, kernel, reason(CAPTURING));
         status = prepare_kernel(kernel, launch);
         launch->time = clock_now();
     }

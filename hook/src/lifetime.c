@@ -21,6 +21,7 @@
 #include "launch_log.h"
 #include "nvtx.h"
 #include "prepare.h"
+#include "reasons.h"
 #include "registry.h"
 #include "settings.h"
 #include "signals.h"
@@ -58,7 +59,7 @@ void hook_flush(void)
 
 static void last_words(void)
 {
-    const char *reason = NULL;
+    const struct reason *reason = NULL;
     prepare_log_unprepared();
     benchmark_end();
     nvtx_flush();
@@ -69,7 +70,7 @@ static void last_words(void)
     else if (atomic_load(&exit_status) >= 0)
         event_log("[exit] status %d\n", atomic_load(&exit_status));
     event_log("[exit] launches %llu probed %llu dropped %llu reason %s\n", (unsigned long long)launch_count(),
-              (unsigned long long)launch_probed_count(), (unsigned long long)dropped, reason ? reason : "-");
+              (unsigned long long)launch_probed_count(), (unsigned long long)dropped, reason ? reason->written : "-");
     atomic_store(&state, OFF);
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +20,8 @@
 
 static atomic_uint_fast64_t last_stamp;
 static atomic_uint_fast64_t bytes_booked;
-static _Atomic(const char *) full;    /* what is said of launches beyond the limit */
-static _Atomic(const char *) stopped; /* the disk refused */
+static _Atomic(const struct reason *) full;    /* what is said of launches beyond the limit */
+static _Atomic(const struct reason *) stopped; /* the disk refused */
 
 enum {
     HEADER_BYTES = 8 * sizeof(uint32_t),
@@ -46,19 +47,20 @@ static uint64_t booking(const struct kernel *kernel, size_t device_size)
     return HEADER_BYTES + MAP_BYTES * kernel->n_maps + device_size;
 }
 
-static const char *no_room(void)
+static const struct reason *no_room(void)
 {
-    const char *reason = atomic_load_explicit(&full, memory_order_relaxed);
+    const struct reason *reason = atomic_load_explicit(&full, memory_order_relaxed);
     if (!reason) {
-        reason = reason_print("trace is full (%llu bytes)", (unsigned long long)settings.max_trace_bytes);
+        char limit[REASON_NUMBER_SIZE];
+        reason = reason_with(TRACE_FULL, reason_number(limit, settings.max_trace_bytes));
         atomic_store(&full, reason);
     }
     return reason;
 }
 
-const char *result_reserve(const struct kernel *kernel, size_t device_size)
+const struct reason *result_reserve(const struct kernel *kernel, size_t device_size)
 {
-    const char *reason = atomic_load_explicit(&stopped, memory_order_relaxed);
+    const struct reason *reason = atomic_load_explicit(&stopped, memory_order_relaxed);
     if (reason || !settings.max_trace_bytes)
         return reason;
     uint64_t size = booking(kernel, device_size);
@@ -74,7 +76,7 @@ void result_unreserve(const struct kernel *kernel, size_t device_size)
         atomic_fetch_sub(&bytes_booked, booking(kernel, device_size));
 }
 
-const char *result_stopped(void)
+const struct reason *result_stopped(void)
 {
     return atomic_load(&stopped);
 }
@@ -336,8 +338,10 @@ void result_learn(const struct piece *piece, const struct result_source *source)
 
 static void stop(const char *name, int error)
 {
-    const char *reason = reason_print("results stopped: %s (%s/%s)", strerror(error), trace_dir_path(), name);
-    const char *before = NULL;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", trace_dir_path(), name);
+    const struct reason *reason = reason_of_file(path, error);
+    const struct reason *before = NULL;
     if (atomic_compare_exchange_strong(&stopped, &before, reason))
         event_log("[exec] save-failed %s %d %s\n", name, error, strerror(error));
 }

@@ -136,7 +136,9 @@ char *trace_dir_kernel(uint32_t index, const char *name)
         return NULL;
     event_log("[probe] rename %s %u_%s\n", name, index, digest);
     if (mkdir(path, 0777) != 0) {
+        int error = errno;
         free(path);
+        errno = error; /* which says why to the caller */
         return NULL;
     }
     event_log("[probe] mkdir %s\n", path);
