@@ -65,7 +65,9 @@ def test_words_are_cut_off_and_the_code_stays(program: Path) -> None:
 def test_errors_of_files_are_told_apart_alike(program: Path) -> None:
     numbers = sorted(errno.errorcode)
     lines = written(program, [f"file\t{number}\t./trace/kernel/0_a/original.bin" for number in numbers])
-    made = [because_of_file("./trace/kernel/0_a/original.bin", OSError(number, os.strerror(number))) for number in numbers]
+    made = [
+        because_of_file("./trace/kernel/0_a/original.bin", OSError(number, os.strerror(number))) for number in numbers
+    ]
     assert [read_reason(line).code for line in lines] == [reason.code for reason in made]
     codes = {number: read_reason(line).code for number, line in zip(numbers, lines, strict=True)}
     assert (codes[errno.ENOSPC], codes[errno.EDQUOT]) == ("disk-full", "disk-full")
