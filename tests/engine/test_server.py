@@ -21,6 +21,7 @@ from tui_probe.engine.prepare import Options
 from tui_probe.engine.server import EngineServer, main
 from tui_probe.engine.toolchain import Tool
 from tui_probe.errors import LaunchError
+from tui_probe.reasons import because
 
 FILES = {
     "original.bin",
@@ -154,7 +155,8 @@ def test_kernels_that_cannot_be_probed_are_skipped(server: Path, tmp_path: Path)
     text = f"{HEADER}.func f() {{ exit; }}\n.entry kernel() {{ call f; ret; }}"
     directory = kernel_directory(tmp_path, text.encode())
     with connected(server) as hook:
-        assert hook.prepare(directory, "kernel") == ("skipped", "line 4: function f ends the kernel with exit code function-exits")
+        reason = because("function-exits", line=4, function="f")
+        assert hook.prepare(directory, "kernel") == ("skipped", reason.written)
     assert (directory / "pruned.ptx").exists()
     assert not (directory / "kernel.info").exists()
 

@@ -75,8 +75,8 @@ KNOWN = [
         t.KernelFate(3, "skipped", t.FunctionFigures(32, 0, None, 8), "_Z3fooPf", because("no-ptx")),
     ),
     (
-        "[kernel] 3 failed registers 32 local 0 shared - blocks 8 name f reason line 7: what now? code ptx-unreadable",
-        t.KernelFate(3, "failed", t.FunctionFigures(32, 0, None, 8), "f", Reason("line 7: what now?", "ptx-unreadable")),
+        "[kernel] 3 failed registers 32 local 0 shared - blocks 8 name f reason line 7: what? code ptx-unreadable",
+        t.KernelFate(3, "failed", t.FunctionFigures(32, 0, None, 8), "f", Reason("line 7: what?", "ptx-unreadable")),
     ),
     (
         "[kernel] 3 skipped registers 32 local 0 shared - blocks 8 name f reason something new code of-tomorrow",

@@ -74,7 +74,7 @@ class Answer:
     code: str | None = None
 
     @classmethod
-    def because(cls, outcome: Literal["skipped", "failed"], reason: Reason) -> Answer:
+    def refusal(cls, outcome: Literal["skipped", "failed"], reason: Reason) -> Answer:
         """A kernel that is not probed, for a reason that is cut short if it is very long."""
         return cls(outcome, *reason.shortened(_SHORT))
 
@@ -189,7 +189,7 @@ class Preparer:
         try:
             log = ProcessLog(directory / "process.log")
         except (OSError, ValueError) as error:
-            return Answer.because("failed", _of_directory(directory, error))
+            return Answer.refusal("failed", _of_directory(directory, error))
         try:
             work = _Preparation(self._probe, self._options, self._assembler, self._pool, directory, log)
             work.kept, work.counts = self._kept_kernels(), self.counts
@@ -225,7 +225,7 @@ def _ended(log: ProcessLog, outcome: Literal["skipped", "failed"], reason: Reaso
         log.write(f"[{outcome}] {reason.written}\n{details}")
     except OSError as error:
         reason = reason._replace(text=f"{reason.text} (process.log: {error.strerror})")
-    return Answer.because(outcome, reason)
+    return Answer.refusal(outcome, reason)
 
 
 @dataclass(slots=True)
@@ -273,7 +273,7 @@ class _Preparation:
         load = "probed.bin" if tools and self.options.load == "bin" else "probed.ptx"
         if load == "probed.bin" and isinstance(failure := assemblies[0].result(), ToolchainError):
             assemblies[1].result()
-            return Answer.because("failed", _of_assembler(failure))
+            return Answer.refusal("failed", _of_assembler(failure))
         if self.kept is not None:
             self.pool.submit(self._keep, self.kept, key, load, found, assemblies)
         return Answer("ok", load)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 PROTOCOL: Final = "1"
 
-_NOT_UNDERSTOOD: Final = Answer.because("failed", because("request-unknown"))
+_NOT_UNDERSTOOD: Final = Answer.refusal("failed", because("request-unknown"))
 
 _MAX_LINE: Final = 1 << 20
 
@@ -130,7 +130,7 @@ class EngineServer:
             case ["hello", version, _] if version == PROTOCOL:
                 return f"hello\t{PROTOCOL}\n"
             case ["hello", *_]:
-                return _line(Answer.because("failed", because("protocol", version=PROTOCOL)), "-")
+                return _line(Answer.refusal("failed", because("protocol", version=PROTOCOL)), "-")
             case ["prepare", request, directory, arch, name]:
                 answer = self._preparer.prepare(Path(directory), arch, name)
                 return _line(answer, request)

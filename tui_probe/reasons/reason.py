@@ -54,7 +54,8 @@ class Reason(NamedTuple):
     @property
     def parameters(self) -> Mapping[str, str]:
         """The parameters of its sentence by name; none where the text was cut off or is an older one."""
-        found = self.code and listed_reasons()[self.code].pattern.fullmatch(self.sentence)
+        listed = listed_reasons().get(self.code or "")
+        found = listed and listed.pattern.fullmatch(self.sentence)
         return found.groupdict() if found else {}
 
     def shortened(self, most: int) -> Reason:
