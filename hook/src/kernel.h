@@ -80,7 +80,7 @@ struct kernel {
     size_t n_globals;
     char **globals;
     const struct reason *no_replay; /* why it must not be run twice, from the engine */
-    char *note; /* what a person should know of it, as the engine writes reasons; NULL: nothing */
+    const struct reason *note; /* what a person should know of it, from the engine; NULL: nothing */
     char *load_path;
     _Atomic(struct variant *) variants;
 };

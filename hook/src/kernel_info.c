@@ -119,7 +119,7 @@ static const struct reason *read_rest(struct reader *reader, struct kernel *kern
         if (strcmp(line, "blocks sampled") == 0)
             kernel->sampled = true;
         if (strncmp(line, "note ", 5) == 0 && !kernel->note)
-            kernel->note = strdup(line + 5);
+            kernel->note = reason_read(line + 5);
         if (strncmp(line, "no-replay ", 10) == 0 && !kernel->no_replay)
             kernel->no_replay = reason_read(line + 10);
     }

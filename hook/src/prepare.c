@@ -194,8 +194,9 @@ static void log_fate(const struct kernel *kernel, const struct launch *launch, s
 {
     char figures[FIGURES_SIZE];
     figures_of(variants_original(kernel, launch->function), launch, figures);
+    const struct reason *told = fate.reason ? fate.reason : kernel->note;
     event_log("[kernel] %u %s %s name %s reason %s\n", kernel->index, fate.status, figures, kernel->name,
-              fate.reason ? fate.reason->written : kernel->note ? kernel->note : "-");
+              told ? told->written : "-");
     if (!fate.reason) {
         const struct variant *variant = atomic_load(&kernel->variants);
         figures_of(variant->function, launch, figures);

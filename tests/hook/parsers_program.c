@@ -36,7 +36,6 @@ static void kernel_info(const uint8_t *bytes, size_t size)
         free(kernel.globals[i]);
     free(kernel.globals);
     free(kernel.maps);
-    free(kernel.note);
 }
 
 /* "SPEC BLOCKS": which blocks of a grid of so many. */

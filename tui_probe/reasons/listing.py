@@ -6,7 +6,7 @@ import ast
 import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ KINDS: Final = {
 }
 """What a parameter of each kind may be; no kind has a line break."""
 
+_LIST: Final = Path(__file__).with_name("reasons.def")
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 
@@ -67,7 +68,7 @@ def fill(sentence: str, parameters: Mapping[str, str]) -> str:
 @lru_cache(maxsize=1)
 def listed_reasons() -> Mapping[str, ListedReason]:
     """All reasons by their codes, in the order of the list."""
-    return {reason.code: reason for reason in read_list(files(__package__).joinpath("reasons.def").read_text("utf-8"))}
+    return {reason.code: reason for reason in read_list(_LIST.read_text(encoding="utf-8"))}
 
 
 def read_list(text: str) -> Iterator[ListedReason]:
