@@ -222,7 +222,9 @@ class Run:
         return [ResultFile.read(path) for path in sorted((self.directory / "result").glob("*.bin"))]
 
 
-REASONED = re.compile(r"\[(?:kernel\] \d+ (?:probed|skipped|failed|filtered) |exec\] backup|exit\]|benchmark\] alternate) .*")
+REASONED = re.compile(
+    r"\[(?:kernel\] \d+ (?:probed|skipped|failed|filtered)|exec\] backup|exit\]|benchmark\] alternate) .*"
+)
 CODED = re.compile(r"(?P<prose>\[(?:kernel|exec|exit|benchmark)\] .* reason .*) code (?P<code>[a-z0-9-]+)")
 
 
