@@ -19,6 +19,7 @@ settings.register_profile("tui-probe", deadline=None, suppress_health_check=[Hea
 settings.load_profile("tui-probe")
 
 ROOT = Path(__file__).resolve().parent.parent
+pytest_plugins = ["tests.golden"]
 LIBRARIES = ("hook/libcuda.so.1", "sim/libcuda.so.1")
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tui_probe.probes.block_sched.analysis import analyse
 
 from tests.trace.make import block_sched_result, result_bytes
-from tui_probe.analysis.block_sched import analyse
 from tui_probe.analysis.timeline import Intervals, Timeline, from_block_sched, timeline
 from tui_probe.analysis.timeline_busy import BusyRows
 from tui_probe.analysis.timeline_clocks import clock_domains, shared_clock

@@ -16,9 +16,9 @@ from tests.bandwidth.made_up import CARD, measured, write_result
 from tui_probe.bandwidth.figures import Figure
 from tui_probe.errors import ImportFileError
 from tui_probe.importers.bandwidth_file import read_bandwidth
-from tui_probe.render.bandwidth.opening import open_bandwidth
-from tui_probe.render.nsight.opening import open_imported
-from tui_probe.render.views.output import view_lines
+from tui_probe.pages.bandwidth.opening import open_bandwidth
+from tui_probe.pages.nsight.opening import open_imported
+from tui_probe.pages.views.output import view_lines
 
 FIELDS = ("key", "what", "size", "seconds", "repeats", "spread", "blocks", "in_flight", "limit")
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from tests.importers.files import real
 from tui_probe.importers.nsys import read_nsys
-from tui_probe.render.nsight.nsys_pages import kernels_page
-from tui_probe.render.nsight.nsys_sources import NsysSources
-from tui_probe.render.nsight.page import page_lines
+from tui_probe.pages.nsight.nsys_pages import kernels_page
+from tui_probe.pages.nsight.nsys_sources import NsysSources
+from tui_probe.pages.nsight.page import page_lines
 
 ROUNDS = 5
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from tests.bench.long_trace import LAUNCH_LINES, LongTrace
 from tests.bench.open_screen import open_on_terminal
-from tui_probe.render.kernel_row import row_of
+from tui_probe.pages.kernel_row import row_of
 from tui_probe.trace.follow import TraceFollower, open_trace
 from tui_probe.trace.log_index import LogIndex
 from tui_probe.ui.rows import KernelRows

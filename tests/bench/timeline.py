@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from tui_probe.analysis.timeline import timeline
 from tui_probe.analysis.timeline_clocks import clock_domains
-from tui_probe.render.timelines.launch import LaunchTimeline
-from tui_probe.render.views.timeline import Timeline
+from tui_probe.pages.views.timeline import Timeline
+from tui_probe.probekit.timelines.launch import LaunchTimeline
 
 SMS, SLOTS = 132, 16
 KEYS = ("zoom_in", "right", "page_right", "zoom_in", "page_left", "down", "zoom_out", "zoom_out", "left", "up")

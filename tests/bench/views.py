@@ -18,11 +18,11 @@ from statistics import median
 
 from tests.ui.desk import TestDesk
 from tests.ui.terminal import Terminal, on_screen
-from tui_probe.render.measures import Measure, Measures
-from tui_probe.render.probe_results import ProbeResult
-from tui_probe.render.views.diff import Diff
-from tui_probe.render.views.ptx import Ptx
-from tui_probe.render.views.view import Document
+from tui_probe.draw.view import Document
+from tui_probe.pages.views.diff import Diff
+from tui_probe.pages.views.ptx import Ptx
+from tui_probe.probekit.measures import Measure, Measures
+from tui_probe.probekit.probe_results import ProbeResult
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SourceLines
 from tui_probe.ui.views.document import DocumentView

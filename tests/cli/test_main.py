@@ -9,22 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden import golden
 from tui_probe import __version__, errors
 from tui_probe.cli import main as front
 from tui_probe.cli.status import ExitStatus
 
 from .conftest import ROOT, Command
-
-GOLDENS = Path(__file__).parent / "goldens"
-
-
-def check_golden(name: str, text: str) -> None:
-    """Compare with a file of ``goldens``; TUI_PROBE_GOLDENS=write writes it anew."""
-    path = GOLDENS / name
-    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    assert text == path.read_text()
 
 
 @pytest.mark.parametrize("name", ["", "run", "open", "report", "probes", "check", "doctor", "demo"])
@@ -33,7 +23,7 @@ def test_help(command: Command, name: str) -> None:
         pytest.skip("argparse of Python 3.13 writes options in another way")
     result = command(*filter(None, [name]), "--help")
     assert (result.returncode, result.stderr) == (0, "")
-    check_golden(f"help_{name or 'all'}.txt", result.stdout)
+    golden("help.txt", result.stdout, name or "all")
 
 
 def test_no_arguments_print_the_help(command: Command) -> None:

@@ -14,10 +14,10 @@ from tests.engine.device_maps import DeviceMaps
 from tests.engine.kernels import probed
 from tests.engine.test_recording import KERNEL, RECORD
 from tests.simgpu.device import Device
+from tui_probe.draw import units
 from tui_probe.engine.probe_file import load_probe
+from tui_probe.pages.summary import run_report
 from tui_probe.ptx.parser import parse
-from tui_probe.render import units
-from tui_probe.render.summary import run_report
 from tui_probe.simgpu.executor import compile_kernel
 from tui_probe.trace.follow import open_trace
 

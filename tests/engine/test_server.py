@@ -32,6 +32,7 @@ FILES = {
     "probed.bin",
     "kernel.info",
     "process.log",
+    "sites.json",
 }
 
 

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from tui_probe.analysis import gmem_bytes, gmem_sectors, tensorop_count
-from tui_probe.render.counts import counted_results
+from tui_probe.probekit.measured import all_measured
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
@@ -110,7 +110,7 @@ def figures_of(program: str, runner: Runner, probe: str) -> dict[str, dict[str, 
     found = {}
     for kernel in trace.kernels:
         assert kernel.status == "probed", f"{kernel.name}: {kernel.reason}"
-        (result,) = counted_results(trace, kernel)
+        (result,) = all_measured(trace, kernel)
         assert result.counts is not None, result.problem
         found[kernel.name] = {figure.key: figure.value for figure in result.counts.figures()}
     return found

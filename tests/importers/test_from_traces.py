@@ -16,11 +16,11 @@ from tui_probe.analysis.critical import data_type, operations_per_byte
 from tui_probe.analysis.kernel_figures import COUNTED
 from tui_probe.cli.main import main
 from tui_probe.importers.ncu import read_ncu
-from tui_probe.render.nsight.critical_rows import CriticalRow
-from tui_probe.render.nsight.from_traces import figures_of_traces
-from tui_probe.render.nsight.ncu_report import Sources, ncu_page
-from tui_probe.render.nsight.page import TablePage
-from tui_probe.render.nsight.sectors_page import SectorRow, sector_rows
+from tui_probe.pages.nsight.critical_rows import CriticalRow
+from tui_probe.pages.nsight.from_traces import figures_of_traces
+from tui_probe.pages.nsight.ncu_report import Sources, ncu_page
+from tui_probe.pages.nsight.page import TablePage
+from tui_probe.pages.nsight.sectors_page import SectorRow, sector_rows
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 

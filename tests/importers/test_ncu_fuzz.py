@@ -16,9 +16,9 @@ from tui_probe.errors import ImportFileError
 from tui_probe.importers.ncu import read_ncu
 from tui_probe.importers.numbers import number_of, point_of
 from tui_probe.importers.quantities import base_unit
-from tui_probe.render.nsight.choices import NCU_PAGES
-from tui_probe.render.nsight.ncu_report import Sources, ncu_page
-from tui_probe.render.nsight.page import page_lines
+from tui_probe.pages.nsight.choices import NCU_PAGES
+from tui_probe.pages.nsight.ncu_report import Sources, ncu_page
+from tui_probe.pages.nsight.page import page_lines
 
 RECORDED = (REAL / "ncu" / "vec_metrics.csv").read_bytes()
 PIECES = st.sampled_from(

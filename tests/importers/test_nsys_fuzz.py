@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from tests.importers.export import COPY, KERNEL, PROCESS, RANGE, THREAD, write_export
 from tests.importers.test_nsys_csv import RANGES, SUMS, TRACE
+from tui_probe.draw.formats import csv_lines
 from tui_probe.errors import ImportFileError
 from tui_probe.importers.nsys import read_nsys
-from tui_probe.render.formats import csv_lines
-from tui_probe.render.nsight.nsys_pages import gaps_page, kernels_page, ranges_page
-from tui_probe.render.nsight.nsys_sources import NsysSources
-from tui_probe.render.nsight.page import page_lines
-from tui_probe.render.nsight.timeline import StreamTimeline
+from tui_probe.pages.nsight.nsys_pages import gaps_page, kernels_page, ranges_page
+from tui_probe.pages.nsight.nsys_sources import NsysSources
+from tui_probe.pages.nsight.page import page_lines
+from tui_probe.pages.nsight.timeline import StreamTimeline
 
 SCHEMA = {
     "StringIds": ("id", "value"),

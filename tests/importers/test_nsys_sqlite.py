@@ -27,8 +27,8 @@ from tui_probe.analysis.projection import project
 from tui_probe.errors import ImportFileError
 from tui_probe.importers.nsys import read_nsys
 from tui_probe.importers.nsys_model import NsysReport, ProjectedRange
-from tui_probe.render.nsight.nsys_pages import kernels_page
-from tui_probe.render.nsight.nsys_sources import NsysSources
+from tui_probe.pages.nsight.nsys_pages import kernels_page
+from tui_probe.pages.nsight.nsys_sources import NsysSources
 from tui_probe.trace.follow import open_trace
 
 

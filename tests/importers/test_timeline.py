@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tests.importers.export import call, kernel, span, tables, write_export
 from tui_probe.analysis.coverage import time_covered
+from tui_probe.draw.spans import plain
 from tui_probe.importers.nsys import read_nsys
-from tui_probe.render.nsight.nsys_sources import NsysSources
-from tui_probe.render.nsight.timeline import StreamTimeline
-from tui_probe.render.spans import plain
+from tui_probe.pages.nsight.nsys_sources import NsysSources
+from tui_probe.pages.nsight.timeline import StreamTimeline
 
 
 @pytest.fixture

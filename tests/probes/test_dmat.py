@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tui_probe.probes.dmat.accesses import Accesses, read_accesses
+from tui_probe.probes.dmat.table import AccessTable, by_line
+from tui_probe.probes.gmem_sectors.analysis import analyse as count_sectors
 
 from tests.engine.kernels import entry
 from tests.probes.kernels import GENERIC
 from tests.probes.running import example, result_of, simulated
 from tests.probes.test_gmem_sectors import gather
-from tui_probe.analysis.accesses import Accesses, read_accesses
-from tui_probe.analysis.dmat import AccessTable, by_line
-from tui_probe.analysis.gmem_sectors import analyse as count_sectors
 from tui_probe.engine.kernel import Kernel
 from tui_probe.errors import TraceError
 from tui_probe.ptx.parser import parse

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from tests.golden import golden
 from tests.probes.running import example, result_of, simulated
 from tests.probes.test_smem_conflicts import access
 from tests.trace.make import TraceWriter
+from tui_probe.draw.spans import plain, to_ascii
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
 from tui_probe.engine.probe_file import built_in_names, load_probe
+from tui_probe.pages.findings.found import PROBES, Found, find
+from tui_probe.pages.findings.lines import found_lines
+from tui_probe.pages.findings.questions import QUESTIONS, open_questions
+from tui_probe.pages.views import NAMES, kind_of
+from tui_probe.probekit.kind import Source
 from tui_probe.ptx.parser import parse
-from tui_probe.render.findings.found import PROBES, Found, find
-from tui_probe.render.findings.lines import found_lines
-from tui_probe.render.findings.questions import QUESTIONS, open_questions
-from tui_probe.render.spans import plain, to_ascii
-from tui_probe.render.views import NAMES, kind_of
-from tui_probe.render.views.view import Source
 from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tui_probe.trace.event_types import Dim3
     from tui_probe.trace.model import Trace
 
-GOLDENS = Path(__file__).parent / "goldens" / "findings"
 X = np.arange(300, dtype=np.float32)
 X[203] = math.nan
 ROUNDS = np.ones((64, 64), np.float32)
@@ -91,18 +90,11 @@ def test_every_built_in_probe_has_findings(trace: Trace) -> None:
     assert all(found_of(trace, probe).findings for probe in PROBES)
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("width", [80, 120, 200])
-def test_all_findings_as_text(trace: Trace, width: int, ascii_only: bool) -> None:
-    """Compare with a golden; TUI_PROBE_GOLDENS=write writes it anew."""
+def test_all_findings_as_text(trace: Trace, width: int) -> None:
     lines = [plain(line).rstrip() for probe in PROBES for line in (*found_lines(found_of(trace, probe), width), ())]
-    assert max(map(len, lines)) <= width
-    text = "".join(f"{to_ascii(line) if ascii_only else line}\n" for line in lines)
-    path = GOLDENS / f"{width}{'-ascii' if ascii_only else ''}.txt"
-    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    assert max(map(len, map(to_ascii, lines))) <= width
+    golden("findings.txt", "".join(f"{line}\n" for line in lines), f"{width}", width=width)
 
 
 def test_each_finding_is_data(trace: Trace) -> None:

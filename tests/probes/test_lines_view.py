@@ -6,27 +6,27 @@ import csv
 import io
 import json
 import math
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from tests.golden import golden
 from tests.probes.running import example, result_of, simulated
 from tests.probes.test_smem_conflicts import access
 from tests.trace.make import TraceWriter
+from tui_probe.draw.view import no_progress
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
 from tui_probe.engine.probe_file import load_probe
+from tui_probe.pages.result_lines import result_lines
+from tui_probe.pages.views import kind_of
+from tui_probe.pages.views.lines import LinesView
+from tui_probe.pages.views.output import data_csv, text_lines, view_lines
+from tui_probe.probekit.kind import Source
+from tui_probe.probekit.measured import all_measured
 from tui_probe.ptx.parser import parse
-from tui_probe.render.counts import counted_results
-from tui_probe.render.result_lines import result_lines
-from tui_probe.render.spans import plain, to_ascii
-from tui_probe.render.views import kind_of
-from tui_probe.render.views.lines import LinesView
-from tui_probe.render.views.output import data_csv
-from tui_probe.render.views.view import Source, no_progress
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.event_types import Dim3
 
-GOLDENS = Path(__file__).parent / "goldens" / "lines"
 X = np.arange(300, dtype=np.float32)
 X[203] = math.nan
 ROUNDS = np.ones((64, 64), np.float32)
@@ -87,19 +86,8 @@ def test_goldens(trace: Trace, ascii_only: bool) -> None:
     for probe in RUNS:
         view = opened(trace, probe)
         for width in (80, 120, 200):
-            check(f"{probe}-{width}{'-ascii' if ascii_only else ''}.txt", view, width, ascii_only=ascii_only)
-
-
-def check(name: str, view: LinesView, width: int, *, ascii_only: bool) -> None:
-    """Compare with a golden; TUI_PROBE_GOLDENS=write writes it anew."""
-    text = "".join(f"{plain(line)}\n" for line in view.lines(width))
-    text = to_ascii(text) if ascii_only else text
-    path = GOLDENS / name
-    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
-    assert max(map(len, text.splitlines())) <= width
+            text = "".join(f"{line}\n" for line in text_lines(view_lines(view, width, None, ascii_only=ascii_only)))
+            golden(f"lines/{probe}.txt", text, f"{width}", ascii_only=ascii_only, width=width)
 
 
 def test_the_instruction_that_does_not_coalesce(trace: Trace) -> None:
@@ -137,7 +125,7 @@ def test_simulated_nanoseconds_are_no_times(trace: Trace) -> None:
     kernel = trace.kernels[list(RUNS).index("warp_progress")]
     for on_simulated_gpu in (False, True):
         trace.state.simulated = on_simulated_gpu
-        (result,) = counted_results(trace, kernel)
+        (result,) = all_measured(trace, kernel)
         assert result.counts is not None
         figures = {figure.key: figure for figure in result.counts.figures()}
         assert (figures["duration"].value is None) is on_simulated_gpu

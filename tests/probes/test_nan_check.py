@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tui_probe.probes.nan_check.analysis import NanCheck, analyse
 
 from tests.engine.kernels import DATA, entry, inserted, probed
 from tests.probes.running import example, result_of, simulated
-from tui_probe.analysis.nan_check import NanCheck, analyse
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.probe_file import load_probe
 from tui_probe.errors import TraceError

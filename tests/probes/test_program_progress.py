@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tui_probe.probes.program_progress.analysis import ProgramProgress, analyse
 
 from tests.probes.running import result_of
 from tests.probes.test_warp_progress import HEAD, TEXT
-from tui_probe.analysis.program_progress import ProgramProgress, analyse
 from tui_probe.engine.kernel import Kernel
 from tui_probe.ptx.parser import parse
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.engine.kernels import entry
 from tests.probes.running import example, result_of
 from tui_probe.analysis.sm_clocks import align
-from tui_probe.analysis.warp_progress import WarpProgress, analyse
+from tui_probe.analysis.warp_pace import WarpProgress, analyse
 from tui_probe.engine.kernel import Kernel
 from tui_probe.errors import TraceError
 from tui_probe.ptx.parser import parse

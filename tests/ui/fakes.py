@@ -5,16 +5,18 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from tui_probe.render.views import NAMES
-from tui_probe.render.views.view import COMMANDS, Drawing, Kind
+from tui_probe.draw.view import COMMANDS, Drawing
+from tui_probe.pages.views import NAMES
+from tui_probe.probekit.kind import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pytest
 
-    from tui_probe.render.spans import Line
-    from tui_probe.render.views.view import Progress, Source, View, ViewKind
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress, View
+    from tui_probe.probekit.kind import Source, ViewKind
 
 FAKES = ("fake", "fake_2", "fake_3", "fake_4")
 PATIENCE = 10
@@ -104,7 +106,7 @@ def show_fakes(monkeypatch: pytest.MonkeyPatch, opening: Gate | None = None, pre
         progress(0.75)
         return FakeDrawing(source, preparing)
 
-    from tui_probe.render.views import kind_of
+    from tui_probe.pages.views import kind_of
 
     def known(name: str) -> ViewKind:
         return Kind(name, name.title(), "a fake", lambda _: None, open_fake) if name in FAKES else kind_of(name)

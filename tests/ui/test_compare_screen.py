@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from tests.recorded import H200, SIMULATED, unpacked
 from tests.ui.conftest import Stage, on_stage
-from tui_probe.render.beside import Beside
+from tui_probe.pages.beside import Beside
 from tui_probe.ui.feed import Session
 from tui_probe.ui.screens.compare import CompareScreen
 from tui_probe.ui.views.drawing import DrawingView

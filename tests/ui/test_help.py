@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.ui.conftest import check_golden, on_stage
+from tests.ui.conftest import golden_screen, on_stage
 from tests.ui.test_keys import PAGES
-from tui_probe.render.explanations import EXPLANATIONS, named
-from tui_probe.render.spans import plain
-from tui_probe.render.views import NAMES, kind_of
+from tui_probe.draw.spans import plain
+from tui_probe.pages.explanations import EXPLANATIONS, named
+from tui_probe.pages.views import NAMES, kind_of
 from tui_probe.ui import Appearance
 from tui_probe.ui.feed import Session
 from tui_probe.ui.keys import TABLE
@@ -72,4 +72,4 @@ async def test_as_text(size: tuple[int, int], ascii_only: bool) -> None:
     async with on_stage(blocks(), size, Appearance(ascii_only=ascii_only)) as stage:
         stage.live.table.select(1)
         await stage.press("enter", "7", "question_mark")
-        check_golden(f"help-{size[0]}x{size[1]}-{'ascii' if ascii_only else 'unicode'}.txt", stage.text)
+        golden_screen("help", stage)

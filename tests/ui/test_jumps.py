@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.render.measured_example import STRIDED, write_measured
+from tests.pages.measured_example import STRIDED, write_measured
 from tests.ui.conftest import Stage, on_stage
 from tui_probe.ui.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen

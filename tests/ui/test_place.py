@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.render.measured_example import NEVER, STRIDED, write_measured
+from tests.pages.measured_example import NEVER, STRIDED, write_measured
 from tests.ui.desk import TestDesk, said, shown
-from tui_probe.render.palette import PALETTES
-from tui_probe.render.views import kind_of
-from tui_probe.render.views.view import Document, Source, no_progress
+from tui_probe.draw.palette import PALETTES
+from tui_probe.draw.view import Document, no_progress
+from tui_probe.pages.views import kind_of
+from tui_probe.probekit.kind import Source
 from tui_probe.ui.views.document import DocumentView, pointed
 from tui_probe.ui.views.place import Place
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui_probe.render.spans import plain
+from tui_probe.draw.spans import plain
 from tui_probe.ui.widgets.bars import Tab, TabBar
 
 TABS = (

@@ -8,7 +8,7 @@ import math
 import pytest
 from rich.style import Style
 
-from tui_probe.render.palette import ALIASES, ANSI, DARK, DISTINCT, LIGHT, PALETTES, PLAIN, Palette
+from tui_probe.draw.palette import ALIASES, ANSI, DARK, DISTINCT, LIGHT, PALETTES, PLAIN, Palette
 from tui_probe.settings import PALETTES as PALETTE_NAMES
 from tui_probe.settings import Settings
 from tui_probe.ui import Appearance, speaks_utf8

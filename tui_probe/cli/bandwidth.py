@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import NoDriverError
-from tui_probe.render.choices import FORMATS
+from tui_probe.pages.choices import FORMATS
 
 from .import_command import text_width
 from .output import inform
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tui_probe.bandwidth.device import Gpu
     from tui_probe.bandwidth.figures import Bandwidth
     from tui_probe.bandwidth.measure import Rate
-    from tui_probe.render.choices import Format
+    from tui_probe.pages.choices import Format
 
 PARTS: Final = ("memory", "l2", "shared", "host", "disk")
 LEAST_WIDTH: Final = 60
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.refuse("--repeats and --blocks are at least 1")
     from tui_probe.bandwidth.device import Gpu
     from tui_probe.bandwidth.figures import Bandwidth
-    from tui_probe.render.spans import to_ascii
+    from tui_probe.draw.spans import to_ascii
 
     on_gpu = any(part != "disk" for part in arguments.only)
     gpu = Gpu(real_driver(arguments.driver)) if on_gpu else None
@@ -119,10 +119,10 @@ def gpu_rates(gpu: Gpu, arguments: argparse.Namespace) -> Iterator[tuple[Rate, b
 def lines(measured: Bandwidth, form: Format, cells: int, *, explained: bool = False) -> Iterator[str]:
     """All figures in one of the forms; the data forms hold the sweep's too."""
     from tui_probe.analysis.sweep import sweep_of
-    from tui_probe.render.bandwidth.sweep_page import SweepPage
-    from tui_probe.render.bandwidth.table_page import bandwidth_page
-    from tui_probe.render.nsight.page import page_lines
-    from tui_probe.render.spans import plain
+    from tui_probe.draw.spans import plain
+    from tui_probe.pages.bandwidth.sweep_page import SweepPage
+    from tui_probe.pages.bandwidth.table_page import bandwidth_page
+    from tui_probe.pages.nsight.page import page_lines
 
     yield from page_lines(bandwidth_page(measured, everything=form != "table"), form, width=cells, explained=explained)
     sweep = sweep_of(measured.swept)

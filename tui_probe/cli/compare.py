@@ -21,14 +21,13 @@ from .status import ExitStatus
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.render.comparison import Comparison
-    from tui_probe.render.views.view import Source
+    from tui_probe.pages.comparison import Comparison
+    from tui_probe.probekit.kind import Source
     from tui_probe.trace.model import Trace
 
     Sides = tuple[Source, Source] | tuple[Trace, Trace]
 
 FORMATS = ("table", "json", "csv", "md")
-DRAWN = ("dmat", "timeline", "progress")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " probe costs",
     )
     parser.add_argument("--figures", metavar="KEY,…", help="compare these alone, such as span_cycles,registers")
-    parser.add_argument("--view", choices=DRAWN, help="a drawing of both side by side, in the place of figures")
+    parser.add_argument(
+        "--view", metavar="VIEW", help="a drawing of both side by side (timeline, ...), in the place of figures"
+    )
     parser.add_argument("--height", type=rows, metavar="N", default=24, help="lines of a drawing; default %(default)s")
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
@@ -118,8 +119,9 @@ def opened(before: str, after: str) -> Sides:
 
 def compared(sides: Sides) -> Comparison:
     """The figures of both sides."""
-    from tui_probe.render.comparison import compare_sources, compare_traces
-    from tui_probe.render.views.view import Source, no_progress
+    from tui_probe.draw.view import no_progress
+    from tui_probe.pages.comparison import compare_sources, compare_traces
+    from tui_probe.probekit.kind import Source
 
     match sides:
         case (Source() as one, Source() as other):
@@ -130,9 +132,10 @@ def compared(sides: Sides) -> Comparison:
 
 def drawn(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
     """A drawing of both sides."""
-    from tui_probe.render.beside import open_beside
-    from tui_probe.render.views.output import data_csv, text_lines, view_lines
-    from tui_probe.render.views.view import Source, no_progress
+    from tui_probe.draw.view import no_progress
+    from tui_probe.pages.beside import open_beside
+    from tui_probe.pages.views.output import data_csv, text_lines, view_lines
+    from tui_probe.probekit.kind import Source
 
     one, other = sides
     if not isinstance(one, Source) or not isinstance(other, Source):
@@ -157,8 +160,8 @@ def side(word: str) -> tuple[Path | None, str | None]:
 
 def source(trace: Trace, word: str) -> Source:
     """``KERNEL`` or ``KERNEL@LAUNCH``."""
-    from tui_probe.render.views import kind_of
-    from tui_probe.render.views.choose import choose
+    from tui_probe.pages.views import kind_of
+    from tui_probe.pages.views.choose import choose
 
     kernel, at, launch = word.rpartition("@")
     if not at:
@@ -170,8 +173,8 @@ def source(trace: Trace, word: str) -> Source:
 
 def written(comparison: Comparison, arguments: argparse.Namespace) -> Iterator[str]:
     """The lines of the form that was asked for."""
-    from tui_probe.render.formats import as_json
-    from tui_probe.render.views.output import data_csv, text_lines, view_lines
+    from tui_probe.draw.formats import as_json
+    from tui_probe.pages.views.output import data_csv, text_lines, view_lines
 
     if arguments.format != "table" and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")

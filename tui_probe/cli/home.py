@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.engine.catalogue import built_in_probes
 from tui_probe.engine.probe_file import load_probe
+from tui_probe.engine.probe_folders import DEFAULT
 from tui_probe.errors import LaunchError, NoDriverError, ProbeError
 from tui_probe.launcher.driver import find_driver
 from tui_probe.launcher.options import RunOptions
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise LaunchError("the home screen needs a terminal; without one: tui-probe run, report, show")
     from tui_probe.ui.home import Form, Home
 
-    form = Form(probe=chosen_settings().probe or "block_sched")
+    form = Form(probe=chosen_settings().probe or DEFAULT)
     home = Home(partial(recent_traces, {trace_dir(), Path("trace")}, LISTED), findings, built_in_probes, form)
     with tidy_end(), HeldRuns() as runs:
         status = rounds(arguments, home, runs)

@@ -8,7 +8,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.render.choices import FORMATS
+from tui_probe.pages.choices import FORMATS
 
 from .report import NARROWEST, cells, speaks_utf8
 from .status import ExitStatus
@@ -67,7 +67,7 @@ def opened(paths: Sequence[Path]) -> list[Trace]:
 
 def write_page(page: Any, arguments: argparse.Namespace) -> int:
     """Write a table page; nothing else goes to stdout."""
-    from tui_probe.render.nsight.page import page_lines
+    from tui_probe.pages.nsight.page import page_lines
 
     lines = page_lines(
         page,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.analysis.sectors import ELEMENT_BYTES, Tensor
-from tui_probe.render.nsight.choices import NCU_PAGES
+from tui_probe.pages.nsight.choices import NCU_PAGES
 
 from .import_command import add_output_options, opened, write_page
 
@@ -53,7 +53,7 @@ def add_tensor_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write one page of the files and traces."""
     from tui_probe.importers.ncu import read_ncu
-    from tui_probe.render.nsight.ncu_report import Sources, ncu_page
+    from tui_probe.pages.nsight.ncu_report import Sources, ncu_page
 
     if not arguments.files and not arguments.trace:
         arguments.refuse("which files? tui-probe import ncu FILE.csv...")

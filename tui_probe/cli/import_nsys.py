@@ -7,12 +7,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.render.nsight.choices import NSYS_PAGES
+from tui_probe.pages.nsight.choices import NSYS_PAGES
 
 from .import_command import add_output_options, opened, plain, width_of, write_lines, write_page
 
 if TYPE_CHECKING:
-    from tui_probe.render.nsight.nsys_sources import NsysSources
+    from tui_probe.pages.nsight.nsys_sources import NsysSources
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write one page."""
     from tui_probe.importers.nsys import read_nsys
-    from tui_probe.render.nsight.nsys_pages import gaps_page, kernels_page, ranges_page
-    from tui_probe.render.nsight.nsys_sources import NsysSources
+    from tui_probe.pages.nsight.nsys_pages import gaps_page, kernels_page, ranges_page
+    from tui_probe.pages.nsight.nsys_sources import NsysSources
 
     sources = NsysSources(read_nsys(arguments.files), arguments.search, opened(arguments.trace))
     if arguments.page == "timeline":
@@ -45,11 +45,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def write_timeline(sources: NsysSources, arguments: argparse.Namespace) -> int:
     """The whole timeline as a picture made of characters, or its lanes as data."""
-    from tui_probe.render.formats import SCHEMA, SCHEMA_VERSION, csv_lines
-    from tui_probe.render.nsight.explanations import EXPLANATIONS
-    from tui_probe.render.nsight.timeline import StreamTimeline
-    from tui_probe.render.spans import plain as words_of
-    from tui_probe.render.spans import to_ascii, wrap
+    from tui_probe.draw.formats import SCHEMA, SCHEMA_VERSION, csv_lines
+    from tui_probe.draw.spans import plain as words_of
+    from tui_probe.draw.spans import to_ascii, wrap
+    from tui_probe.pages.nsight.explanations import EXPLANATIONS
+    from tui_probe.pages.nsight.timeline import StreamTimeline
 
     drawing = StreamTimeline(sources)
     if arguments.format == "json":

@@ -56,8 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
 def open_files(arguments: argparse.Namespace, files: list[Path]) -> int:
     """Show files of another profiler: on the screen, or without one their first page."""
     plan, tensor = plan_of(arguments), tensor_of(arguments)
-    from tui_probe.render.nsight.opening import open_imported
-    from tui_probe.render.views.output import text_lines, view_lines
+    from tui_probe.pages.nsight.opening import open_imported
+    from tui_probe.pages.views.output import text_lines, view_lines
 
     traces = opened(arguments.beside)
     imported = open_imported(files, plan, tensor, traces)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImportFileError
-from tui_probe.render.choices import FORMATS
+from tui_probe.pages.choices import FORMATS
 
 from .chosen import chosen_settings
 from .import_command import text_width
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tui_probe.analysis.roofline import Point, Roof
-    from tui_probe.render.choices import Format
+    from tui_probe.pages.choices import Format
 
 LEAST_WIDTH: Final = 60
 CHART_ROWS: Final = 20
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The traces and the two limits."""
     parser.add_argument(
         "trace", type=Path, nargs="+", metavar="TRACE",
-        help="traces of the same program: with -p gmem_bytes, with -p tensorop_count, one of them with --benchmark",
+        help="traces of the same program: with probes of bytes and of tensor operations, one of them with --benchmark",
     )  # fmt: skip
     parser.add_argument(
         "--bandwidth", metavar="RATE|FILE",
@@ -55,9 +55,10 @@ def rate(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the roofline on the screen, or write it; nothing else goes to stdout."""
-    from tui_probe.analysis.roofline import Roof, peak_of, points
-    from tui_probe.render.roofline_pages import open_roofline
-    from tui_probe.render.spans import to_ascii
+    from tui_probe.analysis.roofline import Roof, peak_of
+    from tui_probe.draw.spans import to_ascii
+    from tui_probe.pages.roofline_pages import open_roofline
+    from tui_probe.pages.roofline_points import points
     from tui_probe.trace.follow import open_trace
 
     traces = [open_trace(path) for path in arguments.trace]
@@ -96,11 +97,11 @@ def measured_bandwidth(chosen: str | Path | None) -> float | None:
 
 def lines(found: Sequence[Point], roof: Roof, form: Format, *, explained: bool = False) -> Iterator[str]:
     """The points in one of the forms."""
-    from tui_probe.render import roofline as page
-    from tui_probe.render.formats import as_csv, as_json, as_markdown, as_record
-    from tui_probe.render.roofline_pages import ABOUT
-    from tui_probe.render.spans import wrap
-    from tui_probe.render.table import table
+    from tui_probe.draw.formats import as_csv, as_json, as_markdown, as_record
+    from tui_probe.draw.spans import wrap
+    from tui_probe.draw.table import table
+    from tui_probe.pages import roofline as page
+    from tui_probe.pages.roofline_pages import ABOUT, nothing
 
     columns = page.columns(found, roof)
     if form == "json":
@@ -110,7 +111,7 @@ def lines(found: Sequence[Point], roof: Roof, form: Format, *, explained: bool =
     elif form == "md":
         yield from as_markdown(columns, found)
     elif not found:
-        yield "No kernel has bytes or matrix operations: run with -p gmem_bytes, and with -p tensorop_count."
+        yield nothing()
     else:
         cells = max(LEAST_WIDTH, text_width())
         yield from page.roof_lines(roof, cells)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.engine.probe_file import load_probe
+from tui_probe.engine.probe_folders import DEFAULT
 from tui_probe.errors import ProbeFileError
 from tui_probe.launcher.options import RunOptions
 from tui_probe.launcher.passing import run_passing_on
@@ -63,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_probe_options(parser: argparse.ArgumentParser) -> None:
     """What ``run`` and ``demo`` have in common."""
     parser.add_argument(
-        "-p", "--probe", "-t", default=chosen_settings().probe or "block_sched", metavar="PROBE",
+        "-p", "--probe", "-t", default=chosen_settings().probe or DEFAULT, metavar="PROBE",
         help="a built-in probe (see `tui-probe probes`) or a probe file; default %(default)s",
     )  # fmt: skip
     parser.add_argument("--benchmark", action="store_true", help="time the original kernels too, and give slowdowns")
@@ -103,7 +104,7 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
         own = load_probe(options.probe)
     except ProbeFileError as error:
         arguments.refuse(str(error))
-    if options.sample and own.callback.removesuffix(".py") == "block_sched":
+    if options.sample and own.about.every_block:
         arguments.refuse(
             f"--sample with {own.name}: how blocks follow each other cannot be told from some of them; leave out "
             "--sample, or choose another probe with -p"

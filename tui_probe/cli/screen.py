@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.launcher.screened import ScreenedTarget
-    from tui_probe.render.imported import Imported
+    from tui_probe.pages.imported import Imported
     from tui_probe.ui import Appearance
     from tui_probe.ui.feed import Session
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ChoiceError
-from tui_probe.render.views import NAMES
 
 from .output import inform, warn
 from .report import cells, speaks_utf8
@@ -20,9 +19,10 @@ from .status import ExitStatus
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.render.spans import Line
-    from tui_probe.render.views.choose import Choice
-    from tui_probe.render.views.view import View, ViewKind
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import View
+    from tui_probe.pages.views.choose import Choice
+    from tui_probe.probekit.kind import Kind
     from tui_probe.trace.model import Trace
 
 SHORTEST = 5
@@ -34,7 +34,12 @@ _LABEL = 12
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The view, the trace, what of it, and in which form."""
     parser.epilog = "Without VIEW: a list of the views; with a TRACE alone: what each of them has to show of it."
-    parser.add_argument("view", nargs="?", metavar="VIEW", help=", ".join(NAMES))
+    parser.add_argument(
+        "view",
+        nargs="?",
+        metavar="VIEW",
+        help="a page of a kernel, such as source or timeline; without it: all there are",
+    )
     parser.add_argument("trace", nargs="?", type=Path, metavar="TRACE", help="a trace directory, or a folder of them")
     parser.add_argument("-k", "--kernel", metavar="RE|INDEX", help="the kernel: its index, or a regular expression")
     parser.add_argument("--launch", type=int, metavar="N", help="the launch, as the process counts them from 0")
@@ -53,14 +58,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the view to stdout, or to the files that are named."""
+    from tui_probe.pages.views import names
     from tui_probe.trace.follow import open_trace
 
     name: str | None = arguments.view
     path: Path | None = arguments.trace
-    if name is not None and path is None and name not in NAMES and Path(name).exists():
+    if name is not None and path is None and name not in names() and Path(name).exists():
         return list_views(open_trace(Path(name)))  # a trace alone
-    if name is not None and name not in NAMES:
-        warn(f"error: there is no view {name!r}; there are {', '.join(NAMES)}")
+    if name is not None and name not in names():
+        warn(f"error: there is no view {name!r}; there are {', '.join(names())}")
         return ExitStatus.USAGE
     if path is None:
         if name is not None and arguments.explain:
@@ -75,10 +81,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def show(name: str, trace: Trace, arguments: argparse.Namespace) -> int:
     """Open one view and write it; say what is missing where there is nothing."""
-    from tui_probe.render.views import kind_of
-    from tui_probe.render.views.choose import choose
-    from tui_probe.render.views.output import obey
-    from tui_probe.render.views.view import no_progress
+    from tui_probe.draw.view import no_progress
+    from tui_probe.pages.views import kind_of
+    from tui_probe.pages.views.choose import choose
+    from tui_probe.pages.views.output import obey
 
     kind = kind_of(name)
     choice = choose(trace, kind, arguments.kernel, arguments.launch)
@@ -121,10 +127,10 @@ def fits(columns: int, height: int) -> None:
         )
 
 
-def write(kind: ViewKind, choice: Choice, view: View, arguments: argparse.Namespace) -> int:
+def write(kind: Kind, choice: Choice, view: View, arguments: argparse.Namespace) -> int:
     """Pictures go to their files; without any, the text or the data to stdout."""
-    from tui_probe.render.views.output import data_csv, json_lines, text_lines, view_lines
-    from tui_probe.render.views.view import Document
+    from tui_probe.draw.view import Document
+    from tui_probe.pages.views.output import data_csv, json_lines, text_lines, view_lines
 
     columns, height = size(arguments)
     if not isinstance(view, Document):
@@ -153,20 +159,21 @@ def write(kind: ViewKind, choice: Choice, view: View, arguments: argparse.Namesp
 
 def explain(name: str, arguments: argparse.Namespace) -> int:
     """Write what a view shows and how to read it."""
-    from tui_probe.render.explanations import EXPLANATIONS, named, paragraphs
-    from tui_probe.render.spans import to_ascii
-    from tui_probe.render.views import kind_of
+    from tui_probe.draw.heading import named
+    from tui_probe.draw.spans import to_ascii
+    from tui_probe.pages.explanations import paragraphs
+    from tui_probe.pages.views import kind_of
 
     kind = kind_of(name)
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
-    for line in (named(kind.title, kind.about), *paragraphs(EXPLANATIONS[name], size(arguments)[0])):
+    for line in (named(kind.title, kind.about), *paragraphs(kind.explanation, size(arguments)[0])):
         sys.stdout.write((to_ascii(line) if plain else line) + "\n")
     return ExitStatus.OK
 
 
 def pictures(view: View, lines: list[Line], columns: int, arguments: argparse.Namespace) -> None:
     """Write the files that are asked for."""
-    from tui_probe.render.picture import write_png, write_svg
+    from tui_probe.draw.picture import write_png, write_svg
 
     if arguments.svg:
         write_svg(arguments.svg, lines, columns, view.title)
@@ -176,9 +183,9 @@ def pictures(view: View, lines: list[Line], columns: int, arguments: argparse.Na
         inform(f"written: {path}")
 
 
-def trace_events(kind: ViewKind, view: View, path: Path) -> int:
+def trace_events(kind: Kind, view: View, path: Path) -> int:
     """Write what ui.perfetto.dev and chrome://tracing open, if the view has a timeline."""
-    from tui_probe.render.perfetto import writer_of
+    from tui_probe.pages.perfetto import writer_of
 
     write = writer_of(view)
     if write is None:
@@ -190,7 +197,7 @@ def trace_events(kind: ViewKind, view: View, path: Path) -> int:
 
 def coloured(lines: Iterator[Line]) -> Iterator[str]:
     """Lines with the colours of a terminal, on its own ground."""
-    from tui_probe.render.palette import ANSI
+    from tui_probe.draw.palette import ANSI
 
     for line in lines:
         yield "".join(ANSI.style(role).render(text) if role else text for text, role in line)
@@ -198,7 +205,7 @@ def coloured(lines: Iterator[Line]) -> Iterator[str]:
 
 def list_views(trace: Trace | None) -> int:
     """Every view and what it shows, or what it has to show of a trace."""
-    from tui_probe.render.views.choose import kinds
+    from tui_probe.pages.views import kinds
 
     if trace is None:
         for kind in kinds():
@@ -212,8 +219,9 @@ def list_views(trace: Trace | None) -> int:
 
 def described(trace: Trace) -> Iterator[str]:
     """What each view has to show of a trace, or what it needs."""
-    from tui_probe.render.units import counted
-    from tui_probe.render.views.choose import first_missing, kinds
+    from tui_probe.draw.units import counted
+    from tui_probe.pages.views import kinds
+    from tui_probe.pages.views.choose import first_missing
 
     total = len(trace.kernels)
     for kind in kinds():

@@ -20,7 +20,7 @@ LEAST_WIDTH = 60
 
 def write_report(traces: Sequence[Path], ascii_only: bool) -> None:
     """The report of each trace, an empty line between two. Raises TraceError."""
-    from tui_probe.render.summary import run_report
+    from tui_probe.pages.summary import run_report
     from tui_probe.trace.follow import open_trace
 
     width = max(LEAST_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)

@@ -4,11 +4,11 @@ A file holds, in any order:
 
     from tui_probe.dsl import Map, probe, clock32, cuid, u32, u64     for editors; passed over
 
-    CALLBACK = "block_sched"                 the analysis
+    CALLBACK = "lifetime"                    the analysis
     LIMIT = 4 * 8                            a constant
 
     @Map(level="warp", type="array", size=16, cap=1)
-    class block_sched:                       where records are kept
+    class lifetime:                          where records are kept
         start: u64
         elapsed: u32
 

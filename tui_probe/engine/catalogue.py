@@ -63,7 +63,7 @@ def _position(position: Position) -> str:
 
 
 def _records(own_map: Map) -> str:
-    """``block_sched: 1 record a warp of 16 bytes (start u64, elapsed u32, smid u32)``."""
+    """``lifetime: 1 record per warp of 16 bytes (start u64, elapsed u32, smid u32)``."""
     fields = ", ".join(f"{field.name} {field.type}" for field in own_map.fields)
     number = "any number of records" if own_map.cap is None else f"{own_map.cap} record{'s' if own_map.cap > 1 else ''}"
-    return f"{own_map.name}: {number} a {own_map.level.name.lower()} of {own_map.record_bytes} bytes ({fields})"
+    return f"{own_map.name}: {number} per {own_map.level.name.lower()} of {own_map.record_bytes} bytes ({fields})"

@@ -15,6 +15,7 @@ from tui_probe.engine.module_variables import SharedVariables
 from tui_probe.engine.positions import matches
 from tui_probe.engine.refusals import refuse_unsupported
 from tui_probe.engine.sampling import PARAMETERS, Sampling
+from tui_probe.engine.site_notes import SiteNotes
 from tui_probe.engine.snippet import BLOCK_HELPER, LINE_HELPER
 from tui_probe.engine.storage import parameters
 from tui_probe.engine.summation import can_reduce, never_counted
@@ -42,11 +43,12 @@ _ENDS: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
 class Insertion:
     """What a probe met: the lines in ``pruned.ptx`` of the ``sites`` of each map that keeps them, by its name.
 
-    ``in_vain`` tells that it is for instructions of which the kernel has none.
+    ``in_vain`` tells that it is for instructions of which the kernel has none. ``notes`` tell of every site.
     """
 
     sites: dict[str, list[int]]
     in_vain: bool
+    notes: SiteNotes
 
 
 def insert_probe(
@@ -87,6 +89,7 @@ class _Inserter:
         self._addressing = Addressing(names, BlockShape.of(kernel.entry), place)
         self._expander = Expander(probe, names, self._addressing, reduces=can_reduce(kernel.module))
         self._inserted: list[Snippet] = []
+        self._notes = SiteNotes()
         self._types: dict[str, str] = {}
         self._by_opcode: dict[str, list[ProbePoint]] = defaultdict(list)
         for point in probe.points:
@@ -110,7 +113,9 @@ class _Inserter:
         variables = [self._names.parameter("variable", name) for name in self._shared.variables]
         sample = [self._names.parameter(*each) for each in PARAMETERS] if self._sampling else []
         self._add_parameters([*maps, *sample, *variables])
-        return Insertion(self._expander.sites.lines, in_vain=self._is_for_instructions() and not self._inserted)
+        self._notes.keep(self._expander.sites.instructions)
+        in_vain = self._is_for_instructions() and not self._inserted
+        return Insertion(self._expander.sites.lines, in_vain, self._notes)
 
     def _is_for_instructions(self) -> bool:
         """A kernel without a loop is nothing to remark on."""
@@ -189,7 +194,10 @@ class _Inserter:
                 if any(matches(position, original) for position in point.positions):
                     helpers = Helpers(instruction, self._types, self._names, self._kernel)
                     if all(helpers.tells(snippet) for snippet in (point.before, point.after) if snippet):
+                        self._notes.add("instruction", original, instruction, point.name)
                         yield instruction, point, helpers
+                    elif self._kernel.value_types.untold(original):
+                        self._notes.leave_out(original)
 
     def _block_starts(self) -> Iterator[tuple[Instruction, ProbePoint, int]]:
         """The first instruction of each basic block that holds instructions of a point's class, and how many; and of
@@ -202,9 +210,12 @@ class _Inserter:
                     wanted = [position.modifiers for position in point.positions if position.opcode == BLOCK]
                     number = sum(sum(classes[name] for name in names or classes) for names in wanted)
                     if number:
+                        self._notes.add("block", block[0], block[0], point.name, block)
                         yield block[0], point, number
-        if self._by_opcode[LOOP]:
-            yield from ((first, point, 0) for first in loop_heads(self._entry) for point in self._by_opcode[LOOP])
+        for first in loop_heads(self._entry) if self._by_opcode[LOOP] else ():
+            for point in self._by_opcode[LOOP]:
+                self._notes.add("loop", first, first, point.name)
+                yield first, point, 0
 
     def _at_block(self, first: Instruction, point: ProbePoint, number: int) -> None:
         """A snippet in front of a block's ``first`` instruction; ``number`` are those of the position's class."""

@@ -160,6 +160,10 @@ class About:
     unit: str = ""
     cost: str = ""
     checked: str = ""
+    heavy: bool = False
+    """Whether it slows a kernel down by more than a few per cent, so that fewer launches should be probed."""
+    every_block: bool = False
+    """Whether its results mean nothing of a sample of blocks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,18 +20,21 @@ from tui_probe.engine.module_variables import replay_hazard, share_variables
 from tui_probe.engine.names import Names
 from tui_probe.engine.originals import Originals
 from tui_probe.engine.process_log import ProcessLog
+from tui_probe.engine.site_file import site_file
 from tui_probe.engine.source_copies import SourceCopies
 from tui_probe.engine.storage import map_slots
 from tui_probe.engine.toolchain import INSTALL_HINT
 from tui_probe.errors import ImageError, ProbeError, ToolchainError, UnsupportedKernelError
 from tui_probe.ptx.parser import parse
 from tui_probe.reasons import Reason, because, because_of_file
+from tui_probe.trace.sites import NAME
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.engine.cache import Cache
     from tui_probe.engine.model import Probe
+    from tui_probe.engine.site_notes import SiteNotes
 
 Load: TypeAlias = Literal["bin", "ptx"]
 
@@ -104,8 +107,23 @@ class Options:
     sampled: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """A kernel with a probe in it: its PTX, the text of its kernel.info, and what was learned of the probe's sites."""
+
+    ptx: str
+    info: str
+    notes: SiteNotes
+
+
 def probed_kernel(kernel: Kernel, probe: Probe, *, sampled: bool = False) -> tuple[str, str]:
     """The probed PTX of a kernel, and the text of its kernel.info. Raises UnsupportedKernelError."""
+    probed = with_probe(kernel, probe, sampled=sampled)
+    return probed.ptx, probed.info
+
+
+def with_probe(kernel: Kernel, probe: Probe, *, sampled: bool = False) -> Probed:
+    """A kernel with a probe in it. Raises UnsupportedKernelError."""
     names, edits = Names(kernel.pruned), Edits(kernel.module.source)
     shared = share_variables(kernel, names, edits)
     inserted = insert_probe(kernel, probe, names, edits, shared, sampled=sampled)
@@ -119,7 +137,7 @@ def probed_kernel(kernel: Kernel, probe: Probe, *, sampled: bool = False) -> tup
         sampled=sampled,
         note=because("matched-nothing", probe=probe.name) if inserted.in_vain else None,
     )
-    return kernel.edited(edits), info
+    return Probed(kernel.edited(edits), info, inserted.notes)
 
 
 @dataclass(slots=True)
@@ -162,7 +180,8 @@ class Preparer:
         """Do now what the first kernel would have to wait for: find assemblers, run once through all the code."""
         self._kept_kernels()
         with contextlib.suppress(UnsupportedKernelError):
-            probed_kernel(Kernel.of(parse(_SAMPLE), "sample"), self._probe)
+            sample = Kernel.of(parse(_SAMPLE), "sample")
+            site_file(self._probe.name, sample, with_probe(sample, self._probe).notes, b"")
 
     def close(self) -> None:
         """Wait for assemblies that nobody waits for, let the threads go, and keep the cache within its limit."""
@@ -258,16 +277,17 @@ class _Preparation:
         self._write("pruned.ptx", kernel.pruned)
         tools = self.assembler.tools()
         try:
-            probed, info = probed_kernel(kernel, self.probe, sampled=self.options.sampled)
+            probed = with_probe(kernel, self.probe, sampled=self.options.sampled)
         except UnsupportedKernelError:
             if tools:
                 self._start("pruned", arch, name)
             raise
-        self._write("probed.ptx", probed)
-        self._write("kernel.info", info)
-        self._tell_note(info)
+        self._write("probed.ptx", probed.ptx)
+        self._write("kernel.info", probed.info)
+        self._tell_note(probed.info)
         # The launch waits for the probed kernel alone, so that one comes first.
         assemblies = [self._start(variant, arch, name) for variant in ("probed", "pruned")] if tools else []
+        self._write(NAME, site_file(self.probe.name, kernel, probed.notes, image))
         if not tools:
             self.log.write(_NO_ASSEMBLER)
         load = "probed.bin" if tools and self.options.load == "bin" else "probed.ptx"

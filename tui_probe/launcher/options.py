@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tui_probe.engine.probe_folders import DEFAULT
+
 
 @dataclass(frozen=True)
 class RunOptions:
     """The options of ``tui-probe run``, checked. Sizes are bytes; None means the hook's own default."""
 
     command: tuple[str, ...]
-    probe: str = "block_sched"
+    probe: str = DEFAULT
     trace_root: Path = Path("trace")
     kernels: str | None = None
     filtered: str | None = None

@@ -17,8 +17,8 @@ from textual import events
 from textual.app import App
 from textual.screen import ModalScreen
 
-from tui_probe.render.palette import PALETTES
-from tui_probe.render.shorten import shorten
+from tui_probe.draw.palette import PALETTES
+from tui_probe.draw.shorten import shorten
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.background import Background, event_loop_delivery
 from tui_probe.ui.commands import commands_of
@@ -40,7 +40,7 @@ from tui_probe.ui.widgets.lines import Lines
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui_probe.render.views.view import Source
+    from tui_probe.probekit.kind import Source
     from tui_probe.ui.feed import Target
 
 SECOND_INTERRUPT = 2.0

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from tui_probe.render.spans import width
+from tui_probe.draw.spans import width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tui_probe.render.table import Column
+    from tui_probe.draw.table import Column
 
 Row = TypeVar("Row")
 GAP = 2

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from tui_probe.render.kernel_report import KERNEL_COLUMNS
+from tui_probe.pages.kernel_report import KERNEL_COLUMNS
 from tui_probe.ui.arrange import Shown
 
 if TYPE_CHECKING:
-    from tui_probe.render.kernel_row import KernelRow
-    from tui_probe.render.table import Column
+    from tui_probe.draw.table import Column
+    from tui_probe.pages.kernel_row import KernelRow
     from tui_probe.trace.event_types import Dim3
 
 GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "filtered": "·", "pending": "◌"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tui_probe.render.palette import PALETTES
+from tui_probe.draw.palette import PALETTES
 from tui_probe.ui import keys
 from tui_probe.ui.screens.picker import Choice
 from tui_probe.ui.widgets.bars import NUMBERED

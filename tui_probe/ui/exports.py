@@ -7,13 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.render.picture import write_png, write_svg
-from tui_probe.render.views.output import data_csv, json_lines, view_lines
+from tui_probe.draw.picture import write_png, write_svg
+from tui_probe.pages.views.output import data_csv, json_lines, view_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from tui_probe.render.views.view import Document, Drawing, Source, View
+    from tui_probe.draw.view import Document, Drawing, View
+    from tui_probe.probekit.kind import Source
 
 Writer = Callable[[Path], None]
 """Writes a new file; called in the background. Raises OSError or ProbeError."""
@@ -41,8 +42,8 @@ def drawing_forms(name: str, drawing: Drawing, source: Source | None, size: tupl
 
 def _forms(name: str, view: View, source: Source | None, cells: int, rows: int | None) -> Mapping[str, Writer]:
     # Both bring the analyses, which no screen needs before its first frame.
-    from tui_probe.render.comparison import Comparison
-    from tui_probe.render.perfetto import writer_of
+    from tui_probe.pages.comparison import Comparison
+    from tui_probe.pages.perfetto import writer_of
 
     def svg(path: Path) -> None:
         write_svg(path, list(view_lines(view, cells, rows)), cells, view.title)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from tui_probe.render.imported import Imported
-    from tui_probe.render.kernel_row import KernelRow
+    from tui_probe.pages.imported import Imported
+    from tui_probe.pages.kernel_row import KernelRow
     from tui_probe.trace.model import Trace
     from tui_probe.ui.home import Home
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.render import units
-from tui_probe.render.spans import Line, pad
-from tui_probe.render.sparkline import column_chart
+from tui_probe.draw import units
+from tui_probe.draw.spans import Line, pad
+from tui_probe.draw.sparkline import column_chart
 
 if TYPE_CHECKING:
     from tui_probe.ui.nvml import GpuSample, GpuView

@@ -6,10 +6,10 @@ from bisect import bisect_left
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tui_probe.render import units
+from tui_probe.draw import units
 
 if TYPE_CHECKING:
-    from tui_probe.render.views.view import Source
+    from tui_probe.probekit.kind import Source
     from tui_probe.trace.launches import Launch
     from tui_probe.ui.keys import Key
     from tui_probe.ui.views.kernels import KernelTable

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tui_probe.draw.spans import printable
 from tui_probe.errors import TraceError
-from tui_probe.render.spans import printable
 from tui_probe.trace.line_filter import LineFilter
 from tui_probe.trace.line_search import Needle
 from tui_probe.trace.log_index import LogIndex

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tui_probe.draw.view import Cancelled
 from tui_probe.errors import ProbeError
-from tui_probe.render.views import NAMES, kind_of
-from tui_probe.render.views.view import Cancelled
+from tui_probe.pages.views import FIXED, kinds
 
 if TYPE_CHECKING:
-    from tui_probe.render.views.view import Source, View, ViewKind
+    from tui_probe.draw.view import View
+    from tui_probe.probekit.kind import Kind, Source
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Nothing:
 class Opening:
     """One view of one source. ``run`` belongs to a background thread; all else may be used from anywhere."""
 
-    def __init__(self, kind: ViewKind, source: Source) -> None:
+    def __init__(self, kind: Kind, source: Source) -> None:
         self.kind = kind
         self.source = source
         self.share = 0.0
@@ -55,20 +56,16 @@ class Opening:
         return None if self.cancelled else view
 
 
-FIXED = ("summary", "ptx", "diff", "sass", "log", "launches")
-"""Pages whose number is the same for every kernel."""
-
-
-def pages_of(source: Source) -> list[tuple[ViewKind, bool]]:
+def pages_of(source: Source) -> list[tuple[Kind, bool]]:
     """The views in the order of their pages, and whether each has something to show: first the fixed ones."""
-    fixed = [kind_of(name) for name in FIXED]
-    others = [kind_of(name) for name in NAMES if name not in FIXED]
+    fixed = [kind for kind in kinds() if kind.name in FIXED]
+    others = [kind for kind in kinds() if kind.name not in FIXED]
     known = {kind.name: _has(kind, source) for kind in (*fixed, *others)}
     others.sort(key=lambda kind: not known[kind.name])
     return [(kind, known[kind.name]) for kind in (*fixed, *others)]
 
 
-def _has(kind: ViewKind, source: Source) -> bool:
+def _has(kind: Kind, source: Source) -> bool:
     try:
         return kind.missing(source) is None
     except (ProbeError, OSError):

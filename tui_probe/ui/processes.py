@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.render import units
+from tui_probe.draw import units
 from tui_probe.ui.screens.picker import Choice
 from tui_probe.ui.state_line import ending
 

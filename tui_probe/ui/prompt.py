@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tui_probe.render.spans import Line
+    from tui_probe.draw.spans import Line
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from tui_probe.render.kernel_row import KernelRow, first_row_of, has_folder, row_of
+from tui_probe.pages.kernel_row import KernelRow, first_row_of, has_folder, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -6,9 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tui_probe.render.findings.finding import Finding
-    from tui_probe.render.findings.found import Found
-    from tui_probe.render.views.view import Source
+    from tui_probe.pages.findings.found import Found
+    from tui_probe.probekit.finding import Finding
+    from tui_probe.probekit.kind import Source
     from tui_probe.ui.screens.kernel import KernelScreen
     from tui_probe.ui.views.view import View
 
@@ -59,6 +59,6 @@ class Seeker:
 
 
 def _find(source: Source) -> Found | None:
-    from tui_probe.render.findings.found import find  # brings all analyses: not before somebody asks
+    from tui_probe.pages.findings.found import find
 
     return find(source)

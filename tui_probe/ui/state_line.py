@@ -5,10 +5,10 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
-from tui_probe.render import units
+from tui_probe.draw import units
 
 if TYPE_CHECKING:
-    from tui_probe.render.spans import Line, Span
+    from tui_probe.draw.spans import Line, Span
     from tui_probe.ui.feed import ProcessView, Snapshot
 
 

@@ -9,7 +9,7 @@ from rich.style import Style
 from textual.theme import BUILTIN_THEMES, Theme
 
 if TYPE_CHECKING:
-    from tui_probe.render.palette import Palette
+    from tui_probe.draw.palette import Palette
 
 
 def textual_theme(palette: Palette) -> Theme:

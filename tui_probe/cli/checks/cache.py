@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tui_probe.draw.units import size
 from tui_probe.engine.cache import Cache, Usage, default_folder
 from tui_probe.errors import ProbeError
-from tui_probe.render.units import size
 
 from . import Item
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tui_probe.draw.view import no_progress
 from tui_probe.errors import ProbeError
-from tui_probe.render.beside import drawn_by_both, open_beside
-from tui_probe.render.comparison import Comparison, compare_sources
-from tui_probe.render.views.view import no_progress
+from tui_probe.pages.beside import drawn_by_both, open_beside
+from tui_probe.pages.comparison import Comparison, compare_sources
 from tui_probe.ui import keys
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.document import DocumentView
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from tui_probe.render.views.view import Source
+    from tui_probe.probekit.kind import Source
     from tui_probe.ui.views.view import View
 
 FIGURES = "figures"

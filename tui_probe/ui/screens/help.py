@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.render.explanations import paragraphs
-from tui_probe.render.spans import Line, pad, wrap
+from tui_probe.draw.spans import Line, pad, wrap
+from tui_probe.pages.explanations import paragraphs
 from tui_probe.ui import keys
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.text import TextView

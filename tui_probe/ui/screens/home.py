@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
 
-    from tui_probe.render.spans import Line
+    from tui_probe.draw.spans import Line
     from tui_probe.trace.recent import Brief
     from tui_probe.ui.home import Finding, Home, ProbeWords
     from tui_probe.ui.views.view import View

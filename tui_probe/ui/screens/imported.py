@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tui_probe.draw.view import Document
 from tui_probe.errors import ProbeError
-from tui_probe.render.roofline_pages import RooflineChart
-from tui_probe.render.views.view import Document
+from tui_probe.pages.roofline_pages import RooflineChart
 from tui_probe.ui import keys
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from tui_probe.render.imported import Imported, ImportedPage
-    from tui_probe.render.views.view import View as Picture
+    from tui_probe.draw.view import View as Picture
+    from tui_probe.pages.imported import Imported, ImportedPage
     from tui_probe.ui.views.view import View
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from textual.css.query import NoMatches
 
-from tui_probe.render.shorten import shorten
-from tui_probe.render.spans import width
-from tui_probe.render.views import kind_of
-from tui_probe.render.views.view import Document, Source
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import width
+from tui_probe.draw.view import Document
+from tui_probe.pages.views import FIXED, kind_of
 from tui_probe.ui import keys
 from tui_probe.ui.launches import at_hand, has_several, launch_words, newer_result, next_launch, step_applies
-from tui_probe.ui.opening import FIXED, Nothing, Opening, pages_of
+from tui_probe.ui.opening import Nothing, Opening, pages_of
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.seeker import Seeker
 from tui_probe.ui.state_line import elapsed_line
@@ -32,25 +32,19 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from tui_probe.render.kernel_row import KernelRow
-    from tui_probe.render.spans import Line
-    from tui_probe.render.views.view import ViewKind
+    from tui_probe.draw.spans import Line
+    from tui_probe.pages.kernel_row import KernelRow
+    from tui_probe.probekit.kind import Kind, Source
     from tui_probe.ui.screens.live import LiveScreen
     from tui_probe.ui.views.view import View
 
 INTERVAL = 0.25
-GROWING = ("summary", "log", "launches", "memory", "sectors")
-"""Documents that are read again while the kernel goes on being launched."""
-OF_ALL_LAUNCHES = (*FIXED, *GROWING)
-"""Pages that are about all launches if none was chosen; others are about one, and stay with it."""
-SHORT = {"launches": "Launch", "summary": "Sum", "timeline": "Time", "progress": "Warps", "latency": "Lat"}
-"""Titles of pages where there is little room."""
 
 
-def _tab(kind: ViewKind, source: Source, *, empty: bool) -> Tab:
+def _tab(kind: Kind, source: Source, *, empty: bool) -> Tab:
     """The tab of a view, with the probe that opens it where it is empty and another run could."""
     probe = kind.probes[0] if empty and kind.probes and source.kernel.status == "probed" else ""
-    return Tab(kind.name, kind.title, SHORT.get(kind.name, kind.title), empty, probe)
+    return Tab(kind.name, kind.title, kind.short or kind.title, empty, probe)
 
 
 class KernelScreen(ViewScreen):
@@ -65,7 +59,7 @@ class KernelScreen(ViewScreen):
         self.opening: Opening | None = None
         self.newer: Opening | None = None
         self.hosted: dict[str, View] = {}
-        self.tabs = [Tab(name, kind_of(name).title, SHORT.get(name, kind_of(name).title)) for name in FIXED]
+        self.tabs = [Tab(kind.name, kind.title, kind.short or kind.title) for kind in map(kind_of, FIXED)]
         self._view: View = MessageView(self, "nothing", "reading…")
         self._of: Source | None = None
         self._at: Source | None = None
@@ -135,10 +129,14 @@ class KernelScreen(ViewScreen):
             if awaited is not None:
                 self.action_number(awaited)
 
+    def _of_all_launches(self) -> bool:
+        """Is the page about all launches if none was chosen? Others are about one, and stay with it."""
+        return self.current in FIXED or kind_of(self.current).grows
+
     def show_page(self) -> None:
         """Show the current page, and open it if that was not done."""
         self.give_up()
-        source = self._of if self.current in OF_ALL_LAUNCHES else self._at
+        source = self._of if self._of_all_launches() else self._at
         if source is None:
             self.host(MessageView(self, "nothing", "no kernel is selected"))
         elif self.current in self.hosted:
@@ -216,7 +214,7 @@ class KernelScreen(ViewScreen):
         row = self.live.table.kernel
         if row is not None and self._row is not None and row.index != self._row.index:
             self.show_kernel()  # the table lost the kernel that was shown
-        elif row != self._row and self.current in GROWING and self.opening is None and self.newer is None:
+        elif row != self._row and kind_of(self.current).grows and self.opening is None and self.newer is None:
             self._read_again(row)
         self.show_bars()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.containers import Container
 
-from tui_probe.render.views.view import Source
+from tui_probe.probekit.kind import Source
 from tui_probe.ui import keys
 from tui_probe.ui.early_keys import EarlyKeys
 from tui_probe.ui.feed import Snapshot
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
 
-    from tui_probe.render.spans import Line
+    from tui_probe.draw.spans import Line
     from tui_probe.trace.launches import Launch
     from tui_probe.trace.model import Kernel
     from tui_probe.ui.feed import ProcessView

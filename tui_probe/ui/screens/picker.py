@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.screen import ModalScreen
 
-from tui_probe.render.spans import Line, pad, width, wrap
+from tui_probe.draw.spans import Line, pad, width, wrap
 from tui_probe.ui.screens.tags import framed
 from tui_probe.ui.widgets.lines import Lines
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from textual.screen import ModalScreen
 
-from tui_probe.render import units
-from tui_probe.render.spans import Line, pad, width
+from tui_probe.draw import units
+from tui_probe.draw.spans import Line, pad, width
 from tui_probe.ui.widgets.lines import Lines
 
 if TYPE_CHECKING:

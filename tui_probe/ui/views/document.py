@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tui_probe.render.spans import Line, clip_line, width, wrap
+from tui_probe.draw.spans import Line, clip_line, width, wrap
 from tui_probe.ui.exports import document_forms
 from tui_probe.ui.views.finding import find, passing, whole
 from tui_probe.ui.views.place import Place
@@ -16,7 +16,8 @@ from tui_probe.ui.views.view import Desk, View
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from tui_probe.render.views.view import Document, Source
+    from tui_probe.draw.view import Document
+    from tui_probe.probekit.kind import Source
     from tui_probe.ui.exports import Writer
 
 POINTER = "▶"

@@ -5,16 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tui_probe.draw.spans import wrap
 from tui_probe.errors import ProbeError
-from tui_probe.render.spans import wrap
 from tui_probe.ui.exports import drawing_forms
 from tui_probe.ui.views.view import Desk, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tui_probe.render.spans import Line
-    from tui_probe.render.views.view import Drawing, Source
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Drawing
+    from tui_probe.probekit.kind import Source
     from tui_probe.ui.exports import Writer
 
 

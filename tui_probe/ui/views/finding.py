@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.render.spans import plain
+from tui_probe.draw.spans import plain
 from tui_probe.ui.views.text import contains
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tui_probe.render.spans import Line
+    from tui_probe.draw.spans import Line
 
 
 def find(lines: Sequence[Line], numbers: list[int], text: str, start: int, step: int) -> int | None:

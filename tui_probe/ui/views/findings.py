@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.render.spans import Line, pad, wrap
+from tui_probe.draw.spans import Line, pad, wrap
 from tui_probe.ui.views.text import TextView
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.render.spans import Line, clip, pad
+from tui_probe.draw.spans import Line, clip, pad
 from tui_probe.ui.prompt import Prompt
 from tui_probe.ui.views.view import Desk, View
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tui_probe.render.formats import as_csv, as_json, as_markdown, as_record
-from tui_probe.render.kernel_row import KernelRow
-from tui_probe.render.spans import Line, Span, pad, width, wrap
+from tui_probe.draw.formats import as_csv, as_json, as_markdown, as_record
+from tui_probe.draw.spans import Line, Span, pad, width, wrap
+from tui_probe.pages.kernel_row import KernelRow
 from tui_probe.ui.arrange import GAP, Shown, arrange, fit_columns
 from tui_probe.ui.columns import COLUMNS, DATA_COLUMNS, STATUSES, TIMED, UNREAD, status_text
 from tui_probe.ui.exports import write_lines

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.render.spans import wrap
+from tui_probe.draw.spans import wrap
 from tui_probe.ui.views.view import Desk, View
 
 if TYPE_CHECKING:
-    from tui_probe.render.spans import Line
+    from tui_probe.draw.spans import Line
     from tui_probe.ui.opening import Opening
 
 _BAR = 30

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.render.kernel_detail import detail_lines
+from tui_probe.pages.kernel_detail import detail_lines
 from tui_probe.ui.gpu_page import gpu_lines
 from tui_probe.ui.nvml import GpuView
 from tui_probe.ui.views.text import TextView
 
 if TYPE_CHECKING:
-    from tui_probe.render.kernel_row import KernelRow
+    from tui_probe.pages.kernel_row import KernelRow
     from tui_probe.ui.views.view import Desk
 
 

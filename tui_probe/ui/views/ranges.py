@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tui_probe.render.nsight.page import TablePage, Words
-from tui_probe.render.range_page import ABOUT, NONE, RangeLine, range_page
+from tui_probe.pages.nsight.page import TablePage, Words
+from tui_probe.pages.range_page import ABOUT, NONE, RangeLine, range_page
 from tui_probe.ui.views.rows import RowsView
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from tui_probe.render import units
-from tui_probe.render.shorten import cut_middle
-from tui_probe.render.spans import Line, pad, wrap
+from tui_probe.draw import units
+from tui_probe.draw.shorten import cut_middle
+from tui_probe.draw.spans import Line, pad, wrap
 from tui_probe.ui.state_line import ending
 from tui_probe.ui.views.text import contains
 from tui_probe.ui.views.view import Desk, View

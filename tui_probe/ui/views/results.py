@@ -6,12 +6,12 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tui_probe.render.shorten import shorten
-from tui_probe.render.spans import Line, pad
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import Line, pad
 from tui_probe.ui.views.text import TextView
 
 if TYPE_CHECKING:
-    from tui_probe.render.result_lines import ResultLine
+    from tui_probe.pages.result_lines import ResultLine
     from tui_probe.trace.model import Trace
     from tui_probe.ui.feed import ProcessView
     from tui_probe.ui.views.view import Desk
@@ -27,7 +27,7 @@ def next_lines(trace: Trace, first: int, last: int) -> tuple[int, list[ResultLin
     """Analyse results from ``first`` on for a tenth of a second; returns where to go on, and their lines."""
     end = time.monotonic() + PORTION
     lines = []
-    from tui_probe.render.result_lines import result_lines  # brings the analyses: in the background, when asked for
+    from tui_probe.pages.result_lines import result_lines
 
     for line in result_lines(trace, first, last):
         lines.append(line)

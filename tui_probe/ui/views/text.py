@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.render.spans import Line, clip_line, plain, wrap
+from tui_probe.draw.spans import Line, clip_line, plain, wrap
 from tui_probe.ui.views.view import Desk, View
 
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from tui_probe.render.explanations import EXPLANATIONS
+from tui_probe.pages.explanations import explanation
 from tui_probe.ui.exports import write_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from tui_probe.render.spans import Line
+    from tui_probe.draw.spans import Line
     from tui_probe.ui.exports import Writer
 
 
@@ -115,7 +115,7 @@ class View:
 
     def explanation(self) -> Sequence[str]:
         """How to read what it shows, a paragraph each."""
-        return EXPLANATIONS.get(self.name, ())
+        return explanation(self.name)
 
     def commands(self) -> Mapping[str, str]:
         """The commands of ``render/views`` that mean something now, and what they do."""

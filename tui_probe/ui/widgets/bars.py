@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from tui_probe.render.spans import Line, Span, clip_line, spread, width
+from tui_probe.draw.spans import Line, Span, clip_line, spread, width
 from tui_probe.ui.keys import Key, shown
 from tui_probe.ui.widgets.lines import Lines
 

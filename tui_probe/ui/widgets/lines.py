@@ -10,8 +10,8 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui_probe.render.spans import Line, clip_line, to_ascii, width
-from tui_probe.render.table import safe
+from tui_probe.draw.spans import Line, clip_line, to_ascii, width
+from tui_probe.draw.table import safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ from tui_probe.ui.widgets.lines import Lines
 if TYPE_CHECKING:
     from textual import events
 
-    from tui_probe.render.spans import Line
+    from tui_probe.draw.spans import Line
     from tui_probe.ui.views.view import View
 
 WHEEL = 3

@@ -1,0 +1,57 @@
+"""Tables of any rows in any width, to the cell."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tui_probe.draw.table import Column, table
+
+Row = tuple[int, str, str]
+COLUMNS: tuple[Column[Row], ...] = (
+    Column("number", lambda r: r[0], "#", lambda r: str(r[0])),
+    Column("hidden", lambda r: r[0]),
+    Column("name", None, "name", lambda r: r[1], False, 0, 6),
+    Column("note", None, "note", lambda r: r[2], False, 2),
+)
+
+
+def test_numbers_stand_right_and_words_left() -> None:
+    rows = [(1, "a", "x"), (22, "漢字", "yy")]
+    assert list(table(COLUMNS, rows, 40)) == [
+        " #  name  note",
+        "──  ────  ────",
+        " 1  a     x",
+        "22  漢字  yy",
+    ]
+
+
+def test_columns_leave_by_rank_and_then_are_cut() -> None:
+    rows = [(1, "a long name", "a note")]
+    assert list(table(COLUMNS, rows, 22))[-1] == "1  a long name  a note"
+    assert list(table(COLUMNS, rows, 21))[-1] == "1  a long na…  a note"
+    assert list(table(COLUMNS, rows, 17))[-1] == "1  a lon…  a note"
+    assert list(table(COLUMNS, rows, 16))[-1] == "1  a long name"
+    assert list(table(COLUMNS, rows, 9))[-1] == "1  a lon…"
+
+
+def test_control_characters_do_not_get_through() -> None:
+    assert list(table(COLUMNS, [(1, "a\x1b[31mb\tc\nd", "")], 40))[-1] == "1  ab      c·d"
+
+
+texts = st.text(alphabet="ab漢é \x1b", max_size=20)
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), texts, texts), max_size=5), st.integers(1, 60))
+@settings(deadline=None)
+def test_no_line_is_wider_than_asked_for(rows: list[Row], cells: int) -> None:
+    lines = list(table(COLUMNS, rows, cells))
+    assert len(lines) == 2 + len(rows)
+    assert max(cell_len(line) for line in lines) <= cells
+
+
+@pytest.mark.parametrize("rows", [[], [(1, "", "")]])
+def test_empty_tables_and_cells(rows: list[Row]) -> None:
+    assert len(list(table(COLUMNS, rows, 40))) == 2 + len(rows)

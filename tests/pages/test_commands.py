@@ -1,0 +1,76 @@
+"""``tui-probe report`` and ``tui-probe probes`` as a person calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.pages.example import write_example
+from tui_probe.cli.main import main
+from tui_probe.pages.report import report_lines
+from tui_probe.trace.follow import open_trace
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> str:
+    write_example(tmp_path / "traces" / "example")
+    return str(tmp_path / "traces" / "example")
+
+
+@pytest.mark.parametrize("page", ["kernels", "launches", "blocks", "log"])
+def test_a_page_goes_to_stdout_and_nothing_to_stderr(
+    example: str, page: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", example, "--page", page, "--width", "100"]) == 0
+    out, err = capfd.readouterr()
+    assert err == ""
+    assert out.splitlines() == list(report_lines(open_trace(example), page, width=100))  # type: ignore[arg-type]
+
+
+def test_json_of_the_newest_trace_in_a_folder(example: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(Path(example).parent), "--format", "json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert (document["trace"], len(document["kernels"])) == (example, 5)
+
+
+def test_ascii_tables(example: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", example, "--ascii", "--page", "blocks"]) == 0
+    assert capfd.readouterr().out.isascii()
+
+
+def test_what_is_no_trace_has_exit_status_4(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(tmp_path / "nowhere")]) == 4
+    out, err = capfd.readouterr()
+    assert out == ""
+    message = f"{tmp_path}/nowhere does not exist: name a trace directory (the one that holds event.log)"
+    assert err == f"tui-probe: error: {message}\n"
+
+
+@pytest.mark.parametrize("words", [["--width", "7"], ["--width", "x"], ["--format", "xml"], ["--page", "0"]])
+def test_wrong_options_have_exit_status_2(example: str, words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["report", example, *words])
+    assert stopped.value.code == 2
+    assert words[0] in capfd.readouterr().err
+
+
+def test_the_list_of_probes(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["probes"]) == 0
+    out = capfd.readouterr().out
+    assert "block_sched: block scheduling\n    measures  " in out
+
+
+def test_one_probe_with_its_source(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["probes", "block_sched"]) == 0
+    out = capfd.readouterr().out
+    (path,) = (line.removeprefix("file      ") for line in out.splitlines() if line.startswith("file "))
+    assert out.endswith("\n\n" + Path(path).read_text())
+
+
+def test_a_probe_that_does_not_exist(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["probes", "nonesuch"])
+    assert stopped.value.code == 2
+    assert "nonesuch" in capfd.readouterr().err

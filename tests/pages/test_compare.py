@@ -1,0 +1,274 @@
+"""Figures of two sides, their signs, which of them is better, and what they come to."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden import golden
+from tests.pages.before_after import write_pair
+from tests.pages.example import write_example
+from tests.pages.timelines.drawing import EVERY_FORM
+from tests.recorded import H200, SIMULATED, unpacked
+from tui_probe.cli.main import main
+from tui_probe.pages.changes import Change
+from tui_probe.pages.figures import Better, Figure
+
+WIDTHS = (80, 120, 200)
+
+
+@pytest.fixture
+def traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two traces of the same run, one of them of a simulated GPU."""
+    monkeypatch.chdir(tmp_path)
+    write_example(Path("one"))
+    write_example(Path("other"), simulated=True)
+
+
+@pytest.fixture
+def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folders ``before`` and ``after``, in which every difference is known, and ``simulated/…`` of both."""
+    monkeypatch.chdir(tmp_path)
+    write_pair(Path())
+    write_pair(Path("simulated"), simulated=True)
+    Path("h200").symlink_to(H200)
+
+
+@pytest.fixture(scope="module")
+def unpacked_traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folders ``h200`` and ``simulated`` with the traces whose results are kept compressed."""
+    folder = tmp_path_factory.mktemp("traces")
+    for trace in (H200 / "dmat", SIMULATED / "warp_progress", SIMULATED / "block_sched"):
+        unpacked(trace, folder)
+    return folder
+
+
+def change(before: float | None, after: float | None, better: Better = "less", *, key: str = "x") -> Change:
+    one, other = (Figure(key, key, value, lambda number: f"{number:g} B", better) for value in (before, after))
+    return Change(one, other)
+
+
+def told(capfd: pytest.CaptureFixture[str], *words: str, status: int = 0) -> str:
+    assert main(["compare", *words]) == status
+    return capfd.readouterr().out
+
+
+def document(capfd: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(told(capfd, *words, "--format", "json"))
+    return found
+
+
+@pytest.mark.parametrize(("before", "after", "better", "said"), [
+    (100, 50, "less", ("▼ -50 B", "-50.0 %", "better")),
+    (50, 100, "less", ("▲ +50 B", "+100.0 %", "worse")),
+    (50, 100, "more", ("▲ +50 B", "+100.0 %", "better")),
+    (50, 100, "neither", ("▲ +50 B", "+100.0 %", "")),
+    (50, 50, "less", ("same", "", "")),
+    (0, 5, "less", ("▲ +5 B", "", "worse")),
+    (None, 5, "less", ("", "", "")),
+])  # fmt: skip
+def test_a_change_has_a_sign_and_a_word(
+    before: float | None, after: float | None, better: Better, said: tuple[str, str, str]
+) -> None:
+    pair = change(before, after, better)
+    assert (pair.change_text, pair.share_text, pair.verdict) == said
+
+
+def test_the_largest_change_is_listed_first() -> None:
+    listed = [change(0, 5), change(10, 40), change(40, 20), change(10, 11), change(1, 99, "neither"), change(None, 1),
+              change(5, 5)]  # fmt: skip
+    shuffled = listed[::-1]
+    assert sorted(shuffled, key=lambda each: each.place) == listed
+    assert [each.counts for each in listed] == [True, True, True, True, False, False, False]
+    assert not change(1000, 1001).counts, "less than a per cent"
+
+
+SIDES = {
+    "h200-kernels": ("h200/demo:coalesced", ":strided"),
+    "h200-traces": ("h200/demo", "h200/torch_compile"),
+    "traces": ("before", "after"),
+    "kernels": ("before:matmul", "after:matmul"),
+    "shapes": ("before:resized", "after:resized"),
+    "launches": ("before:resized@12", ":resized@13"),
+    "simulated": ("simulated/before", "simulated/after"),
+}
+
+
+@pytest.mark.usefixtures("pair")
+@pytest.mark.parametrize("name", SIDES)
+def test_what_is_written(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """As text in all widths, Unicode and ASCII, and as Markdown and CSV."""
+    sides = SIDES[name]
+    for width in WIDTHS:
+        for ascii_only in (False, True):
+            text = told(capfd, *sides, "--width", str(width), *(["--ascii"] if ascii_only else []))
+            golden(f"compare/{name}.txt", text, f"{width}", ascii_only=ascii_only, width=width)
+    for form in ("md", "csv"):
+        golden(f"compare/{name}.{form}", told(capfd, *sides, "--format", form))
+
+
+@pytest.mark.usefixtures("pair")
+def test_every_difference_that_was_planted_is_found(capfd: pytest.CaptureFixture[str]) -> None:
+    found = document(capfd, "before", "after")
+    assert found["verdict"].startswith(
+        "6 kernels in both in 8 shapes: 2 better, 2 worse, 4 same; the largest change: matmul"
+    )
+    kernels = {(each["kernel"].partition("(")[0], *(each["grid"] or [None])[:1]): each for each in found["kernels"]}
+    assert {key: each["verdict"] for key, each in kernels.items()} == {
+        ("matmul", 16): "better", ("softmax_kernel", 16): "worse", ("copy_kernel", 16): "same",
+        ("twice", 4): "same", ("twice", 8): "same", ("resized_kernel", None): "same",
+        ("resized_kernel", 8): "worse", ("resized_kernel", 64): "better",
+    }  # fmt: skip
+    assert kernels["matmul", 16]["figure"] == "time_ms"
+    figures = {(row["kernel"], row["figure"]): row for row in found["figures"] if row["grid"] != [8, 1, 1]}
+    assert figures["softmax_kernel", "time_ms"]["share"] == pytest.approx(0.05)
+    spills = figures["matmul(float const*, float const*, float*, int)", "spills"]
+    assert (spills["before"], spills["after"], spills["verdict"]) == (32, 0, "better")
+    assert (found["only_before"], found["only_after"]) == (["gone(float*)"], ["added(float*)"])
+
+
+@pytest.mark.usefixtures("pair")
+def test_the_first_line_says_what_it_comes_to(capfd: pytest.CaptureFixture[str]) -> None:
+    first, second = told(capfd, "before:matmul", "after:matmul", "--width", "80").splitlines()[:2]
+    assert first == " B is faster: time 1.00 ms → 500 µs (-50.0 %); better: spilled bytes 32 → 0"
+    assert second == " (-100.0 %); worse: registers a thread 32 → 40 (+25.0 %)"
+    simulated = told(capfd, "simulated/before:matmul", "simulated/after:matmul", "--width", "200").splitlines()[0]
+    assert simulated.startswith(" B is better: spilled bytes"), "cycles of a simulated GPU are no reason"
+    other = told(capfd, "before:matmul", ":softmax", "--figures", "spills").splitlines()
+    assert other[0] == " B is better: spilled bytes 32 → 0 (-100.0 %)"
+    same = told(capfd, "before:copy", ":copy", "--width", "80").splitlines()
+    assert same[0] == " B is as fast as A: time 100 µs → 100 µs"
+    assert " A and B are the same" in same
+
+
+@pytest.mark.usefixtures("pair")
+def test_a_script_can_fail_when_something_got_worse(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "before", "after", "--fail-if-worse", "4.9%", "--format", "csv"]) == 1
+    out, err = capfd.readouterr()
+    assert out.startswith("kernel,grid,block,figure,")
+    assert err.splitlines() == [
+        f"tui-probe: worse by more than 4.9 %: {words}"
+        for words in (
+            "matmul: registers a thread 32 → 40 (+25.0 %)",
+            "resized_kernel: running cycles 1 200 → 1 600 (+33.3 %)",
+            "resized_kernel: span cycles 1 350 → 1 750 (+29.6 %)",
+            "softmax_kernel: running cycles 3 200 → 3 360 (+5.0 %)",
+            "softmax_kernel: time 200 µs → 210 µs (+5.0 %)",
+        )
+    ]
+    told(capfd, "before", "after", "--fail-if-worse", "34", status=0)
+    told(capfd, "before", "after", "--fail-if-worse", "5", "--figures", "time_ms,spills", status=0)
+    told(capfd, "after", "before", "--fail-if-worse", "1000", "--figures", "spills", status=1)
+
+
+@pytest.mark.usefixtures("traces")
+def test_what_could_not_be_compared_is_said(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "one", "other", "--fail-if-worse", "1%"]) == 0
+    err = capfd.readouterr().err
+    assert "not compared: at::native::reduce_kernel<…>: time 20.0 µs → –: measured on one side alone" in err
+    assert main(["compare", str(H200 / "demo"), str(H200 / "torch_compile"), "--fail-if-worse", "1"]) == 1
+    assert "there is nothing to compare" in capfd.readouterr().err
+    with pytest.raises(SystemExit) as stopped:
+        main(["compare", "one", "other", "--fail-if-worse", "much"])
+    assert stopped.value.code == 2
+
+
+def test_traces_of_two_probes_are_not_called_better_or_worse(capfd: pytest.CaptureFixture[str]) -> None:
+    lines = told(capfd, str(SIMULATED / "block_sched"), str(SIMULATED / "gmem_sectors"), "--width", "100").splitlines()
+    assert lines[0] == " 1 kernel in both in 3 shapes: 3 same", "what a probe costs says nothing of the program"
+    assert " the probe differs: block_sched, and gmem_sectors" in lines
+    assert any(line.startswith(" A alone  running cycles 4 323 · scheduling cycles 551") for line in lines)
+    kernels = str(H200 / "dmat"), str(H200 / "demo")
+    assert "matmul           6×6→8×8  16×16  blocks" in told(capfd, *kernels, "--width", "100")
+
+
+@pytest.mark.usefixtures("traces")
+def test_two_traces_kernel_by_kernel(capfd: pytest.CaptureFixture[str]) -> None:
+    found = document(capfd, "one", "other")
+    figures = {(row["kernel"], row["figure"]): row for row in found["figures"]}
+    times = figures["softmax_kernel", "launches"]
+    assert (times["before"], times["after"], times["change"]) == (1, 1, 0)
+    slowdown = next(row for key, row in figures.items() if key[1] == "slowdown")
+    assert (slowdown["before"], slowdown["after"], slowdown["change"]) == (pytest.approx(1.2), None, None)
+    cycles = next(row for key, row in figures.items() if key[1] == "running_cycles")
+    assert cycles["verdict"] is None
+    assert found["notes"][1:] == ["the device differs: NVIDIA H100 80GB HBM3, and Simulated GPU"]
+
+
+@pytest.mark.usefixtures("traces")
+def test_launches_and_csv(capfd: pytest.CaptureFixture[str]) -> None:
+    rows = {
+        row["figure"]: row for row in csv.DictReader(io.StringIO(told(capfd, "one:0@0", ":0@3", "--format", "csv")))
+    }
+    assert "launches" not in rows
+    change = float(rows["span_cycles"]["after"]) - float(rows["span_cycles"]["before"])
+    assert float(rows["span_cycles"]["change"]) == pytest.approx(change)
+
+
+DRAWN = {
+    "dmat": ("h200/dmat:matmul", ":reduction"),
+    "progress": ("simulated/warp_progress:0@0", ":0@1"),
+    "timeline": ("simulated/block_sched:0@0", ":0@1"),
+}
+
+
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+@pytest.mark.parametrize("name", DRAWN)
+def test_drawings_side_by_side(
+    name: str,
+    size: tuple[int, int],
+    ascii_only: bool,
+    unpacked_traces: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    before, after = DRAWN[name]
+    words = ["--view", name, "--width", str(size[0]), "--height", str(size[1]), *(["--ascii"] if ascii_only else [])]
+    text = told(capfd, str(unpacked_traces / before), after, *words)
+    assert text.count("\n") == size[1]
+    golden(f"compare/{name}.txt", text, f"{size[0]}x{size[1]}", ascii_only=ascii_only, width=size[0])
+
+
+def test_drawings_side_by_side_have_one_scale(capfd: pytest.CaptureFixture[str]) -> None:
+    words = [f"{H200}/demo:4", ":5", "--view", "timeline", "--width", "120", "--height", "20"]
+    lines = told(capfd, *words).splitlines()
+    assert lines[0] == f" A  Timeline of launch 4 of #4 matmul{' ' * 24} B  Timeline of launch 5 of #5 reduction"
+    busy = [len(half.rstrip()) - len("▶SM 0–9       ") for half in (lines[2][:59], lines[2][61:])]
+    assert busy[1] / busy[0] == pytest.approx(1834 / 7140, abs=0.03), "the shorter one is drawn as much shorter"
+    rows = list(csv.DictReader(io.StringIO(told(capfd, *words, "--format", "csv"))))
+    assert {row["side"] for row in rows} == {"A", "B"}
+    assert main(["compare", f"{H200}/demo:4", ":5", "--view", "dmat"]) == 1
+    assert "A has nothing to show as dmat" in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("traces")
+@pytest.mark.parametrize(("sides", "said"), [
+    (("one", "one:0"), "a trace and a kernel cannot be compared"),
+    ((":0", "one:0"), "name a trace before the colon"),
+    (("one:0", ":99"), "no kernel is 99"),
+    (("one:0@x", ":1"), "number of a launch"),
+    (("one:0", ":1", "--figures", "speed"), "no figure is speed; there are "),
+])  # fmt: skip
+def test_what_cannot_be_compared(sides: tuple[str, ...], said: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", *sides]) == 1
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert said in err
+
+
+def test_launches_of_other_sizes_are_said(capfd: pytest.CaptureFixture[str]) -> None:
+    kernels = str(H200 / "dmat"), str(H200 / "demo")
+    words = "of 7 have other grids or blocks: totals grow with the work, shares do not"
+    assert words in told(capfd, *kernels, "--width", "100")
+
+
+def test_fewer_but_larger_blocks_an_sm_are_not_worse(capfd: pytest.CaptureFixture[str]) -> None:
+    demo = str(H200 / "demo")
+    found = told(capfd, f"{demo}:zero_fill", f"{demo}:coalesced_store", "--width", "100")
+    (line,) = [line for line in found.splitlines() if line.startswith(" blocks an SM")]
+    assert "▼ -8" in line
+    assert line.endswith("%"), "neither better nor worse: occupancy judges"

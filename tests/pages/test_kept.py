@@ -1,0 +1,28 @@
+"""How much of what a probe wanted to keep is in a result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tests.trace.make import result_bytes
+from tui_probe.probekit.kept import kept_words
+from tui_probe.trace.results import read_result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_words(tmp_path: Path) -> None:
+    """Two blocks of 40 threads: records of threads, of which one told nothing, and one record a warp."""
+    attempts = np.zeros((2, 40, 1), "<u4")
+    attempts[0, :3, 0] = [1, 2000, 0xFFFFFFFF]
+    records, one = np.zeros((2, 40, 32), np.uint8), np.zeros((2, 2, 16), np.uint8)
+    maps = [(1, records), (1, attempts.view(np.uint8)), (32, one)]
+    path = tmp_path / "1.000000.bin"
+    path.write_bytes(result_bytes((2, 1, 1), (40, 1, 1), maps, about=[(2, 8, b""), (3, 4, b""), (1, 16, b"\x0d")]))
+    words = "kept 5 of 2 001 records (1 slot ended without telling); 3 of 4 slots written"
+    assert kept_words(read_result(path)) == words
+    path.write_bytes(result_bytes((2, 1, 1), (40, 1, 1), maps))
+    assert kept_words(read_result(path)) == ""

@@ -1,0 +1,30 @@
+"""The page of a kernel: what matters stands above its name in full, however long that is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.trace.make import TraceWriter
+from tui_probe.draw.spans import plain
+from tui_probe.pages.kernel_detail import detail_lines
+from tui_probe.pages.kernel_row import row_of
+from tui_probe.trace.follow import open_trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("cells", [78, 118, 198])
+def test_a_long_name_does_not_hide_why_a_kernel_was_not_probed(tmp_path: Path, cells: int) -> None:
+    writer = TraceWriter(tmp_path / "t")
+    writer.start()
+    name = "_Z" + "4fill" * 800
+    writer.kernel(0, name, "skipped", reason="no PTX in image")
+    trace = open_trace(writer.directory)
+    text = [plain(line) for line in detail_lines(row_of(trace.kernels[0], trace.state.device), cells)]
+    assert any("no PTX in image" in line for line in text[:6])
+    assert "…" in text[1]
+    whole = "".join(line[17:].strip() for line in text[text.index(next(x for x in text if "whole name" in x)) :])
+    assert name in whole

@@ -1,0 +1,142 @@
+"""NVTX ranges as a tree: what is in which, times, ranges of one name together; texts against goldens."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.golden import golden
+from tests.pages.ranges import LINE, MS, ranges_trace
+from tests.trace.make import EPOCH_NS, TraceWriter
+from tui_probe.analysis.range_tree import range_tree, without
+from tui_probe.pages.range_page import range_page
+from tui_probe.pages.report import report_lines
+from tui_probe.pages.views.output import text_lines, view_lines
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.model import Trace
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    return open_trace(ranges_trace(tmp_path / "Nov21_101010_42", timed=True).directory)
+
+
+def test_each_range_has_what_is_in_it_and_in_none_inside(trace: Trace) -> None:
+    roots = range_tree(trace)
+    seen = [(node.depth, node.text, node.launches, [each[:3] for each in node.own]) for node in roots[0].walk()]
+    assert seen == [
+        (0, "step", 7, []),
+        (1, "forward", 5, [(1, 1, 1)]),
+        (2, "layer 0", 2, [(0, 1, 1), (1, 1, 1)]),
+        (2, "layer 1", 2, [(0, 1, 1), (1, 1, 1)]),
+        (1, "backward", 2, [(2, 2, 0)]),
+    ]
+    assert [root.text for root in roots] == ["step", "step", "all-reduce"]
+    assert [root.probed for root in roots] == [5, 5, 1]
+
+
+def test_times_of_the_host_and_of_kernels(trace: Trace) -> None:
+    step, _, endless = range_tree(trace)
+    forward, backward = step.inner
+    assert (step.seconds, forward.seconds) == (0.036, 0.011)
+    assert forward.kernel_seconds == pytest.approx(2 * 2e-3 + 3 * 0.5e-3)
+    assert backward.kernel_seconds is None, "cublas_dgrad was never timed"
+    assert step.kernel_seconds is None
+    assert (endless.seconds, endless.start_s) == (None, 0.09)
+
+
+def test_ranges_of_one_name_together(trace: Trace) -> None:
+    step, endless = range_tree(trace, together=True)
+    assert (step.times, step.launches, step.seconds) == (2, 14, 0.072)
+    assert [(node.text, node.times, node.launches) for node in step.walk()] == [
+        ("step", 2, 14), ("forward", 2, 10), ("layer 0", 2, 4), ("layer 1", 2, 4), ("backward", 2, 4),
+    ]  # fmt: skip
+    assert (endless.domain, endless.thread) == ("nccl", None)
+
+
+def test_rows_lead_to_kernels(trace: Trace) -> None:
+    page = range_page(trace)
+    list(page.lines(100))
+    led = [page.opened(page.rows_from + number) for number in range(len(page.rows))]
+    assert {place[0] for place in led if place} == {trace.directory}
+    assert [place[1] for place in led if place][:3] == [1, 1, 1]
+    assert page.opened(0) is None
+    kernels = [row for row in page.rows if row.kernel is not None]
+    assert kernels[0].text.strip() == "#1 relu(float*)"
+
+
+def test_ranges_that_enclose_each_other_are_shown_once(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "t")
+    writer.start()
+    writer.kernel(0, "f")
+    writer.launch(0)
+    writer.lines(LINE.format(1, 2, 7, EPOCH_NS, EPOCH_NS + MS, "0", "-", "a"))
+    writer.lines(LINE.format(2, 1, 7, EPOCH_NS, EPOCH_NS + MS, "0", "-", "b"))
+    writer.lines(LINE.format(3, 99, 7, EPOCH_NS, EPOCH_NS + MS, "0-5", "-", "its outer one is not known"))
+    nodes = [node.text for root in range_tree(open_trace(writer.directory)) for node in root.walk()]
+    assert sorted(nodes) == ["a", "b", "its outer one is not known"]
+
+
+def test_ranges_that_are_nested_without_end_are_shown_flat(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "t")
+    writer.start()
+    writer.kernel(0, "f")
+    writer.launch(0)
+    writer.lines(*(LINE.format(n, n - 1, 7, EPOCH_NS, EPOCH_NS + MS, "0", "-", f"r{n}") for n in range(1, 3000)))
+    trace = open_trace(writer.directory)
+    nodes = [node for root in range_tree(trace) for node in root.walk()]
+    assert len(nodes) == 2999
+    assert max(node.depth for node in nodes) < 200
+    assert len(list(range_page(trace).lines(80))) > 2999
+
+
+def test_without_ranges_it_is_said_how_to_get_them(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "t")
+    writer.start()
+    assert any("torch.cuda.nvtx.range_push" in line for line in range_page(open_trace(writer.directory)).text(80))
+
+
+RUNS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 6)).map(lambda run: (run[0], run[0] + run[1])), max_size=6)
+
+
+@given(RUNS, RUNS)
+def test_launches_without_others(runs: list[tuple[int, int]], others: list[tuple[int, int]]) -> None:
+    def numbers(of: list[tuple[int, int]]) -> set[int]:
+        return {number for first, last in of for number in range(first, last + 1)}
+
+    left = without(runs, others)
+    assert numbers(left) == numbers(runs) - numbers(others)
+    assert all(first <= last for first, last in left)
+    disjoint = all(before[1] < after[0] for before, after in pairwise(sorted(runs)))
+    assert not disjoint or len(numbers(left)) == sum(last - first + 1 for first, last in left)
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("together", [False, True], ids=["each", "together"])
+def test_the_page_as_text(trace: Trace, width: int, ascii_only: bool, together: bool) -> None:
+    page = range_page(trace, together=together)
+    page.explained = True
+    lines = [line.rstrip() for line in text_lines(view_lines(page, width, None, ascii_only=ascii_only))]
+    name = f"range-page{'-together' if together else ''}.txt"
+    golden(name, "\n".join(lines) + "\n", f"{width}", ascii_only=ascii_only, width=width)
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_the_report_as_text(trace: Trace, width: int, ascii_only: bool) -> None:
+    lines = [line.rstrip() for line in report_lines(trace, "ranges", width=width, ascii_only=ascii_only)]
+    table = lines[next(number for number, line in enumerate(lines) if line.startswith("range")) :]
+    golden("range-report.txt", "\n".join(table) + "\n", f"{width}", ascii_only=ascii_only, width=width)
+
+
+def test_the_page_as_data(trace: Trace) -> None:
+    record = json.loads(json.dumps(range_page(trace).record(), allow_nan=False))
+    assert [row["kind"] for row in record["ranges"][:3]] == ["range", "range", "kernel"]
+    assert record["ranges"][2]["kernel"] == 1
+    assert record["ranges"][2]["seconds"] is None

@@ -1,0 +1,173 @@
+"""Every view of recorded traces: of an H200, and of a simulated GPU on which what is to be seen was planted.
+
+``planted`` is launched twice: with 40 blocks of 64 threads, one of them a straggler, and with three blocks on four SMs.
+Its loads are coalesced, its stores are 32 bytes from their neighbours'.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pages.timelines.drawing import EVERY_FORM, after, golden_view, text_of
+from tests.recorded import H200, SIMULATED, unpacked
+from tui_probe.cli.main import main
+from tui_probe.draw.view import View, no_progress
+from tui_probe.pages.views import NAMES, kind_of
+from tui_probe.probekit.kind import Source
+from tui_probe.trace.follow import open_trace
+
+BLOCKS, FEW, WARPS, ROUNDS, STRAGGLER, STRAGGLER_ROUNDS = 40, 3, 2, 3, 21, 60
+REQUESTS = WARPS * ((BLOCKS - 1) * ROUNDS + STRAGGLER_ROUNDS)
+"""Of loads, of all warps together."""
+PLANTED = {
+    "summary": "block_sched", "ptx": "block_sched", "diff": "block_sched", "log": "block_sched",
+    "launches": "block_sched", "timeline": "block_sched", "blocks": "block_sched", "latency": "block_sched",
+    "dmat": "dmat", "lines": "dmat", "progress": "warp_progress", "memory": "gmem_bytes", "sectors": "gmem_sectors",
+}  # fmt: skip
+"""The trace that each view is shown of."""
+OF_H200 = {
+    "dmat": ("dmat", 2), "lines": ("dmat", 2), "progress": ("attention_progress", 1),
+    "latency": ("attention_blocks", 1), "blocks": ("attention_blocks", 1), "source": ("attention_sectors", 1),
+    "sectors": ("attention_sectors", 1), "memory": ("demo_bytes", 4),
+}  # fmt: skip
+"""The trace and the kernel; the other views have goldens of an H200 beside their own tests."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("recorded")
+
+
+def source_of(trace: Path, folder: Path, kernel: int = 0, launch: int | None = 0) -> Source:
+    found = open_trace(unpacked(trace, folder))
+    return Source(found, found.kernels[kernel], None if launch is None else found.launches[launch])
+
+
+def opened(name: str, source: Source) -> View:
+    assert kind_of(name).missing(source) is None
+    return kind_of(name).open(source, no_progress)
+
+
+def planted(name: str, folder: Path, launch: int = 0) -> View:
+    return opened(name, source_of(SIMULATED / PLANTED[name], folder, launch=launch))
+
+
+def shown(view: View, size: tuple[int, int] = (100, 30)) -> str:
+    return "\n".join(text_of(view, size))
+
+
+def test_every_view_has_goldens_of_both() -> None:
+    assert set(NAMES) - set(PLANTED) <= {"sass", "source"}, "no machine code and no source file is kept with them"
+    beside = {path.stem for path in (Path(__file__).parent / "goldens" / "views").iterdir()}
+    assert set(NAMES) - set(OF_H200) - {"timeline"} <= beside
+
+
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+@pytest.mark.parametrize("name", PLANTED)
+def test_of_a_simulated_gpu(name: str, size: tuple[int, int], ascii_only: bool, folder: Path) -> None:
+    golden_view(f"simulated/{name}", planted(name, folder), size, ascii_only=ascii_only)
+
+
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+@pytest.mark.parametrize("name", OF_H200)
+def test_of_an_h200(name: str, size: tuple[int, int], ascii_only: bool, folder: Path) -> None:
+    trace, kernel = OF_H200[name]
+    golden_view(
+        f"h200/{name}", opened(name, source_of(H200 / trace, folder, kernel, None)), size, ascii_only=ascii_only
+    )
+
+
+def test_a_drawing_has_a_largest_size(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    trace = str(unpacked(SIMULATED / "block_sched", folder))
+    size = ["--width", "10000", "--height", "5000"]
+    assert main(["show", "timeline", trace, *size]) == 1
+    assert "a drawing has at most 1,000,000 characters" in capfd.readouterr().err
+    assert main(["compare", f"{trace}:0@0", ":0@1", "--view", "timeline", *size]) == 1
+    assert main(["show", "launches", trace, *size]) == 0
+
+
+# -- what was planted is in the picture
+
+
+def test_the_straggler_stands_out_in_the_timeline(folder: Path) -> None:
+    view = planted("timeline", folder)
+    rows = {line[1:5]: line for line in shown(view).splitlines()[1:5]}
+    assert [name for name, line in rows.items() if line[6] == "!"] == ["SM 1"]
+    lengths = {name: len(line.rstrip()) for name, line in rows.items()}
+    assert lengths.pop("SM 1") > 2 * max(lengths.values()), "it ends long after all others"
+    assert "tail: last 10 580 cycles (70%), SMs idle 75% of it" in shown(view)
+    after(view, "down", "end", size=(100, 30))
+    assert f"block {STRAGGLER}" in view.status()
+
+
+def test_the_loads_in_the_loop_of_attention_make_most_requests(folder: Path) -> None:
+    """Keys and values, through cp.async. Nsight Compute counted 270 336 requests of loads on the same machine."""
+    lines = opened("source", source_of(H200 / "attention_sectors", folder, 1, None)).record()["files"][0]["lines"]
+    requests = {line["line"]: line["requests"] for line in lines if line["requests"]}
+    assert requests == {25: 8192, 31: 131072, 36: 131072, 40: 8192}
+    assert all(line["sectors_a_request"] == 16 for line in lines if line["requests"])
+    assert lines[0]["text"].startswith("def flash_attention(")
+
+
+def test_the_idle_sm_is_seen(folder: Path) -> None:
+    view = planted("timeline", folder, launch=1)
+    text = shown(view)
+    assert f"{FEW} blocks on 3 of 4 SMs" in text
+    busy, idle = text.splitlines()[1:4], text.splitlines()[4]
+    assert all("━" * 80 in line for line in busy)
+    assert idle.split() == ["SM", "3", "–"]
+
+
+def test_the_straggler_is_the_longest_block_and_its_sm_the_busiest(folder: Path) -> None:
+    lines = shown(planted("blocks", folder), (100, 60)).splitlines()
+    block = next(line for line in lines if line.startswith("a block")).replace(" ", "")
+    assert block == "ablock9729729729729728" + "90013968"
+    bars = [line.count("█") for line in lines[lines.index("SM  blocks  slots  running  scheduling  idle") + 1 :]]
+    assert bars.index(max(bars)) == 1
+
+
+def test_the_straggler_goes_on_when_all_others_have_ended(folder: Path) -> None:
+    view = planted("progress", folder)
+    text = shown(view)
+    assert f"!{STRAGGLER}.1" in text.splitlines()[1]
+    assert view.record()["main_loop"] == 38
+    warps = view.record()["warps"]
+    late = [
+        (block, warp)
+        for block, warp, out in zip(warps["block"], warps["warp"], warps["stands_out"], strict=True)
+        if out
+    ]
+    assert late == [(STRAGGLER, 0), (STRAGGLER, 1)]
+    picture = text.splitlines()[2:25]
+    assert all(set(line) - set(" 0") for line in picture), "one line climbs through all rows"
+
+
+def test_the_strided_store_is_the_first_of_the_lines(folder: Path) -> None:
+    view = planted("lines", folder)
+    store, load = shown(view, (120, 30)).splitlines()[3:5]
+    assert store.split()[1:6] == ["80", "2", "560", "32.00", "12%"]
+    assert load.split()[1:6] == [str(REQUESTS), "1", "416", "4.00", "100%"]
+    assert "planted.cu:14" in store
+    assert "st.global.f32" in store
+    assert "planted.cu:11" in load
+
+
+def test_the_strided_store_stands_out_among_the_loads(folder: Path) -> None:
+    view = planted("dmat", folder)
+    lines = after(view, "colour", "colour", size=(100, 30))
+    assert any(line.startswith("1-9 a-w: 1 to 32 sectors a request") for line in lines)
+    below = next(number for number, line in enumerate(lines) if line.startswith("param 1"))
+    axis = next(number for number, line in enumerate(lines) if line.startswith("cycles")) - 1
+    loads, stores = ("".join(line[12:] for line in part) for part in (lines[1 : below - 1], lines[below:axis]))
+    assert set(loads) - {" "} == {"4"}
+    assert set(stores) - {" "} == {"w"}, "32 of them"
+
+
+def test_counts_are_those_of_the_program(folder: Path) -> None:
+    (row,) = planted("sectors", folder).record()["launches"]
+    assert (row["load_requests"], row["load_sectors"]) == (REQUESTS, 4 * REQUESTS)
+    assert (row["store_requests"], row["store_sectors"]) == (BLOCKS * WARPS, 32 * BLOCKS * WARPS)
+    (row,) = planted("memory", folder).record()["launches"]
+    assert (row["read"], row["written"]) == (128 * REQUESTS, 128 * BLOCKS * WARPS)

@@ -1,0 +1,171 @@
+"""Every page in every format, against texts that were looked at."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden import golden
+from tests.pages.example import write_example
+from tests.trace.make import TraceWriter
+from tui_probe.pages.choices import PAGES, Format, Page
+from tui_probe.pages.report import report_lines
+from tui_probe.pages.summary import run_report
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.model import Trace
+
+WIDTHS = (80, 120, 200)
+
+
+@pytest.fixture
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
+    monkeypatch.chdir(tmp_path)
+    write_example(Path("example"))
+    return open_trace("example")
+
+
+@pytest.fixture
+def simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
+    monkeypatch.chdir(tmp_path)
+    write_example(Path("example"), simulated=True)
+    return open_trace("example")
+
+
+def page_text(trace: Trace, page: Page, form: Format = "table", **options: Any) -> str:
+    return "".join(f"{line}\n" for line in report_lines(trace, page, form, **options))
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_report_of_a_run(example: Trace, width: int, ascii_only: bool) -> None:
+    text = run_report(example, width=width, ascii_only=ascii_only)
+    golden("run.txt", text, f"{width}", ascii_only=ascii_only, width=width)
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("page", ["kernels", "summary", "launches", "blocks"])
+def test_pages_as_tables(example: Trace, page: Page, width: int, ascii_only: bool) -> None:
+    text = page_text(example, page, width=width, ascii_only=ascii_only)
+    golden(f"{page}.txt", text, f"{width}", ascii_only=ascii_only, width=width)
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("form", ["json", "csv", "md"])
+def test_pages_in_other_formats(example: Trace, page: Page, form: Format) -> None:
+    golden(f"{page}.{form}", page_text(example, page, form))
+
+
+def test_the_log_page_is_the_log(example: Trace) -> None:
+    assert page_text(example, "log").encode() == (example.directory / "event.log").read_bytes()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_json_is_one_document_of_the_schema(example: Trace, page: Page) -> None:
+    document = json.loads(page_text(example, page, "json"))
+    assert (document["schema"], document["version"], document["page"]) == ("tui-probe.report", 1, page)
+    assert document["run"]["simulated"] is False
+    assert bool(document[page]) is (page not in ("counts", "ranges")), (
+        "the example is one of block_sched, without ranges"
+    )
+
+
+def test_json_has_the_documented_fields_of_a_kernel(example: Trace) -> None:
+    probed, matmul, skipped, failed, filtered = json.loads(page_text(example, "kernels", "json"))["kernels"]
+    documented = {
+        "index", "name", "demangled", "status", "reason", "launches", "grid", "block", "registers_pruned",
+        "registers_probed", "spills_pruned", "spills_probed", "slowdown", "probe_bytes",
+    }  # fmt: skip
+    for kernel in (probed, matmul, skipped, failed, filtered):
+        assert documented <= kernel.keys()
+    assert probed["slowdown"] == pytest.approx(1.2)
+    assert (matmul["slowdown"], matmul["grid"], matmul["block"], matmul["spills_probed"]) == (
+        None,
+        [8, 8, 1],
+        [16, 16, 1],
+        16,
+    )
+    assert skipped["registers_probed"] is skipped["spills_pruned"] is skipped["probe_bytes"] is None
+    assert [k["status"] for k in (probed, skipped, failed, filtered)] == ["probed", "skipped", "failed", "filtered"]
+
+
+def test_csv_has_the_same_values(example: Trace) -> None:
+    kernels = json.loads(page_text(example, "kernels", "json"))["kernels"]
+    rows = list(csv.DictReader(io.StringIO(page_text(example, "kernels", "csv"))))
+    assert [row["name"] for row in rows] == [kernel["name"] for kernel in kernels]
+    assert rows[1]["grid"] == "8x8x1"
+    assert rows[1]["grid_varies"] == "true"
+    assert rows[2]["registers_probed"] == ""
+
+
+def test_blocks_in_json_add_up(example: Trace) -> None:
+    first, *_, damaged = json.loads(page_text(example, "blocks", "json"))["blocks"]
+    assert first["running"] + first["scheduling"] + first["ramp"] + first["tail"] == pytest.approx(first["span"])
+    assert sum(first["sms"]["blocks"]) == first["blocks"] == 24
+    assert damaged["running"] is damaged["sms"] is None
+    assert "the file was cut off" in damaged["problem"]
+
+
+def test_simulated_runs_are_labelled_and_show_no_times(simulated: Trace) -> None:
+    text = run_report(simulated, width=120)
+    assert "simulated GPU: clocks and cycles are those of a model" in text
+    assert "(cycle)  simulated" in text
+    assert "µs" not in text
+    for kernel in json.loads(page_text(simulated, "kernels", "json"))["kernels"]:
+        assert kernel["slowdown"] is kernel["time_ms"] is kernel["time_probed_ms"] is None
+    blocks = json.loads(page_text(simulated, "blocks", "json"))
+    assert blocks["run"]["simulated"]
+    assert all(result["simulated"] for result in blocks["blocks"])
+
+
+def test_a_trace_without_kernels(tmp_path: Path) -> None:
+    TraceWriter(tmp_path / "t").start()
+    trace = open_trace(tmp_path / "t")
+    assert "No kernel was launched." in run_report(trace)
+    assert "No kernel has results of block_sched" in page_text(trace, "blocks")
+    assert json.loads(page_text(trace, "kernels", "json"))["kernels"] == []
+    assert len(page_text(trace, "launches").splitlines()) == len(page_text(trace, "kernels").splitlines())
+
+
+@pytest.mark.parametrize("log", [b"", b"[init] pi", bytes(range(256))])
+def test_a_log_without_its_beginning_is_not_taken_for_a_run_without_kernels(tmp_path: Path, log: bytes) -> None:
+    (tmp_path / "event.log").write_bytes(log)
+    assert "event.log is empty, cut off or damaged" in run_report(open_trace(tmp_path))
+
+
+def test_a_run_without_an_assembler_says_what_is_missing(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "trace")
+    writer.kernel(0, "fill", ptxas=False)
+    writer.launch(0)
+    writer.run_json(toolchain={"ptxas": None, "version": None})
+    report = run_report(open_trace(writer.directory), width=200)
+    assert "no ptxas: spills are not known, and registers only as the driver tells" in report
+    writer.run_json()
+    assert "no ptxas" not in run_report(open_trace(writer.directory), width=200)
+
+
+def test_nothing_in_a_trace_reaches_the_terminal_as_a_control_character(tmp_path: Path) -> None:
+    evil = "evil\x1b[2J\x1b]0;title\x07\u202ename"
+    writer = TraceWriter(tmp_path / "t")
+    writer.start(command=f"./{evil}", device=evil)
+    writer.lines(f"[kernel] 0 skipped registers - local - shared - blocks - name {evil} reason {evil}")
+    writer.pass_through(0, evil)
+    trace = open_trace(writer.directory)
+    texts = [run_report(trace), *(page_text(trace, page, form) for page in PAGES for form in ("table", "md"))]
+    for text in texts:
+        assert all(character == "\n" or character.isprintable() for character in text)
+
+
+def test_launches_that_the_log_does_not_place(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "t")
+    writer.start()
+    writer.lines("[exec] grid 4 1 1 block 32 1 1 shared 0", "[exec] failed 700")
+    trace = open_trace(writer.directory)
+    (launch,) = json.loads(page_text(trace, "launches", "json"))["launches"]
+    assert (launch["kernel"], launch["name"], launch["launch"], launch["status"]) == (None, "?", None, 700)
+    assert "probed, failed with CUDA error 700" in page_text(trace, "launches", width=120)

@@ -1,0 +1,151 @@
+"""The roofline: numbers on paper, several traces of one program, and what is missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.golden import golden
+from tests.trace.make import TraceWriter, result_bytes
+from tui_probe.analysis import gmem_bytes, tensorop_count
+from tui_probe.analysis.roofline import Point, Roof, peak_of
+from tui_probe.cli.main import main
+from tui_probe.cli.roofline import lines
+from tui_probe.draw.spans import plain, to_ascii
+from tui_probe.pages.roofline import chart
+from tui_probe.pages.roofline_points import points
+from tui_probe.settings import Settings
+from tui_probe.trace.event_types import Device
+from tui_probe.trace.follow import open_trace
+
+ROOF = Roof(peak=1000e12, bandwidth=4e12)
+
+
+def write_trace(directory: Path, probe: str, *, name: str = "matmul", time_ms: float | None = None) -> Path:
+    """One launch of 8 blocks of 128 threads: 4 MB read and 2 MB written, 3 G operations."""
+    dtype = {"gmem_bytes": gmem_bytes.RECORD, "tensorop_count": tensorop_count.RECORD}[probe]
+    records = np.zeros(8 * 4, dtype)
+    records["threads"] = 32
+    if probe == "gmem_bytes":
+        records["loaded"], records["stored"] = 4_000_000 // 32, 2_000_000 // 32
+    else:
+        records["multiply_adds"] = 1_500_000_000 // 32
+    writer = TraceWriter(directory)
+    writer.start()
+    folder = writer.kernel(0, name)
+    (folder / "kernel.info").write_text(f"{name}\n2\n1\n1,{dtype.itemsize}\ncallback {probe}\n")
+    slots = records.view(np.uint8).reshape(8, 4, dtype.itemsize)
+    launch = writer.launch(0, (8, 1, 1), (128, 1, 1))
+    writer.save(0, launch, result_bytes((8, 1, 1), (128, 1, 1), [(32, slots)]))
+    if time_ms is not None:
+        writer.benchmark(0, launch, original=time_ms, probed=0.0075)
+    writer.exit()
+    return directory
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> list[Path]:
+    bytes_run = write_trace(tmp_path / "bytes", "gmem_bytes", time_ms=0.006)
+    return [bytes_run, write_trace(tmp_path / "operations", "tensorop_count")]
+
+
+def test_two_traces_make_one_point(traces: list[Path]) -> None:
+    (point,) = points(map(open_trace, traces))
+    assert (point.size, point.operations, point.seconds) == (6_000_000, 3_000_000_000, pytest.approx(6e-6))
+    assert point.intensity == 500
+    assert point.operations_per_second == pytest.approx(5e14)
+    assert point.share(ROOF) == pytest.approx(0.5)
+    assert (point.bound(ROOF), point.problem) == ("compute", None)
+
+
+def test_below_the_ridge_memory_is_the_limit() -> None:
+    point = Point("k", "k", 1e9, 1e10, 1e-3, None)
+    assert ROOF.ridge == 250
+    assert point.bound(ROOF) == "memory"
+    assert point.share(ROOF) == pytest.approx(1e13 / 4e13)
+
+
+def test_without_matrix_instructions_the_share_is_of_bandwidth() -> None:
+    assert Point("k", "k", 2e9, 0, 1e-3, None).share(ROOF) == pytest.approx(0.5)
+
+
+def test_what_was_not_measured_is_said(traces: list[Path]) -> None:
+    (point,) = points([open_trace(traces[1])])
+    assert point.problem == "not measured: bytes (-p gmem_bytes), time (--benchmark)"
+    assert (point.intensity, point.share(ROOF)) == (None, None)
+
+
+def test_peaks_are_those_of_the_data_sheets() -> None:
+    assert peak_of(Device(0, 108, 1_410_000, "8.0", "A100")) == pytest.approx(312e12, rel=0.01)
+    assert peak_of(Device(0, 132, 1_830_000, "9.0", "H100")) == pytest.approx(989e12, rel=0.01)
+    assert peak_of(Device(0, 100, 1_000_000, "99.0", "?")) is None
+
+
+def test_the_chart_puts_the_point_below_its_roof() -> None:
+    lines = [plain(line) for line in chart([Point("k", "k", 6e6, 3e9, 6e-6, None)], ROOF, 80, 20)]
+    point_row = next(row for row, line in enumerate(lines) if "a" in line[9:] and "byte" not in line)
+    column = lines[point_row].index("a", 9)
+    assert any(line[column : column + 1] == "─" for line in lines[:point_row])
+    assert chart([], ROOF, 80, 20) == []
+
+
+def test_the_command(traces: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    measured = tmp_path / "bandwidth.json"
+    measured.write_text('{"bandwidth": [{"key": "memory_read", "bytes_per_second": 4e12}]}')
+    words = ["roofline", *map(str, traces), "--bandwidth", str(measured), "--peak", "1000T"]
+    assert main([*words, "--format", "json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["ridge"] == 250
+    assert record["roofline"][0]["share_of_roof"] == pytest.approx(0.5)
+    assert main([*words, "--ascii"]) == 0
+    text = capsys.readouterr().out
+    assert text.isascii()
+    assert "compute" in text
+
+
+def test_the_settings_name_a_measurement(
+    traces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured = tmp_path / "bw.json"
+    measured.write_text('{"bandwidth": [{"key": "memory_read", "bytes_per_second": 4e12}]}')
+    monkeypatch.setattr("tui_probe.cli.roofline.chosen_settings", lambda: Settings(bandwidth=measured))
+    words = ["roofline", *map(str, traces), "--peak", "1000T", "--format", "json"]
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)["ridge"] == 250
+    assert main([*words, "--bandwidth", "2T"]) == 0
+    assert json.loads(capsys.readouterr().out)["ridge"] == 500
+
+
+def test_it_explains_itself(traces: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["roofline", *map(str, traces), "--bandwidth", "4T", "--peak", "1000T"]
+    assert main([*words]) == 0
+    plain_text = capsys.readouterr().out
+    assert main([*words, "--explain"]) == 0
+    explained = capsys.readouterr().out
+    assert explained.startswith(plain_text)
+    assert "The roof is what the machine allows" in explained
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_the_text(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    found = [
+        Point("attn", "flash_attention", 142.6e6, 17.2e9, 49.5e-6, None),
+        Point("gemm", "void gemm<128, 64>(float*, int)", 403e6, 137e9, 213e-6, None),
+        Point("copy", "copy_kernel(float*, int)", 1.07e9, 0, 252e-6, None),
+        Point("norm", "layer_norm", 67e6, None, None, "not measured: operations (-p tensorop_count)"),
+    ]
+    text = "\n".join(line.rstrip() for line in lines(found, Roof(989e12, 4.6e12), "table")) + "\n"
+    assert max(map(len, to_ascii(text).splitlines())) <= width
+    golden("roofline.txt", text, f"{width}", width=width)
+
+
+def test_a_file_without_bandwidth_is_named(
+    traces: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.json").write_text("[]")
+    assert main(["roofline", str(traces[0]), "--bandwidth", str(tmp_path / "x.json")]) == 4
+    assert "x.json" in capsys.readouterr().err

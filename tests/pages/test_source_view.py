@@ -1,0 +1,143 @@
+"""The source of a kernel with what was measured of its lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pages.measured_example import COALESCED, STORED, STRIDED, write_measured
+from tests.pages.timelines.drawing import EVERY_FORM, golden_view
+from tui_probe.draw.view import no_progress
+from tui_probe.pages.source_measures import over_rows
+from tui_probe.pages.views import kind_of
+from tui_probe.pages.views.output import obey
+from tui_probe.pages.views.source import SourceView, near
+from tui_probe.probekit.kind import Source
+from tui_probe.probekit.measures import Measure, Measures, measures_of
+from tui_probe.trace.model import Trace
+from tui_probe.trace.source_files import FOLDER, copy_name
+
+FILE = "/src/strides.cu"
+TEXT = """// Reads one array twice: once line by line, once 31 lines apart.
+#include "nothing.h"
+
+__global__ void strides(float *from, float2 *to, unsigned n) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    float a = from[i];
+    float b = from[32 * i];
+    if (i >= n)
+        from[0] = a + b;  // never
+    float sum = a + b;
+    to[i] = {sum, sum};
+}
+
+void unused() {
+    launch(strides);
+    // nothing of the kernel is here
+    wait();
+}
+"""
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    found = write_measured(tmp_path / "trace")
+    (found.directory / FOLDER).mkdir()
+    (found.directory / FOLDER / copy_name(FILE)).write_text(TEXT)
+    return found
+
+
+def opened(trace: Trace, commands: str = "") -> SourceView:
+    source = Source(trace, trace.kernels[0])
+    assert kind_of("source").missing(source) is None
+    view = kind_of("source").open(source, no_progress)
+    assert isinstance(view, SourceView)
+    obey(view, [word for word in commands.split(",") if word], (120, 40))
+    return view
+
+
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+@pytest.mark.parametrize("name", ["folded", "whole"])
+def test_goldens(trace: Trace, name: str, size: tuple[int, int], ascii_only: bool) -> None:
+    golden_view(f"source/{name}", opened(trace, "fold" if name == "whole" else ""), size, ascii_only=ascii_only)
+
+
+def shown(view: SourceView) -> dict[int, str]:
+    """What stands beside the lines of the file, by their numbers."""
+    lines = ["".join(part for part, _ in line) for line in view.lines(120)][view.pinned(120) :]
+    return {
+        row.line: line[6 : view.gutter(120)].strip() for row, line in zip(view.rows, lines, strict=True) if row.line
+    }
+
+
+def test_the_worst_line_of_source_is_marked_and_one_that_never_ran_says_so(trace: Trace) -> None:
+    beside = shown(opened(trace))
+    assert beside[6].startswith("4.00")
+    assert beside[7].endswith("!")
+    assert beside[7].startswith("32.00")
+    assert beside[9] == "–"
+    assert beside[11].startswith("8.00")
+    assert beside[5] == beside[10] == ""
+
+
+def test_lines_lead_to_ptx_and_back(trace: Trace) -> None:
+    view = opened(trace)
+    places = {line: view.place_of(line, 120) for line in (COALESCED, STRIDED, STORED)}
+    rows = {line: view.rows[place - view.pinned(120)].line for line, place in places.items() if place is not None}
+    assert rows == {COALESCED: 6, STRIDED: 7, STORED: 11}
+    for line, place in places.items():
+        assert place is not None
+        assert view.ptx_line(place, 120) == line
+    assert view.leads_to() == "ptx"
+    assert view.about(places[STRIDED] or 0, 120)[0] == "strides.cu:7"
+
+
+def test_events_are_the_measured_lines(trace: Trace) -> None:
+    view = opened(trace)
+    assert [view.rows[place - view.pinned(120)].line for place in view.anchors(120)] == [6, 7, 9, 11]
+
+
+def test_a_file_without_a_copy_has_its_numbers(trace: Trace) -> None:
+    (trace.directory / FOLDER / copy_name(FILE)).unlink()
+    view = opened(trace)
+    assert "no copy in the trace" in "".join(part for part, _ in view.lines(120)[1])
+    assert list(shown(view)) == [6, 7, 9, 11]
+    record = view.record()
+    assert record["files"][0]["copied"] is False
+    assert record["files"][0]["lines"][0]["text"] is None
+
+
+def test_a_kernel_without_lines_says_what_to_do(trace: Trace) -> None:
+    pruned = trace.kernels[0].file("pruned.ptx")
+    assert pruned is not None
+    pruned.write_text("".join(line for line in pruned.read_text().splitlines(True) if ".loc" not in line))
+    assert "-lineinfo" in (kind_of("source").missing(Source(trace, trace.kernels[0])) or "")
+
+
+def test_data_has_sums_over_the_ptx_of_a_line(trace: Trace) -> None:
+    lines = opened(trace).record()["files"][0]["lines"]
+    assert [(line["line"], line["requests"], line["sectors"], line["sectors_a_request"]) for line in lines] == [
+        (6, 4, 16, 4.0), (7, 4, 128, 32.0), (9, None, None, None), (11, 4, 32, 8.0),
+    ]  # fmt: skip
+
+
+def test_a_ratio_of_several_instructions_is_that_of_their_sums(trace: Trace) -> None:
+    measures = measures_of(Source(trace, trace.kernels[0]))
+    assert measures is not None
+    both = over_rows(measures, {5: [COALESCED, STRIDED]})
+    values = {column.name: column.values for column in both.columns}
+    assert values["sectors a request"] == {5: (16 + 128) / 8}
+    assert values["requests"] == {5: 8}
+
+
+def test_shares_are_left_out_and_words_are_those_of_the_first(trace: Trace) -> None:
+    of = measures_of(Source(trace, trace.kernels[0]))
+    assert of is not None
+    columns = (Measure("value", {3: "NaN", 4: "inf"}), Measure("warps", {3: 7, 4: 7}))
+    found = over_rows(Measures(of.of, columns), {0: [4, 3], 1: [9]})
+    assert [(column.name, column.values) for column in found.columns] == [("value", {0: "NaN"})]
+
+
+def test_near() -> None:
+    assert near([5, 6, 20], 21) == [2, 3, 4, 5, 6, 7, 8, 9, 17, 18, 19, 20, 21]

@@ -1,0 +1,264 @@
+"""The views of kernels as text at the sizes that people have, and as data."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.golden import golden
+from tests.pages.example import write_example
+from tests.pages.timelines.drawing import EVERY_FORM, SIZES
+from tests.trace.make import EPOCH_NS, TraceWriter
+from tui_probe.cli.main import main
+from tui_probe.draw.spans import plain
+from tui_probe.draw.view import Document, View, no_progress
+from tui_probe.engine.toolchain import Tool
+from tui_probe.pages.views import NAMES, kind_of
+from tui_probe.pages.views.choose import choose
+from tui_probe.pages.views.launches import Launches, Row
+from tui_probe.pages.views.output import obey, text_lines, view_lines
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.model import Trace
+
+DATA = Path(__file__).parents[1] / "data"
+OF_KERNELS = {"summary": "4", "ptx": "0", "diff": "4", "sass": "0", "log": "4", "launches": "4"}
+"""The views made here, and the kernel of the recorded run that each shows."""
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
+    """A run on an H200, with machine code for one kernel as nvdisasm 13 prints it."""
+    copy = tmp_path / "demo"
+    shutil.copytree(DATA / "h200" / "demo", copy)
+    folder = next(copy.glob("kernel/0_*"))
+    for variant in ("pruned", "probed"):
+        (folder / f"{variant}.bin").write_bytes(b"machine code")
+
+    def told(_: Tool, cubin: Path) -> str:
+        return (DATA / "sass" / f"zero_fill.{cubin.stem}.txt").read_text()
+
+    tool = Tool(Path("nvdisasm"), (13, 0), "13.0.0")
+    monkeypatch.setattr("tui_probe.pages.machine_code.disassembler", lambda: tool)
+    monkeypatch.setattr("tui_probe.pages.machine_code.disassemble", told)
+    return open_trace(copy)
+
+
+@pytest.fixture
+def benchmarked(tmp_path: Path) -> Trace:
+    """Kernels of every fate, and one that was timed."""
+    write_example(tmp_path / "example")
+    return open_trace(tmp_path / "example")
+
+
+def opened(trace: Trace, name: str, kernel: str, commands: str = "") -> View:
+    choice = choose(trace, kind_of(name), kernel)
+    assert choice.missing is None
+    view = kind_of(name).open(choice.source, no_progress)
+    obey(view, [word for word in commands.split(",") if word], (120, 40))
+    return view
+
+
+def first_screen(view: View, size: tuple[int, int], *, ascii_only: bool = False) -> str:
+    lines = list(text_lines(view_lines(view, *size, ascii_only=ascii_only)))
+    assert len(lines) <= size[1]
+    return "".join(f"{line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+@pytest.mark.parametrize("name", OF_KERNELS)
+def test_a_view(recorded: Trace, name: str, size: tuple[int, int], ascii_only: bool) -> None:
+    text = first_screen(opened(recorded, name, OF_KERNELS[name]), size, ascii_only=ascii_only)
+    golden(f"views/{name}.txt", text, f"{size[0]}x{size[1]}", ascii_only=ascii_only, width=size[0])
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_the_summary_of_a_kernel_that_was_timed(benchmarked: Trace, size: tuple[int, int]) -> None:
+    view = opened(benchmarked, "summary", "0")
+    golden("views/summary-timed.txt", first_screen(view, size), f"{size[0]}x{size[1]}")
+    percentiles = view.record()["distributions"]["slowdown"]
+    assert (percentiles["count"], percentiles["p0"], percentiles["p50"], percentiles["p100"]) == pytest.approx(
+        (7, 1.05, 1.2, 1.35)
+    )
+
+
+def test_a_kernel_that_was_not_probed_says_why_and_what_to_do(benchmarked: Trace) -> None:
+    text = "\n".join(text_lines(view_lines(opened(benchmarked, "summary", "2"), 100, None)))
+    assert "no PTX in image" in text
+    assert "TORCH_CUDA_ARCH_LIST" in text
+    for name in ("ptx", "diff", "sass", "log"):
+        missing = choose(benchmarked, kind_of(name), "2").missing
+        assert missing is not None
+        assert "no PTX in image" in missing
+
+
+@pytest.mark.parametrize("name", OF_KERNELS)
+def test_data_is_json_and_its_csv_has_headings(recorded: Trace, name: str) -> None:
+    view = opened(recorded, name, OF_KERNELS[name])
+    assert json.loads(json.dumps(view.record(), allow_nan=False))
+    heading, *rows = view.cells()
+    assert rows
+    assert all(len(row) == len(heading) for row in rows)
+
+
+def test_the_diff_counts_and_names_what_was_added(recorded: Trace) -> None:
+    view = opened(recorded, "diff", "4")
+    record = view.record()
+    assert record["exact"]
+    assert set(record["registers_added"]) == {"b64", "b32", "pred"}
+    added = [line for line in record["lines"] if line["change"] == "added"]
+    assert {line["probe"] for line in added} == {"block_sched", "parameter"}
+    probed = next(recorded.directory.glob("kernel/4_*/probed.ptx")).read_text()
+    assert sum(line["probe"] == "block_sched" for line in added) == probed.count("// tui-probe: block_sched")
+
+
+def test_folding_shows_and_hides_what_did_not_change(recorded: Trace) -> None:
+    view = opened(recorded, "diff", "4")
+    assert isinstance(view, Document)
+    folded = list(map(plain, view.lines(120)))
+    obey(view, ["fold"], (120, 40))
+    unfolded = list(map(plain, view.lines(120)))
+    assert any("unchanged lines" in line for line in folded)
+    assert not any("unchanged lines" in line for line in unfolded)
+    assert len(unfolded) > len(folded)
+
+
+def test_the_level_of_ptx_is_which_text(recorded: Trace) -> None:
+    shown = [opened(recorded, "ptx", "4", ",".join(["level"] * presses)) for presses in range(3)]
+    assert [view.status() for view in shown] == [["probed.ptx"], ["pruned.ptx"], ["probed.ptx"]]
+
+
+def test_sass_counts_instructions_by_class(recorded: Trace) -> None:
+    counts = opened(recorded, "sass", "0").record()["counts"]
+    assert counts["store"] == {"pruned": 1, "probed": 3}
+    assert counts["all"]["probed"] > counts["all"]["pruned"]
+
+
+def test_without_nvdisasm_it_says_what_to_install(recorded: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_probe.pages.machine_code.disassembler", lambda: None)
+    missing = choose(recorded, kind_of("sass"), "0").missing
+    assert missing is not None
+    assert "nvidia-cuda-nvdisasm" in missing
+
+
+def test_launches_have_the_parameters_of_the_log_in_any_order(benchmarked: Trace) -> None:
+    view = opened(benchmarked, "launches", "0", "reverse")
+    launches = view.record()["launches"]
+    assert [row["launch"] for row in launches] == list(range(6, -1, -1))
+    assert launches[0]["parameters"] == [0x7F0000000000, 0x10]
+    by_blocks = opened(benchmarked, "launches", "1", "order").record()["launches"]
+    assert [row["grid"][0] for row in by_blocks] == [4, 8, 8]
+
+
+# -- the command
+
+
+def test_show_writes_what_the_view_says(recorded: Trace, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "diff", str(recorded.directory), "--kernel", "matm.l", "--width", "100"]) == 0
+    out, err = capfd.readouterr()
+    assert err == ""
+    assert out.splitlines() == list(text_lines(view_lines(opened(recorded, "diff", "4"), 100, None)))
+
+
+def test_show_says_what_is_missing_and_what_there_is(benchmarked: Trace, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "diff", str(benchmarked.directory), "-k", "sm90_xmma"]) == 1
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "nothing to show as diff of #2 sm90_xmma_gemm_f16: no PTX in image" in err
+    assert "summary     5 of 5 kernels" in err
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_view_explains_itself(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", name, "--explain", "--width", "80"]) == 0
+    first, blank, *rest = capfd.readouterr().out.splitlines()
+    assert first.startswith(f"{kind_of(name).title}: ")
+    assert blank == ""
+    assert rest
+    assert all(len(line) <= 80 for line in rest)
+
+
+def test_what_is_explained_stands_below_the_view(recorded: Trace, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "diff", str(recorded.directory), "-k", "4", "--explain", "--ascii"]) == 0
+    out = capfd.readouterr().out
+    assert out.isascii()
+    assert out.index("ld.param") < out.index("Diff: pruned and probed PTX side by side")
+    assert main(["show", "diff", str(recorded.directory), "-k", "4", "--explain", "--format", "json"]) == 0
+    assert json.loads(capfd.readouterr().out)
+
+
+def test_show_without_a_view_lists_them(benchmarked: Trace, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["show"]) == 0
+    assert "diff        pruned and probed PTX" in capfd.readouterr().out
+    assert main(["show", str(benchmarked.directory)]) == 0
+    out = capfd.readouterr().out
+    assert "launches    5 of 5 kernels" in out
+    assert "sass        nothing: " in out
+
+
+@pytest.mark.parametrize(("words", "status", "said"), [
+    (["nonesuch", "."], 2, "there is no view 'nonesuch'"),
+    (["summary"], 2, "name a trace"),
+    (["summary", "/nowhere"], 4, "does not exist"),
+    (["summary", "TRACE", "--kernel", "99"], 1, "no kernel is 99"),
+    (["summary", "TRACE", "--kernel", "("], 1, "regular expression"),
+    (["summary", "TRACE", "--launch", "99"], 1, "there is no launch 99"),
+    (["summary", "TRACE", "--launch", "0", "--kernel", "1"], 1, "launch 0 is of kernel #0"),
+    (["launches", "TRACE", "--do", "colour"], 1, "it knows order (sort by blocks), reverse"),
+])  # fmt: skip
+def test_what_cannot_be_shown(
+    benchmarked: Trace, words: list[str], status: int, said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", *(str(benchmarked.directory) if word == "TRACE" else word for word in words)]) == status
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert said in err
+
+
+def test_pictures(
+    recorded: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    svg = tmp_path / "diff.svg"
+    assert main(["show", "diff", str(recorded.directory), "--svg", str(svg), "--height", "20"]) == 0
+    assert "<svg" in svg.read_text()
+    assert str(svg) in capfd.readouterr().err
+    nowhere = tmp_path / "no folder" / "x.svg"
+    assert main(["show", "diff", str(recorded.directory), "--svg", str(nowhere)]) == 1
+    assert f"{nowhere}: No such file or directory: name a file" in capfd.readouterr().err
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["show", "diff", str(recorded.directory), "--png", str(tmp_path / "x.png")]) == 1
+    assert "pip install 'tui-probe[png]'" in capfd.readouterr().err
+
+
+def test_a_hundred_thousand_launches_cost_what_is_in_sight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = TraceWriter(tmp_path / "long")
+    writer.start()
+    writer.kernel(0, "busy")
+    with writer.log.open("a") as log:
+        log.writelines(
+            f"[exec] {EPOCH_NS + n} param 7f00 {n:x}\n"
+            f"[exec] grid {n % 7 + 1} 1 1 block 32 1 1 shared 0 kernel 0 launch {n} stream 0\n"
+            "[exec] grid 8 warp  1 probe 16 total 128\n[exec] probe-mem 128 (bytes)\n[exec] succeed 0\n"
+            for n in range(100_000)
+        )
+    view = opened(open_trace(writer.directory), "launches", "0", "order,reverse")
+    assert isinstance(view, Launches)
+    lines = view.lines(120)
+    made = 0
+    row = view.row
+
+    def count(place: int) -> Row:
+        nonlocal made
+        made += 1
+        return row(place)
+
+    monkeypatch.setattr(view, "row", count)
+    shown = [plain(line) for line in lines[50_000:50_040]]
+    assert made == 40
+    assert len(lines) == 100_001
+    assert len(shown) == 40
+    assert view.row(0).launch.grid == (7, 1, 1)
+    assert plain(lines[1]).split()[-2:] == ["7f00", f"{view.row(0).launch.number:x}"]

@@ -1,0 +1,82 @@
+"""What the summary says of a launch in which everything is known, and of launches on an H200."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.pages.timelines import planted
+from tests.pages.timelines.drawing import EVERY_FORM, golden_view
+from tests.trace.test_recorded import unpacked
+from tui_probe.draw.view import no_progress
+from tui_probe.pages.findings.found import find
+from tui_probe.pages.findings.questions import open_questions
+from tui_probe.pages.views import kind_of
+from tui_probe.probekit.kind import Source
+from tui_probe.trace.follow import open_trace
+
+if TYPE_CHECKING:
+    from tui_probe.probekit.finding import Finding
+
+RECORDED = Path(__file__).parents[2] / "data" / "h200"
+
+
+def findings(source: Source) -> dict[str, Finding]:
+    found = find(source)
+    assert found is not None
+    return {finding.key: finding for finding in found.findings}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    return planted.write_planted(tmp_path / "t")
+
+
+def recorded(name: str, kernel: int) -> Source:
+    trace = open_trace(RECORDED / name)
+    return Source(trace, trace.kernels[kernel])
+
+
+def test_the_straggler_the_idle_sm_and_the_tail_are_named(source: Source) -> None:
+    found = findings(source)
+    straggler = found["slowest_block"]
+    assert (
+        straggler.words == f"block {planted.STRAGGLER} on SM {planted.STRAGGLER_SM}, 4.00× the median of 1 000 cycles"
+    )
+    assert straggler.stands_out
+    assert found["idle_sms"].words == "1 of 6 SMs ran no block"
+    tail = found["tail"]
+    assert tail.values["tail_share"] == pytest.approx((planted.SPAN - planted.END) / planted.SPAN)
+    assert tail.stands_out
+    assert tail.page == "timeline"
+    assert found["waves"].values["waves"] == pytest.approx(50 / (12 * 6))
+
+
+def test_a_tail_asks_which_warps_make_it(source: Source) -> None:
+    assert open_questions(source.kernel, find(source))[0].option == "-p warp_progress"
+
+
+def test_of_a_gpu_cycles_are_times_and_the_probe_was_timed() -> None:
+    source = recorded("attention_blocks", 1)
+    found = findings(source)
+    assert "78 549 cycles (39.7 µs)" in found["slots"].words
+    assert found["waves"].words == "0.97: 256 blocks, 2 at once on each of 132 SMs"
+    assert not any(finding.stands_out for finding in found.values())
+    assert "--benchmark" not in [question.option for question in open_questions(source.kernel, None)]
+
+
+def test_the_main_loop_of_attention_is_named(tmp_path: Path) -> None:
+    trace = unpacked("attention_progress", tmp_path)
+    found = findings(Source(trace, trace.kernels[1]))
+    assert found["main_loop"].words.startswith("PTX:452, 31 744 iterations of 2 480 cycles")
+    assert found["warps"].words.startswith("1 024, median 83 658 cycles")
+
+
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+@pytest.mark.parametrize("name", ["planted", "attention_blocks"])
+def test_goldens(source: Source, name: str, size: tuple[int, int], ascii_only: bool) -> None:
+    shown = source if name == "planted" else recorded(name, 1)
+    view = kind_of("summary").open(shown, no_progress)
+    golden_view(f"summary-{name}", view, size, ascii_only=ascii_only)

@@ -1,0 +1,385 @@
+"""The timeline of a launch in which everything is known, and of launches on an H200."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import lzma
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.pages.timelines import planted
+from tests.pages.timelines.drawing import EVERY_FORM, after, golden_view, text_of
+from tests.trace.make import TraceWriter, block_sched_result
+from tui_probe.draw.view import COMMANDS, no_progress
+from tui_probe.pages.views.output import data_csv, view_lines
+from tui_probe.pages.views.timeline import KIND, Timeline
+from tui_probe.probekit.kind import Source
+from tui_probe.probekit.timelines.launch import LaunchTimeline, read_timeline
+from tui_probe.probekit.timelines.moves import MOVES
+from tui_probe.probekit.timelines.window import Window
+from tui_probe.trace.follow import open_trace
+
+RECORDED = Path(__file__).parents[2] / "data" / "h200"
+
+
+def opened(source: Source) -> Timeline:
+    view = KIND.open(source, no_progress)
+    assert isinstance(view, Timeline)
+    text_of(view, (80, 24))
+    return view
+
+
+@pytest.fixture
+def view(tmp_path: Path) -> Timeline:
+    return opened(planted.write_planted(tmp_path / "t"))
+
+
+@pytest.fixture
+def timed(tmp_path: Path) -> Timeline:
+    return opened(planted.write_planted(tmp_path / "timed", simulated=False))
+
+
+@cache
+def launch(name: str, kernel: int) -> LaunchTimeline:
+    """Read once: views do not change it."""
+    trace = open_trace(RECORDED / name)
+    return read_timeline(Source(trace, trace.kernels[kernel]), no_progress)
+
+
+def recorded(name: str, kernel: int) -> Timeline:
+    view = Timeline(launch(name, kernel))
+    text_of(view, (80, 24))
+    return view
+
+
+def line_of(lines: list[str], label: str) -> str:
+    (found,) = [line for line in lines if line[1:].startswith(f"{label} ")]
+    return found
+
+
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+@pytest.mark.parametrize("level", ["SM", "slot", "warp"])
+def test_goldens(view: Timeline, level: str, size: tuple[int, int], ascii_only: bool) -> None:
+    while view.choice.level != level:
+        view.press("level")
+    golden_view(f"timeline-{level}", view, size, ascii_only=ascii_only)
+
+
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+@pytest.mark.parametrize(("name", "kernel"), [("demo", 6), ("torch_compile", 4)])
+def test_goldens_of_an_h200(name: str, kernel: int, size: tuple[int, int], ascii_only: bool) -> None:
+    golden_view(f"timeline-{name}", recorded(name, kernel), size, ascii_only=ascii_only)
+
+
+def test_the_idle_sm_is_an_empty_row(view: Timeline) -> None:
+    lines = text_of(view, (80, 24))
+    assert line_of(lines, f"SM {planted.IDLE_SM}").split() == ["SM", str(planted.IDLE_SM), "–"]
+    assert sum("–" in line for line in lines[1:-5]) == 1
+    assert "50 blocks on 5 of 6 SMs" in lines[0]
+
+
+def test_the_straggler_is_the_longest_bar_and_is_marked(view: Timeline) -> None:
+    lines = after(view, "level")
+    bars = {line: line.count("━") for line in lines if "┣" in line}
+    longest = max((part for line in bars for part in line.split("┫")), key=lambda part: part.count("━"))
+    assert longest.strip().startswith(f"┣{planted.STRAGGLER}!")
+    row = next(line for line in lines if f"{planted.STRAGGLER}!" in line)
+    assert row[1:].startswith(f"SM {planted.STRAGGLER_SM}.")
+    assert "!" in row[: row.index("┣")]
+    assert sum(line.count("!") for line in lines) == 2
+    assert line_of(text_of(opened_again(view), (80, 24)), f"SM {planted.STRAGGLER_SM}").split()[2] == "!"
+
+
+def opened_again(view: Timeline) -> Timeline:
+    while view.choice.level != "SM":
+        view.press("level")
+    return view
+
+
+def test_the_tail_is_the_stragglers(view: Timeline) -> None:
+    assert (view.tail.start, view.tail.cycles, view.tail.last_sm) == (planted.END, planted.SPAN - planted.END, 4)
+    assert view.tail.idle == pytest.approx(4 / 5)
+    lines = text_of(view, (80, 24))
+    assert "SMs idle 80% of it" in lines[-2]
+    assert "SM 4 last" in lines[-2]
+    axis = lines[-4]
+    assert axis.index("T") == next(i for i in range(len(axis)) if window_time(view, i) >= planted.END - 1)
+
+
+def window_time(view: Timeline, cell: int) -> float:
+    """The end of the cycles of a cell of an 80-column window."""
+    left = 80 - view.window.cells
+    return view.window.begin + (cell - left + 1) * view.window.width / view.window.cells
+
+
+def test_gaps_are_seen_and_told(view: Timeline) -> None:
+    after(view, "level")
+    for _ in range(2):
+        view.press("next")
+    assert f"{planted.GAP} after the one before" in view.status()
+    assert view.window.time == 2 * (planted.CYCLES + planted.GAP)
+    line = after(view, *["zoom_in"] * 5)[1]
+    gap = line.partition("┫")[2].partition("┣")[0]
+    assert set(gap) == {" "}
+    assert len(gap) == pytest.approx(planted.GAP / view.window.width * view.window.cells, abs=1.5)
+
+
+def test_reading_under_the_cursor(view: Timeline) -> None:
+    after(view, "level", "next")
+    assert view.status()[:3] == ["SM 0 slot 0", "block 10", "1 060 to 2 060"]
+    assert view.status()[-1] == "1 000 cycles"
+    after(view, "level", "down")
+    assert view.status()[:2] == ["SM 0 slot 0", "block 10 warp 1"]
+
+
+def test_a_block_has_a_place_in_its_grid() -> None:
+    view = recorded("demo", 4)  # 8 × 8 blocks
+    after(view, "level")
+    assert view.rows is not None
+    block = int(view.rows.intervals.block[0])
+    assert view.status()[1] == f"block {block} ({block % 8},{block // 8})"
+    launch = view.launch
+    assert replace(launch, grid=(4, 3, 2)).block_words(23) == "block 23 (3,2,1)"
+    assert replace(launch, grid=(64, 1, 1)).block_words(23) == "block 23"
+
+
+def test_cycles_of_a_simulated_gpu_are_no_time(view: Timeline, timed: Timeline) -> None:
+    text = "\n".join(text_of(view, (80, 24)))
+    assert "µs" not in text
+    assert "simulated" in text
+    assert "unit" not in view.commands()
+    assert "8 240 cycles (4.16 µs)" in text_of(timed, (80, 24))[0]
+    assert "µs" in after(timed, "unit")[-3]
+
+
+def test_two_marks_measure(timed: Timeline) -> None:
+    assert timed.press("mark") == "marked: a second mark measures"
+    timed.press("next")
+    assert timed.press("mark") == "× to ×: 1 060 cycles (535 ns)"
+    assert timed.status()[0] == "× to ×: 1 060 cycles (535 ns)"
+    assert text_of(timed, (80, 24))[-4].count("×") == 1, "the cursor hides the second"
+
+
+def test_the_worst_place_is_the_straggler_then_the_tail(view: Timeline) -> None:
+    after(view, "worst")
+    assert f"block {planted.STRAGGLER}" in view.status()
+    assert view.status()[0].startswith(f"SM {planted.STRAGGLER_SM} ")
+    after(view, "worst")
+    assert view.window.time == planted.END
+    assert view.press("worst") == "the longest block"
+    after(view, "level", "level", "worst")
+    assert f"block {planted.STRAGGLER} warp 0" in view.status()
+
+
+def test_a_launch_of_like_blocks_has_no_worst_place(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "t")
+    writer.start()
+    writer.kernel(0, "even")
+    start, sm = np.full(4, 7_000), np.arange(4)
+    writer.save(0, writer.launch(0, (4, 1, 1), (64, 1, 1)), block_sched_result(start, start * 0 + 90, sm, threads=64))
+    trace = open_trace(writer.directory)
+    view = opened(Source(trace, trace.kernels[0], trace.launches[0]))
+    text_of(view, (80, 24))
+    assert "nothing stands out" in str(view.press("worst"))
+
+
+def test_the_next_launch_keeps_cursor_level_and_window(view: Timeline, tmp_path: Path) -> None:
+    after(view, "level", "down", "down", "down", "worst", "zoom_in", "zoom_in")
+    other = Timeline(read_timeline(planted.write_planted(tmp_path / "other"), no_progress))
+    other.take_over(view)
+    lines = text_of(other, (80, 24))
+    assert other.choice == view.choice
+    assert (other.window.begin, other.window.width) == (view.window.begin, view.window.width)
+    assert other.window.time == view.window.time
+    assert other.status() == view.status()
+    assert sum(line.startswith("▶") for line in lines) == 1
+
+
+def test_the_cursor_is_kept_where_everything_is_in_sight(view: Timeline, tmp_path: Path) -> None:
+    after(view, "down", "down", "next")
+    other = Timeline(read_timeline(planted.write_planted(tmp_path / "other"), no_progress))
+    other.take_over(view)
+    text_of(other, (80, 24))
+    assert other.window.width == other.window.longest
+    assert other.status() == view.status()
+
+
+def test_orders(view: Timeline) -> None:
+    lines = after(view, "order")
+    assert [line.split()[1] for line in (lines[1].removeprefix("▶"), lines[6])] == [str(planted.STRAGGLER_SM), "3"]
+    assert "by finish" in lines[-1]
+
+
+def test_one_sm_alone(view: Timeline) -> None:
+    lines = after(view, "down", "select", "level")
+    assert [line[1:].split()[1] for line in lines[1:3]] == ["1.0", "1.1"]
+    assert "SM 1 alone" in lines[-1]
+    assert len(after(view, "select")[1].split()) > 0
+    assert view.choice.sm is None
+
+
+def test_every_command_is_known_and_draws(view: Timeline) -> None:
+    assert set(view.commands()) <= set(COMMANDS)
+    for command in view.commands():
+        after(view, command)
+        for words in view.status():
+            assert words
+
+
+@pytest.mark.parametrize("command", ["next", "previous", "select", "order", "end"])
+def test_a_key_may_come_before_new_rows_are_drawn(view: Timeline, command: str) -> None:
+    """Rows are made in the background: fewer of them may be there when a key comes than were drawn last."""
+    after(view, "level", "level", *["down"] * 20)
+    view.press("level")
+    work = view.prepare(80, 24)
+    assert work is not None
+    work()
+    view.press(command)
+    assert view.status()
+    assert len(text_of(view, (80, 24))) == 24
+
+
+def test_many_rows_share_a_line_and_can_be_taken_apart() -> None:
+    view = recorded("demo", 6)
+    together = view.choice.together
+    assert together == -(-132 // 19)
+    assert len(after(view, "zoom_in_rows")) == 24
+    assert view.choice.together == together // 2
+    after(view, "zoom_in_rows", "zoom_in_rows")
+    assert view.choice.together == 1
+    assert view.press("zoom_in_rows") is not None
+    after(view, "fit")
+    assert view.choice.together == together
+
+
+def test_a_click_puts_the_cursor_there(view: Timeline) -> None:
+    view.click(79, 5)
+    assert view.status()[0] == f"SM {planted.STRAGGLER_SM} slot 1"
+    assert view.status()[1] == f"block {planted.STRAGGLER}"
+
+
+def test_data(view: Timeline) -> None:
+    record = json.loads(json.dumps(view.record()))
+    assert record["idle_sms"] == [planted.IDLE_SM]
+    assert record["tail"]["last_sm"] == planted.STRAGGLER_SM
+    assert record["block_cycles"]["p100"] == planted.STRAGGLER_CYCLES
+    rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(view)))))
+    assert len(rows) == 50
+    longest = max(rows, key=lambda row: int(row["cycles"]))
+    assert (longest["block"], longest["sm"], longest["warp"]) == (str(planted.STRAGGLER), "4", "")
+
+
+def test_what_is_missing_is_said() -> None:
+    trace = open_trace(RECORDED / "torch_compile")
+    assert "no PTX in image" in (KIND.missing(Source(trace, trace.kernels[0])) or "")
+    captured = next(each for each in map(trace.launches.__getitem__, trace.kernels[4].rows) if each.result is None)
+    assert "has no result" in (KIND.missing(Source(trace, trace.kernels[4], captured)) or "")
+
+
+@pytest.mark.parametrize("size", [(20, 6), (40, 10), (300, 100)])
+def test_any_size(view: Timeline, size: tuple[int, int]) -> None:
+    assert len(text_of(view, size)) == size[1]
+    after(view, "level", "level", size=size)
+
+
+def test_roles_are_few_and_runs_are_merged(view: Timeline) -> None:
+    for line in view_lines(view, 200, 50):
+        assert all(a[1] != b[1] for a, b in pairwise(line))
+
+
+def test_a_fill_of_an_h200_spends_its_time_on_scheduling(tmp_path: Path) -> None:
+    """32 768 blocks: the first wave fills the slots, later blocks are over faster than others can be scheduled."""
+    writer = TraceWriter(tmp_path / "t")
+    writer.start()
+    writer.kernel(0, "zero_fill")
+    launch = writer.launch(0, (32768, 1, 1), (128, 1, 1))
+    writer.save(0, launch, lzma.decompress((RECORDED / "zero_fill.bin.xz").read_bytes()))
+    trace = open_trace(writer.directory)
+    view = opened(Source(trace, trace.kernels[0]))
+    lines = text_of(view, (120, 40))[1:34]
+    assert {line[15] for line in lines} == {"█"}
+    assert set("".join(line[24:] for line in lines)) <= set("▁▂")
+    assert "8 SM clocks aligned by first starts ±103 cycles" in text_of(view, (120, 40))[-1]
+    lines = after(view, "level", *["right"] * 60, *["zoom_in"] * 4, "next", size=(120, 40))
+    assert any(line.count("┣") > 1 for line in lines)
+    (gap,) = (int(part.split(" after")[0].replace(" ", "")) for part in view.status() if "after the one" in part)
+    assert gap > view.timeline.blocks.duration.mean()
+
+
+def test_another_launch_is_shown_in_the_same_way(tmp_path: Path, view: Timeline) -> None:
+    after(view, "level", "order", "zoom_in", "zoom_in", "right")
+    other = opened(planted.write_planted(tmp_path / "other"))
+    other.take_over(view)
+    assert text_of(other, (80, 24)) == text_of(view, (80, 24))
+    whole = opened(planted.write_planted(tmp_path / "whole"))
+    after(view, "fit")
+    whole.take_over(view)
+    assert whole.window.width == whole.window.longest
+
+
+def test_a_picture_for_matplotlib(view: Timeline) -> None:
+    axes = MagicMock()
+    view.plot(axes)
+    (share,), how = axes.imshow.call_args
+    assert share.shape[0] == planted.SMS
+    assert (share[planted.IDLE_SM] == 0).all()
+    assert share.max() == pytest.approx(1)
+    assert how["extent"][:2] == (0, planted.SPAN)
+
+
+@given(st.lists(st.sampled_from([*MOVES, "click", "resize"]), max_size=25))
+def test_nothing_that_is_pressed_breaks_the_picture(presses: list[str]) -> None:
+    view = recorded("torch_compile", 6)
+    size = (90, 20)
+    for press in presses:
+        size = (61, 12) if press == "resize" else size
+        if press == "click":
+            view.click(40, 3)
+        view.press(press)
+        lines = text_of(view, size)
+        assert sum(line.startswith("▶") for line in lines) == 1
+        assert lines[-4].count("▲") == 1
+        assert all(view.status())
+
+
+@given(st.integers(100, 10**10), st.integers(10, 300), st.floats(0, 1), st.integers(0, 12))
+def test_zooming_in_and_out_again_changes_nothing(span: int, cells: int, place: float, steps: int) -> None:
+    window = Window(span, 40, cells)
+    window.to(span * place)
+    window.zoom(0.5)
+    begin, width, time = window.begin, window.width, window.time
+    done = [window.zoom(0.5) for _ in range(steps)]
+    while done and not done[-1]:
+        done.pop()
+    stopped = window.width <= cells
+    if stopped:
+        return
+    for _ in done:
+        window.zoom(2)
+    assert (window.begin, window.width, window.time) == pytest.approx((begin, width, time), abs=width * 1e-6)
+
+
+@given(st.lists(st.sampled_from(["zoom", "out", "left", "right", "page", "back", "resize"]), max_size=30))
+def test_the_cursor_is_always_in_view(moves: list[str]) -> None:
+    window = Window(12_345, 7, 61, 4)
+    acts = {
+        "zoom": lambda: window.zoom(0.5), "out": lambda: window.zoom(2), "left": lambda: window.move(-7),
+        "right": lambda: window.move(11), "page": lambda: window.page(1), "back": lambda: window.page(-1),
+        "resize": lambda: window.resize(90, 3),
+    }  # fmt: skip
+    for move in moves:
+        acts[move]()
+        assert 0 <= window.column(window.time) < window.cells
+        assert window.begin >= 0
+        assert window.end <= window.longest + 1e-6
+        assert window.edges()[-1] - window.edges()[0] == pytest.approx(window.width, abs=1)

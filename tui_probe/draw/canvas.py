@@ -1,0 +1,127 @@
+"""A grid of characters with roles, for pictures made of text, and the characters that densities are drawn with."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from rich.cells import cell_len
+
+from tui_probe.draw.spans import clip_line, to_ascii
+from tui_probe.draw.table import safe
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tui_probe.draw.spans import Line
+
+SHADES: Final = " ░▒▓█"
+ASCII_SHADES: Final = " .:-=+*#@"
+_BRAILLE: Final = 0x2800
+_BRAILLE_BITS: Final = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]], dtype=np.uint32)
+_HALVES: Final = " ▀▄█"
+_SPREAD: Final = np.array([0, 4, 6, 2, 1, 5, 7, 3], dtype=np.int64)
+"""In which order the dots of a character, row by row, come where all hold the same: far apart first."""
+
+
+class Canvas:
+    """``height`` × ``width`` cells, blank at first. Whatever lies outside is not drawn."""
+
+    def __init__(self, width: int, height: int) -> None:
+        self.width, self.height = width, height
+        self._codes: NDArray[np.uint32] = np.full((height, width), ord(" "), dtype="<u4")
+        self._roles: NDArray[np.uint16] = np.zeros((height, width), dtype=np.uint16)
+        self._names: dict[str, int] = {"": 0}
+
+    def role(self, name: str) -> int:
+        """The number of a role, for arrays of them."""
+        return self._names.setdefault(name, len(self._names))
+
+    def text(self, x: int, y: int, text: str, role: str = "") -> None:
+        """Write one line; a character that is not one cell wide becomes ``?``."""
+        if not 0 <= y < self.height:
+            return
+        text = safe(text)
+        if not text.isascii():
+            text = "".join(sign if cell_len(sign) == 1 else "?" * cell_len(sign) for sign in text)
+        text = text[max(-x, 0) : max(self.width - x, 0)]
+        x = max(x, 0)
+        self._codes[y, x : x + len(text)] = _codes_of(text)
+        self._roles[y, x : x + len(text)] = self.role(role)
+
+    def paint(self, x: int, y: int, codes: NDArray[Any], roles: NDArray[Any] | str) -> None:
+        """Put code points of shape (rows, cells) with their corner at (x, y); roles are one, or numbers of ``role``."""
+        rows, cells = slice(y, y + codes.shape[0]), slice(x, x + codes.shape[1])
+        height, width = self._codes[rows, cells].shape
+        self._codes[rows, cells] = codes[:height, :width]
+        self._roles[rows, cells] = self.role(roles) if isinstance(roles, str) else roles[:height, :width]
+
+    def tint(self, x: int, y: int, cells: int, rows: int, role: str) -> None:
+        """Give what stands in a rectangle another role."""
+        self._roles[max(y, 0) : max(y + rows, 0), max(x, 0) : max(x + cells, 0)] = self.role(role)
+
+    def lines(self, *, ascii_only: bool = False) -> list[Line]:
+        """The lines, without blanks at the end; cells of one role are one span."""
+        names = list(self._names)
+        return [self._line(y, names, ascii_only=ascii_only) for y in range(self.height)]
+
+    def _line(self, y: int, names: list[str], *, ascii_only: bool) -> Line:
+        codes, roles = self._codes[y], self._roles[y]
+        seen = np.flatnonzero((codes != ord(" ")) | (roles != 0))
+        end = int(seen[-1]) + 1 if len(seen) else 0
+        bounds = [0, *(np.flatnonzero(np.diff(roles[:end])) + 1).tolist(), end] if end else []
+        text = codes[:end].astype("<u4").tobytes().decode("utf-32-le")
+        spans = tuple((text[a:b], names[int(roles[a])]) for a, b in pairwise(bounds))
+        if not ascii_only:
+            return spans
+        return clip_line(tuple((to_ascii(shown), role) for shown, role in spans), self.width)
+
+
+def _codes_of(text: str) -> NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
+
+
+def grades(counts: NDArray[Any], steps: int, top: float | None = None) -> NDArray[np.uint8]:
+    """Counts as grades 0 … ``steps`` on a logarithmic scale: 0 for nothing, 1 for a single one, ``steps`` for ``top``.
+
+    ``top`` is the largest count unless given.
+    """
+    largest = float(counts.max(initial=0)) if top is None else top
+    scale = (steps - 1) / np.log(largest) if largest > 1 else 0.0
+    with np.errstate(divide="ignore"):
+        graded = np.where(counts > 0, 1 + np.floor(np.log(np.maximum(counts, 1)) * scale + 1e-9), 0)
+    return np.minimum(graded, steps).astype(np.uint8)
+
+
+def shaded(graded: NDArray[np.uint8], characters: str = SHADES) -> NDArray[np.uint32]:
+    """The code points of grades, of which there are as many as ``characters``."""
+    return _codes_of(characters)[graded]
+
+
+def braille(dots: NDArray[np.bool_]) -> NDArray[np.uint32]:
+    """Dots of shape (4 rows, 2 cells) as code points of shape (rows, cells); a cell without dots is a blank."""
+    rows, cells = dots.shape[0] // 4, dots.shape[1] // 2
+    bits = dots.reshape(rows, 4, cells, 2).transpose(0, 2, 1, 3) * _BRAILLE_BITS
+    pattern = bits.sum(axis=(2, 3), dtype=np.uint32)
+    return np.where(pattern, pattern + np.uint32(_BRAILLE), np.uint32(ord(" ")))
+
+
+def halves(dots: NDArray[np.bool_]) -> NDArray[np.uint32]:
+    """Dots of shape (2 rows, cells) as code points of half blocks, of shape (rows, cells)."""
+    return _codes_of(_HALVES)[dots[0::2].astype(np.uint8) + 2 * dots[1::2]]
+
+
+def halftone(counts: NDArray[Any], top: float | None = None) -> NDArray[np.uint32]:
+    """Counts of shape (4 rows, 2 cells) as Braille of shape (rows, cells).
+
+    A cell has as many dots as its grade of 8, but none where nothing is: those that count most.
+    """
+    rows, cells = counts.shape[0] // 4, counts.shape[1] // 2
+    parts = counts.reshape(rows, 4, cells, 2).transpose(0, 2, 1, 3).reshape(rows, cells, 8)
+    graded = grades(parts.sum(axis=2), 8, top)
+    order = np.argsort(-(parts.astype(np.int64) * 8 - _SPREAD), axis=2, kind="stable")
+    dots = np.zeros(parts.shape, dtype=np.bool_)
+    np.put_along_axis(dots, order, np.arange(8) < graded[:, :, np.newaxis], axis=2)
+    dots &= parts > 0
+    return braille(dots.reshape(rows, cells, 4, 2).transpose(0, 2, 1, 3).reshape(counts.shape))

@@ -1,0 +1,93 @@
+"""One list of columns as JSON, CSV or Markdown; tables are in ``tui_probe.draw.table``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from tui_probe.draw.table import cell, in_data, in_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from tui_probe.draw.table import Column
+
+Row = TypeVar("Row")
+SCHEMA: Final = "tui-probe.report"
+SCHEMA_VERSION: Final = 1
+
+
+def as_record(columns: Sequence[Column[Row]], row: Row) -> dict[str, Any]:
+    """The data of a row by key; None is not measured."""
+    return {column.key: column.value(row) for column in columns if column.value is not None}
+
+
+def as_json(head: dict[str, Any], key: str, records: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """A document of the report schema, a line a record, in which ``key`` holds the records."""
+    fields = {"schema": SCHEMA, "version": SCHEMA_VERSION, **head}
+    yield "{"
+    for name, value in fields.items():
+        yield f"  {json.dumps(name)}: {_dumps(value)},"
+    yield f"  {json.dumps(key)}: ["
+    previous: str | None = None
+    for record in records:
+        if previous is not None:
+            yield f"    {previous},"
+        previous = _dumps(record)
+    if previous is not None:
+        yield f"    {previous}"
+    yield "  ]"
+    yield "}"
+
+
+def as_csv(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[str]:
+    """Headings and a line a row; what was not measured is empty, a grid is ``8x1x1``."""
+    data = [column for column in in_data(columns) if not column.nested]
+    yield _csv_line([column.key for column in data])
+    for row in rows:
+        yield _csv_line([_csv_cell(column.value(row)) for column in data if column.value is not None])
+
+
+def csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Rows as CSV; None is an empty cell."""
+    return (_csv_line([_csv_cell(value) for value in row]) for row in rows)
+
+
+def as_markdown(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[str]:
+    """A Markdown table of the columns that tables show, none of them cut or left out."""
+    shown = in_tables(columns)
+    yield _markdown_line([column.title for column in shown])
+    yield _markdown_line(["--:" if column.right else ":--" for column in shown])
+    for row in rows:
+        yield _markdown_line([_escaped(cell(column, row)) for column in shown])
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _csv_line(cells: list[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(cells)
+    return line.getvalue()
+
+
+def _csv_cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return "x".join(str(item) for item in value)
+    return str(value)
+
+
+def _markdown_line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escaped(text: str) -> str:
+    """Text that Markdown shows as it is; names in C++ are full of its signs."""
+    return "".join("\\" + sign if sign in "\\|*_<>`[]~#" else sign for sign in text)

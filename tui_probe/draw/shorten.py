@@ -1,0 +1,121 @@
+"""Kernel names made to fit: what tells two kernels apart stays, what they share goes first."""
+
+from __future__ import annotations
+
+import re
+
+from tui_probe.draw.spans import width
+
+_ANONYMOUS = re.compile(r"\(anonymous namespace\)::")
+_CLONE = re.compile(r"\s*\[clone [^\]]*\]$")
+_OPERATOR = re.compile(r"\boperator(\(\)|<<=?|>>=?|<=>|[<>]=?|->)")
+_OPEN = {"<": ">", "(": ")", "[": "]", "{": "}"}
+
+
+def shorten(name: str, cells: int, *, more: str = "…") -> str:
+    """``name`` in at most ``cells`` cells.
+
+    In turn, until it fits, go: the parameters, the return type, the nested template arguments, all template
+    arguments, the namespaces from the left, the template brackets. What is still too long loses its middle, since
+    names differ at both ends.
+    """
+    if width(name) <= cells:
+        return name
+    shorter = _CLONE.sub("", _ANONYMOUS.sub("", name))
+    steps = (
+        _without_parameters,
+        _without_return_type,
+        lambda text: _collapse_templates(text, 2, more),
+        lambda text: _collapse_templates(text, 1, more),
+        lambda text: _without_namespaces(text, cells),
+        lambda text: text.removesuffix(f"<{more}>"),
+    )
+    for step in steps:
+        if width(shorter) <= cells:
+            return shorter
+        shorter = step(shorter)
+    return cut_middle(shorter, cells, more=more)
+
+
+def cut_middle(text: str, cells: int, *, more: str = "…") -> str:
+    """``text`` without its middle, in at most ``cells`` cells; a little more of the start is kept than of the end."""
+    if width(text) <= cells:
+        return text
+    room = cells - width(more)
+    if room <= 0:
+        return more[:cells]
+    tail = room * 2 // 5
+    return text[: room - tail] + more + (text[-tail:] if tail else "")
+
+
+def _masked(text: str) -> str:
+    """``text`` with the signs of operators' names as underscores: ``operator()`` holds no brackets."""
+    return _OPERATOR.sub(lambda match: "operator".ljust(len(match[0]), "_"), text)
+
+
+def _depths(text: str) -> list[int]:
+    """Bracket depth at each character; an opening bracket counts as inside. ``->`` and operators are not brackets."""
+    depth, depths = 0, []
+    stack: list[str] = []
+    for position, character in enumerate(_masked(text)):
+        if character in _OPEN:
+            stack.append(_OPEN[character])
+        depth = len(stack)
+        depths.append(depth)
+        if stack and character == stack[-1] and not text.startswith("->", position - 1):
+            stack.pop()
+    return depths
+
+
+def _without_parameters(text: str) -> str:
+    """``f<int>(float*, int) const`` -> ``f<int>``"""
+    end = text.rfind(")")
+    if end < 0 or text[end + 1 :].strip() not in ("", "const"):
+        return text
+    depths, masked = _depths(text), _masked(text)
+    start = end
+    while start >= 0 and not (masked[start] == "(" and depths[start] == 1):
+        start -= 1
+    return text[:start] if start > 0 and depths[end] == 1 else text
+
+
+def _without_return_type(text: str) -> str:
+    """``void f<int>`` -> ``f<int>``"""
+    depths = _depths(text)
+    spaces = [i for i, character in enumerate(text) if character == " " and depths[i] == 0]
+    if not spaces or text.endswith("operator", 0, spaces[-1]):
+        return text
+    return text[spaces[-1] + 1 :]
+
+
+def _collapse_templates(text: str, level: int, more: str) -> str:
+    """Template arguments from nesting ``level`` on as ``<…>``: ``f<a<b>, 4>`` is ``f<a<…>, 4>`` at level 2."""
+    depths = _depths(text)
+    kept: list[str] = []
+    closing = -1
+    for position, character in enumerate(_masked(text)):
+        if position <= closing:
+            continue
+        kept.append(text[position])
+        if depths[position] == level and character in _OPEN:
+            end = _closing(text, depths, position)
+            closing = end if end >= 0 else len(text)
+            kept.append(more + _OPEN[character])
+    return "".join(kept)
+
+
+def _closing(text: str, depths: list[int], start: int) -> int:
+    """Where the bracket that opens at ``start`` closes, -1 if nowhere."""
+    wanted = _OPEN[text[start]]
+    position = start + 1
+    while position < len(text) and not (depths[position] == depths[start] and text[position] == wanted):
+        position += 1
+    return position if position < len(text) else -1
+
+
+def _without_namespaces(text: str, cells: int) -> str:
+    """``at::native::f<…>`` -> ``native::f<…>`` -> ``f<…>``: as few names go as make it fit."""
+    depths = _depths(text)
+    starts = [match.end() for match in re.finditer("::", text) if depths[match.start()] == 0]
+    fitting = (start for start in starts if width(text[start:]) <= cells)
+    return text[next(fitting, starts[-1] if starts else 0) :]

@@ -1,0 +1,180 @@
+"""What a view is, for every front end.
+
+A view shows one launch of one kernel, or a whole trace. It is opened in the background (``ViewKind.open``, which may
+read files) and is pure state from then on. There are two kinds: a :class:`Document` is lines to scroll through, a
+:class:`Drawing` fills the window that it gets and answers commands (pan, zoom, mark).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from tui_probe.draw.spans import Line
+
+Progress: TypeAlias = "Callable[[float], None]"
+"""Called with the share done, 0 to 1, now and then. It raises ``Cancelled`` where nobody waits any more."""
+
+
+class Cancelled(Exception):  # noqa: N818 - no error: someone went on to another view
+    """Raised by ``Progress`` when the view is no longer wanted; passes through ``ViewKind.open``."""
+
+
+def no_progress(share: float) -> None:
+    """Tell nobody."""
+    del share
+
+
+class Data(ABC):
+    """What every view can be turned into besides lines."""
+
+    title: str
+
+    @abstractmethod
+    def record(self) -> Mapping[str, Any]:
+        """What is shown, as JSON; what was not measured is None."""
+
+    @abstractmethod
+    def cells(self) -> Iterator[Sequence[object]]:
+        """What is shown, as rows for CSV, the headings first; None is an empty cell."""
+
+    def explanation(self) -> Sequence[str]:
+        """How to read it, a paragraph each, where no other view is read so."""
+        return ()
+
+    def commands(self) -> Mapping[str, str]:
+        """The commands that mean something now, and what they do, in a few words."""
+        return {}
+
+    def press(self, command: str) -> str | None:
+        """Do one of the commands; returns something to say, if there is anything."""
+        del command
+        return None
+
+    def status(self) -> list[str]:
+        """What is seen, in parts of a few words, the last ones matter most."""
+        return []
+
+    def number_pages(self, numbers: Mapping[str, int]) -> None:
+        """A screen has these views as pages of these numbers, which may be named then."""
+        del numbers
+
+    def take_over(self, before: View) -> None:
+        """Show as much as can be of what another view of this kind shows: its window, cursor, order, level."""
+        del before
+
+    def leads_to(self) -> str:
+        """The view that Enter goes to, at the line of ``pruned.ptx`` that the cursor is on; "" for none."""
+        return ""
+
+
+class Document(Data):
+    """Lines to scroll through."""
+
+    @abstractmethod
+    def lines(self, width: int) -> Sequence[Line]:
+        """All lines for a width; may be made on demand, so that only those in sight cost anything."""
+
+    def pinned(self, width: int) -> int:
+        """How many of the first lines stay in sight, such as the headings of a table."""
+        del width
+        return 0
+
+    def gutter(self, width: int) -> int:
+        """Cells at the left of a line that show the cursor and stand still while it is scrolled sideways.
+
+        The first of them is a blank. 0: there is no cursor.
+        """
+        del width
+        return 0
+
+    def begins(self, width: int) -> int:
+        """The line that the cursor begins at: below what is said of the whole."""
+        return self.pinned(width)
+
+    def stops(self) -> str:
+        """What ``anchors`` are, in a word."""
+        return "change"
+
+    def anchors(self, width: int) -> Sequence[int]:
+        """Lines that are worth jumping to (hunks), ascending."""
+        del width
+        return ()
+
+    def about(self, number: int, width: int) -> list[str]:
+        """What is known of a line and has no room beside it, in parts of a few words."""
+        del number, width
+        return []
+
+    def ptx_line(self, number: int, width: int) -> int | None:
+        """The line of ``pruned.ptx`` that a line is about, counted from 1; None if it is of none."""
+        del number, width
+        return None
+
+    def target(self, number: int, width: int) -> int | None:
+        """The line of ``pruned.ptx`` that Enter goes to from a line: its own, unless there is a better one."""
+        return self.ptx_line(number, width)
+
+    def marked(self) -> tuple[int, str] | None:
+        """The first line of ``pruned.ptx`` whose figure is marked as the most or fewest, and the figure in words."""
+        return None
+
+    def place_of(self, ptx_line: int, width: int) -> int | None:
+        """The line that is about a line of ``pruned.ptx``."""
+        del ptx_line, width
+        return None
+
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "left": "cursor left", "right": "cursor right", "up": "cursor up", "down": "cursor down",
+    "page_left": "window left", "page_right": "window right", "page_up": "window up", "page_down": "window down",
+    "zoom_in": "zoom in about the cursor, along time", "zoom_out": "zoom out along time",
+    "zoom_in_rows": "zoom in across rows", "zoom_out_rows": "zoom out across rows", "fit": "show everything",
+    "start": "cursor to the start", "end": "cursor to the end",
+    "next": "to the next event", "previous": "to the previous event", "worst": "to the worst place",
+    "mark": "mark; a second mark measures", "colour": "next colouring", "level": "next level of detail",
+    "unit": "next unit of the axis", "select": "next selection (SM, block)", "order": "next order of rows",
+    "reverse": "reverse the order", "fold": "fold what did not change, or unfold it",
+}  # fmt: skip
+"""Every command that a view may answer to; the key table binds each to keys."""
+
+
+class Drawing(Data):
+    """Something with axes that fills its window."""
+
+    @abstractmethod
+    def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
+        """Exactly ``height`` lines of at most ``width`` cells. Fast: draws what ``prepare`` computed last."""
+
+    def prepare(self, width: int, height: int) -> Callable[[], None] | None:
+        """Work to be done off the event loop before ``draw`` shows this state in this size; None if there is none.
+
+        The work must not disturb a ``draw`` that runs meanwhile: it computes aside, then assigns once.
+        """
+        del width, height
+        return None
+
+    def click(self, column: int, row: int) -> None:
+        """Cursor to a cell of the window."""
+
+    @property
+    def cycles(self) -> float | None:
+        """How many cycles the axis of time has; None where there is no such axis."""
+        return None
+
+    def stretch(self, cycles: float) -> None:
+        """Let the axis of time have at least so many cycles: the same scale as in a drawing beside this one."""
+
+    def ptx_line(self) -> int | None:
+        """The line of ``pruned.ptx`` under the cursor, counted from 1, where Enter shows it; None for none."""
+        return None
+
+    @abstractmethod
+    def plot(self, axes: Any) -> None:
+        """Draw on matplotlib axes, for a PNG."""
+
+
+View: TypeAlias = "Document | Drawing"

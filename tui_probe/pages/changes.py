@@ -1,0 +1,201 @@
+"""A figure before and after: its change with a sign, how large it is, and whether it is for the better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, log2
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import Column
+from tui_probe.pages.figures import figures_seen, launch_figures
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.draw.view import Progress
+    from tui_probe.pages.figures import Figure
+    from tui_probe.pages.matching import Match
+    from tui_probe.probekit.kind import Source
+    from tui_probe.trace.event_types import Dim3
+
+_NOTABLE: Final = log2(1.01)
+"""Less than one per cent is no news: clocks alone differ by as much."""
+_NAME: Final = 32
+TIME: Final = "time_ms"
+"""What comes before all else that a kernel is judged by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A figure of both sides. ``kernel`` names it where several kernels are compared; ``grid`` is that of both."""
+
+    before: Figure
+    after: Figure
+    kernel: str = ""
+    grid: Dim3 | None = None
+    block: Dim3 | None = None
+
+    @property
+    def change(self) -> float | None:
+        """After minus before; None where one of them was not measured."""
+        one, other = self.before.value, self.after.value
+        return None if one is None or other is None else other - one
+
+    @property
+    def share(self) -> float | None:
+        """The change in parts of the first; None where that is 0."""
+        return None if self.change is None or not self.before.value else self.change / self.before.value
+
+    @property
+    def size(self) -> float:
+        """How large it is in powers of two, alike for twice and half; infinite from or to 0, 0 if it is not known."""
+        one, other = self.before.value, self.after.value
+        if one is None or other is None or one == other:
+            return 0.0
+        return abs(log2(other / one)) if one > 0 and other > 0 else inf
+
+    @property
+    def judged(self) -> bool:
+        """Whether it was measured on both sides, and less or more of it is better."""
+        return self.change is not None and "neither" not in (self.before.better, self.after.better)
+
+    @property
+    def verdict(self) -> str:
+        """``better`` or ``worse``; "" where it did not change or is neither."""
+        if not self.change or not self.judged:
+            return ""
+        return "better" if (self.change < 0) == (self.before.better == "lower") else "worse"
+
+    @property
+    def counts(self) -> bool:
+        """Whether it says something about the program: for better or worse, by a per cent, and not the probe's cost."""
+        return bool(self.verdict) and not self.before.of_probe and self.size >= _NOTABLE
+
+    @property
+    def change_text(self) -> str:
+        """``▼ -512 B``, with a sign and an arrow; ``same``; "" where nothing can be said."""
+        if self.change is None:
+            return ""
+        if not self.change:
+            return "same"
+        size = self.before.show(abs(self.change))
+        return f"▲ +{size}" if self.change > 0 else f"▼ -{size}"
+
+    @property
+    def share_text(self) -> str:
+        """``-50.0 %``."""
+        return "" if not self.share else f"{100 * self.share:+.1f} %"
+
+    @property
+    def words(self) -> str:
+        """``registers per thread 32 → 15 (-53.1 %)``."""
+        share = f" ({self.share_text})" if self.share_text else ""
+        return f"{self.before.label} {self.before.text} → {self.after.text}{share}"
+
+    @property
+    def told(self) -> str:
+        """Its words, with the kernel where several are compared."""
+        return f"{shorten(self.kernel, _NAME)}: {self.words}" if self.kernel else self.words
+
+    @property
+    def place(self) -> tuple[int, float]:
+        """Where it is listed: first what counts, the largest change before the others; last what stayed the same."""
+        if self.change == 0:
+            return 4, 0.0
+        if self.change is None:
+            return 3, 0.0
+        return (2 if self.before.of_probe else 0 if self.verdict else 1), -self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A kernel, or the launches of one shape, on both sides, with all figures that at least one of them has."""
+
+    name: str
+    """As it is headed, with its index; "" where there is but one pair."""
+    index: int
+    """Of the kernel on the first side."""
+    kernel: str
+    grid: Dim3 | None
+    block: Dim3 | None
+    changes: Sequence[Change]
+    launched: tuple[str, str] = ("", "")
+    """Grid and block in words, where they vary or differ too."""
+
+    @property
+    def _of_program(self) -> list[Change]:
+        """What changed, without what the probe costs."""
+        return [change for change in self.changes if change.change and not change.before.of_probe]
+
+    @property
+    def lead(self) -> Change | None:
+        """The change that it is judged by: time or cycles, else the largest that counts, else the largest."""
+        timed = (change for change in sorted(self.changes, key=lambda each: each.before.key != TIME) if _leads(change))
+        return next(timed, None) or next(iter(self._of_program), None)
+
+    @property
+    def place(self) -> tuple[int, float]:
+        """Where it is listed: what changed most before the others."""
+        lead = self.lead
+        return (2, 0.0) if lead is None or self.verdict == "same" else (0 if lead.counts else 1, -lead.size)
+
+    @property
+    def verdict(self) -> str:
+        """``better`` or ``worse`` by its lead, ``mixed`` where there is no time to judge by, ``differs``, ``same``."""
+        lead = self.lead
+        if lead is None or not self._of_program:
+            return "same"
+        if lead.before.leads:
+            return lead.verdict if lead.counts else "about the same"
+        verdicts = {change.verdict for change in self.changes if change.counts}
+        return "mixed" if len(verdicts) > 1 else next(iter(verdicts), "differs")
+
+    def record(self) -> dict[str, Any]:
+        """The kernel, its shape, and what became of it."""
+        lead = self.lead
+        return {
+            "kernel": self.kernel, "grid": self.grid, "block": self.block, "verdict": self.verdict,
+            "figure": None if lead is None else lead.before.key,
+        }  # fmt: skip
+
+
+def _leads(change: Change) -> bool:
+    return change.before.leads and change.judged
+
+
+FIGURE_COLUMNS: Final[tuple[Column[Change], ...]] = (
+    Column("kernel", lambda c: c.kernel or None),
+    Column("grid", lambda c: c.grid),
+    Column("block", lambda c: c.block),
+    Column("figure", lambda c: c.before.key, "figure", lambda c: c.before.label, False),
+    Column("before", lambda c: c.before.value, "A", lambda c: c.before.text),
+    Column("after", lambda c: c.after.value, "B", lambda c: c.after.text),
+    Column("change", lambda c: c.change, "change", lambda c: c.change_text),
+    Column("share", lambda c: c.share, "", lambda c: c.share_text),
+    Column("verdict", lambda c: c.verdict or None, "", lambda c: c.verdict, False),
+)
+"""``share`` is the change in parts of the first; ``verdict`` is null where neither is better."""
+
+
+def changes(match: Match, progress: Progress, kernel: str = "") -> list[Change]:
+    """The figures that at least one of the two has, the largest change first."""
+    before = _by_key(match, match.one, lambda share: progress(share / 2))
+    after = _by_key(match, match.other, lambda share: progress(0.5 + share / 2))
+    found = []
+    for key in dict.fromkeys([*before, *after]):
+        one, other = before.get(key), after.get(key)
+        if one is None or other is None:
+            one, other = one or replace(after[key], value=None), other or replace(before[key], value=None)
+        if one.value is not None or other.value is not None:
+            found.append(Change(one, other, kernel, match.grid, match.block))
+    return sorted(found, key=lambda change: change.place)
+
+
+def _by_key(match: Match, source: Source, progress: Progress) -> dict[str, Figure]:
+    found: list[Figure] = []
+    if match.shape is None:
+        found += launch_figures(source)
+    if match.seen:
+        found += figures_seen(source, progress, match.shape)
+    return {figure.key: figure for figure in found}

@@ -1,0 +1,189 @@
+"""What ``tui-probe check`` found, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tui_probe.draw.units import count, counted, size
+from tui_probe.engine.catalogue import describe
+from tui_probe.trace.demangle import demangle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from tui_probe.engine.checking import Image, KernelCheck
+    from tui_probe.engine.model import Map, Probe
+    from tui_probe.engine.toolchain import Tool
+    from tui_probe.trace.kernels import ProcessLog, Resources
+
+VERSION = 1
+"""Of the JSON; it rises when a key changes its meaning or goes."""
+
+_NO_ASSEMBLER = "there is no ptxas: nothing is assembled, registers and spills are not known"
+_VERIFIED = "it writes its own registers and maps alone, and stays in its snippets"
+
+
+@dataclass(frozen=True)
+class Check:
+    """All that was found. ``out`` is where the kernels' folders stay, None if nowhere."""
+
+    probe: Probe
+    assembler: Tool | None
+    image: Image | None = None
+    kernels: list[tuple[KernelCheck, ProcessLog]] = field(default_factory=list)
+    out: Path | None = None
+
+    @property
+    def all_well(self) -> bool:
+        return all(kernel.status == "ok" for kernel, _ in self.kernels)
+
+
+def check_text(check: Check, arrow: str) -> str:
+    """For a person: the probe, then each kernel. ``arrow`` stands between before and after."""
+    lines = list(_head(check))
+    for kernel, log in check.kernels:
+        lines += ["", *_kernel(check, kernel, log, arrow)]
+    if check.kernels:
+        lines += ["", _summary(check)]
+    return "\n".join(lines) + "\n"
+
+
+def _head(check: Check) -> Iterator[str]:
+    entry = describe(check.probe)
+    yield _field("probe", f"{entry.name}: {entry.title}" if entry.title else entry.name)
+    yield from _listed("keeps", entry.records)
+    yield from _listed("runs", entry.places)
+    yield _field("verified", _VERIFIED)
+    if check.image is not None:
+        image = check.image
+        held = f"{size(image.size)} of {image.kind}, PTX for {counted(len(image.kernel_names()), 'kernel')}"
+        yield _field("image", f"{image.path}: {held}")
+        tool = check.assembler
+        yield _field("assembler", f"ptxas {tool.version}, {tool.path}" if tool else _NO_ASSEMBLER)
+
+
+def _kernel(check: Check, kernel: KernelCheck, log: ProcessLog, arrow: str) -> Iterator[str]:
+    yield f"{kernel.name}: {kernel.status}{f', for {kernel.arch}' if kernel.arch else ''}"
+    if (readable := demangle(kernel.name)) != kernel.name:
+        yield _field("  is", readable)
+    if kernel.status == "ok":
+        if log.pruned or log.probed:
+            yield _field("  registers", _before_and_after(log, "registers", arrow))
+            yield _field("  spills", f"{_before_and_after(log, 'spill_bytes', arrow)} bytes")
+        yield _field("  added", counted(kernel.added or 0, "instruction"))
+        if kernel.note:
+            yield _field("  note", kernel.note)
+    else:
+        yield _field("  reason", f"{place}: {kernel.reason}" if (place := _place(check, kernel)) else kernel.reason)
+        yield from _listed("  ptxas", kernel.said)
+        if kernel.instead:
+            yield _field("  instead", kernel.instead)
+        elif kernel.status == "failed" and check.out is None:
+            yield _field("  look", "at its files, which --out DIR keeps")
+    if check.out is not None:
+        yield _field("  files", str(kernel.directory))
+
+
+def _before_and_after(log: ProcessLog, name: str, arrow: str) -> str:
+    before, after = (_number(resources, name) for resources in (log.pruned, log.probed))
+    change = f" ({after - before:+})" if before is not None and after is not None and after != before else ""
+    return f"{count(before)} {arrow} {count(after)}{change}"
+
+
+def _number(resources: Resources | None, name: str) -> int | None:
+    return getattr(resources, name) if resources else None
+
+
+def _place(check: Check, kernel: KernelCheck) -> str:
+    """``kernels.ptx, line 7``; the PTX of other images is named only where it stays on disk."""
+    if check.image is None or not kernel.line:
+        return ""
+    if check.image.kind == "ptx":
+        return f"{check.image.path}, line {kernel.line}"
+    if check.out is not None:
+        return f"{kernel.directory / 'original.ptx'}, line {kernel.line}"
+    return f"{check.image.path}, line {kernel.line} of its PTX"
+
+
+def _summary(check: Check) -> str:
+    number = {status: sum(kernel.status == status for kernel, _ in check.kernels) for status in _STATUSES}
+    told = ", ".join(f"{count} {status}" for status, count in number.items() if count)
+    return f"{counted(len(check.kernels), 'kernel')}: {told}"
+
+
+_STATUSES = ("ok", "refused", "failed")
+
+
+def _listed(label: str, items: Sequence[str]) -> Iterator[str]:
+    """Lines of which the first has the label."""
+    yield from (_field("" if index else label, item) for index, item in enumerate(items))
+
+
+def _field(label: str, words: str) -> str:
+    return f"{label:<11} {words}"
+
+
+def check_json(check: Check) -> str:
+    """For a program. What was not assembled has ``null`` for its registers and spills."""
+    tool, image = check.assembler, check.image
+    record = {
+        "version": VERSION,
+        "error": None,
+        "probe": _probe_record(check.probe),
+        "image": image and {"path": str(image.path), "kind": image.kind, "bytes": image.size},
+        "assembler": tool and {"path": str(tool.path), "version": tool.version},
+        "kernels": [_kernel_record(check, kernel, log) for kernel, log in check.kernels],
+    }
+    return json.dumps(record, indent=1) + "\n"
+
+
+def error_json(reason: str) -> str:
+    """The same where there is nothing to tell but why."""
+    empty: dict[str, Any] = {"probe": None, "image": None, "assembler": None, "kernels": []}
+    return json.dumps({"version": VERSION, "error": reason} | empty, indent=1) + "\n"
+
+
+def _probe_record(probe: Probe) -> dict[str, Any]:
+    about = probe.about
+    return {
+        "name": probe.name,
+        "path": str(probe.path),
+        "title": about.title,
+        "measures": about.measures,
+        "unit": about.unit,
+        "maps": [_map_record(own_map) for own_map in probe.maps],
+    }
+
+
+def _map_record(own_map: Map) -> dict[str, Any]:
+    return {
+        "name": own_map.name,
+        "level": own_map.level.name.lower(),
+        "record_bytes": own_map.record_bytes,
+        "cap": own_map.cap,
+        "fields": [{"name": one.name, "type": one.type, "offset": one.offset} for one in own_map.fields],
+    }
+
+
+def _kernel_record(check: Check, kernel: KernelCheck, log: ProcessLog) -> dict[str, Any]:
+    return {
+        "name": kernel.name,
+        "demangled": demangle(kernel.name),
+        "status": kernel.status,
+        "arch": kernel.arch,
+        "reason": kernel.reason or None,
+        "reason_code": kernel.code,
+        "line": kernel.line or None,
+        "assembler_errors": list(kernel.said),
+        "instead": kernel.instead or None,
+        "note": kernel.note or None,
+        "registers_pruned": _number(log.pruned, "registers"),
+        "registers_probed": _number(log.probed, "registers"),
+        "spills_pruned": _number(log.pruned, "spill_bytes"),
+        "spills_probed": _number(log.probed, "spill_bytes"),
+        "instructions_added": kernel.added,
+        "directory": None if check.out is None else str(kernel.directory),
+    }

@@ -1,0 +1,315 @@
+"""Two kernels, two launches or two traces against each other: what it comes to, and every figure of both."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.formats import as_markdown, as_record
+from tui_probe.draw.shorten import cut_middle, shorten
+from tui_probe.draw.spans import pad, wrap
+from tui_probe.draw.spans import width as cells_of
+from tui_probe.draw.table import Column, cell, fitted_cell, in_data, in_tables, layout
+from tui_probe.draw.view import Document
+from tui_probe.errors import ChoiceError
+from tui_probe.pages.changes import FIGURE_COLUMNS, Change, Pair, changes
+from tui_probe.pages.matching import matched, matches
+from tui_probe.pages.verdict import of_pair, of_traces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from typing import TypeVar
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress
+    from tui_probe.pages.figures import Figure
+    from tui_probe.pages.matching import Match
+    from tui_probe.probekit.kind import Source
+    from tui_probe.trace.event_types import Dim3
+    from tui_probe.trace.model import Kernel, Trace
+
+    Row = TypeVar("Row")
+
+_GAP: Final = 2
+_TIED: Final = "\u00a0"
+_ROLES: Final = {"better": "good", "worse": "warn", "mixed": "warn"}
+_NO_KERNEL: Final = "to compare kernels of other names, name one on both sides: TRACE:KERNEL"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What is compared; ``about`` is what has to be the same on both sides for a fair comparison."""
+
+    trace: str
+    about: dict[str, str]
+    kernel: str = ""
+    """With its index; "" where a whole trace is compared."""
+    launch: str = ""
+    simulated: bool = False
+
+    @property
+    def name(self) -> str:
+        """All of it in words."""
+        return self.kernel + self._rest(self.trace)
+
+    def shown(self, cells: int) -> str:
+        """Its name in so many cells: what tells kernels and traces apart stays."""
+        index, _, name = self.kernel.partition(" ")
+        room = max(cells // 2, cells - cells_of(self._rest(self.trace))) - cells_of(index) - 1
+        kernel = f"{index} {shorten(name, max(room, 1))}" if name else ""
+        left = cells - cells_of(kernel) - cells_of(self._rest(""))
+        return cut_middle(kernel + self._rest(cut_middle(self.trace, max(left, 8))), cells)
+
+    def _rest(self, trace: str) -> str:
+        of = f"{self.launch} of {trace}" if self.kernel else trace
+        return f"{of}, simulated" if self.simulated else of
+
+
+def _lead(pair: Pair, text: Callable[[Change], str]) -> str:
+    return "" if pair.lead is None else text(pair.lead)
+
+
+OVERVIEW_COLUMNS: Final[tuple[Column[Pair], ...]] = (
+    Column("kernel", None, "kernel", lambda p: p.kernel, False, narrow=12, shorten=shorten),
+    Column("grid", None, "grid", lambda p: p.launched[0], rank=2),
+    Column("block", None, "block", lambda p: p.launched[1], rank=3),
+    Column("figure", None, "figure", lambda p: _lead(p, lambda c: c.before.label), False, narrow=12),
+    Column("before", None, "A", lambda p: _lead(p, lambda c: c.before.text), rank=1),
+    Column("after", None, "B", lambda p: _lead(p, lambda c: c.after.text), rank=1),
+    Column("change", None, "change", lambda p: _lead(p, lambda c: c.change_text), rank=4),
+    Column("share", None, "", lambda p: _lead(p, lambda c: c.share_text)),
+    Column("verdict", None, "", lambda p: p.verdict, False),
+)
+"""A line a kernel: the figure that it is judged by."""
+
+
+class Comparison(Document):
+    """What was compared, pair by pair, and what only one side has; the largest change comes first."""
+
+    def __init__(
+        self, sides: tuple[Side, Side], pairs: list[Pair], alone: dict[str, list[Kernel]], *, traces: bool
+    ) -> None:
+        self.title = "A and B"
+        self.sides = sides
+        self.pairs = sorted(pairs, key=lambda pair: pair.place)
+        self.alone = alone
+        """Kernels that only one of two traces has, by its letter."""
+        self.traces = traces
+
+    @property
+    def rows(self) -> list[Change]:
+        """Every figure of every kernel."""
+        return [change for pair in self.pairs for change in pair.changes]
+
+    def keep(self, keys: Collection[str]) -> None:
+        """Compare these figures alone. ChoiceError for one that there is not."""
+        known = list(dict.fromkeys(change.before.key for change in self.rows))
+        unknown = [key for key in keys if key not in known]
+        if unknown:
+            raise ChoiceError(f"no figure is {', '.join(unknown)}; there are {', '.join(known) or 'none'}")
+        pairs = [
+            replace(pair, changes=[change for change in pair.changes if change.before.key in keys])
+            for pair in self.pairs
+        ]
+        self.pairs = sorted(pairs, key=lambda pair: pair.place)
+
+    def worse(self, limit: float) -> list[Change]:
+        """The figures of the program that are worse by more than ``limit``, a share; from 0 anything is more."""
+        found = (change for change in self.rows if change.verdict == "worse" and not change.before.of_probe)
+        return [change for change in found if change.share is None or abs(change.share) > limit]
+
+    @property
+    def verdict(self) -> str:
+        """What it comes to, in a sentence."""
+        if self.traces or len(self.pairs) > 1:
+            kernels = len({pair.index for pair in self.pairs})
+            return of_traces(self.pairs, kernels, len(self.alone["A"]), len(self.alone["B"]))
+        return of_pair(self.pairs[0])
+
+    @property
+    def notes(self) -> list[str]:
+        """What is not the same on both sides and should be for a fair comparison."""
+        if self.sides[0] == self.sides[1]:
+            return ["A and B are the same"]
+        before, after = (side.about for side in self.sides)
+        model = ["cycles of a simulated GPU are no time: fewer are not called better"]
+        return [
+            *(model if any(side.simulated for side in self.sides) else []),
+            *self._resized,
+            *(
+                f"the {name} differs: {before[name]}, and {after[name]}"
+                for name in before
+                if before[name] != after.get(name, before[name])
+            ),
+        ]
+
+    @property
+    def _resized(self) -> list[str]:
+        """How many kernels do another amount of work, perhaps; of one the verdict says it."""
+        sizes = ("blocks", "threads")
+        other = sum(any(each.before.key in sizes and each.change for each in pair.changes) for pair in self.pairs)
+        if not other or len(self.pairs) < 2:
+            return []
+        return [f"{other} of {len(self.pairs)} have other grids or blocks: totals grow with the work, shares do not"]
+
+    def lines(self, width: int) -> Sequence[Line]:
+        """What it comes to, what is compared, a table a kernel, what cannot be compared."""
+        lines: list[Line] = [((f" {words}", "title"),) for words in _wrapped(self.verdict, width - 2)]
+        lines.append(())
+        for letter, side in zip("AB", self.sides, strict=True):
+            lines.append(((f" {letter}  ", "head"), (side.shown(width - 5), "")))
+        lines += [((f" {words}", "warn"),) for note in self.notes for words in wrap(note, width - 2)]
+        if len(self.pairs) > 1:
+            lines += [(), *_table(OVERVIEW_COLUMNS, self.pairs, width, lambda pair: pair.verdict)]
+        for pair in self.pairs:
+            lines += _details(pair, width)
+        for letter, kernels in self.alone.items():
+            if kernels:
+                lines += [(), ((f" only in {letter}", "head"),)]
+                lines += [_alone(kernel, width) for kernel in kernels]
+        if self.traces and any(self.alone.values()):
+            lines += [(), *(((f" {words}", "dim"),) for words in wrap(_NO_KERNEL, width - 2))]
+        return lines
+
+    def record(self) -> dict[str, Any]:
+        """What it comes to, both sides, the kernels and every figure."""
+        before, after = self.sides
+        return {
+            "before": before.name,
+            "after": after.name,
+            "verdict": self.verdict,
+            "notes": self.notes,
+            "kernels": [pair.record() for pair in self.pairs],
+            "only_before": [kernel.demangled for kernel in self.alone["A"]],
+            "only_after": [kernel.demangled for kernel in self.alone["B"]],
+            "figures": [as_record(FIGURE_COLUMNS, row) for row in self.rows],
+        }
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """A row a figure."""
+        data = [column for column in in_data(FIGURE_COLUMNS) if column.value is not None]
+        yield [column.key for column in data]
+        for row in self.rows:
+            yield [column.value(row) for column in data if column.value is not None]
+
+    def markdown(self) -> Iterator[str]:
+        """What it comes to, and a table a kernel."""
+        yield f"**{self.verdict}**"
+        yield ""
+        for letter, side in zip("AB", self.sides, strict=True):
+            yield f"{letter}: `{side.name}`  "
+        for note in self.notes:
+            yield f"{note}  "
+        for pair in self.pairs:
+            yield ""
+            if pair.name:
+                yield f"**`{pair.name}`**"
+                yield ""
+            yield from as_markdown(FIGURE_COLUMNS, pair.changes)
+        for letter, kernels in self.alone.items():
+            yield ""
+            for kernel in kernels:
+                yield f"- only in {letter}: `{kernel.demangled}`"
+
+
+def _details(pair: Pair, width: int) -> Iterator[Line]:
+    """The figures that changed, in a table; those that did not, or that one side alone has, in sentences."""
+    differ = [each for each in pair.changes if each.change]
+    same = [each.before for each in pair.changes if each.change == 0]
+    alone = [each for each in pair.changes if each.change is None]
+    before = [each.before for each in alone if each.before.value is not None]
+    after = [each.after for each in alone if each.after.value is not None]
+    if pair.name and not (differ or before or after):
+        return
+    yield ()
+    if pair.name:
+        yield ((f" {shorten(pair.name, width - 2)}", "title"),)
+    yield from _table(FIGURE_COLUMNS, differ, width, lambda change: change.verdict) if differ else ()
+    for head, figures in (("same", same), ("A alone", before), ("B alone", after)):
+        yield from _listed(head, figures, width)
+
+
+def _listed(head: str, figures: Sequence[Figure], width: int) -> Iterator[Line]:
+    """Figures and their values one after another."""
+    words = f"{_TIED}· ".join(f"{each.label} {each.text}".replace(" ", _TIED) for each in figures)
+    for number, line in enumerate(_wrapped(words, width - len(head) - 4) if figures else ()):
+        yield ((" " * (len(head) + 2) if number else f" {head} ", "head"), (f" {line}", "dim"))
+
+
+def _wrapped(text: str, cells: int) -> list[str]:
+    """Lines, broken neither within a number nor before its unit."""
+    tied = re.sub(r"(?<=\d) (?=[\d%])", _TIED, text)
+    return [line.replace(_TIED, " ") for line in wrap(tied, cells)]
+
+
+def _table(
+    columns: Sequence[Column[Row]], rows: Sequence[Row], cells: int, judge: Callable[[Row], str]
+) -> Iterator[Line]:
+    shown = in_tables(columns)
+    natural = [max(cells_of(column.title), *(cells_of(cell(column, row)) for row in rows)) for column in shown]
+    fitted = layout(shown, natural, cells - 1)
+    gap = " " * _GAP
+    yield ((" " + gap.join(pad(column.title, size, right=column.right) for column, size in fitted), "head"),)
+    for row in rows:
+        role = _ROLES.get(judge(row), "")
+        roles = {"figure": "dim", "change": role or "dim", "share": role or "dim", "verdict": role}
+        spans = [(" ", "")]
+        for column, size in fitted:
+            spans += [(fitted_cell(column, row, size), roles.get(column.key, "")), (gap, "")]
+        yield tuple(spans)
+
+
+def compare_sources(one: Source, other: Source, progress: Progress) -> Comparison:
+    """Two kernels, or two launches."""
+    found = matches(one, other)
+    pairs = [
+        _pair(match, _part(progress, place, len(found)), alone=len(found) == 1) for place, match in enumerate(found)
+    ]
+    return Comparison((_side(one), _side(other)), pairs, {"A": [], "B": []}, traces=False)
+
+
+def compare_traces(one: Trace, other: Trace, progress: Progress) -> Comparison:
+    """The kernels that both have, by name and then by grid and block, whatever their order."""
+    kernels, before, after = matched(one, other)
+    found = [match for whole in kernels for match in matches(whole.one, whole.other)]
+    pairs = [_pair(match, _part(progress, place, len(found))) for place, match in enumerate(found)]
+    return Comparison((_trace_side(one), _trace_side(other)), pairs, {"A": before, "B": after}, traces=True)
+
+
+def _pair(match: Match, progress: Progress, *, alone: bool = False) -> Pair:
+    kernel = match.one.kernel
+    name = "" if alone else f"#{kernel.index} {kernel.demangled}{_shape_words(match.grid, match.block)}"
+    named = "" if alone else kernel.demangled
+    found = changes(match, progress, named)
+    return Pair(name, kernel.index, kernel.demangled, match.grid, match.block, found, match.launched_words)
+
+
+def _shape_words(grid: Dim3 | None, block: Dim3 | None) -> str:
+    return "" if grid is None or block is None else f", grid {units.extent(grid)}, block {units.extent(block)}"
+
+
+def _alone(kernel: Kernel, cells: int) -> Line:
+    shape = _shape_words(kernel.grid, kernel.block)
+    return ((f"   {shorten(kernel.demangled, max(cells - 4 - cells_of(shape), 12))}", ""), (shape, "dim"))
+
+
+def _side(source: Source) -> Side:
+    launch = "" if source.launch is None else f", launch {source.launch.number}"
+    kernel = f"#{source.kernel.index} {source.kernel.demangled}"
+    return replace(_trace_side(source.trace), kernel=kernel, launch=launch)
+
+
+def _trace_side(trace: Trace) -> Side:
+    return Side(str(trace.directory), _about(trace), simulated=trace.state.simulated)
+
+
+def _about(trace: Trace) -> dict[str, str]:
+    device, run = trace.state.device, trace.run_info
+    about = {} if device is None else {"device": device.name}
+    return about if run is None or run.probe is None else {**about, "probe": run.probe}
+
+
+def _part(progress: Progress, place: int, count: int) -> Progress:
+    return lambda share: progress((place + share) / count)

@@ -1,0 +1,51 @@
+"""What each page shows and how to read it, a few lines each: on top of the page of keys, and for ``--explain``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw.spans import wrap
+from tui_probe.pages.views import kind_of, names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_LIVE: Final[dict[str, tuple[str, ...]]] = {
+    "figures": (
+        "Every figure of both sides and its change; better and worse say which way is wanted. – was not measured.",
+    ),
+    "kernels": (
+        "One row per kernel, in the order of its first launch. Registers and spills are before→after probing; slowdown"
+        " is probed over original time. Enter shows what was found in a kernel and all its pages.",
+        "Skipped: nothing to probe, as in kernels without PTX. Failed: the original ran instead. Filtered: left out by"
+        " --kernel or --filter. The page below says why, and what to do.",
+    ),
+    "kernel": (
+        "The selected kernel: why it was probed or not and what to do, what the probe costs it, how it was launched."
+        " Enter shows what was found in it.",
+    ),
+    "process": ("process.log of the selected kernel: how it was pruned, probed and assembled.",),
+    "events": (
+        "event.log: what the hook driver did, one line per event, as it happens. [exec] are launches, [probe] kernels"
+        " that are prepared, [mem] allocations, [mod] modules that were loaded.",
+    ),
+    "stdout": ("What the target writes to its standard output.",),
+    "stderr": ("What the target writes to its standard error.",),
+    "results": (
+        "One line per result, as it is saved: the launch, its kernel, and what the probe measured in one line.",
+    ),
+    "gpu": ("The GPUs of this machine now, and their load, memory, clocks and power in the last minutes.",),
+}
+"""Of the pages of the live screen, and of the figures of a comparison."""
+
+
+def explanation(name: str) -> tuple[str, ...]:
+    """How to read a page, a paragraph each; none of one that is not known."""
+    return _LIVE.get(name) or (kind_of(name).explanation if name in names() else ())
+
+
+def paragraphs(texts: Sequence[str], cells: int) -> Iterator[str]:
+    """Texts in lines of at most ``cells`` cells, a blank line before each."""
+    for text in texts:
+        yield ""
+        yield from wrap(text, cells)

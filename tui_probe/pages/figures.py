@@ -1,0 +1,137 @@
+"""The figures of a kernel or of one of its launches that can be set against those of another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import islice
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.analysis.occupancy import occupancy
+from tui_probe.draw import units
+from tui_probe.pages.matching import launched
+from tui_probe.probekit.measured import measured
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tui_probe.draw.view import Progress
+    from tui_probe.pages.matching import Launched
+    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.metric import Better
+    from tui_probe.probekit.metric import Figure as Measurement
+    from tui_probe.trace.event_types import Dim3
+
+MOST_RESULTS: Final = 20
+"""Results of a kernel whose median is taken, the newest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number; ``value`` is None where it was not measured. ``show`` writes a value with its unit."""
+
+    key: str
+    label: str
+    value: float | None
+    show: Callable[[float], str]
+    better: Better = "lower"
+    of_probe: bool = False
+    """Whether it tells what the probe costs, and nothing of the program."""
+    is_time: bool = False
+    """Whether it is a duration, or made of some."""
+    leads: bool = False
+    """Whether a kernel is judged by it where it was measured."""
+
+    @property
+    def text(self) -> str:
+        """The value as it is shown."""
+        return units.NOT_MEASURED if self.value is None else self.show(self.value)
+
+
+def launch_figures(source: Source) -> list[Figure]:
+    """What the launches were, what the kernel needs, how long it took; times of a simulated GPU are left out."""
+    return [*_shape(source), *_resources(source), *_times(source)]
+
+
+def _count(value: float) -> str:
+    return units.count(round(value))
+
+
+def _milliseconds(value: float) -> str:
+    return units.duration(value / 1e3)
+
+
+def _product(dim: Dim3 | None) -> int | None:
+    return None if dim is None else dim[0] * dim[1] * dim[2]
+
+
+def _shape(source: Source) -> Iterator[Figure]:
+    at = source.launch or source.kernel
+    if source.launch is None:
+        yield Figure("launches", "launches", source.kernel.launches, _count, "neither")
+    yield Figure("blocks", "blocks", _product(at.grid), _count, "neither")
+    yield Figure("threads", "threads per block", _product(at.block), _count, "neither")
+
+
+def _resources(source: Source) -> Iterator[Figure]:
+    kernel = source.kernel
+    device = source.trace.state.device
+    filled = occupancy(kernel.blocks_per_sm, kernel.block, device.capability if device else None)
+    yield Figure("registers", "registers per thread", kernel.registers_pruned, _count)
+    yield Figure("registers_probed", "registers, probed", kernel.registers_probed, _count, of_probe=True)
+    yield Figure("spills", "spilled bytes", kernel.spills_pruned, _count)
+    yield Figure("spills_probed", "spilled bytes, probed", kernel.spills_probed, _count, of_probe=True)
+    yield Figure("shared", "shared memory", kernel.shared, units.size, "neither")
+    yield Figure("blocks_per_sm", "blocks per SM", kernel.blocks_per_sm, _count, "neither")  # occupancy judges
+    yield Figure("occupancy", "occupancy", filled, lambda share: f"{share:.0%}", "higher")
+    yield Figure("probe_bytes", "probe memory", kernel.probe_bytes, units.size, "neither", of_probe=True)
+
+
+def _times(source: Source) -> Iterator[Figure]:
+    kernel = source.kernel
+    yield Figure("time_ms", "time", kernel.time_ms, _milliseconds, leads=True)
+    yield Figure("time_probed_ms", "time, probed", kernel.time_probed_ms, _milliseconds, of_probe=True)
+    yield Figure("slowdown", "slowdown by the probe", kernel.slowdown, lambda ratio: f"{ratio:.2f}×", of_probe=True)
+
+
+def figures_seen(source: Source, progress: Progress, shape: Launched | None = None) -> Iterator[Figure]:
+    """What the probe's analysis says of a launch, or the median over the newest results, of one shape if given.
+
+    Of the cycles of a simulated GPU neither more nor less is better.
+    """
+    if source.launch is not None:
+        rows = [] if source.launch.result is None else [source.launch.result]
+    else:
+        of_shape = (row for row in reversed(source.kernel.result_rows) if shape in (None, launched(source.trace, row)))
+        rows = list(islice(of_shape, MOST_RESULTS))
+    seen: dict[str, tuple[Figure, list[float]]] = {}
+    for place, row in enumerate(rows):
+        progress(place / len(rows))
+        for figure in _of_result(source, row):
+            if figure.value is not None:
+                seen.setdefault(figure.key, (figure, []))[1].append(figure.value)
+    for figure, values in seen.values():
+        yield replace(figure, value=median(values))
+
+
+def _of_result(source: Source, row: int) -> Iterator[Figure]:
+    result = measured(source.trace, source.kernel, row)
+    if result.sample is not None:
+        yield Figure("blocks_measured", "blocks measured", result.blocks_measured, _count, "neither")
+    for each in result.figures:
+        if not each.metric.place:
+            yield _measured(each, simulated=source.trace.state.simulated)
+
+
+def _measured(figure: Measurement, *, simulated: bool) -> Figure:
+    metric = figure.metric
+
+    def show(number: float) -> str:
+        text = units.count(int(number)) if float(number).is_integer() else f"{number:.2f}"
+        return f"{text} {metric.unit}".rstrip()
+
+    better: Better = "neither" if simulated and metric.is_time else metric.better
+    leads = metric.quantity == "launch cycles"
+    return Figure(
+        metric.key, metric.key.replace("_", " "), figure.value, show, better, is_time=metric.is_time, leads=leads
+    )

@@ -1,0 +1,117 @@
+"""What a report says first: which run it is of, on what, and what was kept of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.spans import wrap
+from tui_probe.draw.table import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.trace.model import Trace
+
+SIMULATED: Final = "simulated GPU: clocks and cycles are those of a model, and nothing here is a time"
+NO_PTXAS: Final = (
+    "no ptxas: spills are not known, and registers only as the driver tells; install the wheel nvidia-cuda-nvcc,"
+    " or set CUDA_HOME to a CUDA toolkit"
+)
+_LABEL: Final = 10
+_LEAST: Final = 20
+
+
+def head_lines(trace: Trace, cells: int | None = None) -> list[str]:
+    """``label  words``, the words broken to fit ``cells`` cells if given."""
+    lines = []
+    for label, words in _head(trace):
+        parts = [words] if cells is None else wrap(words, max(_LEAST, cells - _LABEL))
+        lines += [f"{label if i == 0 else '':<{_LABEL}}{part}" for i, part in enumerate(parts)]
+    return lines
+
+
+def _head(trace: Trace) -> Iterator[tuple[str, str]]:
+    state = trace.state
+    yield "trace", safe(str(trace.directory))
+    yield "command", safe(state.command) or units.NOT_MEASURED
+    yield "outcome", _outcome(trace)
+    for device in state.devices.values():
+        yield "device", f"{safe(device.name)}, {units.counted(device.sms, 'SM')}, cc {device.capability}"
+    if state.simulated:
+        yield "", SIMULATED
+    if (sample := sample_of(trace)) is not None:
+        yield "sample", f"{_sample_words(sample)} of each grid: what was measured is of these alone"
+    launches = f"{units.counted(state.launches, 'launch')} ({units.count(state.launches_probed)} probed)"
+    results = f"{units.counted(state.results, 'result')}, {units.size(state.bytes_written)}"
+    yield "seen", f"{units.counted(state.kernels, 'kernel')}, {launches}, {results}"
+    if trace.run_info is not None and trace.run_info.ptxas is None and state.kernels:
+        yield "", NO_PTXAS
+    if state.launches_dropped:
+        why = f": {safe(state.dropped_reason)}" if state.dropped_reason else ""
+        yield "", f"{units.counted(state.launches_dropped, 'result')} not kept{why}"
+
+
+def head_record(trace: Trace) -> dict[str, Any]:
+    """The same as data. Times are seconds since 1970; None is not known."""
+    state = trace.state
+    device = state.device
+    return {
+        "trace": str(trace.directory).encode("utf-8", "backslashreplace").decode(),
+        "run": {
+            "pid": state.pid,
+            "command": state.command,
+            "started": state.started,
+            "ended": state.ended,
+            "running": state.running,
+            "exit_status": state.exit_status,
+            "signal": state.signal,
+            "device": None if device is None else device.name,
+            "capability": None if device is None else device.capability,
+            "sms": None if device is None else device.sms,
+            "simulated": state.simulated,
+            "benchmark": state.benchmark,
+            "sample": sample_of(trace),
+            "kernels": state.kernels,
+            "launches": state.launches,
+            "launches_probed": state.launches_probed,
+            "launches_dropped": state.launches_dropped,
+            "dropped_reason": state.dropped_reason,
+            "dropped_reason_code": state.dropped_reason_code,
+            "results": state.results,
+            "bytes_written": state.bytes_written,
+        },
+    }
+
+
+def sample_of(trace: Trace) -> str | None:
+    """``run --sample``: which blocks of each grid were measured, as the user wrote it; None: all."""
+    sample = None if trace.run_info is None else trace.run_info.options.get("sample")
+    return sample if isinstance(sample, str) else None
+
+
+def _sample_words(sample: str) -> str:
+    """``one block in 16``, ``blocks 0 to 131``, ``64 blocks``."""
+    one, slash, step = sample.partition("/")
+    first, dash, last = sample.partition("-")
+    if slash:
+        return f"one block in {step}"
+    return f"blocks {first} to {last}" if dash else f"{one} blocks"
+
+
+def _outcome(trace: Trace) -> str:
+    """How the process ended, and how long it took where that is a time."""
+    state = trace.state
+    if state.running:
+        words = "still running"
+    elif state.signal is not None:
+        words = f"ended by signal {state.signal}"
+    elif state.exit_status is not None:
+        words = f"exit status {state.exit_status}"
+    elif trace.broke_off:
+        words = "not known: event.log breaks off; killed, crashed, or no room on the disk"
+    else:
+        words = "ended, exit status not known"
+    if state.started is None or state.ended is None:
+        return words
+    return f"{words} after {units.elapsed(state.ended - state.started)}"

@@ -1,0 +1,153 @@
+"""One kernel on a page: its names, why it was probed or not, what to do, and what the probe costs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_probe.analysis.occupancy import occupancy, warps_of
+from tui_probe.draw import units
+from tui_probe.draw.side_by_side import beside
+from tui_probe.draw.spans import Line, Span, pad, wrap
+from tui_probe.pages.advice import advice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tui_probe.pages.kernel_row import KernelRow
+
+LABEL = 16
+TWO_COLUMNS = 130
+"""Cells from which on there are two."""
+NAME_LINES = 2
+"""Lines of the name above everything; a longer one is whole at the end of the page."""
+_GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "filtered": "·", "pending": "◌"}
+
+
+def detail_lines(
+    row: KernelRow,
+    cells: int,
+    extra: Sequence[Line] = (),
+    found: Sequence[Line] = (),
+    asked: Callable[[int], Sequence[Line]] = lambda _: (),
+) -> list[Line]:
+    """The page as lines of at most ``cells`` cells, in two columns where there is room for them.
+
+    Long names and reasons are wrapped. ``found`` stands under the state. ``asked`` makes lines of at most so many
+    cells, which stand below what the probe costs, or in the other column; ``extra`` goes below everything, or at the
+    end of the second column.
+    """
+    head, names = name_lines(row, cells)
+    above = [*head, *state_lines(row, cells), *_after_a_blank(found), ()]
+    if cells < TWO_COLUMNS:
+        parts = [*cost_lines(row), *_after_a_blank(asked(cells)), (), *_launches(row, cells)]
+        return [*above, *parts, *_after_a_blank(extra), *names]
+    half = cells // 2 - 1
+    questions = asked(half)
+    left = [*questions, *((),) * bool(questions), *_launches(row, half)]
+    return [*above, *beside(left, [*cost_lines(row), *_after_a_blank(extra)], half), *names]
+
+
+def _after_a_blank(lines: Sequence[Line]) -> list[Line]:
+    return [(), *lines] if lines else []
+
+
+def name_lines(row: KernelRow, cells: int) -> tuple[list[Line], list[Line]]:
+    """The name above everything, and the forms of it that stand at the end: names may have thousands of letters."""
+    whole = wrap(row.demangled, cells - 2)
+    head: list[Line] = [((f" {text}", "title"),) for text in whole[:NAME_LINES]]
+    rest: list[Line] = []
+    if len(whole) > NAME_LINES:
+        head[-1] = ((f" {whole[NAME_LINES - 1]}…", "title"),)
+        rest += _field("whole name", row.demangled, cells)
+    if row.name != row.demangled:
+        rest += _field("mangled", row.name, cells, "dim")
+    return head, [(), *rest] if rest else []
+
+
+def state_lines(row: KernelRow, cells: int) -> list[Line]:
+    """Whether it was probed, why not, and what to do."""
+    lines = list(_field("status", f"{_GLYPHS.get(row.status, ' ')} {row.status}", cells, row.status))
+    if row.reason:
+        label = "note" if row.status == "probed" else "why"
+        lines += _field(label, row.reason, cells, "bad" if row.status == "failed" else "")
+    if words := advice(row.status, row.why):
+        lines += _field("what to do", words, cells)
+    return lines
+
+
+def _field(label: str, text: str, cells: int, role: str = "") -> Iterator[Line]:
+    for i, part in enumerate(wrap(text, max(10, cells - LABEL - 3))):
+        yield ((" " + pad("" if i else label, LABEL), "dim"), (part, role))
+
+
+def cost_lines(row: KernelRow) -> list[Line]:
+    """Resources of the kernel before and after probing, as a small table."""
+    capability = row.device.capability if row.device else None
+    filled = [occupancy(blocks, row.block, capability) for blocks in (row.blocks_per_sm, row.blocks_per_sm_probed)]
+    table: list[tuple[str, float | None, float | None, Callable[[float], str]]] = [
+        ("registers/thread", row.registers_pruned, row.registers_probed, str),
+        ("spilled bytes", row.spills_pruned, row.spills_probed, str),
+        ("local bytes", row.local_original, row.local_probed, str),
+        ("static shared", row.static_shared, row.static_shared_probed, units.size),
+        ("blocks an SM", row.blocks_per_sm, row.blocks_per_sm_probed, str),
+        ("occupancy", filled[0], filled[1], lambda share: f"{share:.0%}"),
+    ]
+    lines: list[Line] = [((" " + pad("", LABEL), "dim"), ("  original    probed    change", "head"))]
+    for label, before, after, show in table:
+        spans: list[Span] = [(" " + pad(label, LABEL), "dim")]
+        for value in (before, after):
+            text = units.NOT_MEASURED if value is None else show(value)
+            spans.append((pad(text, 10, right=True), "" if value is not None else "dim"))
+        spans.append((pad(_difference(before, after, label), 10, right=True), _verdict(before, after, label)))
+        lines.append(tuple(spans))
+    return lines
+
+
+_VARIES = " (differs between launches; the last one)"
+_MORE_IS_BETTER = ("blocks an SM", "occupancy")
+
+
+def _difference(before: float | None, after: float | None, label: str) -> str:
+    if before is None or after is None:
+        return ""
+    if label == "occupancy":
+        return f"{100 * (after - before):+.0f} pp" if after != before else "same"
+    return f"{after - before:+}" if after != before else "same"
+
+
+def _verdict(before: float | None, after: float | None, label: str) -> str:
+    if before is None or after is None or before == after:
+        return "dim"
+    return "good" if (after > before) == (label in _MORE_IS_BETTER) else "warn"
+
+
+def _launches(row: KernelRow, cells: int) -> Iterator[Line]:
+    """How often and how it was launched, and what that cost."""
+    yield from _field(
+        "launches", f"{units.count(row.launches)}, {units.count(row.launches_probed)} of them probed", cells
+    )
+    if row.grid is not None and row.block is not None:
+        blocks = row.grid[0] * row.grid[1] * row.grid[2]
+        warps = warps_of(row.block)
+        grid = f"{units.extent(row.grid)} = {units.counted(blocks, 'block')}"
+        yield from _field(
+            "grid", grid + (" (differs between launches; the last one)" if row.grid_varies else ""), cells
+        )
+        block = f"{units.extent(row.block)} = {units.counted(warps, 'warp')}"
+        yield from _field(
+            "block", block + (" (differs between launches; the last one)" if row.block_varies else ""), cells
+        )
+    if row.shared_dynamic:
+        yield from _field("dynamic shared", f"{units.size(row.shared_dynamic)} a block", cells)
+    if row.slowdown is not None:
+        times = f"{_milliseconds(row.time_ms)} original, {_milliseconds(row.time_probed_ms)} probed"
+        yield from _field("slowdown", f"{row.slowdown:.2f}× (median; {times})", cells)
+    if row.probe_bytes is not None:
+        yield from _field("probe memory", f"{units.size(row.probe_bytes)} a launch", cells)
+    yield from _field("results", f"{units.counted(row.results, 'file')} in the trace", cells)
+    if row.folder is not None:
+        yield from _field("files", f"{row.folder.parent.name}/{row.folder.name}", cells, "dim")
+
+
+def _milliseconds(value: float | None) -> str:
+    return units.NOT_MEASURED if value is None else units.duration(value / 1e3)

@@ -1,0 +1,84 @@
+"""The launches of a trace as columns, in the order of its log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import Column
+from tui_probe.draw.units import NOT_MEASURED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.trace.launches import Launch
+    from tui_probe.trace.model import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRow:
+    """A launch with what the trace says of it elsewhere. ``seconds`` is its time since the start of the process."""
+
+    launch: Launch
+    name: str
+    demangled: str
+    seconds: float | None
+    result: str | None
+
+
+def launch_rows(trace: Trace) -> Iterator[LaunchRow]:
+    """All launches; a kernel that the log does not name is ``?``."""
+    epoch = trace.state.epoch_ns
+    for launch in trace.launches:
+        kernel = trace.kernels.get(launch.kernel)
+        seconds = None if launch.time_ns is None or epoch is None else (launch.time_ns - epoch) / 1e9
+        result = None if launch.result is None else trace.results.name(launch.result)
+        yield LaunchRow(launch, kernel.name if kernel else "?", kernel.demangled if kernel else "?", seconds, result)
+
+
+def _number(value: int | None) -> str:
+    return NOT_MEASURED if value is None else str(value)
+
+
+def _outcome(row: LaunchRow) -> str:
+    """``probed``, or why the original was launched, and the driver's error if there was one."""
+    launch = row.launch
+    words = "probed" if launch.probed else launch.reason or "passed through"
+    return f"{words}, failed with CUDA error {launch.status}" if launch.status else words
+
+
+LAUNCH_COLUMNS: Final[tuple[Column[LaunchRow], ...]] = (
+    Column("launch", lambda r: r.launch.number, "launch", lambda r: _number(r.launch.number)),
+    Column(
+        "time_s",
+        lambda r: r.seconds,
+        "time (s)",
+        lambda r: NOT_MEASURED if r.seconds is None else f"{r.seconds:.6f}",
+        rank=3,
+    ),
+    Column("kernel", lambda r: r.launch.kernel if r.launch.kernel >= 0 else None, "#", lambda r: str(r.launch.kernel)),
+    Column("name", lambda r: r.name),
+    Column("demangled", lambda r: r.demangled, "kernel", lambda r: r.demangled, False, 0, 16, shorten),
+    Column("grid", lambda r: r.launch.grid, "grid", lambda r: units.extent(r.launch.grid), rank=1),
+    Column("block", lambda r: r.launch.block, "block", lambda r: units.extent(r.launch.block), rank=1),
+    Column("shared", lambda r: r.launch.shared, "shared", lambda r: units.size(r.launch.shared), rank=5),
+    Column(
+        "stream",
+        lambda r: r.launch.stream,
+        "stream",
+        lambda r: "–" if r.launch.stream is None else f"{r.launch.stream:#x}",
+        rank=6,
+    ),
+    Column("probed", lambda r: r.launch.probed),
+    Column("status", lambda r: r.launch.status),
+    Column("reason", lambda r: r.launch.reason),
+    Column(
+        "probe_bytes", lambda r: r.launch.probe_bytes, "probe mem", lambda r: units.size(r.launch.probe_bytes), rank=4
+    ),
+    Column("result", lambda r: r.result, "result", lambda r: r.result or NOT_MEASURED, right=False, rank=7),
+    Column("outcome", None, "outcome", _outcome, False, 2, 20),
+    Column("reason_code", lambda r: r.launch.reason_code),
+)
+"""``status`` is the driver's answer to a probed launch (0 success), ``time_s`` seconds since the epoch of the trace."""

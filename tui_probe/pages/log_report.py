@@ -1,0 +1,43 @@
+"""The lines of ``event.log`` as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw.spans import printable
+from tui_probe.draw.table import Column
+from tui_probe.trace.locate import LOG
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.trace.model import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """One line, safe to print. ``tag`` is without its brackets, None for a line that has none."""
+
+    number: int
+    tag: str | None
+    text: str
+
+
+def log_rows(trace: Trace) -> Iterator[LogRow]:
+    """All lines, numbered from 1."""
+    path = trace.file(LOG)
+    if path is None:
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            text = printable(line)
+            tag, _, rest = text.partition("]")
+            yield LogRow(number, tag[1:] if tag.startswith("[") and rest else None, text)
+
+
+LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
+    Column("line", lambda r: r.number, "line", lambda r: str(r.number)),
+    Column("tag", lambda r: r.tag),
+    Column("text", lambda r: r.text, "text", lambda r: r.text, False, 0, 20),
+)

@@ -1,0 +1,73 @@
+"""What was not probed, and why: kernels, and launches of kernels that were probed otherwise; and probed in vain."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import safe
+
+if TYPE_CHECKING:
+    from tui_probe.trace.model import Kernel, Trace
+
+_MOST_NAMED = 4
+
+
+def not_probed_lines(trace: Trace, cells: int) -> list[str]:
+    """A line a reason; none if everything was probed."""
+    return [*_kernels(trace, cells), *_launches(trace, cells)]
+
+
+def in_vain_lines(trace: Trace, cells: int) -> list[str]:
+    """Kernels that were probed, and of which the engine remarks that the probe met nothing in them."""
+    groups: defaultdict[str, list[Kernel]] = defaultdict(list)
+    for kernel in trace.kernels:
+        if kernel.status == "probed" and kernel.reason:
+            groups[kernel.reason].append(kernel)
+    return [line for reason, kernels in groups.items() for line in _group(reason, kernels, cells)]
+
+
+def _kernels(trace: Trace, cells: int) -> list[str]:
+    """Kernels that were not probed, together by what became of them."""
+    groups: defaultdict[tuple[str, str], list[Kernel]] = defaultdict(list)
+    for kernel in trace.kernels:
+        if kernel.status != "probed":
+            groups[kernel.status, kernel.reason or "no reason given"].append(kernel)
+    grouped = ((f"{status}, {reason}", kernels) for (status, reason), kernels in groups.items())
+    return [line for words, kernels in grouped for line in _group(words, kernels, cells)]
+
+
+def _group(words: str, kernels: list[Kernel], cells: int) -> list[str]:
+    """Kernels of which the same is said: how many, and the first by name."""
+    launches = sum(kernel.launches for kernel in kernels)
+    counts = f"{units.counted(len(kernels), 'kernel')}, {units.counted(launches, 'launch')}"
+    lines = [f"{safe(words)}: {counts}"]
+    lines += [f"  #{kernel.index} {_name(kernel, cells)}" for kernel in kernels[:_MOST_NAMED]]
+    if len(kernels) > _MOST_NAMED:
+        lines.append(f"  and {len(kernels) - _MOST_NAMED} more")
+    return lines
+
+
+def _launches(trace: Trace, cells: int) -> list[str]:
+    """Launches of probed kernels that were passed through."""
+    kernels, reasons = trace.launches.column("kernel"), trace.launches.column("reason")
+    passed = trace.launches.column("probed") == 0
+    pairs, counts = np.unique(np.stack((kernels, reasons))[:, passed], axis=1, return_counts=True)
+    lines = []
+    for (index, reason), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
+        kernel = trace.kernels.get(index)
+        if kernel is None or kernel.status != "probed":
+            continue
+        why = trace.launches.reasons[reason].text if reason >= 0 else "no reason given"
+        share = f"{units.count(count)} of {units.counted(kernel.launches, 'launch')} passed through"
+        lines.append(f"{share}, {safe(why)}:")
+        lines.append(f"  #{kernel.index} {_name(kernel, cells)}")
+    return lines
+
+
+def _name(kernel: Kernel, cells: int) -> str:
+    return shorten(safe(kernel.demangled), cells - len(f"  #{kernel.index} ") - 2)

@@ -1,0 +1,203 @@
+"""The pages about files of Nsight Compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.analysis.chosen_launches import FIND_OUT, Choice, Plan, choose
+from tui_probe.analysis.kernel_figures import KernelFigures, figures_of
+from tui_probe.draw import units
+from tui_probe.draw.shorten import cut_middle, shorten
+from tui_probe.draw.table import Column, Row
+from tui_probe.importers.ncu import COLD_CACHE
+from tui_probe.pages.nsight.explanations import EXPLANATIONS
+from tui_probe.pages.nsight.figures import nanoseconds, share, short_names, stem
+from tui_probe.pages.nsight.page import TablePage, Words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.importers.ncu_table import Extent, Metric, NcuLaunch, NcuTable
+
+
+@dataclass(frozen=True, slots=True)
+class NcuReport:
+    """Imported files, and what the user says of the program."""
+
+    table: NcuTable
+    plan: Plan = FIND_OUT
+
+    def choice(self) -> Choice:
+        return choose(self.table, self.plan)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the files, short ones where they tell them apart."""
+        return short_names([file.name for file in self.table.files])
+
+
+def file_head(report: NcuReport) -> list[tuple[str, str]]:
+    """Which files, and what is in them."""
+    table = report.table
+    kernels = len({launch.kernel for launch in table.launches})
+    processes = len({(launch.file, launch.process) for launch in table.launches})
+    seen = ", ".join(
+        [
+            units.counted(len(table.launches), "group" if table.is_summary else "launch"),
+            units.counted(kernels, "kernel"),
+            units.counted(len(table.metrics), "metric"),
+            units.counted(processes, "process"),
+        ]
+    )
+    return [("files", ", ".join(report.names)), ("seen", seen)]
+
+
+def file_notes(report: NcuReport) -> Iterator[str]:
+    """What the files themselves say."""
+    for name, file in zip(report.names, report.table.files, strict=True):
+        yield from (f"{name}: {note}" for note in file.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """A kernel of a file with one grid and block, and what becomes of its launches."""
+
+    file: str
+    figures: KernelFigures
+    kept: int | None
+    reason: str
+
+
+def kernels_page(report: NcuReport) -> TablePage[KernelRow]:
+    """Every kernel: how often it was launched, its part of the time, and whether it is one of the iterations."""
+    choice = report.choice()
+    notes = [*_missing(choice), *choice.notes, *file_notes(report)]
+    words = Words(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["kernels"])
+    extra = {"expected_missing": list(choice.missing)}
+    columns = by_file(KERNEL_COLUMNS, report)
+    return TablePage("kernels", "Kernels", columns, _kernel_rows(report, choice), words, extra)
+
+
+def by_file(columns: tuple[Column[Row], ...], report: NcuReport) -> tuple[Column[Row], ...]:
+    """The columns, of which the file's is in every table of several files, however narrow."""
+    if len(report.names) < 2:
+        return columns
+    return tuple(replace(column, rank=0) if column.key == "file" else column for column in columns)
+
+
+def _missing(choice: Choice) -> Iterator[str]:
+    for name in choice.missing:
+        yield f"no kernel with “{name}” in its name was launched: what it should do is missing from every total"
+
+
+def loop_lines(choice: Choice, names: Sequence[str]) -> list[str]:
+    """What was found to repeat, a line a part."""
+    lines = []
+    for loop in choice.loops:
+        how = "found" if loop.found else "given"
+        each = len(loop.launches) / loop.times
+        process = f", process {loop.process}" if loop.process is not None else ""
+        lines.append(
+            f"{names[loop.file]}{process}: {loop.times} iterations ({how}) of {units.counted(round(each), 'launch')},"
+            f" averages over the last {loop.runs}"
+        )
+    return lines
+
+
+def _kernel_rows(report: NcuReport, choice: Choice) -> list[KernelRow]:
+    fates: dict[tuple[int, object], list[Any]] = {}
+    for fate in choice.fates:
+        fates.setdefault((fate.file, fate.shape), []).append(fate)
+    numbers = {file.name: number for number, file in enumerate(report.table.files)}
+    rows = []
+    for figures in figures_of(report.table):
+        number = numbers[figures.origin]
+        own = fates.get((number, figures.shape), [])
+        kept = sum(fate.kept for fate in own) if own else None
+        reason = "; ".join(dict.fromkeys(fate.reason for fate in own)) or "a summary: no single launches"
+        rows.append(KernelRow(report.names[number], figures, kept, reason))
+    return rows
+
+
+def _extent(value: Extent | None) -> str:
+    return units.extent(value)
+
+
+KERNEL_COLUMNS: Final[tuple[Column[KernelRow], ...]] = (
+    Column("file", lambda r: r.file, "file", lambda r: stem(r.file), False, rank=3, narrow=16, shorten=cut_middle),
+    Column("launches", lambda r: r.figures.launches, "launches", lambda r: units.count(r.figures.launches)),
+    Column("kept", lambda r: r.kept, "kept", lambda r: units.count(r.kept)),
+    Column("reason", lambda r: r.reason, "why", lambda r: r.reason, False, narrow=24),
+    Column("time_ns", lambda r: r.figures.time, "time", lambda r: nanoseconds(r.figures.time), rank=1),
+    Column("share_of_time", lambda r: r.figures.share, "share", lambda r: share(r.figures.share), rank=1),
+    Column("grid", lambda r: r.figures.shape.grid, "grid", lambda r: _extent(r.figures.shape.grid), rank=2),
+    Column("block", lambda r: r.figures.shape.block, "block", lambda r: _extent(r.figures.shape.block), rank=2),
+    Column(
+        "kernel", lambda r: r.figures.shape.kernel, "kernel", lambda r: r.figures.shape.kernel, False,
+        narrow=16, shorten=shorten,
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRow:
+    """One value of one launch."""
+
+    file: str
+    launch: NcuLaunch
+    metric: Metric
+    value: float | str | None
+
+
+class MetricRows:
+    """The rows of a table, made as they are asked for."""
+
+    def __init__(self, report: NcuReport) -> None:
+        self._table = report.table
+        self._names = report.names
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __getitem__(self, row: int) -> MetricRow:
+        table = self._table
+        launch = table.launches[table.launch[row]]
+        number = float(table.value[row])
+        value = table.text(row) if np.isnan(number) else int(number) if number.is_integer() else number
+        return MetricRow(self._names[launch.file], launch, table.metrics[table.metric[row]], value)
+
+    def __iter__(self) -> Iterator[MetricRow]:
+        return (self[row] for row in range(len(self)))
+
+
+def metrics_page(report: NcuReport) -> TablePage[MetricRow]:
+    """Everything that was measured, a row a value, in base units."""
+    words = Words(file_head(report), (), [*file_notes(report), COLD_CACHE], EXPLANATIONS["metrics"])
+    rows: Any = MetricRows(report)
+    return TablePage("metrics", "Metrics", by_file(METRIC_COLUMNS, report), rows, words)
+
+
+def _value(row: MetricRow) -> str:
+    if row.value is None:
+        return units.NOT_MEASURED
+    if isinstance(row.value, int):
+        return units.count(row.value)
+    return row.value if isinstance(row.value, str) else f"{row.value:,.2f}".replace(",", " ")
+
+
+METRIC_COLUMNS: Final[tuple[Column[MetricRow], ...]] = (
+    Column("file", lambda r: r.file, "file", lambda r: stem(r.file), False, rank=6, narrow=16, shorten=cut_middle),
+    Column("launch", lambda r: r.launch.number, "#", lambda r: units.count(r.launch.number)),
+    Column("process", lambda r: r.launch.process, "process", lambda r: str(r.launch.process or ""), rank=5),
+    Column("kernel", lambda r: r.launch.kernel, "kernel", lambda r: r.launch.kernel, False, narrow=16, shorten=shorten),
+    Column("grid", lambda r: r.launch.grid, "grid", lambda r: _extent(r.launch.grid), rank=3),
+    Column("block", lambda r: r.launch.block, "block", lambda r: _extent(r.launch.block), rank=4),
+    Column("invocations", lambda r: r.launch.invocations),
+    Column("metric", lambda r: r.metric.name, "metric", lambda r: r.metric.name, False, narrow=24),
+    Column("section", lambda r: r.metric.section, "section", lambda r: r.metric.section, False, rank=2, narrow=12),
+    Column("unit", lambda r: r.metric.unit, "unit", lambda r: r.metric.unit, False, narrow=6),
+    Column("value", lambda r: r.value, "value", _value),
+)

@@ -1,0 +1,217 @@
+"""The pages about files of Nsight Systems: kernels, projected ranges and gaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.analysis.launch_gaps import WHY_WORDS, Gap, gaps
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import Column
+from tui_probe.importers.nsys_model import UNKNOWN, KernelSum, ProjectedRange
+from tui_probe.pages.nsight.explanations import EXPLANATIONS
+from tui_probe.pages.nsight.figures import nanoseconds, share
+from tui_probe.pages.nsight.nsys_sources import NsysSources, nsys_head
+from tui_probe.pages.nsight.page import TablePage, Words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tui_probe.trace.model import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class NsysKernelRow:
+    """One kernel; ``number`` is its place in the order of start."""
+
+    sources: NsysSources
+    number: int
+
+    @property
+    def name(self) -> str:
+        code: int = self.sources.columns["name"][self.number]
+        return self.sources.report.kernels.names[code]
+
+    @property
+    def mangled(self) -> str:
+        code = self.sources.columns["mangled"][self.number]
+        return "" if code == UNKNOWN else self.sources.report.kernels.names[code]
+
+    def value(self, column: str) -> int | None:
+        """A number of one of the columns, None if it is not known."""
+        found: int = self.sources.columns[column][self.number]
+        return None if found == UNKNOWN else found
+
+    @property
+    def grid(self) -> tuple[int, ...] | None:
+        shape: tuple[int, ...] | None = self.sources.columns["grid"][self.number]
+        return shape
+
+    @property
+    def block(self) -> tuple[int, ...] | None:
+        shape: tuple[int, ...] | None = self.sources.columns["block"][self.number]
+        return shape
+
+    @property
+    def blocks(self) -> int | None:
+        grid = self.grid
+        return None if grid is None else grid[0] * grid[1] * grid[2]
+
+    @property
+    def few_blocks(self) -> bool | None:
+        """Whether there are fewer blocks than SMs; None if either is not known."""
+        device = self.sources.report.devices.get(self.sources.columns["device"][self.number])
+        sms = None if device is None else device.sms
+        return None if sms is None or self.blocks is None else self.blocks < sms
+
+    @property
+    def range(self) -> str | None:
+        return self.sources.range_names[self.number] or None
+
+    @property
+    def traced(self) -> Kernel | None:
+        """The same kernel in a trace."""
+        return self.sources.traced(self.name, self.mangled)
+
+    @property
+    def probed(self) -> str | None:
+        """Which kernel of which trace it is, and whether it was probed."""
+        kernel = self.traced
+        return None if kernel is None else f"{kernel.trace.directory.name} #{kernel.index} {kernel.status}"
+
+
+def kernels_page(sources: NsysSources) -> TablePage[Any]:
+    """Every kernel on every stream, or sums where a file has no more."""
+    report = sources.report
+    if not len(report.kernels) and report.sums:
+        sums = [each for each in report.sums if sources.search.lower() in each.name.lower()]
+        words = Words(nsys_head(sources), (), report.notes, EXPLANATIONS["nsys kernels"])
+        return TablePage("kernels", "Kernels", SUM_COLUMNS, sums, words)
+    needle = sources.search.lower()
+    rows = [
+        row
+        for row in (NsysKernelRow(sources, number) for number in range(len(report.kernels)))
+        if not needle or needle in row.name.lower() or needle in (row.range or "").lower()
+    ]
+    few = sum(row.few_blocks is True for row in rows)
+    found = [f"{units.count(few)} of {units.counted(len(rows), 'kernel')} with fewer blocks than SMs"] if few else []
+    columns = [column for column in NSYS_KERNEL_COLUMNS if column.key != "probed" or sources.traces]
+    found += [_traced(rows)] if sources.traces else []
+    words = Words(nsys_head(sources), found, report.notes, EXPLANATIONS["nsys kernels"])
+    return TablePage("kernels", "Kernels", columns, rows, words, opens=_place if sources.traces else None)
+
+
+def _traced(rows: Sequence[NsysKernelRow]) -> str:
+    """How many of the kernels are in the traces."""
+    count = sum(row.traced is not None for row in rows)
+    return f"{units.count(count)} of {units.counted(len(rows), 'kernel')} in the traces"
+
+
+def _place(row: NsysKernelRow) -> tuple[Path, int] | None:
+    kernel = row.traced
+    return None if kernel is None else (kernel.trace.directory, kernel.index)
+
+
+def _few(row: NsysKernelRow) -> str:
+    return "few blocks" if row.few_blocks else ""
+
+
+NSYS_KERNEL_COLUMNS: Final[tuple[Column[NsysKernelRow], ...]] = (
+    Column("number", lambda r: r.number, "#", lambda r: str(r.number), rank=2),
+    Column("start_ns", lambda r: r.value("start"), "start", lambda r: nanoseconds(r.value("start"))),
+    Column("duration_ns", lambda r: r.value("duration"), "time", lambda r: nanoseconds(r.value("duration"))),
+    Column("device", lambda r: r.value("device"), "GPU", lambda r: units.count(r.value("device")), rank=6),
+    Column("stream", lambda r: r.value("stream"), "stream", lambda r: units.count(r.value("stream")), rank=1),
+    Column("grid", lambda r: r.grid, "grid", lambda r: units.extent(r.grid)),
+    Column("block", lambda r: r.block, "block", lambda r: units.extent(r.block), rank=1),
+    Column("blocks", lambda r: r.blocks),
+    Column("few_blocks", lambda r: r.few_blocks, "", _few, False, rank=1),
+    Column("registers", lambda r: r.value("registers"), "regs", lambda r: units.count(r.value("registers")), rank=4),
+    Column("shared_bytes", lambda r: r.value("shared"), "shared", lambda r: units.size(r.value("shared")), rank=5),
+    Column("range", lambda r: r.range, "range", lambda r: r.range or "", False, rank=3, narrow=12),
+    Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, False, narrow=20, shorten=shorten),
+    Column("probed", lambda r: r.probed, "probed", lambda r: r.probed or "", False, rank=3, narrow=12),
+)
+
+SUM_COLUMNS: Final[tuple[Column[KernelSum], ...]] = (
+    Column("launches", lambda r: r.launches, "launches", lambda r: units.count(r.launches)),
+    Column("total_ns", lambda r: r.total, "total", lambda r: nanoseconds(r.total)),
+    Column("median_ns", lambda r: r.median, "median", lambda r: nanoseconds(r.median)),
+    Column("least_ns", lambda r: r.least, "least", lambda r: nanoseconds(r.least), rank=1),
+    Column("most_ns", lambda r: r.most, "most", lambda r: nanoseconds(r.most), rank=1),
+    Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, False, narrow=20, shorten=shorten),
+)
+
+
+def ranges_page(sources: NsysSources) -> TablePage[ProjectedRange]:
+    """NVTX ranges as streams saw them."""
+    needle = sources.search.lower()
+    rows = [each for each in sources.projected if needle in each.name.lower()]
+    words = Words(nsys_head(sources), (), sources.report.notes, EXPLANATIONS["nsys ranges"])
+    return TablePage("ranges", "NVTX ranges on streams", RANGE_COLUMNS, rows, words)
+
+
+def _busy(each: ProjectedRange) -> float | None:
+    return each.busy / each.duration if each.busy is not None and each.duration else None
+
+
+def _host(each: ProjectedRange) -> int | None:
+    """Time of the host in the range."""
+    return None if each.host_start is None or each.host_end is None else each.host_end - each.host_start
+
+
+RANGE_COLUMNS: Final[tuple[Column[ProjectedRange], ...]] = (
+    Column("range", lambda r: r.name, "range", lambda r: "  " * min(r.level, 16) + r.name, False, narrow=20),
+    Column("level", lambda r: r.level),
+    Column("device", lambda r: r.device, "GPU", lambda r: units.count(r.device), rank=4),
+    Column("stream", lambda r: r.stream, "stream", lambda r: units.count(r.stream), rank=2),
+    Column("start_ns", lambda r: r.start, "start", lambda r: nanoseconds(r.start)),
+    Column("duration_ns", lambda r: r.duration, "time", lambda r: nanoseconds(r.duration)),
+    Column("kernels", lambda r: r.kernels, "kernels", lambda r: units.count(r.kernels)),
+    Column("kernel_time_ns", lambda r: r.busy, "in kernels", lambda r: nanoseconds(r.busy), rank=1),
+    Column("busy", _busy, "busy", lambda r: share(_busy(r)), rank=1),
+    Column("host_start_ns", lambda r: r.host_start),
+    Column("host_duration_ns", _host, "on host", lambda r: nanoseconds(_host(r)), rank=3),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GapRow:
+    """A gap and the kernels around it."""
+
+    gap: Gap
+    before: NsysKernelRow
+    after: NsysKernelRow
+
+
+def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
+    """Where streams ran no kernel, the longest gap first."""
+    report, needle = sources.report, sources.search.lower()
+    found = gaps(report.kernels, report.copies)
+    rows = [GapRow(gap, NsysKernelRow(sources, gap.before), NsysKernelRow(sources, gap.after)) for gap in found]
+    rows = [row for row in rows if needle in row.before.name.lower() or needle in row.after.name.lower()]
+    idle = sum(gap.length for gap in found)
+    said = [f"{nanoseconds(idle)} in {units.counted(len(found), 'gap')} of all streams"]
+    for why, reason in WHY_WORDS.items():
+        lengths = [gap.length for gap in found if gap.why == why]
+        if lengths:
+            said.append(f"  {reason}: {nanoseconds(sum(lengths))} in {units.counted(len(lengths), 'gap')}")
+    words = Words(nsys_head(sources), said if found else (), report.notes, EXPLANATIONS["nsys gaps"])
+    return TablePage("gaps", "Gaps between kernels", GAP_COLUMNS, rows, words)
+
+
+GAP_COLUMNS: Final[tuple[Column[GapRow], ...]] = (
+    Column("start_ns", lambda r: r.gap.start, "start", lambda r: nanoseconds(r.gap.start)),
+    Column("length_ns", lambda r: r.gap.length, "gap", lambda r: nanoseconds(r.gap.length)),
+    Column("device", lambda r: r.gap.device, "GPU", lambda r: units.count(r.gap.device), rank=4),
+    Column("stream", lambda r: r.gap.stream, "stream", lambda r: units.count(r.gap.stream), rank=2),
+    Column("launched_late_ns", lambda r: r.gap.late),
+    Column("why", lambda r: r.gap.why),
+    Column("reason", title="why", text=lambda r: WHY_WORDS[r.gap.why] if r.gap.why else "", right=False, rank=1),
+    Column("after_kernel", lambda r: r.before.number),
+    Column("after_name", lambda r: r.before.name, "after", lambda r: r.before.name, False, narrow=16, shorten=shorten),
+    Column("before_kernel", lambda r: r.after.number),
+    Column("before_name", lambda r: r.after.name, "before", lambda r: r.after.name, False, narrow=16, shorten=shorten),
+)

@@ -1,0 +1,95 @@
+"""An imported profile of Nsight Systems, and what is asked of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tui_probe.analysis.kernel_names import function_of
+from tui_probe.analysis.projection import innermost, project
+from tui_probe.draw import units
+from tui_probe.importers.nsys_model import UNKNOWN, ProjectedRange
+from tui_probe.pages.nsight.figures import nanoseconds, short_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.importers.nsys_model import NsysReport
+    from tui_probe.trace.model import Kernel, Trace
+
+
+@dataclass
+class NsysSources:
+    """An imported profile, what is searched for in it, and traces of the same program."""
+
+    report: NsysReport
+    search: str = ""
+    """Part of a kernel's or range's name."""
+    traces: Sequence[Trace] = ()
+    _probed: dict[str, Kernel | None] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def projected(self) -> list[ProjectedRange]:
+        """Ranges on streams, as the file has them or by the rule."""
+        report = self.report
+        return list(report.projected) if report.ranges is None else project(report.kernels, report.ranges)
+
+    @cached_property
+    def range_names(self) -> list[str]:
+        """For each kernel the name of the innermost range that launched it, "" if there is none."""
+        report = self.report
+        if report.ranges is None:
+            return [""] * len(report.kernels)
+        names, codes = report.ranges.names, report.ranges.name
+        rows = innermost(report.kernels, report.ranges).tolist()
+        return ["" if row == UNKNOWN else names[codes[row]] for row in rows]
+
+    @cached_property
+    def columns(self) -> dict[str, list[Any]]:
+        """The columns of the kernels as lists: a row a cell is far quicker to ask than an array. Grid and block are
+        tuples, None where a side is not known.
+        """
+        kernels = self.report.kernels
+        names = ("start", "duration", "device", "stream", "name", "mangled", "registers", "shared")
+        columns: dict[str, list[Any]] = {name: getattr(kernels, name).tolist() for name in names}
+        for name, sides in (("grid", kernels.shape[:, :3]), ("block", kernels.shape[:, 3:])):
+            columns[name] = [None if UNKNOWN in shape else tuple(shape) for shape in sides.tolist()]
+        return columns
+
+    def traced(self, name: str, mangled: str) -> Kernel | None:
+        """Which kernel of the traces this is; the first one that was probed, else the first."""
+        if not self.traces:
+            return None
+        key = mangled or name
+        if key not in self._probed:
+            same = [each for trace in self.traces for each in trace.kernels if _same(each, name, mangled)]
+            self._probed[key] = next((each for each in same if each.status == "probed"), same[0] if same else None)
+        return self._probed[key]
+
+
+def _same(kernel: Kernel, name: str, mangled: str) -> bool:
+    """Equal mangled names, or where a file has none, the same function."""
+    return kernel.name == mangled if mangled else function_of(kernel.demangled) == function_of(name)
+
+
+def nsys_head(sources: NsysSources) -> list[tuple[str, str]]:
+    """Which files, on what, and what is in them."""
+    report = sources.report
+    head = [("files", ", ".join(short_names(report.files)))]
+    for device in report.devices.values():
+        sms = "SMs not known" if device.sms is None else units.counted(device.sms, "SM")
+        head.append(("device", f"{device.name}, {sms}"))
+    kernels = report.kernels
+    streams = len(set(zip(kernels.device.tolist(), kernels.stream.tolist(), strict=True)))
+    parts = [units.counted(len(kernels), "kernel"), units.counted(streams, "stream")]
+    parts.append(units.counted(len(sources.projected), "projected range"))
+    if report.ranges is not None:
+        host_only = len(report.ranges) - len({(each.host_start, each.host_end) for each in sources.projected})
+        parts += [f"{units.count(host_only)} of the host alone left out"] if host_only > 0 else []
+    if len(kernels):
+        parts.append(nanoseconds(int(kernels.end.max() - kernels.start.min())))
+    head.append(("seen", ", ".join(parts)))
+    if sources.search:
+        head.append(("search", f"“{sources.search}”"))
+    return head

@@ -1,0 +1,229 @@
+"""A page about imported files: what it is of, a table, what was found, and how to read it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+
+from tui_probe.draw.formats import as_csv, as_json, as_markdown, as_record
+from tui_probe.draw.hanging import hanging
+from tui_probe.draw.spans import clip, pad, to_ascii, width, wrap
+from tui_probe.draw.table import cell, fitted_cell, in_data, in_tables, layout, safe, table
+from tui_probe.draw.view import Document
+from tui_probe.pages.explanations import paragraphs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.table import Column
+    from tui_probe.pages.choices import Format
+
+Row = TypeVar("Row")
+_LABEL: Final = 10
+_LEAST: Final = 20
+_GAP: Final = "  "
+_MEASURED: Final = 20_000
+"""Rows by which the widths of columns are chosen on the screen."""
+_NOTHING: Final = "nothing to show"
+_CURSOR: Final = " "
+"""What stands before each line where there is a cursor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of a page: ``head`` (label, words), ``found`` before the table, ``evidence`` for it and ``notes`` below
+    the table, and ``about``, how to read it, a paragraph each.
+    """
+
+    head: Sequence[tuple[str, str]] = ()
+    found: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    about: Sequence[str] = ()
+    evidence: Sequence[str] = ()
+
+
+@dataclass
+class TablePage(Document, Generic[Row]):
+    """A table with words. ``name`` is the key of the records in JSON; ``extra`` are more fields of its head."""
+
+    name: str
+    title: str
+    columns: Sequence[Column[Row]]
+    rows: Sequence[Row]
+    words: Words = field(default_factory=Words)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    explained: bool = False
+    """Whether ``lines`` ends with how to read the page."""
+    opens: Callable[[Row], tuple[Path, int] | None] | None = None
+    """The kernel of a trace, by directory and index, that a row leads to; None where no row leads anywhere."""
+    measured: list[int] | None = field(default=None, repr=False)
+    rows_from: int = field(default=0, repr=False)
+    """The number of the first row among the lines that were made last."""
+
+    def gutter(self, width: int) -> int:
+        """The whole line, where rows lead somewhere."""
+        return 0 if self.opens is None else width
+
+    def leads_to(self) -> str:
+        return "" if self.opens is None else "kernel"
+
+    def lines(self, width: int) -> Sequence[Line]:
+        if self.opens is not None:
+            width -= len(_CURSOR)
+        after = [*self._below(width), *(self._about(width) if self.explained else ())]
+        if not self.rows:
+            return [_line(text, self._margin) for text in (*self._above(width), _NOTHING, *after)]
+        lines = PageLines([*self._above(width)], self.columns, self.rows, after, self._natural(), width, self._margin)
+        self.rows_from = lines.rows_from
+        return lines
+
+    @property
+    def _margin(self) -> str:
+        """A blank for the cursor, where there is one."""
+        return "" if self.opens is None else _CURSOR
+
+    def opened(self, number: int) -> tuple[Path, int] | None:
+        """The kernel of a trace that a line of ``lines`` leads to; None for none."""
+        row = number - self.rows_from
+        return None if self.opens is None or not 0 <= row < len(self.rows) else self.opens(self.rows[row])
+
+    def text(self, width: int, *, explained: bool = False) -> Iterator[str]:
+        """The page for people, in lines of at most ``width`` cells."""
+        yield from self._above(width)
+        if self.rows:
+            yield from table(self.columns, self.rows, width)
+        else:
+            yield _NOTHING
+        yield from self._below(width)
+        if explained:
+            yield from self._about(width)
+
+    def _above(self, cells: int) -> Iterator[str]:
+        for label, words in self.words.head:
+            parts = wrap(safe(words), max(_LEAST, cells - _LABEL))
+            yield from (f"{label if i == 0 else '':<{_LABEL}}{part}".rstrip() for i, part in enumerate(parts))
+        yield ""
+        if self.words.found:
+            for line in self.words.found:
+                yield from hanging(safe(line), cells)
+            yield ""
+
+    def _below(self, cells: int) -> Iterator[str]:
+        if self.words.evidence:
+            yield ""
+            for line in self.words.evidence:
+                yield from hanging(safe(line), cells)
+        if self.words.notes:
+            yield ""
+            for note in self.words.notes:
+                yield from hanging(f"note: {safe(note)}", cells)
+
+    def _about(self, cells: int) -> Iterator[str]:
+        return paragraphs(self.words.about, cells)
+
+    def _natural(self) -> list[int]:
+        """The width that each column would like to have, by its first rows."""
+        if self.measured is None:
+            shown = in_tables(self.columns)
+            self.measured = [width(column.title) for column in shown]
+            for row in itertools.islice(self.rows, _MEASURED):
+                sizes = (width(cell(column, row)) for column in shown)
+                self.measured = [max(pair) for pair in zip(self.measured, sizes, strict=True)]
+        return self.measured
+
+    def explanation(self) -> Sequence[str]:
+        return self.words.about
+
+    def prepare(self) -> TablePage[Row]:
+        """Measure the rows, which may take a while; ``lines`` is fast then."""
+        self._natural()
+        return self
+
+    def head(self) -> dict[str, Any]:
+        """The head as data."""
+        return {"page": self.name, "notes": list(self.words.notes), **self.extra}
+
+    def record(self) -> Mapping[str, Any]:
+        return {**self.head(), self.name: [as_record(self.columns, row) for row in self.rows]}
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        columns = [column for column in in_data(self.columns) if not column.nested]
+        yield [column.key for column in columns]
+        for row in self.rows:
+            yield [column.value(row) for column in columns if column.value is not None]
+
+
+class PageLines(Sequence["Line"], Generic[Row]):
+    """The lines of a page; those of its rows are made when they are asked for."""
+
+    def __init__(
+        self,
+        above: Sequence[str],
+        columns: Sequence[Column[Row]],
+        rows: Sequence[Row],
+        below: Sequence[str],
+        natural: Sequence[int],
+        cells: int,
+        margin: str = "",
+    ) -> None:
+        self._layout = layout(in_tables(columns), natural, cells)
+        heading = _GAP.join(pad(column.title, size, right=column.right) for column, size in self._layout)
+        rule = _GAP.join("─" * size for _, size in self._layout)
+        self._above = [*above, clip(heading.rstrip(), cells), clip(rule, cells)]
+        self._rows, self._below, self._cells, self._margin = rows, below, cells, margin
+        self.rows_from = len(self._above)
+
+    def __len__(self) -> int:
+        return len(self._above) + len(self._rows) + len(self._below)
+
+    @overload
+    def __getitem__(self, number: int) -> Line: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Line]: ...
+    def __getitem__(self, number: int | slice) -> Line | list[Line]:
+        if isinstance(number, slice):
+            return [self[i] for i in range(*number.indices(len(self)))]
+        number = range(len(self))[number]
+        row = number - len(self._above)
+        if row < 0:
+            return _line(self._above[number], self._margin)
+        if row >= len(self._rows):
+            return _line(self._below[row - len(self._rows)], self._margin)
+        texts = (fitted_cell(column, self._rows[row], size) for column, size in self._layout)
+        return ((self._margin + clip(_GAP.join(texts).rstrip(), self._cells), ""),)
+
+
+def _line(text: str, margin: str = "") -> Line:
+    return ((margin + text, "dim" if text.startswith(("note: ", "─")) else ""),)
+
+
+def page_lines(
+    page: TablePage[Any], form: Format, *, width: int = 100, ascii_only: bool = False, explained: bool = False
+) -> Iterator[str]:
+    """A page in any format. Only text is cut to ``width`` cells, turned into ASCII, and explained."""
+    if form == "json":
+        return as_json(page.head(), page.name, (as_record(page.columns, row) for row in page.rows))
+    if form == "csv":
+        return as_csv(page.columns, page.rows)
+    lines = _markdown(page) if form == "md" else page.text(width, explained=explained)
+    return map(to_ascii, lines) if ascii_only else lines
+
+
+def _markdown(page: TablePage[Any]) -> Iterator[str]:
+    yield f"**{page.title}**"
+    yield ""
+    for line in page.words.found:
+        yield f"{safe(line)}  "
+    if page.words.found:
+        yield ""
+    yield from as_markdown(page.columns, page.rows)
+    if page.words.evidence:
+        yield ""
+        yield from (f"{safe(line)}  " for line in page.words.evidence)
+    if page.words.notes:
+        yield ""
+        yield from (f"- {safe(note)}" for note in page.words.notes)

@@ -1,0 +1,143 @@
+"""NVTX ranges of a trace on the screen: nested, each with the kernels that were launched in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.analysis.range_tree import Launched, RangeNode, range_tree
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import Column
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.pages.nsight.page import TablePage, Words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tui_probe.trace.model import Kernel, Trace
+
+ABOUT: Final = (
+    "Ranges are those that the program pushes (torch.cuda.nvtx.range_push, nvtx.annotate), with the kernels whose"
+    " launch calls lie in them, on the same thread; ranges with a start and an end take the launches of all threads."
+    " Below each range stand the kernels that were launched in it and in none of its inner ranges. A range that"
+    " launched nothing has no row.",
+    "Host time is from push to pop: what the host needs to launch, not what the GPU needs to run. In kernels is the"
+    " time of the launches themselves, launches × median of the kernel, with --benchmark. o takes ranges of one name"
+    " within the same outer range together, which makes a row of a loop.",
+)
+NONE: Final = "No NVTX range encloses a launch: push ranges in the program (torch.cuda.nvtx.range_push, nvtx.annotate)."
+_DEEPEST: Final = 16
+_NAME: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class RangeLine:
+    """A range, or below it one of the kernels launched in it (``kernel``, None where the log does not name it)."""
+
+    node: RangeNode
+    launched: Launched | None = None
+    kernel: Kernel | None = None
+
+    @property
+    def text(self) -> str:
+        node = self.node
+        if self.launched is None:
+            times = f" × {units.count(node.times)}" if node.times > 1 else ""
+            return "  " * min(node.depth, _DEEPEST) + node.text + times
+        name = "kernels that the log does not name"
+        if self.kernel is not None:
+            name = f"#{self.launched.kernel} {shorten(self.kernel.demangled, _NAME)}"
+        return "  " * min(node.depth + 1, _DEEPEST) + name
+
+    @property
+    def launches(self) -> int:
+        return self.node.launches if self.launched is None else self.launched.launches
+
+    @property
+    def probed(self) -> int:
+        return self.node.probed if self.launched is None else self.launched.probed
+
+    @property
+    def seconds(self) -> float | None:
+        """Host time of a range."""
+        return self.node.seconds if self.launched is None else None
+
+    @property
+    def kernel_seconds(self) -> float | None:
+        return self.node.kernel_seconds if self.launched is None else self.launched.seconds
+
+    @property
+    def start_s(self) -> float | None:
+        return self.node.start_s if self.launched is None else None
+
+
+def range_page(trace: Trace, *, together: bool = False) -> TablePage[RangeLine]:
+    """All ranges that enclose launches, and the kernels in them."""
+    roots = range_tree(trace, together=together)
+    rows = [line for root in roots for node in root.walk() for line in _lines(trace, node)]
+    count = sum(line.node.times for line in rows if line.launched is None)
+    inside = sum(root.launches for root in roots)
+    how = "those of one name together, " if together else ""
+    found = [f"{units.counted(count, 'range')}, {how}{units.counted(inside, 'launch')} in them"] if rows else []
+    notes = [] if rows else [NONE]
+    columns = [column if _has(rows, column) else replace(column, text=None) for column in COLUMNS]
+
+    def opens(line: RangeLine) -> tuple[Path, int] | None:
+        return _place(trace, line)
+
+    return TablePage(
+        "ranges", "NVTX ranges", columns, rows, Words((), found, notes, ABOUT), opens=opens if rows else None
+    )
+
+
+def _lines(trace: Trace, node: RangeNode) -> Iterator[RangeLine]:
+    yield RangeLine(node)
+    for launched in node.own:
+        yield RangeLine(node, launched, trace.kernels.get(launched.kernel))
+
+
+def _place(trace: Trace, line: RangeLine) -> tuple[Path, int] | None:
+    """The kernel of a row; of a range the one that is launched most often in it or, without one, inside it."""
+    launched = line.launched or next((each for node in line.node.walk() for each in node.own[:1]), None)
+    if launched is None or trace.kernels.get(launched.kernel) is None:
+        return None
+    return trace.directory, launched.kernel
+
+
+def _has(rows: list[RangeLine], column: Column[RangeLine]) -> bool:
+    """Whether a column that may be empty holds anything."""
+    if column.key not in ("domain", "thread", "kernel_seconds"):
+        return True
+    values = {None if column.value is None else column.value(row) for row in rows}
+    return len(values) > 1 if column.key == "thread" else bool(values - {None})
+
+
+def _role(line: RangeLine) -> str:
+    return "range" if line.launched is None else "kernel"
+
+
+COLUMNS: Final[tuple[Column[RangeLine], ...]] = (
+    Column("kind", _role),
+    Column("text", lambda r: r.text.strip(), "range and kernels", lambda r: r.text, False, narrow=24),
+    Column("depth", lambda r: r.node.depth),
+    Column("times", lambda r: r.node.times),
+    Column("kernel", lambda r: None if r.launched is None else r.launched.kernel),
+    Column(
+        "domain", lambda r: r.node.domain, "domain", lambda r: "" if r.launched else r.node.domain or "", False, rank=4
+    ),
+    Column(
+        "thread", lambda r: r.node.thread, "thread", lambda r: "" if r.launched else str(r.node.thread or "all"), rank=5
+    ),
+    Column("launches", lambda r: r.launches, "launches", lambda r: units.count(r.launches)),
+    Column("probed", lambda r: r.probed, "probed", lambda r: units.count(r.probed), rank=2),
+    Column("kernel_seconds", lambda r: r.kernel_seconds, "in kernels", lambda r: units.duration(r.kernel_seconds)),
+    Column("seconds", lambda r: r.seconds, "host time", lambda r: "" if r.launched else units.duration(r.seconds)),
+    Column("start_s", lambda r: r.start_s, "start (s)", lambda r: "" if r.launched else _start(r.start_s), rank=3),
+)
+"""``seconds`` is host time between the calls, not kernel time; ``start_s`` is since the start of the process."""
+
+
+def _start(value: float | None) -> str:
+    return NOT_MEASURED if value is None else f"{value:.6f}"

@@ -1,0 +1,96 @@
+"""The NVTX ranges of a trace and the kernels launched in them, without another profiler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import Column, safe, table
+from tui_probe.draw.units import NOT_MEASURED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.trace.model import Trace
+    from tui_probe.trace.ranges import Range
+
+
+@dataclass(frozen=True, slots=True)
+class RangeRow:
+    """A range. ``kernels`` are (index, demangled name, launches in the range), the most launched first."""
+
+    range: Range
+    depth: int
+    kernels: tuple[tuple[int, str, int], ...]
+    probed: int
+    seconds: float | None
+    """From the range's call to that which ended it, on the host; None if it did not end."""
+    start_s: float | None
+    """Since the start of the process."""
+
+
+def range_rows(trace: Trace) -> Iterator[RangeRow]:
+    """All ranges that enclose launches, by their start."""
+    numbers = trace.launches.column("number")
+    order = np.argsort(numbers, kind="stable")
+    numbers, epoch = numbers[order], trace.state.epoch_ns
+    kernel, probed = trace.launches.column("kernel")[order], trace.launches.column("probed")[order]
+    for one in trace.ranges:
+        parts = [slice(*np.searchsorted(numbers, (first, last + 1))) for first, last in one.runs]
+        indices, counts = np.unique(np.concatenate([kernel[part] for part in parts]), return_counts=True)
+        launched = sorted(zip(indices.tolist(), counts.tolist(), strict=True), key=lambda pair: -pair[1])
+        yield RangeRow(
+            one,
+            trace.ranges.depth(one),
+            tuple((index, _name(trace, index), count) for index, count in launched),
+            sum(int(probed[part].sum()) for part in parts),
+            None if one.end_ns is None else (one.end_ns - one.start_ns) / 1e9,
+            None if epoch is None else (one.start_ns - epoch) / 1e9,
+        )
+
+
+def _name(trace: Trace, index: int) -> str:
+    kernel = trace.kernels.get(index)
+    return kernel.demangled if kernel else "?"
+
+
+def _kernels_text(row: RangeRow) -> str:
+    words = [f"{count}× #{index} {shorten(safe(name), 32)}" for index, name, count in row.kernels[:2]]
+    more = len(row.kernels) - len(words)
+    return ", ".join(words) + (f" and {units.counted(more, 'more kernel')}" if more else "")
+
+
+def _kernels_data(row: RangeRow) -> list[dict[str, Any]]:
+    return [{"kernel": index, "demangled": name, "launches": count} for index, name, count in row.kernels]
+
+
+RANGE_COLUMNS: Final[tuple[Column[RangeRow], ...]] = (
+    Column("id", lambda r: r.range.id),
+    Column("parent", lambda r: r.range.parent),
+    Column("text", lambda r: r.range.text, "range", lambda r: "  " * r.depth + r.range.text, False, narrow=16),
+    Column("domain", lambda r: r.range.domain, "domain", lambda r: r.range.domain or "", False, rank=4),
+    Column("thread", lambda r: r.range.thread, "thread", lambda r: str(r.range.thread or "all"), rank=5),
+    Column("start_s", lambda r: r.start_s, "start (s)", lambda r: _seconds(r.start_s), rank=3),
+    Column("seconds", lambda r: r.seconds, "host time", lambda r: units.duration(r.seconds), rank=1),
+    Column("launches", lambda r: r.range.launches, "launches", lambda r: units.count(r.range.launches)),
+    Column("probed", lambda r: r.probed, "probed", lambda r: units.count(r.probed), rank=2),
+    Column("runs", lambda r: [list(run) for run in r.range.runs], nested=True),
+    Column("kernels", _kernels_data, "kernels", _kernels_text, False, narrow=20, nested=True),
+)
+"""``runs`` are pairs of first and last launch; ``seconds`` is host time between the calls, not kernel time."""
+
+
+def _seconds(value: float | None) -> str:
+    return NOT_MEASURED if value is None else f"{value:.6f}"
+
+
+def range_lines(trace: Trace, cells: int) -> Iterator[str]:
+    """The page as text."""
+    if not len(trace.ranges):
+        yield "No NVTX range encloses a launch: push ranges in the program (torch.cuda.nvtx.range_push, nvtx.annotate)."
+        return
+    yield from table(RANGE_COLUMNS, list(range_rows(trace)), cells)

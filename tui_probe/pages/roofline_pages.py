@@ -1,0 +1,172 @@
+"""The roofline on the screen: a chart with a cursor that goes from kernel to kernel, and the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.formats import as_record
+from tui_probe.draw.hanging import hanging
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import clip
+from tui_probe.draw.table import in_data, safe
+from tui_probe.draw.view import Drawing
+from tui_probe.pages.imported import Imported, ImportedPage
+from tui_probe.pages.nsight.page import TablePage, Words
+from tui_probe.pages.roofline import NO_CHART, NOTE, chart, columns, placed, roof_lines, roof_record, scaled
+from tui_probe.probekit.quantities import measured_with
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from tui_probe.analysis.roofline import Point, Roof
+    from tui_probe.draw.spans import Line
+
+ABOUT: Final = (
+    "The roof is what the machine allows a kernel: left of the ridge memory, at bandwidth × operations per byte, right"
+    " of it the tensor cores. A kernel far below its roof is held up by neither: look at its blocks"
+    " and its warps. One on the slanted part gets faster only with fewer bytes per operation: larger"
+    " tiles, fused kernels, smaller types. One on the flat part is done.",
+    "Bytes are those that instructions ask for, operations those of matrix instructions,"
+    " time that of the original kernel (--benchmark). Since caches serve part of the bytes, a kernel"
+    " can stand above the slanted part; how far says how much they do. A kernel without matrix instructions has no"
+    " place in the chart; its share in the table is of the bandwidth.",
+)
+_NAME: Final = 48
+
+
+def nothing() -> str:
+    """What to do where no kernel has a place."""
+    probes = f"{measured_with('bytes read')}, and with {measured_with('tensor operations')}"
+    return f"No kernel has bytes or matrix operations: run with {probes}."
+
+
+def roofline_page(points: Sequence[Point], roof: Roof) -> TablePage[Point]:
+    """A row a kernel."""
+    notes = [NOTE] if points else [nothing()]
+    words = Words(found=list(roof_lines(roof, 1000)), notes=notes, about=ABOUT)
+    shown = columns(points, roof)
+    return TablePage("roofline", "Roofline", shown, points, words, roof_record(roof), opens=_place)
+
+
+def open_roofline(points: Sequence[Point], roof: Roof, title: str) -> Imported:
+    """The chart and the table, for the screen; the table first where nothing has a place in the chart."""
+
+    def table() -> TablePage[Point]:
+        page = roofline_page(points, roof)
+        page.explained = True
+        return page.prepare()
+
+    pages = [
+        ImportedPage("chart", "Roofline", lambda: RooflineChart(points, roof), ABOUT),
+        ImportedPage("roofline", "Kernels", table, ABOUT),
+    ]
+    return Imported(title, pages if placed(points, roof) or not points else pages[::-1])
+
+
+def _place(point: Point) -> tuple[Path, int] | None:
+    return point.place
+
+
+class RooflineChart(Drawing):
+    """Kernels below the roof. The cursor is one of them: left and right by operations a byte, up and down by rate."""
+
+    title = "Roofline"
+
+    def __init__(self, points: Sequence[Point], roof: Roof) -> None:
+        self.points, self.roof = points, roof
+        self.shown = placed(points, roof)
+        self.chosen: Point | None = self.shown[0][1] if self.shown else None
+
+    def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
+        head = [((clip(part, width), "title"),) for part in roof_lines(self.roof, width)]
+        if not self.shown:
+            said = NO_CHART if self.points else nothing()
+            body: list[Line] = [((part, "dim"),) for part in hanging(said, width)]
+        else:
+            body = chart(self.points, self.roof, width, max(height - len(head), 6), self.chosen, ascii_only=ascii_only)
+        lines = [*head, *body][:height]
+        return [*lines, *([()] * (height - len(lines)))]
+
+    def commands(self) -> Mapping[str, str]:
+        return {name: words for name, (words, _) in _MOVES.items()} if self.shown else {}
+
+    def press(self, command: str) -> str | None:
+        move = _MOVES.get(command)
+        return None if move is None or not self.shown else move[1](self)
+
+    def step(self, axis: int, step: int) -> str | None:
+        """To the next kernel by operations a byte (2) or by operations a second (3)."""
+        order = sorted(self.shown, key=lambda each: float(each[axis]))  # type: ignore[arg-type]
+        place = next((i for i, each in enumerate(order) if each[1] is self.chosen), 0)
+        if not 0 <= place + step < len(order):
+            return "no further kernel that way"
+        self.chosen = order[place + step][1]
+        return None
+
+    def end(self, place: int) -> str | None:
+        """To the kernel with the fewest (0) or most (-1) operations a byte."""
+        self.chosen = sorted(self.shown, key=lambda each: each[2])[place][1]
+        return None
+
+    def leads_to(self) -> str:
+        return "kernel" if self.shown else ""
+
+    def opened(self) -> tuple[Path, int] | None:
+        """The trace and index of the kernel under the cursor."""
+        return None if self.chosen is None else self.chosen.place
+
+    def status(self) -> list[str]:
+        """The kernel under the cursor."""
+        point = self.chosen
+        sign = next((each[0] for each in self.shown if each[1] is point), "")
+        if point is None:
+            return []
+        share, bound = point.share(self.roof), point.bound(self.roof)
+        parts = [
+            f"{sign} {shorten(safe(point.demangled), _NAME)}",
+            f"{point.intensity:.3g} op/B",
+            f"{scaled(point.operations_per_second)} op/s",
+        ]
+        if point.seconds is not None:
+            parts.append(units.duration(point.seconds))
+        return [*parts, *([] if share is None else [f"{share:.0%} of its roof"]), *([] if bound is None else [bound])]
+
+    def record(self) -> Mapping[str, Any]:
+        shown = columns(self.points, self.roof)
+        return {**roof_record(self.roof), "roofline": [as_record(shown, point) for point in self.points]}
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        shown = in_data(columns(self.points, self.roof))
+        yield [column.key for column in shown]
+        for point in self.points:
+            yield [column.value(point) for column in shown if column.value is not None]
+
+    def plot(self, axes: Any) -> None:
+        """Logarithmic axes, the roof, and the kernels by their letters."""
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("operations a byte asked for")
+        axes.set_ylabel("operations a second")
+        if not self.shown or self.roof.ridge is None:
+            return
+        left = min(self.roof.ridge, *(each[2] for each in self.shown)) / 4
+        right = max(self.roof.ridge, *(each[2] for each in self.shown)) * 4
+        across = [left, self.roof.ridge, right]
+        axes.plot(across, [self.roof.at(x) for x in across])
+        for sign, _, x, y in self.shown:
+            axes.plot([x], [y], "o")
+            axes.annotate(sign, (x, y))
+
+
+_MOVES: Final[dict[str, tuple[str, Callable[[RooflineChart], str | None]]]] = {
+    "left": ("to the kernel with fewer operations a byte", lambda view: view.step(2, -1)),
+    "right": ("to the kernel with more operations a byte", lambda view: view.step(2, 1)),
+    "up": ("to the next faster kernel", lambda view: view.step(3, 1)),
+    "down": ("to the next slower kernel", lambda view: view.step(3, -1)),
+    "next": ("to the kernel with more operations a byte", lambda view: view.step(2, 1)),
+    "previous": ("to the kernel with fewer operations a byte", lambda view: view.step(2, -1)),
+    "start": ("to the kernel with the fewest operations a byte", lambda view: view.end(0)),
+    "end": ("to the kernel with the most operations a byte", lambda view: view.end(-1)),
+}

@@ -1,0 +1,41 @@
+"""The report of a run: its kernels, what their probes say, and what was not probed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw.hanging import hanging
+from tui_probe.draw.spans import to_ascii
+from tui_probe.draw.table import safe, table
+from tui_probe.pages.head import head_lines
+from tui_probe.pages.kernel_report import KERNEL_COLUMNS
+from tui_probe.pages.not_probed import in_vain_lines, not_probed_lines
+from tui_probe.pages.results_report import result_lines
+
+if TYPE_CHECKING:
+    from tui_probe.trace.model import Trace
+
+_MOST_RESULTS: Final = 5
+
+
+def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False) -> str:
+    """The whole report as lines of at most ``width`` cells, with a newline after the last."""
+    lines = [*head_lines(trace, width), ""]
+    lines += table(KERNEL_COLUMNS, trace.kernels, width) if len(trace.kernels) else [_no_kernel(trace)]
+    for title, section in (
+        ("What the probe measured, launch by launch", list(result_lines(trace, width - 2, most=_MOST_RESULTS))),
+        ("Kernels in which the probe met nothing", in_vain_lines(trace, width)),
+        ("Not probed", not_probed_lines(trace, width)),
+        ("What the hook could not do", [safe(text) for text in trace.state.troubles]),
+    ):
+        if section:
+            lines += ["", title, *(f"  {line}" for line in section)]
+    lines = [part for line in lines for part in hanging(line, width)]
+    return "\n".join(map(to_ascii, lines) if ascii_only else lines) + "\n"
+
+
+def _no_kernel(trace: Trace) -> str:
+    """Only a log that has its beginning can tell that there was nothing."""
+    return (
+        "No kernel was launched." if trace.state.initialised else "event.log is empty, cut off or damaged: no kernel."
+    )

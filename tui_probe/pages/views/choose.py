@@ -1,0 +1,86 @@
+"""Which kernel and which launch of a trace a view is about, from what a person asks for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tui_probe.errors import ChoiceError
+from tui_probe.probekit.kind import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.probekit.kind import Kind
+    from tui_probe.trace.launches import Launch
+    from tui_probe.trace.model import Kernel, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is shown. ``also`` are the indices of other kernels that were meant just as well."""
+
+    source: Source
+    missing: str | None
+    also: tuple[int, ...] = ()
+
+
+def choose(trace: Trace, kind: Kind, kernel: str | None = None, launch: int | None = None) -> Choice:
+    """The first kernel that is meant and has what the view needs, else the first that is meant.
+
+    ``kernel`` is an index, or a regular expression that is searched for in both forms of the name; ``launch`` the
+    number of a launch of the process. Raises ChoiceError if there is none.
+    """
+    at = None if launch is None else _launch(trace, launch)
+    meant = list(_meant(trace, kernel, at))
+    if not meant:
+        raise ChoiceError(_none_meant(trace, kernel, at))
+    sources = [Source(trace, each, at) for each in meant]
+    why: str | None = None
+    for place, source in enumerate(sources):
+        missing = kind.missing(source)
+        if missing is None:
+            others = () if kernel is None else tuple(each.index for each in meant[:place] + meant[place + 1 :])
+            return Choice(source, None, others)
+        why = why or missing
+    return Choice(sources[0], why)
+
+
+def _launch(trace: Trace, number: int) -> Launch:
+    row = trace.launches.row_of(number)
+    if row is None:
+        raise ChoiceError(f"there is no launch {number}: the log has {len(trace.launches)} launches, counted from 0")
+    launch: Launch = trace.launches[row]
+    return launch
+
+
+def _meant(trace: Trace, kernel: str | None, launch: Launch | None) -> Iterator[Kernel]:
+    if kernel is None or kernel.isdigit():
+        wanted = None if kernel is None else int(kernel)
+        found = (each for each in trace.kernels if wanted is None or each.index == wanted)
+    else:
+        try:
+            pattern = re.compile(kernel)
+        except re.error as error:
+            raise ChoiceError(f"--kernel {kernel}: {error}; it is a regular expression or an index") from error
+        found = (each for each in trace.kernels if pattern.search(each.name) or pattern.search(each.demangled))
+    for each in found:
+        if launch is None or launch.kernel == each.index:
+            yield each
+
+
+def _none_meant(trace: Trace, kernel: str | None, launch: Launch | None) -> str:
+    if not len(trace.kernels):
+        return f"{trace.directory}: no kernel was launched"
+    if launch is not None and kernel is not None:
+        return f"launch {launch.number} is of kernel #{launch.kernel}, not of {kernel}"
+    if launch is not None:
+        return f"the log does not name the kernel of launch {launch.number}"
+    return f"no kernel is {kernel}: tui-probe report {trace.directory} lists the {len(trace.kernels)} kernels"
+
+
+def first_missing(trace: Trace, kind: Kind) -> tuple[int, str | None]:
+    """How many kernels of a trace have what a view needs, and why the first that does not has nothing."""
+    reasons = [kind.missing(Source(trace, kernel)) for kernel in trace.kernels]
+    return reasons.count(None), next((reason for reason in reasons if reason is not None), None)

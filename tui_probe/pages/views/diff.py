@@ -1,0 +1,257 @@
+"""What the probe put into a kernel: its pruned and its probed PTX, line by line, and what it measured there."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.analysis.alignment import PARAMETER, align_probed
+from tui_probe.draw import units
+from tui_probe.draw.spans import pad, wrap
+from tui_probe.draw.view import Document
+from tui_probe.errors import TraceError
+from tui_probe.pages.diff_lines import SIDE_BY_SIDE, DiffLines
+from tui_probe.pages.kernel_report import change
+from tui_probe.pages.source_text import read_lines
+from tui_probe.probekit.kind import Kind
+from tui_probe.probekit.measures import Margin, measures_of
+from tui_probe.trace.source_lines import SourceLines, place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress, View
+    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.measures import Measures
+    from tui_probe.trace.model import Kernel
+
+_LABEL: Final = 12
+_REGISTERS: Final = re.compile(r"\s*\.reg\s+\.(\w+)\s+([^;]+);")
+
+
+class Diff(Document):
+    """The two texts.
+
+    ``fold`` shows what did not change, or folds it away; ``level`` names the added registers; ``unit`` goes to the next
+    thing that was measured.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        pruned: list[str],
+        probed: list[str],
+        sources: SourceLines,
+        measures: Measures | None = None,
+    ) -> None:
+        self.title = f"What the probe added to {kernel.demangled}"
+        self.costs = _costs(kernel)
+        self.alignment = align_probed(pruned, probed)
+        self.registers = added_registers([probed[p.right] for p in self.alignment.pairs
+                                          if p.change == "added" and p.right is not None])  # fmt: skip
+        self.counts = Counter(pair.change for pair in self.alignment.pairs)
+        self.owners = {pair.owner for pair in self.alignment.pairs if pair.owner}
+        self.sources = sources
+        self.measures = measures
+        self.shown = measures.first if measures else 0
+        self.named = False
+        self.text = DiffLines(pruned, probed, self.alignment, self._source_of if sources.lines else None)
+
+    def _source_of(self, place: int) -> str:
+        return place_of(self.sources.ptx_line(place + 1))
+
+    def lines(self, width: int) -> Sequence[Line]:
+        """What was added in numbers, then the texts."""
+        return self.text.lines(width, self._head(width), self._margin(width))
+
+    def begins(self, width: int) -> int:
+        """Below the numbers."""
+        return len(self._head(width))
+
+    def gutter(self, width: int) -> int:
+        """Numbers, signs, and what was measured."""
+        return self.text.gutter(width, self._margin(width))
+
+    def _margin(self, width: int) -> Margin:
+        """Side by side the probe's name has room in the empty half."""
+        columns = self.measures.columns if self.measures else ()
+        owners = self.owners if width < SIDE_BY_SIDE else set()
+        return Margin(columns[self.shown] if columns else None, owners, width)
+
+    def about(self, number: int, width: int) -> list[str]:
+        """The probe that added a line, or all that was measured of it and its source."""
+        place = number - len(self._head(width))
+        pair = self.text.pair_at(place, width) if place >= 0 else None
+        if pair is not None and pair.change == "added":
+            return [f"of the probe {pair.owner}"] if pair.owner not in ("", PARAMETER) else []
+        line = self.ptx_line(number, width)
+        source = "" if line is None else self._source_of(line - 1)
+        return [*(self.measures.words(line) if self.measures else []), *([source] if source else [])]
+
+    def ptx_line(self, number: int, width: int) -> int | None:
+        """Of the pruned text; of a folded run its first line."""
+        place = number - len(self._head(width))
+        left = self.text.pair_at(place, width).left if place >= 0 else None
+        return None if left is None else left + 1
+
+    def target(self, number: int, width: int) -> int | None:
+        """From an added line the next one of the pruned text."""
+        later = (self.ptx_line(below, width) for below in range(number, len(self.lines(width))))
+        return next((line for line in later if line is not None), None)
+
+    def place_of(self, ptx_line: int, width: int) -> int | None:
+        """A folded run where the line is in one."""
+        place = self.text.place_of(ptx_line - 1, width)
+        return None if place is None else place + len(self._head(width))
+
+    def leads_to(self) -> str:
+        """The whole text."""
+        return "ptx"
+
+    def anchors(self, width: int) -> Sequence[int]:
+        """The first line of each change."""
+        above = len(self._head(width))
+        return [above + place for place in self.text.anchors(width)]
+
+    def _head(self, width: int) -> list[Line]:
+        words = f"+{self.counts['added']} -{self.counts['removed']} ~{self.counts['changed']} lines"
+        if not self.alignment.exact:
+            words += f"; {self.alignment.problem or 'matched by what they say: no mark tells what was inserted'}"
+        lines = _field("changes", words, width)
+        if self.registers:
+            total = sum(map(len, self.registers.values()))
+            kinds = ", ".join(f"{len(each)} .{kind}" for kind, each in self.registers.items())
+            lines += _field("registers", f"{units.counted(total, 'register')} of PTX added: {kinds}", width)
+            if self.named:
+                names = "; ".join(f".{kind} {', '.join(each)}" for kind, each in self.registers.items())
+                lines += _field("", names, width)
+        if self.costs:
+            lines += _field("assembled", self.costs, width)
+        if self.measures:
+            columns = self.measures.columns
+            words = self.measures.head(columns[self.shown]) if columns else self.measures.said
+            lines += _field("measured", words, width)
+        return [*lines, ()]
+
+    def commands(self) -> Mapping[str, str]:
+        """Folding, where there is something to fold; names of registers; the next thing that was measured."""
+        commands = {}
+        if self.text.can_fold:
+            commands["fold"] = "show unchanged lines" if self.text.folded else "fold unchanged lines"
+        if self.registers:
+            commands["level"] = "count the added registers" if self.named else "name the added registers"
+        if self.measures and len(self.measures.columns) > 1:
+            columns = self.measures.columns
+            commands["unit"] = f"beside it: {columns[(self.shown + 1) % len(columns)].name}"
+        return commands
+
+    def press(self, command: str) -> str | None:
+        """Fold or unfold, name or count, or the next measure."""
+        if command == "fold":
+            self.text.folded = not self.text.folded
+        elif command == "level":
+            self.named = not self.named
+        elif command == "unit" and self.measures and self.measures.columns:
+            self.shown = (self.shown + 1) % len(self.measures.columns)
+        return None
+
+    def take_over(self, before: View) -> None:
+        """Folded or not, registers named or not, and the same measure."""
+        if isinstance(before, Diff):
+            self.text.folded, self.named = before.text.folded, before.named
+            if self.measures and before.measures and self.measures.keys == before.measures.keys:
+                self.shown = before.shown
+
+    def record(self) -> dict[str, Any]:
+        """The pairs of lines, numbered from 1, with their texts and what was measured of them."""
+        keys, *rows = self.cells()
+        return {
+            "exact": self.alignment.exact,
+            "problem": self.alignment.problem or None,
+            "registers_added": self.registers,
+            "measured": self.measures.about() if self.measures else None,
+            "lines": [dict(zip(map(str, keys), row, strict=True)) for row in rows],
+        }
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """A row a pair of lines."""
+        yield (*_KEYS, *(self.measures.keys if self.measures else ()), *_TEXTS)
+        yield from self._rows()
+
+    def _rows(self) -> Iterator[Sequence[object]]:
+        for pair in self.alignment.pairs:
+            left = None if pair.left is None else self.text.left[pair.left]
+            right = None if pair.right is None else self.text.right[pair.right]
+            numbers = (None if place is None else place + 1 for place in (pair.left, pair.right))
+            source = None if pair.left is None else self._source_of(pair.left) or None
+            values = self.measures.row(None if pair.left is None else pair.left + 1) if self.measures else []
+            yield (pair.change, pair.owner or None, *numbers, source, *values, left, right)
+
+
+_KEYS: Final = ("change", "probe", "pruned_line", "probed_line", "source")
+_TEXTS: Final = ("pruned", "probed")
+
+
+def added_registers(lines: Sequence[str]) -> dict[str, list[str]]:
+    """The registers that these lines of PTX declare, by type."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        if match := _REGISTERS.match(line):
+            found.setdefault(match[1], []).extend(name.strip() for name in match[2].split(","))
+    return found
+
+
+def _costs(kernel: Kernel) -> str:
+    if kernel.registers_probed is None:
+        return ""
+    words = f"registers a thread {change(kernel.registers_pruned, kernel.registers_probed)}"
+    if kernel.spills_probed is not None:
+        words += f", spilled bytes {change(kernel.spills_pruned, kernel.spills_probed)}"
+    return words
+
+
+def _field(label: str, text: str, cells: int) -> list[Line]:
+    parts = wrap(text, max(20, cells - _LABEL - 2))
+    return [((" " + pad("" if i else label, _LABEL), "dim"), (part, "")) for i, part in enumerate(parts)]
+
+
+def missing(source: Source) -> str | None:
+    """Why there is nothing to compare."""
+    kernel = source.kernel
+    if kernel.file("pruned.ptx") is not None and kernel.file("probed.ptx") is not None:
+        return None
+    return kernel.reason or f"no probed PTX of it is in the trace (it is {kernel.status})"
+
+
+def _open(source: Source, progress: Progress) -> Diff:
+    texts = []
+    for number, name in enumerate(("pruned.ptx", "probed.ptx")):
+        progress(number / 4)
+        path = source.kernel.file(name)
+        if path is None:
+            raise TraceError(f"kernel #{source.kernel.index} has no {name} any more")
+        try:
+            texts.append(read_lines(path))
+        except OSError as error:
+            raise TraceError(f"{path}: {error.strerror or error}") from error
+    progress(0.5)
+    folder = source.kernel.folder
+    sources = SourceLines({}) if folder is None else SourceLines.of(folder)
+    progress(0.7)
+    return Diff(source.kernel, texts[0], texts[1], sources, measures_of(source))
+
+
+KIND: Final = Kind(
+    "diff",
+    "Diff",
+    "pruned and probed PTX side by side: every line that the probe added",
+    missing,
+    _open,
+    explanation=(
+        "Left the pruned PTX, right the probed: + lines were added, and say by which part of the probe. Nothing of the"
+        " kernel itself changes but the registers that are declared. Unchanged runs are folded.",
+    ),
+    order=0,
+)

@@ -1,0 +1,177 @@
+"""Latency that nothing hides: what a probe adds to a launch, and what warps wait for inside it.
+
+Outside the kernel, from a benchmark: the *prologue* (the records are cleared), the *kernel* (with the probe in it) and
+the *epilogue* (the records are copied back), beside the original. Inside, from the probe's own results: cycles at
+barriers a warp, or the time of blocks and the gaps between them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.analysis.distribution import distribution
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import pad, wrap
+from tui_probe.draw.table import safe
+from tui_probe.draw.view import Document
+from tui_probe.probekit import probe_results
+from tui_probe.probekit.distributions import distribution_head, distribution_row
+from tui_probe.probekit.kind import Kind
+from tui_probe.probekit.measured import probe_of
+from tui_probe.probekit.registry import names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress
+    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.probe import Waits
+    from tui_probe.trace.model import Kernel
+
+_SIGNS: Final = {"prologue": ("▒", "hue1"), "kernel": ("█", "hue0"), "epilogue": ("░", "hue2")}
+_BAR_LABEL: Final = 10
+
+
+class Latency(Document):
+    """One kernel: medians over its timed launches, and its newest result."""
+
+    def __init__(self, kernel: Kernel, inside: Waits | None) -> None:
+        self.title = f"Latency of {kernel.demangled}"
+        self.name = f"#{kernel.index} {safe(kernel.demangled)}"
+        self.inside = inside
+        self.simulated = kernel.trace.state.simulated
+        parts = {
+            "original": kernel.times.originals_ms,
+            "prologue": kernel.times.prologues_ms,
+            "kernel": kernel.times.probed_ms,
+            "epilogue": kernel.times.epilogues_ms,
+        }
+        timed = {} if self.simulated else parts
+        self.milliseconds = {name: np.array(values) for name, values in timed.items() if values}
+        self.slowdowns = np.array([] if self.simulated else kernel.times.impacts)
+
+    def lines(self, width: int) -> Sequence[Line]:
+        """The launch as bars and distributions, then the warps or blocks in it."""
+        lines: list[Line] = [((shorten(self.name, width), "title"),), ()]
+        lines += self._outside(width)
+        if self.inside is not None:
+            lines += [(), *(((part, ""),) for part in wrap(f"{self.inside.which}: {self.inside.words}", width))]
+            lines += _rows("cycles", self.inside.values, lambda cycles: units.count(round(cycles)))
+        return lines
+
+    def _outside(self, width: int) -> list[Line]:
+        if not self.milliseconds:
+            why = "a simulated GPU has no time" if self.simulated else "not measured: run with --benchmark"
+            return [(("the probed launch  ", "head"), (f"{units.NOT_MEASURED} {why}", "dim"))]
+        times = {name: values * 1e-3 for name, values in self.milliseconds.items()}
+        lines = _rows("time", times, units.duration)
+        if len(self.slowdowns):
+            lines += _rows("", {"slowdown": self.slowdowns}, lambda times: f"{times:.2f}×")[1:]
+        return [*lines, (), *self._bars(width)]
+
+    def _bars(self, width: int) -> list[Line]:
+        """Medians of the parts, one after another, above the original on the same scale."""
+        medians = {name: float(np.median(values)) for name, values in self.milliseconds.items()}
+        whole = sum(medians.get(name, 0.0) for name in _SIGNS)
+        scale = (width - _BAR_LABEL - 1) / max(whole, medians.get("original", 0.0))
+        probed: list[tuple[str, str]] = [(pad("probed", _BAR_LABEL), "dim")]
+        done = 0.0
+        for name, (sign, role) in _SIGNS.items():
+            done, before = done + medians.get(name, 0.0), done
+            probed.append((sign * (round(done * scale) - round(before * scale)), role))
+        lines: list[Line] = [tuple(probed)]
+        if "original" in medians:
+            bar = "█" * round(medians["original"] * scale)
+            lines.append(((pad("original", _BAR_LABEL), "dim"), (bar, "hue3")))
+        lines += [((part, "dim"),) for part in wrap(self._words(medians, whole), width)]
+        return lines
+
+    def _words(self, medians: Mapping[str, float], whole: float) -> str:
+        words = ", ".join(f"{sign} {name}" for name, (sign, _) in _SIGNS.items())
+        lacking = [name for name in (*_SIGNS, "original") if name not in medians]
+        if lacking:
+            return f"medians: {words}; {' and '.join(lacking)} not measured"
+        exposed = whole - medians["original"]
+        return (
+            f"medians: {words}; exposed {units.duration(exposed * 1e-3)} per launch, "
+            f"{whole / medians['original']:.2f}× the original"
+        )
+
+    def record(self) -> dict[str, Any]:
+        """Distributions in ms, of the slowdown, and in cycles; None where not measured."""
+        parts = {name: _record(self.milliseconds.get(name)) for name in ("original", *_SIGNS)}
+        inside = None
+        if self.inside is not None:
+            values = {name.replace(" ", "_"): _record(each) for name, each in self.inside.values.items()}
+            inside = {"result": self.inside.which, "cycles": values}
+        slowdown = _record(self.slowdowns) if len(self.slowdowns) else None
+        return {"milliseconds": parts, "slowdown": slowdown, "inside": inside}
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """A row a distribution."""
+        first = distribution(np.zeros(1))
+        yield ("of", "unit", *(first.record() if first else ()))
+        groups: list[tuple[str, Mapping[str, NDArray[Any]]]] = [("ms", self.milliseconds)]
+        groups.append(("times", {"slowdown": self.slowdowns}))
+        groups.append(("cycles", self.inside.values if self.inside else {}))
+        for unit, values in groups:
+            for name, each in values.items():
+                found = distribution(each)
+                if found is not None:
+                    yield (name, unit, *found.record().values())
+
+
+def _rows(head: str, values: Mapping[str, NDArray[Any]], show: Callable[[float], str]) -> list[Line]:
+    lines = [distribution_head(head)]
+    for label, each in values.items():
+        found = distribution(each)
+        if found is not None:
+            lines.append(distribution_row(label, found, show))
+    return lines
+
+
+def _record(values: NDArray[Any] | None) -> dict[str, float] | None:
+    found = None if values is None else distribution(values)
+    return None if found is None else found.record()
+
+
+def _inside(source: Source, progress: Progress) -> Waits | None:
+    """What the result says, if there is one of a probe that tells of waiting."""
+    if probe_results.missing(source, *KIND.probes) is not None:
+        return None
+    read = probe_of(source.kernel).waits
+    return None if read is None else read(probe_results.read(source), progress)
+
+
+def _missing(source: Source) -> str | None:
+    if source.kernel.times.probed_ms and not source.trace.state.simulated:
+        return None
+    why = probe_results.missing(source, *KIND.probes)
+    return why and f"{why}; or time it with --benchmark"
+
+
+def _open(source: Source, progress: Progress) -> Latency:
+    progress(0.0)
+    return Latency(source.kernel, _inside(source, progress))
+
+
+KIND: Final = Kind(
+    "latency",
+    "Latency",
+    "what a probe adds to a launch, waits at barriers, times of blocks and gaps",
+    _missing,
+    _open,
+    explanation=(
+        "What the probe adds outside the kernel: clearing its records before, copying them back after, measured by"
+        " --benchmark. Below it what waits inside: at barriers, or between blocks.",
+    ),
+    order=60,
+    short="Lat",
+    fed_by=lambda: names_of(lambda probe: probe.waits),
+)

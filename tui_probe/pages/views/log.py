@@ -1,0 +1,87 @@
+"""``process.log`` of a kernel: how the engine found, probed and assembled it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw.view import Document
+from tui_probe.errors import TraceError
+from tui_probe.pages.source_text import drawn, read_lines
+from tui_probe.probekit.kind import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress
+    from tui_probe.probekit.kind import Source
+
+FILE: Final = "process.log"
+_FAILURE: Final = re.compile(r"\b(failed|skipped|error|fatal|Traceback|\w*Error|\w*Exception)\b")
+_TOLD: Final = re.compile(r"^\s*ptxas info|^\[[a-z]+\]|\bUsed \d+ registers\b")
+
+
+class Log(Document):
+    """The lines of the log, what failed set out."""
+
+    def __init__(self, title: str, text: list[str]) -> None:
+        self.title = title
+        self.text = text
+
+    def lines(self, width: int) -> Sequence[Line]:
+        """Lines as they stand."""
+        del width
+        return [((f" {drawn(line)}", self._role(line)),) for line in self.text]
+
+    def gutter(self, width: int) -> int:
+        """The blank at the left."""
+        del width
+        return 1
+
+    @staticmethod
+    def _role(line: str) -> str:
+        return "bad" if _FAILURE.search(line) else "" if _TOLD.search(line) else "soft"
+
+    def record(self) -> dict[str, Any]:
+        """The lines."""
+        return {"lines": self.text}
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """A row a line."""
+        yield "line", "text"
+        yield from enumerate(self.text, 1)
+
+
+def missing(source: Source) -> str | None:
+    """Why there is no log."""
+    kernel = source.kernel
+    if kernel.file(FILE) is not None:
+        return None
+    return f"it never reached the probe engine: {kernel.reason or kernel.status}"
+
+
+def _open(source: Source, progress: Progress) -> Log:
+    progress(0.0)
+    path = source.kernel.file(FILE)
+    if path is None:
+        raise TraceError(f"kernel #{source.kernel.index} has no {FILE} any more")
+    try:
+        return Log(f"{FILE} of {source.kernel.demangled}", read_lines(path))
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or error}") from error
+
+
+KIND: Final = Kind(
+    "log",
+    "Log",
+    "process.log: how the kernel was found, probed and assembled",
+    missing,
+    _open,
+    explanation=(
+        "process.log: how the kernel was found, pruned, probed and assembled, with ptxas' own words. A kernel that"
+        " failed says why here; its original ran instead.",
+    ),
+    order=0,
+    grows=True,
+)

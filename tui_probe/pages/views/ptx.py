@@ -1,0 +1,267 @@
+"""The PTX of a kernel: as it was found, pruned to what the kernel needs, and with the probe in it.
+
+Beside its lines stands what the probe measured of them, in the pruned and in the probed text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.analysis.alignment import PARAMETER, align_probed
+from tui_probe.draw.lazy import LazyLines
+from tui_probe.draw.spans import clip
+from tui_probe.draw.view import Document
+from tui_probe.errors import TraceError
+from tui_probe.pages.source_text import coloured, drawn, read_lines, without_mark
+from tui_probe.probekit.kind import Kind
+from tui_probe.probekit.measures import Margin, measures_of
+from tui_probe.trace.source_lines import SourceLines, place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tui_probe.analysis.alignment import Pair
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress, View
+    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.measures import Measures
+
+VARIANTS: Final = ("probed", "pruned", "original")
+_SIGNS: Final = {"added": "+", "changed": "~"}
+_ROLES: Final = {"added": "added", "changed": "warn"}
+
+
+class Ptx(Document):
+    """One of the texts at a time; ``level`` goes to the next, ``unit`` to the next thing that was measured."""
+
+    def __init__(
+        self,
+        title: str,
+        texts: Mapping[str, list[str]],
+        sources: SourceLines | None = None,
+        measures: Measures | None = None,
+    ) -> None:
+        self.title = title
+        self.texts = texts
+        self.sources = sources or SourceLines({})
+        self.variant = next(iter(texts))
+        self.measures = measures
+        self.shown = measures.first if measures else 0
+        self._pairs = _pairs(texts)
+        self._numbers = {pair.left: right for right, pair in self._pairs.items() if pair.left is not None}
+        self._owners = {pair.owner for pair in self._pairs.values() if pair.owner}
+        self._runs = [right for right in self._pairs if self._begins(right)]
+
+    @property
+    def text(self) -> list[str]:
+        """The lines of the text that is shown."""
+        return self.texts[self.variant]
+
+    @property
+    def _measured(self) -> Measures | None:
+        """What stands beside the text: nothing is known of the lines of the original."""
+        return self.measures if self.variant != "original" else None
+
+    # -- drawing
+
+    def lines(self, width: int) -> Sequence[Line]:
+        """Numbered lines, below a line that says what was measured."""
+        margin = self._margin(width)
+        head: list[Line] = []
+        if self._measured is not None:
+            columns = self._measured.columns
+            words = self._measured.head(columns[self.shown]) if columns else self._measured.said
+            head = [((clip(f" {words}", width), "head" if columns else "warn"),)]
+        return LazyLines(len(self.text), lambda number: self._line(number, margin), head)
+
+    def pinned(self, width: int) -> int:
+        """What was measured."""
+        del width
+        return 0 if self._measured is None else 1
+
+    def gutter(self, width: int) -> int:
+        """The numbers, and what was measured."""
+        return self._digits + 2 + self._margin(width).cells
+
+    @property
+    def _digits(self) -> int:
+        return max(5, len(str(len(self.text))) + 1)
+
+    def _margin(self, width: int) -> Margin:
+        columns = self._measured.columns if self._measured else ()
+        names = self._owners if self.variant == "probed" else set()
+        return Margin(columns[self.shown] if columns else None, names, width)
+
+    def _line(self, number: int, margin: Margin) -> Line:
+        pair = self._pairs.get(number) if self.variant == "probed" else None
+        change = pair.change if pair else ""
+        role = _ROLES.get(change, "")
+        beside = margin.of_line(self._pruned_line(number))
+        if pair is not None and change == "added":
+            beside = margin.of_run(pair.owner if self._begins(number) else "")
+        return (
+            (f"{number + 1:>{self._digits}}{_SIGNS.get(change, ' ')}", role or "dim"),
+            beside,
+            (" ", ""),
+            *coloured(drawn(without_mark(self.text[number])), role),
+        )
+
+    def _begins(self, number: int) -> bool:
+        """Is a line of the probed text the first of a run that one probe inserted?"""
+        pair, before = self._pairs[number], self._pairs.get(number - 1)
+        return pair.change == "added" and (before is None or (before.change, before.owner) != ("added", pair.owner))
+
+    # -- places
+
+    def _pruned_line(self, number: int) -> int | None:
+        """The line of pruned.ptx, counted from 1, of a line of the text, counted from 0."""
+        if self.variant == "pruned":
+            return number + 1
+        pair = self._pairs.get(number) if self.variant == "probed" else None
+        return None if pair is None or pair.left is None else pair.left + 1
+
+    def about(self, number: int, width: int) -> list[str]:
+        """The probe that inserted a line, or all that was measured of it and its source."""
+        pair = self._pairs.get(number - self.pinned(width)) if self.variant == "probed" else None
+        if pair is not None and pair.change == "added":
+            return [f"of the probe {pair.owner}"] if pair.owner not in ("", PARAMETER) else []
+        line = self.ptx_line(number, width)
+        source = None if line is None else place_of(self.sources.ptx_line(line))
+        return [*(self._measured.words(line) if self._measured else []), *([source] if source else [])]
+
+    def ptx_line(self, number: int, width: int) -> int | None:
+        """Of lines that are not the probe's."""
+        number -= self.pinned(width)
+        return self._pruned_line(number) if number >= 0 else None
+
+    def target(self, number: int, width: int) -> int | None:
+        """Of lines that were measured."""
+        line = self.ptx_line(number, width)
+        return line if self._measured and self._measured.words(line) else None
+
+    def marked(self) -> tuple[int, str] | None:
+        """The line that has the mark."""
+        columns = self._measured.columns if self._measured else ()
+        return columns[self.shown].marked if columns else None
+
+    def place_of(self, ptx_line: int, width: int) -> int | None:
+        """In the text that is shown; None in the original."""
+        place = ptx_line - 1 if self.variant == "pruned" else None
+        if self.variant == "probed":
+            place = self._numbers.get(ptx_line - 1)
+        return None if place is None or not 0 <= place < len(self.text) else place + self.pinned(width)
+
+    def stops(self) -> str:
+        """What there is to step through: measured lines, else what the probe inserted."""
+        return "measured line" if self._measured and self._measured.columns else "change"
+
+    def anchors(self, width: int) -> Sequence[int]:
+        """The lines that were measured; without any, the first line of each run of inserted ones."""
+        above = self.pinned(width)
+        if self._measured and self._measured.columns:
+            places = (self.place_of(line, width) for line in self._measured.columns[self.shown].values)
+            return sorted(place for place in places if place is not None)
+        return [above + number for number in self._runs] if self.variant == "probed" else ()
+
+    def leads_to(self) -> str:
+        """The table of what was measured."""
+        return "lines" if self._measured and self._measured.columns else ""
+
+    # -- choices
+
+    def commands(self) -> Mapping[str, str]:
+        """The other texts, and what else was measured."""
+        others = [name for name in self.texts if name != self.variant]
+        commands = {"level": f"next text: {', '.join(others)}"} if others else {}
+        if self._measured and len(self._measured.columns) > 1:
+            columns = self._measured.columns
+            commands["unit"] = f"beside it: {columns[(self.shown + 1) % len(columns)].name}"
+        return commands
+
+    def press(self, command: str) -> str | None:
+        """The next text or measure."""
+        if command == "level":
+            names = list(self.texts)
+            self.variant = names[(names.index(self.variant) + 1) % len(names)]
+        elif command == "unit" and self._measured and self._measured.columns:
+            self.shown = (self.shown + 1) % len(self._measured.columns)
+        return None
+
+    def status(self) -> list[str]:
+        """Which text it is."""
+        return [f"{self.variant}.ptx"]
+
+    def take_over(self, before: View) -> None:
+        """The same text and measure of another kernel."""
+        if isinstance(before, Ptx):
+            self.variant = before.variant if before.variant in self.texts else self.variant
+            if self.measures and before.measures and self.measures.keys == before.measures.keys:
+                self.shown = before.shown
+
+    # -- data
+
+    def record(self) -> dict[str, Any]:
+        """All texts, and what was measured of lines of pruned.ptx, counted from 1."""
+        texts = {name: "\n".join(lines) + "\n" for name, lines in self.texts.items()}
+        measures = self.measures
+        if measures is None:
+            return {**texts, "measured": None}
+        lines = sorted({line for column in measures.columns for line in column.values})
+        rows = [{"line": line, **dict(zip(measures.keys, measures.row(line), strict=True))} for line in lines]
+        return {**texts, "measured": {**measures.about(), "lines": rows}}
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """The text that is shown, a row a line, with whose it is and what was measured of it."""
+        measures = self._measured
+        keys = measures.keys if measures else []
+        yield ("line", "probe", *keys, self.variant)
+        for number, text in enumerate(self.text):
+            pair = self._pairs.get(number) if self.variant == "probed" else None
+            values = measures.row(self._pruned_line(number)) if measures else []
+            yield (number + 1, (pair.owner if pair else "") or None, *values, without_mark(text))
+
+
+def _pairs(texts: Mapping[str, list[str]]) -> dict[int, Pair]:
+    """The lines of the probed text with what they stand for, by index; empty where that is not exactly known."""
+    if "probed" not in texts or "pruned" not in texts:
+        return {}
+    alignment = align_probed(texts["pruned"], texts["probed"])
+    return {pair.right: pair for pair in alignment.pairs if pair.right is not None} if alignment.exact else {}
+
+
+def missing(source: Source) -> str | None:
+    """Why there is no PTX."""
+    kernel = source.kernel
+    if any(kernel.file(f"{name}.ptx") for name in VARIANTS):
+        return None
+    return kernel.reason or f"no PTX of it is in the trace (it is {kernel.status})"
+
+
+def _open(source: Source, progress: Progress) -> Ptx:
+    texts = {}
+    for number, name in enumerate(VARIANTS):
+        progress(number / (len(VARIANTS) + 1))
+        path = source.kernel.file(f"{name}.ptx")
+        if path is not None:
+            try:
+                texts[name] = read_lines(path)
+            except OSError as error:
+                raise TraceError(f"{path}: {error.strerror or error}") from error
+    folder = source.kernel.folder
+    sources = None if folder is None else SourceLines.of(folder)
+    return Ptx(f"PTX of {source.kernel.demangled}", texts, sources, measures_of(source))
+
+
+KIND: Final = Kind(
+    "ptx",
+    "PTX",
+    "the kernel's PTX: original, pruned, probed, and what was measured of its lines",
+    missing,
+    _open,
+    explanation=(
+        "The PTX of the kernel: probed as it ran, pruned as the engine read it (this kernel alone), original as it came"
+        " in the image. Where other pages name a line of PTX, it is one of the pruned text; the probed text has numbers"
+        " of its own.",
+    ),
+    order=0,
+)

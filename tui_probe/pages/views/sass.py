@@ -1,0 +1,257 @@
+"""The machine code of the pruned and the probed kernel, what differs, and how many instructions of each class.
+
+Where the assembler wrote down from which line of PTX each instruction came, what was measured of a line stands beside
+the one instruction that came from it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.analysis.sass import CLASSES, class_of_line
+from tui_probe.analysis.sass_alignment import align_sass
+from tui_probe.draw.lazy import LazyLines
+from tui_probe.draw.spans import pad, wrap
+from tui_probe.draw.view import Document
+from tui_probe.pages.diff_lines import DiffLines
+from tui_probe.pages.machine_code import missing_code, read_code
+from tui_probe.pages.source_text import coloured, drawn
+from tui_probe.probekit.kind import Kind
+from tui_probe.probekit.measures import Margin, Measure, measures_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tui_probe.analysis.alignment import Pair
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress, View
+    from tui_probe.pages.machine_code import MachineCode
+    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.measures import Measures
+    from tui_probe.trace.model import Kernel
+
+_SHOWN: Final = ("diff", "probed", "pruned")
+_CLASS, _NUMBER = 14, 9
+_KEYS: Final = ("side", "address", "change", "probe", "class", "source", "ptx_line")
+
+
+class Sass(Document):
+    """Both codes, or their difference; ``level`` goes to the next, ``unit`` to the next thing that was measured."""
+
+    def __init__(self, kernel: Kernel, code: MachineCode, measures: Measures | None = None) -> None:
+        self.title = f"Machine code of {kernel.demangled}"
+        self.code, self.codes = code, code.codes
+        self.shown = _SHOWN[0]
+        self.measure = 0
+        pruned, probed = self.codes["pruned"], self.codes["probed"]
+        acting = code.acting["pruned"], code.acting["probed"]
+        self.alignment = align_sass(pruned.lines, probed.lines, acting, code.owners)
+        self.text = DiffLines(
+            pruned.lines, probed.lines, self.alignment, self._source_of if any(pruned.sources) else None
+        )
+        self.measures = measures if measures and _told_of(measures, acting[0]) else None
+
+    def _source_of(self, number: int) -> str:
+        return self.codes["pruned"].sources[number]
+
+    # -- drawing
+
+    def lines(self, width: int) -> Sequence[Line]:
+        """Counts by class, then code."""
+        head, margin = self._head(width), self._margin(width)
+        if self.shown == "diff":
+            return self.text.lines(width, head, margin)
+        return LazyLines(len(self.codes[self.shown].lines), lambda number: self._line(number, margin), head)
+
+    def _margin(self, width: int) -> Margin:
+        """What was measured, by line of the code at the left."""
+        if self.measures is None:
+            return Margin(None, set(), width)
+        side = "pruned" if self.shown == "diff" else self.shown
+        measure = self.measures.columns[self.measure]
+        lines = enumerate(self.code.acting[side], 1)
+        values = {place: measure.values[line] for place, line in lines if line is not None and line in measure.values}
+        return Margin(Measure(measure.of, values), set(), width)
+
+    def begins(self, width: int) -> int:
+        """Below the counts."""
+        return len(self._head(width))
+
+    def gutter(self, width: int) -> int:
+        """Numbers, signs, and what was measured."""
+        margin = self._margin(width)
+        return self.text.gutter(width, margin) if self.shown == "diff" else 7 + margin.cells + bool(margin.cells)
+
+    def _line(self, number: int, margin: Margin) -> Line:
+        code = self.codes[self.shown]
+        beside: Line = (margin.of_line(number + 1), (" ", "")) if margin.cells else ()
+        source = f"  // {code.sources[number]}" if code.sources[number] else ""
+        return ((f"{number + 1:>5}  ", "dim"), *beside, *coloured(drawn(code.lines[number])), (source, "dim"))
+
+    def _head(self, width: int) -> list[Line]:
+        titles = "".join(pad(title, _NUMBER, right=True) for title in ("pruned", "probed", "change"))
+        lines: list[Line] = [((" " + pad("instructions", _CLASS) + titles, "head"),)]
+        for label, before, after in self._counts():
+            change = f"{after - before:+}" if after != before else "same"
+            role = "dim" if after == before else "warn"
+            numbers = pad(str(before), _NUMBER, right=True) + pad(str(after), _NUMBER, right=True)
+            lines.append(((" " + pad(label, _CLASS), "dim"), (numbers, ""), (pad(change, _NUMBER, right=True), role)))
+        if self.measures is not None:
+            words = self.measures.head(self.measures.columns[self.measure])
+            lines += [((" " + pad("measured", _CLASS) if not i else " " * (_CLASS + 1), "dim"), (f"  {part}", ""))
+                      for i, part in enumerate(wrap(words, max(20, width - _CLASS - 4)))]  # fmt: skip
+        if self.alignment.problem:
+            lines.append(((f" {self.alignment.problem}", "warn"),))
+        return [*lines, ()]
+
+    def _counts(self) -> Iterator[tuple[str, int, int]]:
+        pruned, probed = self.codes["pruned"], self.codes["probed"]
+        for name in CLASSES:
+            if pruned.counts[name] or probed.counts[name]:
+                yield name, pruned.counts[name], probed.counts[name]
+        yield "all", pruned.total, probed.total
+        probed_code = zip(self.code.owners, probed.addresses, strict=True)
+        if own := sum(owner is not None and address is not None for owner, address in probed_code):
+            yield "of the probe", 0, own
+
+    # -- places
+
+    def anchors(self, width: int) -> Sequence[int]:
+        """The first line of each change; in one of the codes the lines that were measured."""
+        above = len(self._head(width))
+        if self.shown == "diff":
+            return [above + place for place in self.text.anchors(width)]
+        measure = self._margin(width).measure
+        return sorted(above + place - 1 for place in measure.values) if measure else ()
+
+    def stops(self) -> str:
+        """What there is to step through."""
+        return "change" if self.shown == "diff" else "measured instruction"
+
+    def about(self, number: int, width: int) -> list[str]:
+        """The probe that it is of, or the line of PTX that it came from, behind all that was measured of that."""
+        line, place = self.ptx_line(number, width), number - len(self._head(width))
+        if place >= 0 and self.shown != "pruned":
+            right = self.text.pair_at(place, width).right if self.shown == "diff" else place
+            if right is not None and self.code.owners[right]:
+                return [f"of the probe {self.code.owners[right]}"]
+        return [] if line is None else [*(self.measures.words(line) if self.measures else []), f"PTX line {line}"]
+
+    def ptx_line(self, number: int, width: int) -> int | None:
+        """The line that the assembler made it from, as it wrote down."""
+        place = number - len(self._head(width))
+        if place < 0:
+            return None
+        if self.shown != "diff":
+            return self.code.origins[self.shown][place]
+        pair = self.text.pair_at(place, width)
+        if pair.left is not None:
+            return self.code.origins["pruned"][pair.left]
+        return None if pair.right is None else self.code.origins["probed"][pair.right]
+
+    def place_of(self, ptx_line: int, width: int) -> int | None:
+        """The first instruction that was made from it."""
+        side = "pruned" if self.shown == "diff" else self.shown
+        acting, lines = self.code.acting[side], self.code.origins[side]
+        found = next((place for of in (acting, lines) for place, line in enumerate(of) if line == ptx_line), None)
+        if found is not None and self.shown == "diff":
+            found = self.text.place_of(found, width)
+        return None if found is None else found + len(self._head(width))
+
+    def leads_to(self) -> str:
+        """The PTX, where it is known."""
+        return "ptx" if self.code.known else ""
+
+    # -- choices
+
+    def commands(self) -> Mapping[str, str]:
+        """The other texts, folding of the difference, the next measure."""
+        commands = {"level": f"next text: {_following(self.shown)}"}
+        if self.shown == "diff" and self.text.can_fold:
+            commands["fold"] = "show unchanged lines" if self.text.folded else "fold unchanged lines"
+        if self.measures is not None and len(self.measures.columns) > 1:
+            columns = self.measures.columns
+            commands["unit"] = f"beside it: {columns[(self.measure + 1) % len(columns)].name}"
+        return commands
+
+    def press(self, command: str) -> str | None:
+        """The next text, folding, or the next measure."""
+        if command == "level":
+            self.shown = _following(self.shown)
+        elif command == "fold":
+            self.text.folded = not self.text.folded
+        elif command == "unit" and self.measures is not None:
+            self.measure = (self.measure + 1) % len(self.measures.columns)
+        return None
+
+    def status(self) -> list[str]:
+        """Which text it is, and who made it."""
+        return [self.code.tool, "pruned and probed" if self.shown == "diff" else f"{self.shown}.bin"]
+
+    def take_over(self, before: View) -> None:
+        """The same text, folded or not, and the same measure."""
+        if isinstance(before, Sass):
+            self.shown, self.text.folded = before.shown, before.text.folded
+            if self.measures and before.measures and self.measures.keys == before.measures.keys:
+                self.measure = before.measure
+
+    # -- data
+
+    def record(self) -> dict[str, Any]:
+        """Counts, and the lines of both codes."""
+        counts = {label: {"pruned": before, "probed": after} for label, before, after in self._counts()}
+        keys, *rows = self.cells()
+        return {
+            "tool": self.code.tool,
+            "counts": counts,
+            "measured": self.measures.about() if self.measures else None,
+            "lines": [dict(zip(map(str, keys), row, strict=True)) for row in rows],
+        }
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """A row a line, the code at the left before what stands beside it; a label has no address and no class."""
+        yield (*_KEYS, *(self.measures.keys if self.measures else ()), "text")
+        for pair in self.alignment.pairs:
+            for side, place in (("pruned", pair.left), ("probed", pair.right)):
+                if place is not None:
+                    yield self._row(side, place, pair)
+
+    def _row(self, side: str, place: int, pair: Pair) -> Sequence[object]:
+        code, text = self.codes[side], self.codes[side].lines[place]
+        address = code.addresses[place]
+        known = (side, None if address is None else f"{address:#06x}", pair.change, pair.owner or None)
+        values = self.measures.row(self.code.acting[side][place]) if self.measures else []
+        told = class_of_line(text), code.sources[place] or None, self.code.origins[side][place]
+        return (*known, *told, *values, text.strip())
+
+
+def _told_of(measures: Measures, lines: Sequence[int | None]) -> bool:
+    """Was anything measured of any of these lines?"""
+    return any(line in measure.values for measure in measures.columns for line in lines)
+
+
+def _following(shown: str) -> str:
+    return _SHOWN[(_SHOWN.index(shown) + 1) % len(_SHOWN)]
+
+
+def missing(source: Source) -> str | None:
+    """Why there is no machine code, or nothing to read it with."""
+    return missing_code(source.kernel)
+
+
+def _open(source: Source, progress: Progress) -> Sass:
+    return Sass(source.kernel, read_code(source.kernel, progress), measures_of(source))
+
+
+KIND: Final = Kind(
+    "sass",
+    "SASS",
+    "machine code of the pruned and the probed kernel, and what differs",
+    missing,
+    _open,
+    explanation=(
+        "The machine code of both kernels as nvdisasm prints it, and instructions counted by class. The assembler"
+        " schedules anew, so that more differs here than was added to the PTX.",
+    ),
+    order=0,
+)

@@ -1,0 +1,281 @@
+"""The source of a kernel: the lines that its PTX came from, and what was measured of them.
+
+The text is that of the copies in the trace, made while the program ran. Of a file without a copy only the numbers of
+lines are known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.cells import cell_len
+
+from tui_probe.draw.lazy import LazyLines
+from tui_probe.draw.spans import clip
+from tui_probe.draw.view import Document
+from tui_probe.pages.source_measures import over_rows
+from tui_probe.probekit.kind import Kind
+from tui_probe.probekit.measures import Margin, Measures, measures_of
+from tui_probe.trace.source_files import SourceFiles
+from tui_probe.trace.source_lines import SourceLine, SourceLines, place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress, View
+    from tui_probe.probekit.kind import Source
+
+CONTEXT: Final = 3
+"""Lines that are shown before and after one that code came from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a file, counted from 1. Line 0 is the heading of a file, unless ``left_out`` lines are meant."""
+
+    file: str
+    line: int
+    text: str = ""
+    left_out: int = 0
+
+
+class SourceView(Document):
+    """File after file, the one that most of the PTX came from first."""
+
+    def __init__(self, title: str, lines: SourceLines, files: SourceFiles, measures: Measures | None = None) -> None:
+        self.title = title
+        self._code = lines_of_ptx(lines)
+        self._order = in_order(self._code)
+        self._copies = {file: files.lines(file) for file in self._order}
+        self._measured_ptx = measures
+        self.folded = True
+        self._lay_out()
+        self.shown = self.measures.first if self.measures else 0
+
+    def _lay_out(self) -> None:
+        """Make the rows, and what was measured of them by the row's number."""
+        self.rows = [row for file in self._order for row in self._rows_of(file)]
+        self._ptx = {number: code for number, row in enumerate(self.rows) if (code := self._code_of(row))}
+        self.measures = None if self._measured_ptx is None else over_rows(self._measured_ptx, self._ptx)
+
+    def _code_of(self, row: Row) -> list[int]:
+        """The lines of ``pruned.ptx`` that came from a row, counted from 1."""
+        return self._code.get(SourceLine(row.file, row.line), []) if row.line else []
+
+    def _rows_of(self, file: str) -> Iterator[Row]:
+        """The heading and the lines of a file; with folding those near code."""
+        text, used = self._copies[file], sorted(place.line for place in self._code if place.file == file)
+        last = max(len(text), used[-1]) if text else 0
+        wanted = range(1, last + 1) if text and not self.folded else near(used, last) if text else used
+        yield Row(file, 0)
+        before = 0
+        for line in wanted:
+            if text and line > before + 1:
+                yield Row(file, 0, left_out=line - before - 1)
+            yield Row(file, line, text[line - 1] if line <= len(text) else "")
+            before = line
+        if text and len(text) > before:
+            yield Row(file, 0, left_out=len(text) - before)
+
+    # -- drawing
+
+    def lines(self, width: int) -> Sequence[Line]:
+        """Numbered lines, below a line that says what was measured."""
+        margin = Margin(self._column, set(), width)
+        head: list[Line] = []
+        if self.measures is not None:
+            words = self.measures.head(self._column) if self._column else self.measures.said or "nothing by line"
+            head = [((clip(f" {words}", width), "head" if self._column else "warn"),)]
+        return LazyLines(len(self.rows), lambda number: self._line(number, margin, width), head)
+
+    @property
+    def _column(self) -> Any:
+        """The measure that stands beside the text, if there is one."""
+        return self.measures.columns[self.shown] if self.measures and self.measures.columns else None
+
+    def _line(self, number: int, margin: Margin, width: int) -> Line:
+        row = self.rows[number]
+        if row.left_out:
+            blank = " " * (margin.cells + 2)
+            return ((f"{'…':>{self._digits}}{blank}{row.left_out} lines without code of this kernel", "dim"),)
+        if not row.line:
+            return self._heading(row.file, width)
+        return (
+            (f"{row.line:>{self._digits}} ", "dim"),
+            margin.of_line(number),
+            (" ", ""),
+            (row.text, "" if number in self._ptx else "dim"),
+        )
+
+    def _heading(self, file: str, width: int) -> Line:
+        folder, _, name = file.rpartition("/")
+        words = f"  {folder}" if self._copies[file] else f"  no copy in the trace: its lines alone are known  {folder}"
+        return (clip(f" {name}", width), "title"), (clip(words, max(0, width - cell_len(name) - 1)), "dim")
+
+    @property
+    def _digits(self) -> int:
+        return max(5, len(str(max((row.line for row in self.rows), default=0))) + 1)
+
+    def pinned(self, width: int) -> int:
+        """What was measured."""
+        del width
+        return 0 if self.measures is None else 1
+
+    def gutter(self, width: int) -> int:
+        """The numbers, and what was measured."""
+        return self._digits + 2 + Margin(self._column, set(), width).cells
+
+    # -- places
+
+    def about(self, number: int, width: int) -> list[str]:
+        """The lines of PTX that a line became, and all that was measured of them."""
+        number -= self.pinned(width)
+        code = self._ptx.get(number, [])
+        if not code:
+            return []
+        place = place_of(SourceLine(self.rows[number].file, self.rows[number].line))
+        words = f"PTX {code[0]}" if len(code) == 1 else f"{len(code)} lines of PTX from {code[0]} on"
+        return [place, words, *(self.measures.words(number) if self.measures else [])]
+
+    def ptx_line(self, number: int, width: int) -> int | None:
+        """The first that came from it; of those that were measured, if any was."""
+        code = self._ptx.get(number - self.pinned(width), [])
+        columns = self._measured_ptx.columns if self._measured_ptx else ()
+        measured = [line for line in code if any(line in column.numbers for column in columns)]
+        return next(iter(measured or code), None)
+
+    def marked(self) -> tuple[int, str] | None:
+        """The line that has the mark, by the first line of PTX that came from it."""
+        found = self._column.marked if self._column else None
+        return None if found is None else (self._ptx[found[0]][0], found[1])
+
+    def place_of(self, ptx_line: int, width: int) -> int | None:
+        """The row that a line of PTX came from."""
+        found = next((number for number, code in self._ptx.items() if ptx_line in code), None)
+        return None if found is None else found + self.pinned(width)
+
+    def stops(self) -> str:
+        """What there is to step through."""
+        return "measured line" if self._column else "line with code"
+
+    def anchors(self, width: int) -> Sequence[int]:
+        """The lines that were measured; without any those with code."""
+        places = self._column.values if self._column else self._ptx
+        return [number + self.pinned(width) for number in sorted(places)]
+
+    def leads_to(self) -> str:
+        """The code."""
+        return "ptx"
+
+    # -- choices
+
+    def commands(self) -> Mapping[str, str]:
+        """All lines or those near code, and what else was measured."""
+        commands = {"fold": "show every line" if self.folded else "show lines near code only"}
+        if self.measures and len(self.measures.columns) > 1:
+            columns = self.measures.columns
+            commands["unit"] = f"beside it: {columns[(self.shown + 1) % len(columns)].name}"
+        return commands
+
+    def press(self, command: str) -> str | None:
+        """Fold or unfold; the next measure."""
+        if command == "fold":
+            self.folded = not self.folded
+            self._lay_out()
+        elif command == "unit" and self.measures and self.measures.columns:
+            self.shown = (self.shown + 1) % len(self.measures.columns)
+        return None
+
+    def take_over(self, before: View) -> None:
+        """The same folding and measure of another kernel."""
+        if isinstance(before, SourceView):
+            if before.folded != self.folded:
+                self.press("fold")
+            if self.measures and before.measures and self.measures.keys == before.measures.keys:
+                self.shown = before.shown
+
+    # -- data
+
+    def record(self) -> dict[str, Any]:
+        """The lines that code came from, by file, with the lines of pruned.ptx and what was measured."""
+        keys = self.measures.keys if self.measures else []
+        files = []
+        for file in self._order:
+            numbers = [number for number in self._ptx if self.rows[number].file == file]
+            lines = [
+                {
+                    "line": self.rows[number].line,
+                    "text": self.rows[number].text if self._copies[file] else None,
+                    "ptx": self._ptx[number],
+                    **dict(zip(keys, self.measures.row(number) if self.measures else [], strict=True)),
+                }
+                for number in numbers
+            ]
+            files.append({"file": file, "copied": bool(self._copies[file]), "lines": lines})
+        return {"measured": self.measures.about() if self.measures else None, "files": files}
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """A row a line that code came from."""
+        yield ("file", "line", *(self.measures.keys if self.measures else []), "ptx_lines", "text")
+        for number, code in self._ptx.items():
+            row = self.rows[number]
+            values = self.measures.row(number) if self.measures else []
+            yield (row.file, row.line, *values, len(code), row.text if self._copies[row.file] else None)
+
+
+def lines_of_ptx(lines: SourceLines) -> dict[SourceLine, list[int]]:
+    """The lines of ``pruned.ptx``, ascending, that each line of source became."""
+    code: dict[SourceLine, list[int]] = {}
+    for number, source in sorted(lines.lines.items()):
+        code.setdefault(source, []).append(number)
+    return code
+
+
+def in_order(code: Mapping[SourceLine, Sequence[int]]) -> list[str]:
+    """The files, the one that most lines of PTX came from first."""
+    totals: dict[str, int] = {}
+    for source, lines in code.items():
+        totals[source.file] = totals.get(source.file, 0) + len(lines)
+    return sorted(totals, key=lambda file: (-totals[file], file))
+
+
+def near(used: Sequence[int], last: int) -> list[int]:
+    """The lines up to ``last`` that are one of ``used``, or near one."""
+    wanted = {line + step for line in used for step in range(-CONTEXT, CONTEXT + 1)}
+    return sorted(line for line in wanted if 1 <= line <= last)
+
+
+def missing(source: Source) -> str | None:
+    """Why no line of source is known."""
+    kernel = source.kernel
+    if kernel.folder is None or kernel.file("pruned.ptx") is None:
+        return kernel.reason or f"no PTX of it is in the trace (it is {kernel.status})"
+    if not SourceLines.of(kernel.folder).lines:
+        return "nothing tells its lines of source: compile with nvcc -lineinfo, or the like"
+    return None
+
+
+def _open(source: Source, progress: Progress) -> SourceView:
+    progress(0.0)
+    folder = source.kernel.folder
+    lines = SourceLines.of(folder) if folder else SourceLines({})
+    progress(0.5)
+    files = SourceFiles(source.trace.directory)
+    return SourceView(f"Source of {source.kernel.demangled}", lines, files, measures_of(source))
+
+
+KIND: Final = Kind(
+    "source",
+    "Source",
+    "the lines of source that the PTX came from, and what was measured of them",
+    missing,
+    _open,
+    explanation=(
+        "The lines of source that the PTX came from, from the copies that were made while the program ran; lines that"
+        " no code came from are set back. Beside a line stands what the probe measured of all the PTX it became: sums,"
+        " and ratios of sums.",
+    ),
+    order=90,
+)

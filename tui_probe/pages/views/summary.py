@@ -1,0 +1,151 @@
+"""One kernel: its names, why it was probed or not and what to do, what the probe found and costs, what to ask next."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.formats import as_record
+from tui_probe.draw.percentiles import SHARES, distribution_line, head_line, percentiles
+from tui_probe.draw.spans import pad
+from tui_probe.draw.table import in_data, safe
+from tui_probe.draw.view import Document
+from tui_probe.pages.findings.found import find
+from tui_probe.pages.findings.lines import command_of, found_lines, question_lines
+from tui_probe.pages.findings.questions import open_questions
+from tui_probe.pages.kernel_detail import LABEL, detail_lines
+from tui_probe.pages.kernel_report import KERNEL_COLUMNS
+from tui_probe.pages.kernel_row import row_of
+from tui_probe.probekit.kind import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress
+    from tui_probe.probekit.kind import Source
+    from tui_probe.trace.model import Kernel
+
+_SOURCE: Final = re.compile(rb'^\s*\.file\s+\d+\s+"((?:[^"\\]|\\.)*)"', re.MULTILINE)
+_LARGEST: Final = 64 << 20
+_MOST_SOURCES: Final = 3
+
+
+class Summary(Document):
+    """The figures of a kernel as they were when it was opened."""
+
+    def __init__(self, source: Source) -> None:
+        kernel = source.kernel
+        self.title = f"Summary of {kernel.demangled}"
+        self.kernel = kernel
+        self.row = row_of(kernel, source.trace.state.device)
+        self.simulated = source.trace.state.simulated
+        self.sources = source_files(kernel)
+        self.measured = {} if self.simulated else measured(kernel)
+        self.found = find(source)
+        self.questions = open_questions(kernel, self.found)
+        self.command = command_of(source.trace)
+        self.numbers: Mapping[str, int] = {}
+
+    def number_pages(self, numbers: Mapping[str, int]) -> None:
+        self.numbers = numbers
+
+    def lines(self, width: int) -> Sequence[Line]:
+        """The page; in two columns where it is wide."""
+        found = [] if self.found is None else found_lines(self.found, width, self.numbers)
+        return detail_lines(self.row, width, self._more(), found, self._asked)
+
+    def _asked(self, width: int) -> list[Line]:
+        return question_lines(self.questions, self.command, width)
+
+    def _more(self) -> list[Line]:
+        lines: list[Line] = []
+        for number, name in enumerate(self.sources[:_MOST_SOURCES]):
+            lines.append(((" " + pad("" if number else "source", LABEL), "dim"), (safe(name), "")))
+        if lines:
+            lines.append(())
+        if self.measured:
+            lines.append(head_line())
+        for label, values in self.measured.items():
+            shown = _times if label == "slowdown" else _milliseconds
+            lines.append(distribution_line(label, values, shown))
+        if not self.measured and self.row.status == "probed":
+            why = "a simulated GPU has no time" if self.simulated else "not measured: run with --benchmark"
+            lines.append(((" " + pad("time", LABEL), "dim"), (f"{units.NOT_MEASURED} {why}", "dim")))
+        return lines
+
+    def record(self) -> dict[str, Any]:
+        """The fields of the report, the source files, and the percentiles of what was measured."""
+        shares = [f"p{share}" for share in SHARES]
+        figures = {
+            label.replace(" ", "_"): {"count": len(values), **dict(zip(shares, percentiles(values) or [], strict=True))}
+            for label, values in self.measured.items()
+        }
+        return {
+            **as_record(KERNEL_COLUMNS, self.kernel),
+            "source_files": self.sources,
+            "distributions": figures,
+            "found": None if self.found is None else self.found.record(),
+            "open_questions": [question.record() for question in self.questions],
+        }
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """A row a field."""
+        yield "field", "value"
+        for column in in_data(KERNEL_COLUMNS):
+            if column.value is not None:
+                yield column.key, column.value(self.kernel)
+        for label, values in self.measured.items():
+            for share, value in zip(SHARES, percentiles(values) or [], strict=True):
+                yield f"{label.replace(' ', '_')}_p{share}", value
+
+
+def measured(kernel: Kernel) -> dict[str, list[float]]:
+    """What a benchmark measured of a kernel's launches: times in ms and the slowdown."""
+    columns = {
+        "original": kernel.times.originals_ms,
+        "probed": kernel.times.probed_ms,
+        "slowdown": kernel.times.impacts,
+    }
+    return {label: list(values) for label, values in columns.items() if values}
+
+
+def source_files(kernel: Kernel) -> list[str]:
+    """The source files that the kernel's PTX names, in its order."""
+    path = kernel.file("pruned.ptx") or kernel.file("original.ptx")
+    if path is None or path.stat().st_size > _LARGEST:
+        return []
+    found = (name.decode("utf-8", "replace") for name in _SOURCE.findall(path.read_bytes()))
+    return list(dict.fromkeys(found))
+
+
+def _times(value: float) -> str:
+    return f"{value:.3f}×"
+
+
+def _milliseconds(value: float) -> str:
+    return units.duration(value / 1e3)
+
+
+def _open(source: Source, progress: Progress) -> Summary:
+    progress(0.0)
+    return Summary(source)
+
+
+KIND: Final = Kind(
+    "summary",
+    "Summary",
+    "what the probe found and costs, why probed or not, what to ask next",
+    lambda _: None,
+    _open,
+    explanation=(
+        "What was found comes first: each line names the page that shows it, and ! marks what costs time. Then what the"
+        " probe costs the kernel in registers, spills and occupancy, and what another run would answer.",
+        "“original” is the kernel as it came, “probed” the one that ran in its place. – was not measured. Slowdown is"
+        " probed time over original time, of launches that ran both (--benchmark).",
+    ),
+    order=0,
+    short="Sum",
+    grows=True,
+)

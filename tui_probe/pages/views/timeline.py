@@ -1,0 +1,325 @@
+"""Blocks and warps on SMs over time: gaps, stragglers, idle SMs and the tail."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.analysis.distribution import distribution
+from tui_probe.draw import units
+from tui_probe.draw.axis import CYCLES, TIME, draw_across
+from tui_probe.draw.canvas import Canvas
+from tui_probe.draw.heading import draw_head, named
+from tui_probe.draw.spans import clip
+from tui_probe.draw.view import Drawing
+from tui_probe.errors import TraceError
+from tui_probe.probekit import probe_results
+from tui_probe.probekit.kind import Kind
+from tui_probe.probekit.measured import probe_of
+from tui_probe.probekit.probe_results import cycles_words
+from tui_probe.probekit.registry import names_of
+from tui_probe.probekit.timelines.moves import MOVES, commands
+from tui_probe.probekit.timelines.picture import draw_marks, draw_rows, gutter
+from tui_probe.probekit.timelines.rows import ORDER_WORDS, Choice, rows_of
+from tui_probe.probekit.timelines.window import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress, View
+    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.timelines.launch import LaunchTimeline
+    from tui_probe.probekit.timelines.rows import Level, Rows
+
+_AROUND: Final = 5
+"""Lines that are not rows: a head, the axis and its labels, the tail, the clocks."""
+_COLUMNS: Final = ("sm", "slot", "block", "warp", "start", "end")
+_PLOT_CELLS: Final = 1200
+_PLOT_LABELS: Final = 40
+
+
+class Timeline(Drawing):
+    """One launch. Rows are made in ``prepare``; what is pressed changes the window, the marks, or the rows wanted."""
+
+    window: Window
+    choice: Choice
+    """The rows that are wanted; ``rows`` are those that there are."""
+    rows: Rows | None
+    fitting: bool
+    """Whether all rows have to fit, whatever the height."""
+    marks: list[float]
+    pointed: tuple[float, int] | None
+    """Time and line of the longest block, once the cursor was sent there."""
+    in_time: bool
+
+    def __init__(self, launch: LaunchTimeline) -> None:
+        self.launch, self.timeline = launch, launch.timeline
+        self.title = f"Timeline of {launch.which} {launch.name}"
+        self.tail = self.timeline.tail()
+        self.choice = Choice()
+        self.fitting = True
+        self.in_time = False
+        self.marks = []
+        self.pointed = None
+        self.window = Window(self.timeline.span, 1)
+        self.rows = None
+        self._shown: Rows | None = None
+        self._at: tuple[int, int, int] | None = None
+        """SM, slot and warp of the row that the cursor begins on."""
+        self._gutter = 0
+
+    @cached_property
+    def _warp_fence(self) -> float:
+        return _fence(self.timeline.warps.duration)
+
+    @cached_property
+    def _block_fence(self) -> float:
+        return _fence(self.timeline.blocks.duration)
+
+    @property
+    def of_warps(self) -> bool:
+        return self.choice.level == "warp"
+
+    def fence(self, level: Level) -> float:
+        """Cycles beyond which a block, or a warp where these are shown, stands out."""
+        return self._warp_fence if level == "warp" else self._block_fence
+
+    @property
+    def cycles(self) -> float:
+        return self.window.longest
+
+    def stretch(self, cycles: float) -> None:
+        """An axis of time that reaches further than the launch took."""
+        self.window.stretch(cycles)
+
+    def prepare(self, width: int, height: int) -> Callable[[], None] | None:
+        """Make the rows that are wanted; where all have to fit, as many share a line as it takes."""
+        del width
+        if self.fitting:
+            together = -(-self.launch.rows(self.choice) // max(height - _AROUND, 1))
+            self.choice = replace(self.choice, together=together)
+        if self.rows is not None and self.rows.choice == self.choice:
+            return None
+        wanted = self.choice
+
+        def work() -> None:
+            self.rows = rows_of(self.timeline, wanted, self.fence(wanted.level))
+
+        return work
+
+    def line(self, rows: Rows) -> int:
+        """The line of the cursor, in rows that may have come after it was last drawn."""
+        return min(self.window.line, rows.lines - 1)
+
+    def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
+        """A head, the rows, an axis, the tail, and how well the clocks of the SMs are aligned."""
+        canvas = Canvas(width, height)
+        rows = self.rows
+        if rows is None:
+            canvas.text(0, 0, "being prepared", "dim")
+            return canvas.lines(ascii_only=ascii_only)
+        self._follow(rows)
+        left = min(self._gutter, width // 2)
+        self.window.resize(width - left, max(height - _AROUND, 1))
+        self._draw_head(canvas)
+        draw_rows(canvas, left, 1, rows, self.window, self.fence(rows.choice.level))
+        bottom = height - _AROUND + 1
+        self._draw_axis(canvas, left, bottom)
+        for i, words in enumerate((self._tail_words(), self._clock_words())):
+            canvas.text(0, bottom + 2 + i, clip(words, width), "dim")
+        return canvas.lines(ascii_only=ascii_only)
+
+    def _follow(self, rows: Rows) -> None:
+        """Other rows are shown than before: the cursor goes to the same, or to the first that is of the same SM."""
+        before, self._shown = self._shown, rows
+        if before is rows:
+            return
+        self._gutter = gutter(rows)
+        at = self._at if before is None else before.place(self.line(before))
+        self.window.set_lines(rows.lines, 0 if at is None else rows.line_at(*at))
+
+    def _draw_head(self, canvas: Canvas) -> None:
+        sms = len(self.timeline.sms)
+        totals = (
+            f"{units.counted(len(self.timeline.blocks), 'block')} on {sms - len(self.timeline.idle_sms)} of "
+            f"{units.counted(sms, 'SM')}, {cycles_words(self.timeline.span, self.launch.clock_khz)}"
+        )
+        draw_head(canvas, named(KIND.title, KIND.about), self.launch.which, self.launch.name, totals)
+
+    def _draw_axis(self, canvas: Canvas, x: int, y: int) -> None:
+        low, high, unit = self.window.begin, self.window.end, CYCLES
+        if self.in_time and self.launch.clock_khz:
+            low, high, unit = (low * self._ns, high * self._ns, TIME)
+        draw_across(canvas, x, y, self.window.cells, low, high, unit)
+        canvas.text(0, y + 1, "time" if unit is TIME else "cycles", "dim")
+        marks = {"T": float(self.tail.start)} if self.tail is not None and self.tail.cycles else {}
+        draw_marks(canvas, x, y, self.window, marks)
+        for mark in self.marks:
+            draw_marks(canvas, x, y, self.window, {"×": mark})
+        draw_marks(canvas, x, y, self.window, {"▲": self.window.time})
+
+    @property
+    def _ns(self) -> float:
+        """Nanoseconds per cycle at the device's clock."""
+        return 1e6 / (self.launch.clock_khz or 1)
+
+    def _tail_words(self) -> str:
+        tail, span = self.tail, self.timeline.span
+        words = "no tail: all SMs end together"
+        if tail is None:
+            words = "the tail is not known"
+        elif tail.cycles:
+            words = (
+                f"T tail: last {units.count(tail.cycles)} cycles ({tail.cycles / span:.0%}), SMs idle "
+                f"{tail.idle:.0%} of it = {tail.lost:.1%} of all, SM {tail.last_sm} last"
+            )
+        return ", ".join([words, *self.launch.left_out()])
+
+    def _clock_words(self) -> str:
+        choice = self.choice if self.rows is None else self.rows.choice
+        rows = "SMs: share of slots busy" if choice.level == "SM" else f"{choice.level}s"
+        rows += "" if choice.sm is None else f", SM {choice.sm} alone"
+        rows += "" if choice.order == "number" else f" {ORDER_WORDS[choice.order]}"
+        parts = [rows, self.timeline.clocks.words()]
+        if self.launch.simulated:
+            parts.append("simulated")
+        return " · ".join(parts)
+
+    def commands(self) -> Mapping[str, str]:
+        return commands(self)
+
+    def press(self, command: str) -> str | None:
+        """Do one of the commands; one that means nothing here does nothing."""
+        move = MOVES.get(command)
+        return None if move is None or self.rows is None else move[1](self)
+
+    def click(self, column: int, row: int) -> None:
+        """Cursor to a cell; a click beside the rows moves it along time alone."""
+        if self.rows is None:
+            return
+        if column >= self._gutter:
+            self.window.to(self.window.begin + (column - self._gutter + 0.5) * self.window.width / self.window.cells)
+        if 1 <= row <= self.window.height:
+            self.window.move_lines(self.window.top + row - 1 - self.window.line)
+
+    def status(self) -> list[str]:
+        """What is under the cursor: where, which block, when, how long, and the gap before it."""
+        rows = self.rows
+        if rows is None:
+            return []
+        line = self.line(rows)
+        words = [self.measured()] if len(self.marks) == 2 else []
+        index = rows.at(line, self.window.time)
+        if index is None:
+            return [*words, rows.label(line), "ran nothing"]
+        each, khz = rows.intervals, self.launch.clock_khz
+        start, end = int(each.start[index]), int(each.end[index])
+        who = self.launch.block_words(int(each.block[index])) + (
+            f" warp {each.warp[index]}" if each.warp[index] >= 0 else ""
+        )
+        words += [f"SM {each.sm[index]} slot {each.slot[index]}", who]
+        words.append(f"{units.count(start)} to {units.count(end)}")
+        gap = self._gap_before(rows, index)
+        if gap is not None:
+            words.append(f"{units.count(gap)} after the one before")
+        when = "" if start <= self.window.time < end else "not now: "
+        return [*words, f"{when}{cycles_words(end - start, khz)}"]
+
+    def _gap_before(self, rows: Rows, index: int) -> int | None:
+        """Cycles between the interval that was in its slot before and this one. None for the first in its slot."""
+        each = rows.intervals
+        place = (each.sm, each.slot, each.warp)
+        for i in range(index - 1, int(rows.offsets[np.searchsorted(rows.offsets, index, side="right") - 1]) - 1, -1):
+            if all(values[i] == values[index] for values in place):
+                return int(each.start[index] - each.end[i])
+        return None
+
+    def measured(self) -> str:
+        """What the two marks measure."""
+        return f"× to ×: {cycles_words(abs(self.marks[1] - self.marks[0]), self.launch.clock_khz)}"
+
+    def take_over(self, before: View) -> None:
+        """Level, order, unit, SM and cursor of another launch's timeline; its window where that was not everything."""
+        if not isinstance(before, Timeline):
+            return
+        self.choice, self.fitting, self.in_time = before.choice, before.fitting, before.in_time
+        if self.choice.sm is not None and self.choice.sm not in self.timeline.sms:
+            self.choice = replace(self.choice, sm=None)
+        self.in_time &= self.launch.clock_khz is not None
+        self.window.take_over(before.window)
+        if before.rows is not None:
+            self._at = before.rows.place(before.line(before.rows))
+
+    def record(self) -> dict[str, Any]:
+        """The launch, its tail and clocks, and its blocks in columns; cycles."""
+        blocks = self.timeline.blocks
+        lengths = distribution(blocks.duration)
+        return {
+            **self.launch.record(),
+            "tail": None if self.tail is None else asdict(self.tail),
+            "block_cycles": None if lengths is None else lengths.record(),
+            "blocks": {name: getattr(blocks, name).tolist() for name in _COLUMNS if name != "warp"},
+        }
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """One row per block, or per warp where these are shown."""
+        each = self.timeline.warps if self.choice.level == "warp" else self.timeline.blocks
+        yield (*_COLUMNS, "cycles")
+        for i in range(len(each)):
+            warp = None if each.warp[i] < 0 else int(each.warp[i])
+            start, end = int(each.start[i]), int(each.end[i])
+            yield int(each.sm[i]), int(each.slot[i]), int(each.block[i]), warp, start, end, end - start
+
+    def plot(self, axes: Any) -> None:
+        """Every row as a strip, darker where more of its slots ran a block."""
+        rows = self.rows or rows_of(self.timeline, self.choice, self.fence(self.choice.level))
+        edges = np.unique(np.linspace(self.window.begin, self.window.end, _PLOT_CELLS).astype(np.int64))
+        share = rows.busy.covered(0, rows.lines, edges) / (rows.capacity[:, np.newaxis].clip(1) * np.diff(edges))
+        axes.imshow(share, aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest",
+                    extent=(edges[0], edges[-1], rows.lines, 0))  # fmt: skip
+        if self.tail is not None:
+            axes.axvline(self.tail.start, linestyle=":", label="tail")
+        axes.set_xlabel("cycles")
+        lines = range(0, rows.lines, -(-rows.lines // _PLOT_LABELS))
+        axes.set_yticks([line + 0.5 for line in lines], [rows.label(line).strip() for line in lines])
+
+
+def _fence(cycles: Any) -> float:
+    found = distribution(cycles)
+    return float("inf") if found is None else found.fence
+
+
+def _missing(source: Source) -> str | None:
+    return probe_results.missing(source, *KIND.probes)
+
+
+def _open(source: Source, progress: Progress) -> Timeline:
+    found = probe_results.read(source)
+    read = probe_of(source.kernel).timeline
+    if read is None:
+        raise TraceError(f"{found.result.path}: -p {found.probe} records no times")
+    return Timeline(read(found, progress))
+
+
+KIND: Final = Kind(
+    "timeline",
+    "Timeline",
+    "blocks and warps on SMs over time: gaps, stragglers, idle SMs, the tail",
+    _missing,
+    _open,
+    explanation=(
+        "One row per SM, slot of an SM (which holds a block at a time), or a warp; time runs to the right. Height"
+        " is the share of slots that run a block; where there is room, each block is a bar with its number.",
+        "! marks what lasts far longer than the others, – an SM that ran nothing, T the start of the tail: from there"
+        " on some SM has nothing left to run. Gaps in a slot are what scheduling the next block costs.",
+        "SMs count with clocks of their own: how well they are put beside each other is told below the axis.",
+    ),
+    order=30,
+    short="Time",
+    drawn=True,
+    fed_by=lambda: names_of(lambda probe: probe.timeline),
+)

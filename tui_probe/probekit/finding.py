@@ -1,0 +1,57 @@
+"""One thing that a probe found in a launch, in words and as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from tui_probe.draw.table import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tui_probe.trace.source_lines import SourceLine
+
+Value = int | float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``label`` and ``words`` are for people, ``key`` and ``values`` for programs; a value not measured is None.
+
+    ``page`` is the view that shows it, ``line`` the line of ``pruned.ptx`` that it is about, counted from 1. What
+    ``stands_out`` costs time, and is where to look first. ``asks`` is the probe that tells more about it, "" for none.
+    """
+
+    key: str
+    label: str
+    words: str
+    page: str = ""
+    line: int | None = None
+    stands_out: bool = False
+    asks: str = ""
+    values: Mapping[str, Value] = field(default_factory=dict)
+
+    def record(self) -> dict[str, Any]:
+        """As data."""
+        return {
+            "key": self.key,
+            "words": f"{self.label}: {self.words}",
+            "page": self.page or None,
+            "ptx_line": self.line,
+            "stands_out": self.stands_out,
+            **self.values,
+        }
+
+
+def place(line: int, source: SourceLine | None, opcode: str | None = None) -> str:
+    """``st.global.u32 PTX:32 strided_store.cu:4``: an instruction, its line of PTX and the line of source."""
+    parts = [opcode or "", f"PTX:{line}", f"{PurePath(source.file).name}:{source.line}" if source else ""]
+    return safe(" ".join(filter(None, parts)))
+
+
+def share(part: float, whole: float) -> str:
+    """``23%``, ``<1%``; ``0%`` only where there is nothing."""
+    percent = 100 * part / whole if whole else 0.0
+    return f"{percent:.0f}%" if percent >= 1 or not part else "<1%"

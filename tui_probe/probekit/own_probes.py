@@ -1,0 +1,48 @@
+"""The maps of the probe that a trace was made with, from the probe file in the trace."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tui_probe.engine.model import FIELD_BYTES, Level
+from tui_probe.engine.probe_file import read_probe
+from tui_probe.engine.storage import Layout, storage_of
+from tui_probe.errors import ProbeFileError, TraceError
+from tui_probe.probekit.own_probe import OwnMap
+
+if TYPE_CHECKING:
+    from tui_probe.engine.model import Map, Probe
+
+
+def own_maps(directory: Path) -> tuple[OwnMap, ...]:
+    """The maps in the order of result files. Raises TraceError where the trace has no probe file that can be read."""
+    path = directory / "probe.toml"
+    try:
+        return _read(str(path), path.stat().st_mtime_ns)
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or error}; it tells what the maps of the probe are") from error
+    except ProbeFileError as error:
+        raise TraceError(str(error)) from error
+
+
+@lru_cache(maxsize=8)
+def _read(path: str, written: int) -> tuple[OwnMap, ...]:
+    del written  # a file that was replaced is read again
+    probe = read_probe(Path(path).read_bytes(), Path(path))
+    return tuple(_own_map(probe, one) for one in probe.maps)
+
+
+def _own_map(probe: Probe, own: Map) -> OwnMap:
+    fields = sorted(own.fields, key=lambda field: field.offset)
+    record = {
+        "names": [field.name for field in fields],
+        "formats": [f"<u{FIELD_BYTES[field.type]}" for field in fields],
+        "offsets": [field.offset for field in fields],
+        "itemsize": own.record_bytes,
+    }
+    sums = own.level is Level.SITE or storage_of(probe, own).layout is Layout.PLAIN
+    return OwnMap(own.name, np.dtype(record), sums)  # type: ignore[call-overload]

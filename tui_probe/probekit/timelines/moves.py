@@ -1,0 +1,177 @@
+"""What the commands do to a timeline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from tui_probe.probekit.timelines.rows import LEVELS, NONE, ORDER_WORDS, ORDERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_probe.analysis.timeline import Tail
+    from tui_probe.probekit.timelines.launch import LaunchTimeline
+    from tui_probe.probekit.timelines.rows import Choice, Rows
+    from tui_probe.probekit.timelines.window import Window
+
+    Move = Callable[["Moved"], str | None]
+
+_ZOOM: Final = 0.5
+
+
+class Moved(Protocol):
+    """What the commands move: the state of a timeline."""
+
+    launch: LaunchTimeline
+    window: Window
+    choice: Choice
+    rows: Rows | None
+    fitting: bool
+    marks: list[float]
+    pointed: tuple[float, int] | None
+    in_time: bool
+    tail: Tail | None
+
+    def line(self, rows: Rows) -> int:
+        """The line of the cursor."""
+
+    def measured(self) -> str:
+        """What the two marks measure."""
+
+
+def commands(view: Moved) -> dict[str, str]:
+    """Those that mean something now, and what they do."""
+    without = {"unit"} if view.launch.clock_khz is None else set()
+    return {name: words for name, (words, _) in MOVES.items() if name not in without}
+
+
+def _along(cells: int) -> Move:
+    return lambda view: view.window.move(cells)
+
+
+def _across(lines: int) -> Move:
+    return lambda view: view.window.move_lines(lines)
+
+
+def _page_along(pages: int) -> Move:
+    return lambda view: view.window.page(pages)
+
+
+def _page_across(pages: int) -> Move:
+    return lambda view: view.window.move_lines(pages * view.window.height)
+
+
+def _zoom(factor: float) -> Move:
+    return lambda view: None if view.window.zoom(factor) else "this is as far as it goes"
+
+
+def _together(view: Moved, together: int) -> str | None:
+    view.fitting = False
+    if together < 1:
+        return "every row has a line of its own; the next level has more rows"
+    view.choice = replace(view.choice, together=together)
+    return None
+
+
+def _fit(view: Moved) -> None:
+    view.window.fit()
+    view.fitting = True
+
+
+def _next(view: Moved) -> str | None:
+    rows, window = view.rows, view.window
+    start = None if rows is None else rows.next_start(view.line(rows), window.time)
+    if start is None:
+        return "nothing starts later in this row"
+    window.to(start)
+    return None
+
+
+def _previous(view: Moved) -> str | None:
+    rows, window = view.rows, view.window
+    start = None if rows is None else rows.previous_start(view.line(rows), window.time)
+    if start is None:
+        return "nothing starts earlier in this row"
+    window.to(start)
+    return None
+
+
+def _worst(view: Moved) -> str:
+    """The longest block or warp; from there on the start of the tail."""
+    rows, window, tail = view.rows, view.window, view.tail
+    longest = None if rows is None else rows.longest()
+    has_tail = tail is not None and tail.cycles > 0
+    here = (window.time, window.line)
+    if rows is not None and longest is not None and not (has_tail and view.pointed == here):
+        window.to(longest[1])
+        window.move_lines(rows.line_of(longest[0]) - window.line)
+        view.pointed = (window.time, window.line)
+        return f"the longest {'warp' if rows.choice.level == 'warp' else 'block'}"
+    if rows is None or tail is None or not has_tail:
+        return "nothing stands out: all last as long as each other, and end together"
+    window.to(float(tail.start))
+    window.move_lines(rows.line_at(tail.last_sm, NONE, NONE) - window.line)
+    return f"the start of the tail, in the row of SM {tail.last_sm}, which ends last"
+
+
+def _mark(view: Moved) -> str | None:
+    view.marks = [*view.marks, view.window.time] if len(view.marks) < 2 else [view.window.time]
+    return view.measured() if len(view.marks) == 2 else "marked: a second mark measures"
+
+
+def _level(view: Moved) -> str:
+    level = LEVELS[(LEVELS.index(view.choice.level) + 1) % len(LEVELS)]
+    view.choice, view.fitting = replace(view.choice, level=level, together=1), level == LEVELS[0]
+    return f"one row per {level}"
+
+
+def _order(view: Moved) -> str:
+    order = ORDERS[(ORDERS.index(view.choice.order) + 1) % len(ORDERS)]
+    view.choice = replace(view.choice, order=order)
+    return f"rows {ORDER_WORDS[order]}"
+
+
+def _select(view: Moved) -> str:
+    rows = view.rows
+    if view.choice.sm is not None or rows is None:
+        view.choice, view.fitting = replace(view.choice, sm=None), view.choice.level == LEVELS[0]
+        return "all SMs"
+    sm = int(rows.sm[rows.of_line(view.line(rows)).start])
+    view.choice, view.fitting = replace(view.choice, sm=sm), True
+    return f"SM {sm} alone"
+
+
+def _unit(view: Moved) -> str:
+    if view.launch.clock_khz is None:
+        return "cycles: what a cycle takes is not known"
+    view.in_time = not view.in_time
+    return f"time at {view.launch.clock_khz / 1e6:.2f} GHz, {view.launch.clock_words}" if view.in_time else "cycles"
+
+
+MOVES: Final[dict[str, tuple[str, Move]]] = {
+    "left": ("cursor left", _along(-1)),
+    "right": ("cursor right", _along(1)),
+    "up": ("cursor up", _across(-1)),
+    "down": ("cursor down", _across(1)),
+    "page_left": ("window left", _page_along(-1)),
+    "page_right": ("window right", _page_along(1)),
+    "page_up": ("window up", _page_across(-1)),
+    "page_down": ("window down", _page_across(1)),
+    "zoom_in": ("zoom in about the cursor", _zoom(_ZOOM)),
+    "zoom_out": ("zoom out", _zoom(1 / _ZOOM)),
+    "zoom_in_rows": ("fewer rows per line", lambda view: _together(view, view.choice.together // 2)),
+    "zoom_out_rows": ("more rows per line", lambda view: _together(view, view.choice.together * 2)),
+    "fit": ("show everything", _fit),
+    "start": ("to the launch's start", lambda view: view.window.to(0)),
+    "end": ("to its end", lambda view: view.window.to(view.window.span)),
+    "next": ("to the next start in the row", _next),
+    "previous": ("to the previous start in the row", _previous),
+    "worst": ("to the longest block, then to the tail", _worst),
+    "mark": ("mark; a second mark measures", _mark),
+    "level": ("rows of SMs, slots, warps", _level),
+    "order": ("order of rows: number, finish, start", _order),
+    "select": ("this SM alone, or all", _select),
+    "unit": ("cycles or time", _unit),
+}
+"""Commands by name: what each does, in words and to a timeline."""
