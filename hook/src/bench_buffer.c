@@ -61,7 +61,9 @@ static const void *read_window(void *argument, size_t offset, size_t size)
 
 static struct piece piece_of(const struct launch *launch, struct kernel *kernel)
 {
-    struct piece piece = {.number = launch->number, .kernel = kernel, .capacities = launch->capacities,
+    struct piece piece = {.number = launch->number,
+                          .kernel = kernel,
+                          .capacities = launch->capacities,
                           .shared = launch->shared};
     memcpy(piece.grid, launch->grid, sizeof piece.grid);
     memcpy(piece.block, launch->block, sizeof piece.block);

@@ -109,9 +109,9 @@ static const char *equip(struct bench *bench)
 {
     bench_buffer_free(&bench->buffer);
     const char *reason = bench_buffer_make(&bench->buffer, bench->launch, bench->kernel, bench->variant);
-    return reason ? reason
-                  : arguments_fill(&bench->arguments, bench->launch, bench->kernel, bench->variant,
-                                   bench->buffer.memory);
+    return reason
+               ? reason
+               : arguments_fill(&bench->arguments, bench->launch, bench->kernel, bench->variant, bench->buffer.memory);
 }
 
 /* The probed launch whose records are saved. It is not timed: a dynamic map may have to grow, and the launch to be
@@ -217,8 +217,7 @@ static CUresult measure(struct bench *bench)
         obstacle = "measured by turns before";
     if (!obstacle)
         obstacle = replay_obstacle(bench->launch, bench->kernel, bench->arguments.pointers);
-    if (!obstacle &&
-        !(snapshot = snapshot_take(bench->kernel, bench->variant, launch_stream(bench->launch))))
+    if (!obstacle && !(snapshot = snapshot_take(bench->kernel, bench->variant, launch_stream(bench->launch))))
         obstacle = "no memory to save what the kernel may write";
     if (obstacle)
         return alternate(bench, obstacle);

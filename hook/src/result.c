@@ -231,7 +231,8 @@ static bool write_about(struct saving *s)
 static bool write_sample(struct saving *s)
 {
     const struct sampled *sampled = &s->extent.sampled;
-    struct about_sample about = {.first = (uint32_t)sampled->first, .step = (uint32_t)sampled->step,
+    struct about_sample about = {.first = (uint32_t)sampled->first,
+                                 .step = (uint32_t)sampled->step,
                                  .count = (uint32_t)sampled->count};
     memcpy(about.magic, SAMPLE_MAGIC, sizeof about.magic);
     memcpy(about.grid, s->piece->grid, sizeof about.grid);
@@ -240,9 +241,14 @@ static bool write_sample(struct saving *s)
 
 static struct conversion conversion_of(struct saving *s, size_t map, uint64_t from)
 {
-    return (struct conversion){.map = &s->piece->kernel->maps[map], .cap = device_cap(s, map),
-                               .file_cap = cap_of(s, map), .extent = s->extent, .source = s->source, .from = from,
-                               .records = &s->records, .second = &s->second};
+    return (struct conversion){.map = &s->piece->kernel->maps[map],
+                               .cap = device_cap(s, map),
+                               .file_cap = cap_of(s, map),
+                               .extent = s->extent,
+                               .source = s->source,
+                               .from = from,
+                               .records = &s->records,
+                               .second = &s->second};
 }
 
 /* Without memory for it the file becomes larger than it need be. */

@@ -128,8 +128,7 @@ static struct variant *make(struct kernel *kernel, const struct launch *launch, 
     return variant;
 }
 
-struct variant *variants_get(struct kernel *kernel, const struct launch *launch, CUcontext context,
-                             const char **reason)
+struct variant *variants_get(struct kernel *kernel, const struct launch *launch, CUcontext context, const char **reason)
 {
     struct variant *variant = find(kernel, context);
     if (!variant) {
