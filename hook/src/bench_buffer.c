@@ -5,7 +5,8 @@
 
 #include "buffers.h"
 #include "capacities.h"
-#include "drain.h"
+#include "drain_dropped.h"
+#include "drain_wake.h"
 #include "probed_launch.h"
 #include "real.h"
 #include "reasons.h"
@@ -60,7 +61,9 @@ static const void *read_window(void *argument, size_t offset, size_t size)
 
 static struct piece piece_of(const struct launch *launch, struct kernel *kernel)
 {
-    struct piece piece = {.number = launch->number, .kernel = kernel, .capacities = launch->capacities,
+    struct piece piece = {.number = launch->number,
+                          .kernel = kernel,
+                          .capacities = launch->capacities,
                           .shared = launch->shared};
     memcpy(piece.grid, launch->grid, sizeof piece.grid);
     memcpy(piece.block, launch->block, sizeof piece.block);
@@ -93,7 +96,9 @@ void bench_buffer_save(const struct bench_buffer *buffer, const struct launch *l
         if (!result_write(&piece, &source))
             reason = window.result ? reason_of_driver(window.result) : result_stopped();
     }
-    if (reason)
+    if (reason) {
         drain_dropped(1, reason);
+        drain_wake(); /* that thread looks when the disk has room again */
+    }
     free(window.bytes);
 }

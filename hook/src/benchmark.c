@@ -217,8 +217,7 @@ static CUresult measure(struct bench *bench)
         obstacle = reason(BY_TURNS);
     if (!obstacle)
         obstacle = replay_obstacle(bench->launch, bench->kernel, bench->arguments.pointers);
-    if (!obstacle &&
-        !(snapshot = snapshot_take(bench->kernel, bench->variant, launch_stream(bench->launch))))
+    if (!obstacle && !(snapshot = snapshot_take(bench->kernel, bench->variant, launch_stream(bench->launch))))
         obstacle = reason(NO_SNAPSHOT);
     if (obstacle)
         return alternate(bench, obstacle);

@@ -109,7 +109,7 @@ uint64_t buffers_seal_all(void);
 void buffers_grow_ahead(void); /* readies a chunk where one will soon be asked for; releases the lock meanwhile */
 struct chunk *buffers_next_sealed(void);
 void buffers_return(struct chunk *chunk);
-bool buffers_pending(void);                 /* there are launches to be saved */
+bool buffers_pending(void); /* there are launches to be saved */
 bool buffers_sealed_until(uint64_t serial); /* a chunk sealed so far is still to be drained */
 
 void buffers_reset(void);

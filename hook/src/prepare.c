@@ -49,9 +49,9 @@ static void read_parameters(struct kernel *kernel, const struct launch *launch)
     size_t n = 0;
     for (; kernel->parameters && n < KERNEL_ARGUMENTS_LIMIT; n++) {
         struct parameter *p = &kernel->parameters[n];
-        CUresult result =
-            library ? REAL_OR_NOT_FOUND(cuKernelGetParamInfo, kernel->library_kernel, n, &p->offset, &p->size)
-                    : REAL_OR_NOT_FOUND(cuFuncGetParamInfo, launch->function, n, &p->offset, &p->size);
+        CUresult result = library
+                              ? REAL_OR_NOT_FOUND(cuKernelGetParamInfo, kernel->library_kernel, n, &p->offset, &p->size)
+                              : REAL_OR_NOT_FOUND(cuFuncGetParamInfo, launch->function, n, &p->offset, &p->size);
         if (result == CUDA_ERROR_INVALID_VALUE) { /* beyond the last one */
             kernel->n_parameters = n;
             kernel->parameters_known = true;

@@ -169,3 +169,16 @@ def test_launches_that_the_log_does_not_place(tmp_path: Path) -> None:
     (launch,) = json.loads(page_text(trace, "launches", "json"))["launches"]
     assert (launch["kernel"], launch["name"], launch["launch"], launch["status"]) == (None, "?", None, 700)
     assert "probed, failed with CUDA error 700" in page_text(trace, "launches", width=120)
+
+
+def test_the_head_says_why_results_stopped_until_they_go_on(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "trace")
+    writer.kernel(0, "fill")
+    writer.lines("[exec] save-paused disk is nearly full (less than 2 GiB free): 9 of 99 bytes are free")
+    assert "results stopped: disk is nearly full (less than 2 GiB free)\n" in run_report(open_trace(writer.directory))
+    writer.lines("[exec] save-resumed 50 of 99 bytes are free: results are saved again")
+    assert "results stopped" not in run_report(open_trace(writer.directory))
+    writer.lines("[exec] save-full trace is full (9 bytes): allow more with --max-trace-bytes")
+    report = run_report(open_trace(writer.directory))
+    assert "results stopped: trace is full (9 bytes)\n" in report
+    assert "allow more with --max-trace-bytes" in report
