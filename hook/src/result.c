@@ -56,9 +56,10 @@ static const struct reason *no_room(void)
         return reason;
     reason = reason_with(TRACE_FULL, reason_number(limit, settings.max_trace_bytes));
     if (atomic_compare_exchange_strong(&full, &before, reason))
-        event_log("[exec] save-full trace is full (%s bytes): allow more with --max-trace-bytes, or probe fewer launches "
-                  "with --launches\n",
-                  limit);
+        event_log(
+            "[exec] save-full trace is full (%s bytes): allow more with --max-trace-bytes, or probe fewer launches "
+            "with --launches\n",
+            limit);
     return reason;
 }
 
