@@ -5,7 +5,8 @@
 #include "reasons.h"
 
 /* One buffer of values is turned into a pointer to each, which needs their offsets. */
-static const struct reason *from_buffer(struct arguments *arguments, const struct launch *launch, const struct kernel *kernel)
+static const struct reason *from_buffer(struct arguments *arguments, const struct launch *launch,
+                                        const struct kernel *kernel)
 {
     char *buffer = NULL;
     const size_t *size = NULL;
@@ -28,7 +29,8 @@ static const struct reason *from_buffer(struct arguments *arguments, const struc
     return NULL;
 }
 
-static const struct reason *originals(struct arguments *arguments, const struct launch *launch, const struct kernel *kernel)
+static const struct reason *originals(struct arguments *arguments, const struct launch *launch,
+                                      const struct kernel *kernel)
 {
     if (kernel->n_parameters == 0)
         return NULL;
@@ -51,8 +53,8 @@ static size_t sampling(const struct launch *launch, const struct kernel *kernel,
     return SAMPLING_PARAMETERS;
 }
 
-const struct reason *arguments_fill(struct arguments *arguments, const struct launch *launch, const struct kernel *kernel,
-                           const struct variant *variant, CUdeviceptr memory)
+const struct reason *arguments_fill(struct arguments *arguments, const struct launch *launch,
+                                    const struct kernel *kernel, const struct variant *variant, CUdeviceptr memory)
 {
     size_t n = kernel->n_parameters, added = 0;
     const struct reason *reason = originals(arguments, launch, kernel);

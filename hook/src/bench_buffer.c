@@ -15,7 +15,7 @@
 enum { WINDOW_BYTES = 4 << 20 };
 
 const struct reason *bench_buffer_make(struct bench_buffer *buffer, struct launch *launch, struct kernel *kernel,
-                              const struct variant *variant)
+                                       const struct variant *variant)
 {
     *buffer = (struct bench_buffer){0};
     const struct reason *reason = probed_size(launch, kernel, variant, &buffer->size);

@@ -100,8 +100,7 @@ struct bench {
 static void note_failure(const struct bench *bench, CUresult result)
 {
     if (!error_is_sticky(result))
-        prepare_give_up(bench->kernel, bench->launch,
-                        reason_with(LAUNCH_FAILED, reason_error_name(result)));
+        prepare_give_up(bench->kernel, bench->launch, reason_with(LAUNCH_FAILED, reason_error_name(result)));
 }
 
 /* Memory and arguments for a probed launch. Returns why there are none, or NULL. */
@@ -190,7 +189,8 @@ static CUresult time_probed(struct bench *bench)
         bench_buffer_save(&bench->buffer, bench->launch, bench->kernel);
     if (result == CUDA_SUCCESS || error_is_sticky(result))
         return result;
-    CUresult original = launch_pass(bench->launch, bench->kernel, reason_with(LAUNCH_FAILED, reason_error_name(result)));
+    CUresult original =
+        launch_pass(bench->launch, bench->kernel, reason_with(LAUNCH_FAILED, reason_error_name(result)));
     if (original == CUDA_SUCCESS)
         note_failure(bench, result);
     return original;

@@ -7,9 +7,9 @@
 enum engine_outcome { ENGINE_OK, ENGINE_SKIPPED, ENGINE_FAILED };
 
 struct engine_answer {
-    #include "reasons.h"
+#include "reasons.h"
 
-enum engine_outcome outcome;
+    enum engine_outcome outcome;
     char text[512]; /* the file to load; "" unless ENGINE_OK */
     const struct reason *reason; /* NULL for ENGINE_OK */
 };

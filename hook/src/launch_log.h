@@ -25,7 +25,8 @@ struct launch_record {
 };
 
 /* The original of KERNEL ran for REASON. */
-void launch_log_passed(const struct launch *launch, const struct kernel *kernel, const struct reason *reason, int32_t result);
+void launch_log_passed(const struct launch *launch, const struct kernel *kernel, const struct reason *reason,
+                       int32_t result);
 
 /* KERNEL ran probed; VALUES are pointers to its parameters. */
 void launch_log_probed(const struct launch *launch, const struct kernel *kernel, void *const *values, int32_t result);

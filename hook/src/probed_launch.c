@@ -65,7 +65,8 @@ static const struct reason *find_variant(const struct launch *launch, struct ker
     return reason;
 }
 
-const struct reason *probed_size(struct launch *launch, struct kernel *kernel, const struct variant *variant, size_t *size)
+const struct reason *probed_size(struct launch *launch, struct kernel *kernel, const struct variant *variant,
+                                 size_t *size)
 {
     const uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     const struct reason *reason = sampling_refuses(&settings.sampling, blocks);
@@ -87,7 +88,7 @@ struct holding {
 };
 
 static const struct reason *take(struct holding *holding, struct launch *launch, struct kernel *kernel,
-                        const struct variant *variant)
+                                 const struct variant *variant)
 {
     const struct reason *reason = probed_size(launch, kernel, variant, &holding->size);
     if (!reason)

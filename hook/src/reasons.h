@@ -38,9 +38,9 @@ extern const struct reason reasons_plain[REASON_CODES];
 #define reason(name) (&reasons_plain[REASON_##name + REASON_ENSURE(REASON_##name##_PARAMETERS == 0)])
 
 /* A reason with the texts of its parameters, in the order of the list. */
-#define reason_with(name, ...)                                                                                       \
-    reason_fill((enum reason_code)(REASON_##name +                                                                   \
-                                   REASON_ENSURE(REASON_COUNT(__VA_ARGS__) == REASON_##name##_PARAMETERS)),          \
+#define reason_with(name, ...)                                                                              \
+    reason_fill((enum reason_code)(REASON_##name +                                                          \
+                                   REASON_ENSURE(REASON_COUNT(__VA_ARGS__) == REASON_##name##_PARAMETERS)), \
                 (const char *const[]){__VA_ARGS__})
 
 const struct reason *reason_fill(enum reason_code code, const char *const *parameters);

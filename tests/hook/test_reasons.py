@@ -83,7 +83,7 @@ def test_errors_of_files_are_told_apart_alike(program: Path) -> None:
         ("reason(NO_SUCH_REASON)", False),
         ("reason(TRACE_FULL)", False),
         ('reason_with(TRACE_FULL, "1", "2")', False),
-        ('reason_with(DISK_LOW, "1")', False),
+        ('reason_with(DISK_FULL, "1")', False),
         ("reason_with(TRACE_FULL, 1000)", False),
         ('"no PTX in image"', False),
     ],
