@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.engine.probe_file import load_probe
-from tui_probe.engine.probe_folders import DEFAULT
+from tui_probe.engine.probe_folders import DEFAULT, built_in_files, in_folder, installed_files
 from tui_probe.errors import ProbeFileError
 from tui_probe.launcher.options import RunOptions
 from tui_probe.launcher.passing import run_passing_on
@@ -26,6 +26,8 @@ from .values import Unsupported, launches, names, sample, size
 
 if TYPE_CHECKING:
     import argparse
+
+    from tui_probe.engine.model import Probe
 
 USAGE = "tui-probe run [options] [--] COMMAND..."
 
@@ -98,10 +100,20 @@ def run(arguments: argparse.Namespace) -> int:
     return profile(options, arguments)
 
 
+def known_probe(name: str) -> Probe:
+    """The probe to run; what it means is known then, too, though no package brings it. Raises ProbeFileError."""
+    own = load_probe(name)
+    if in_folder(own.path) and own.name not in {**installed_files(), **built_in_files()}:
+        from tui_probe.probekit.registry import add_folder
+
+        add_folder(own.path.parent)
+    return own
+
+
 def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
     """Run a target, on the screen or without, and report. Returns the target's exit status."""
     try:
-        own = load_probe(options.probe)
+        own = known_probe(options.probe)
     except ProbeFileError as error:
         arguments.refuse(str(error))
     if options.sample and own.about.every_block:
