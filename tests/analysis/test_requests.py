@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tui_probe.probes.dmat.requests import sectors_of_requests
 
 from tests.analysis.dmat_files import Launch, opened
+from tui_probe.probes.dmat.requests import sectors_of_requests
 
 BASE = 0x7F00_0000_0000
 

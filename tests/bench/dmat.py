@@ -21,10 +21,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-from tui_probe.probes.dmat.accesses import RECORD, WARP
 
 from tests.analysis.dmat_files import as_bytes
 from tests.trace.make import TraceWriter, shape_words
+from tui_probe.probes.dmat.accesses import RECORD, WARP
 
 SIZE = (200, 50)
 THREADS, CAPACITY, SMS, RESIDENT = 256, 64, 132, 8
@@ -112,10 +112,9 @@ def measured(directory: Path) -> dict[str, float]:
 
 def measure(directory: Path) -> dict[str, float]:
     """Seconds of reading the file, of the first picture, of a zoomed one; accesses; the largest resident memory."""
-    from tui_probe.probes.dmat.view import DMAT, Dmat
-
     from tui_probe.draw.view import no_progress
     from tui_probe.probekit.kind import Source
+    from tui_probe.probes.dmat.view import DMAT, Dmat
     from tui_probe.trace.follow import open_trace
 
     read = seconds_to_read(next((directory / "result").iterdir()))

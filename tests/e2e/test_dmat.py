@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tui_probe.probes.dmat.view import DMAT, Dmat
 
 from tui_probe.draw.spans import plain
 from tui_probe.draw.view import no_progress
 from tui_probe.probekit.kind import Source
+from tui_probe.probes.dmat.view import DMAT, Dmat
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 

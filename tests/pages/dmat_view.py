@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tui_probe.probes.dmat.view import DMAT, Dmat
-
 from tui_probe.draw.spans import plain
 from tui_probe.draw.view import no_progress
 from tui_probe.probekit.kind import Source
+from tui_probe.probes.dmat.view import DMAT, Dmat
 from tui_probe.trace.follow import open_trace
 
 

@@ -17,7 +17,8 @@ from tests.pages.timelines.drawing import EVERY_FORM
 from tests.recorded import H200, SIMULATED, unpacked
 from tui_probe.cli.main import main
 from tui_probe.pages.changes import Change
-from tui_probe.pages.figures import Better, Figure
+from tui_probe.pages.figures import Figure
+from tui_probe.probekit.metric import Better
 
 WIDTHS = (80, 120, 200)
 
@@ -48,7 +49,7 @@ def unpacked_traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def change(before: float | None, after: float | None, better: Better = "less", *, key: str = "x") -> Change:
+def change(before: float | None, after: float | None, better: Better = "lower", *, key: str = "x") -> Change:
     one, other = (Figure(key, key, value, lambda number: f"{number:g} B", better) for value in (before, after))
     return Change(one, other)
 
@@ -64,13 +65,13 @@ def document(capfd: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("before", "after", "better", "said"), [
-    (100, 50, "less", ("▼ -50 B", "-50.0 %", "better")),
-    (50, 100, "less", ("▲ +50 B", "+100.0 %", "worse")),
-    (50, 100, "more", ("▲ +50 B", "+100.0 %", "better")),
+    (100, 50, "lower", ("▼ -50 B", "-50.0 %", "better")),
+    (50, 100, "lower", ("▲ +50 B", "+100.0 %", "worse")),
+    (50, 100, "higher", ("▲ +50 B", "+100.0 %", "better")),
     (50, 100, "neither", ("▲ +50 B", "+100.0 %", "")),
-    (50, 50, "less", ("same", "", "")),
-    (0, 5, "less", ("▲ +5 B", "", "worse")),
-    (None, 5, "less", ("", "", "")),
+    (50, 50, "lower", ("same", "", "")),
+    (0, 5, "lower", ("▲ +5 B", "", "worse")),
+    (None, 5, "lower", ("", "", "")),
 ])  # fmt: skip
 def test_a_change_has_a_sign_and_a_word(
     before: float | None, after: float | None, better: Better, said: tuple[str, str, str]

@@ -14,8 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from tui_probe.probes.dmat.view import DMAT, Dmat
-from tui_probe.probes.dmat.window import Window
 
 from tests.analysis.dmat_files import START
 from tests.golden import golden
@@ -23,11 +21,13 @@ from tests.pages import dmat_example
 from tests.pages.dmat_example import BLOCKS, LOAD_A, STEPS, STORE_C, A, B, C, stream, write_dmat
 from tests.pages.dmat_view import drawn, opened, prepared
 from tests.pages.timelines.drawing import EVERY_FORM, golden_view
-from tui_probe.analysis import access_map
 from tui_probe.draw.spans import to_ascii
 from tui_probe.draw.view import Cancelled
 from tui_probe.pages.views.output import obey
 from tui_probe.probekit.kind import Source
+from tui_probe.probes.dmat import access_map
+from tui_probe.probes.dmat.view import DMAT, Dmat
+from tui_probe.probes.dmat.window import Window
 from tui_probe.trace.follow import open_trace
 
 ACCESSES = len(stream().points())
@@ -123,7 +123,7 @@ def test_the_worst_place_is_the_strided_access(view: Dmat) -> None:
     assert "st.global.f32 PTX:16 stream.cu:11 · 32.0 sectors a request, 12% used" in lines[-1]
 
 
-def test_without_instructions_the_worst_place_has_most_sectors_a_request(tmp_path: Path) -> None:
+def test_without_instructions_the_worst_place_has_most_sectors_per_request(tmp_path: Path) -> None:
     write_dmat(tmp_path / "trace", compact=True)
     view = opened(tmp_path / "trace")
     obey(view, ["worst"], (120, 40))

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+
 from tui_probe.probes.dmat.address_space import Band
 from tui_probe.probes.dmat.space import Space, row_edges
 

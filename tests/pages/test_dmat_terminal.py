@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 from rich.segment import Segment
-from tui_probe.probes.dmat.picture import calmed
-from tui_probe.probes.dmat.view import Dmat
 
 from tests.pages.dmat_example import everywhere, write_dmat
 from tests.pages.dmat_view import opened, prepared
 from tests.ui.terminal import Terminal
 from tui_probe.draw.palette import PALETTES
 from tui_probe.draw.spans import plain
+from tui_probe.probes.dmat.picture import calmed
+from tui_probe.probes.dmat.view import Dmat
 from tui_probe.ui.widgets.lines import merged
 
 

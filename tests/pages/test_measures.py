@@ -142,9 +142,9 @@ def test_the_table_of_lines_leads_to_the_code_and_back(trace: Trace) -> None:
 
 def test_data_has_the_measures_by_line(trace: Trace) -> None:
     rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(opened(trace, "ptx", "level"))))))
-    assert rows[STRIDED - 1]["sectors_a_request"] == "32.0"
+    assert rows[STRIDED - 1]["sectors_per_request"] == "32.0"
     assert rows[STRIDED - 1]["pruned"] == "ld.global.f32 %f2, [%rd5];"
-    assert rows[NEVER - 1]["sectors_a_request"] == rows[0]["sectors_a_request"] == ""
+    assert rows[NEVER - 1]["sectors_per_request"] == rows[0]["sectors_per_request"] == ""
     measured = json.loads(json.dumps(opened(trace, "ptx").record()))["measured"]
     assert (measured["probe"], measured["launch"]) == ("gmem_sectors_by_line", 0)
     assert {row["line"]: row["sectors"] for row in measured["lines"]} == {
@@ -195,7 +195,7 @@ def test_machine_code_as_data(trace: Trace) -> None:
     by_address = {(row["side"], row["address"]): row for row in rows if row["address"]}
     strided = by_address["pruned", "0x0110"]
     assert (strided["class"], strided["ptx_line"], strided["source"]) == ("load", str(STRIDED), "strides.cu:7")
-    assert (strided["sectors_a_request"], strided["text"]) == ("32.0", "LDG.E R9, desc[UR4][R8.64]")
+    assert (strided["sectors_per_request"], strided["text"]) == ("32.0", "LDG.E R9, desc[UR4][R8.64]")
     assert {row["change"] for row in rows} <= {"same", "renamed", "added", "removed", "changed"}
     assert {row["side"] for row in rows if row["change"] == "added"} == {"probed"}
     record = json.loads(json.dumps(opened(trace, "sass").record()))

@@ -13,12 +13,13 @@ import pytest
 from tests.golden import golden
 from tests.pages.example import write_example
 from tests.trace.make import TraceWriter
-from tui_probe.pages.choices import PAGES, Format, Page
-from tui_probe.pages.report import report_lines
+from tui_probe.pages.choices import Format
+from tui_probe.pages.report import page_names, report_lines
 from tui_probe.pages.summary import run_report
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
+PAGES = page_names()
 WIDTHS = (80, 120, 200)
 
 
@@ -36,7 +37,7 @@ def simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     return open_trace("example")
 
 
-def page_text(trace: Trace, page: Page, form: Format = "table", **options: Any) -> str:
+def page_text(trace: Trace, page: str, form: Format = "table", **options: Any) -> str:
     return "".join(f"{line}\n" for line in report_lines(trace, page, form, **options))
 
 
@@ -50,14 +51,14 @@ def test_the_report_of_a_run(example: Trace, width: int, ascii_only: bool) -> No
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("page", ["kernels", "summary", "launches", "blocks"])
-def test_pages_as_tables(example: Trace, page: Page, width: int, ascii_only: bool) -> None:
+def test_pages_as_tables(example: Trace, page: str, width: int, ascii_only: bool) -> None:
     text = page_text(example, page, width=width, ascii_only=ascii_only)
     golden(f"{page}.txt", text, f"{width}", ascii_only=ascii_only, width=width)
 
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("form", ["json", "csv", "md"])
-def test_pages_in_other_formats(example: Trace, page: Page, form: Format) -> None:
+def test_pages_in_other_formats(example: Trace, page: str, form: Format) -> None:
     golden(f"{page}.{form}", page_text(example, page, form))
 
 
@@ -66,7 +67,7 @@ def test_the_log_page_is_the_log(example: Trace) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_json_is_one_document_of_the_schema(example: Trace, page: Page) -> None:
+def test_json_is_one_document_of_the_schema(example: Trace, page: str) -> None:
     document = json.loads(page_text(example, page, "json"))
     assert (document["schema"], document["version"], document["page"]) == ("tui-probe.report", 1, page)
     assert document["run"]["simulated"] is False

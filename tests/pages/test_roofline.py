@@ -10,13 +10,14 @@ import pytest
 
 from tests.golden import golden
 from tests.trace.make import TraceWriter, result_bytes
-from tui_probe.analysis import gmem_bytes, tensorop_count
 from tui_probe.analysis.roofline import Point, Roof, peak_of
 from tui_probe.cli.main import main
 from tui_probe.cli.roofline import lines
 from tui_probe.draw.spans import plain, to_ascii
 from tui_probe.pages.roofline import chart
 from tui_probe.pages.roofline_points import points
+from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
+from tui_probe.probes.tensorop_count import analysis as tensorop_count
 from tui_probe.settings import Settings
 from tui_probe.trace.event_types import Device
 from tui_probe.trace.follow import open_trace

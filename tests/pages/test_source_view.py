@@ -117,7 +117,7 @@ def test_a_kernel_without_lines_says_what_to_do(trace: Trace) -> None:
 
 def test_data_has_sums_over_the_ptx_of_a_line(trace: Trace) -> None:
     lines = opened(trace).record()["files"][0]["lines"]
-    assert [(line["line"], line["requests"], line["sectors"], line["sectors_a_request"]) for line in lines] == [
+    assert [(line["line"], line["requests"], line["sectors"], line["sectors_per_request"]) for line in lines] == [
         (6, 4, 16, 4.0), (7, 4, 128, 32.0), (9, None, None, None), (11, 4, 32, 8.0),
     ]  # fmt: skip
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from tui_probe.probes.barrier_wait.analysis import analyse
 
 from tests.engine.kernels import entry, inserted, probed
 from tests.probes.running import example, result_of
 from tui_probe.engine.probe_file import load_probe
+from tui_probe.probes.barrier_wait.analysis import analyse
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tui_probe.probes.divergence.analysis import Divergence, analyse
 
 from tests.engine.kernels import entry
 from tests.probes.running import example, result_of
+from tui_probe.probes.divergence.analysis import Divergence, analyse
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tui_probe.probes.gmem_bytes.analysis import MemoryBytes, analyse
 
 from tests.engine.kernels import entry
 from tests.probes.kernels import GENERIC
 from tests.probes.running import example, result_of, simulated
+from tui_probe.probes.gmem_bytes.analysis import MemoryBytes, analyse
 
 if TYPE_CHECKING:
     from collections.abc import Callable

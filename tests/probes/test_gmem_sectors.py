@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tui_probe.probes.gmem_sectors.analysis import MemorySectors, analyse
 
 from tests.engine.kernels import entry
 from tests.probes.kernels import GENERIC
 from tests.probes.running import example, result_of, simulated
+from tui_probe.probes.gmem_sectors.analysis import MemorySectors, analyse
 
 if TYPE_CHECKING:
     from collections.abc import Callable

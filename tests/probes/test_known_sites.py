@@ -6,11 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tui_probe.render.findings import found
-from tui_probe.render.findings.found import Found, find
-from tui_probe.render.line_rows import LineRows, line_rows
-from tui_probe.render.probe_results import read
-from tui_probe.render.views.view import Source
 
 from tests.probes.running import example, result_of
 from tests.probes.test_lines_view import OWN, ROUNDS, RUNS
@@ -21,6 +16,12 @@ from tui_probe.engine.prepare import with_probe
 from tui_probe.engine.probe_file import load_probe
 from tui_probe.engine.site_file import site_file
 from tui_probe.errors import TraceError
+from tui_probe.pages.findings import found
+from tui_probe.pages.findings.found import Found, find
+from tui_probe.probekit.kind import Source
+from tui_probe.probekit.lines import LineRows
+from tui_probe.probekit.measures import line_rows
+from tui_probe.probekit.probe_results import read
 from tui_probe.ptx.parser import parse
 from tui_probe.trace.follow import open_trace
 
@@ -47,7 +48,7 @@ def recorded(tmp_path: Path, probe: str) -> tuple[Source, Path]:
 
 def told(of: Source) -> tuple[LineRows, Found | None]:
     found._remembered.clear()
-    return line_rows(read(of)), find(of)
+    return line_rows(read(of))[1], find(of)
 
 
 @pytest.mark.parametrize("probe", ALL)

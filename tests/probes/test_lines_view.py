@@ -92,7 +92,7 @@ def test_goldens(trace: Trace, ascii_only: bool) -> None:
 
 def test_the_instruction_that_does_not_coalesce(trace: Trace) -> None:
     (row,) = csv.DictReader(io.StringIO("\n".join(data_csv(opened(trace, "dmat")))))
-    assert (row["requests"], row["sectors"], row["sectors_a_request"], row["used"]) == ("256", "2048", "8.0", "50%")
+    assert (row["requests"], row["sectors"], row["sectors_per_request"], row["used"]) == ("256", "2048", "8.0", "50%")
     assert "st.global" in row["ptx"]
     assert row["file"].endswith("strided_store.cu")
     assert int(row["source_line"]) > 0
@@ -108,14 +108,14 @@ def test_data(trace: Trace) -> None:
 def test_every_probe_says_its_result_in_a_line(trace: Trace) -> None:
     words = dict(zip(RUNS, (line.words for line in result_lines(trace, 0, len(RUNS))), strict=True))
     assert not any("no analysis" in said for said in words.values())
-    assert "sectors a request 8.00" in words["dmat"]
-    assert "first NaN (f32) at PTX line" in words["nan_check"]
+    assert "sectors per request 8.00" in words["dmat"]
+    assert "first at PTX line" in words["nan_check"]
     assert "most time at PTX line" in words["program_progress"]
     assert "main loop at line" in words["warp_progress"]
-    assert "lanes an access 31.85, fewest lanes at PTX line" in words["divergence_by_line"]
-    assert "sectors a store 8.00, most sectors a request at PTX line" in words["gmem_sectors_by_line"]
+    assert "lanes per access 31.85, fewest lanes at PTX line" in words["divergence_by_line"]
+    assert "sectors per store 8.00, most sectors per request at PTX line" in words["gmem_sectors_by_line"]
     assert "operations 12 288, multiply-adds 6 144, mma 3, most" in words["tensorop_count_by_line"]
-    assert "barriers 1 024, cycles a barrier " in words["barrier_wait_by_line"]
+    assert "barriers 1 024, cycles per barrier " in words["barrier_wait_by_line"]
     assert "most of a warp" not in words["barrier_wait_by_line"]
     assert "written 16 384 B, most bytes at PTX line" in words["gmem_bytes_by_line"]
     assert "conflict degree 32.00, highest degree at PTX line" in words["smem_conflicts_by_line"]
@@ -126,8 +126,8 @@ def test_simulated_nanoseconds_are_no_times(trace: Trace) -> None:
     for on_simulated_gpu in (False, True):
         trace.state.simulated = on_simulated_gpu
         (result,) = all_measured(trace, kernel)
-        assert result.counts is not None
-        figures = {figure.key: figure for figure in result.counts.figures()}
+        assert result.analysis is not None
+        figures = {figure.key: figure for figure in result.figures}
         assert (figures["duration"].value is None) is on_simulated_gpu
         assert figures["longest_cycles"].value
-        assert result.counts.threads_missing == 0
+        assert result.threads_missing == 0

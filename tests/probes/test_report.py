@@ -11,11 +11,13 @@ import pytest
 
 from tests.golden import golden
 from tests.trace.make import TraceWriter, result_bytes
-from tui_probe.analysis import gmem_bytes, gmem_sectors, tensorop_count
 from tui_probe.pages.choices import FORMATS, Format
 from tui_probe.pages.report import report_lines
 from tui_probe.pages.result_lines import result_lines
 from tui_probe.pages.summary import run_report
+from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
+from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
+from tui_probe.probes.tensorop_count import analysis as tensorop_count
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tui_probe.probes.smem_conflicts.analysis import BankConflicts, analyse
 
 from tests.engine.kernels import entry
 from tests.probes.running import example, result_of
+from tui_probe.probes.smem_conflicts.analysis import BankConflicts, analyse
 
 if TYPE_CHECKING:
     from pathlib import Path

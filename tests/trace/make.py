@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+
 from tui_probe.probes.block_sched.analysis import RECORD
 
 if TYPE_CHECKING:

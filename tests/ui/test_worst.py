@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tui_probe.probes.dmat.view import Dmat
 
 from tests.pages.dmat_example import STORE_C, write_dmat
 from tests.pages.timelines import planted
 from tests.ui.conftest import golden_screen, on_stage
 from tests.ui.test_kernel_screen import screen_of
 from tui_probe.pages.views.timeline import Timeline
+from tui_probe.probes.dmat.view import Dmat
 from tui_probe.ui import Appearance
 from tui_probe.ui.feed import Session
 from tui_probe.ui.views.document import DocumentView

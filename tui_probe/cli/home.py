@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.catalogue import built_in_probes
+from tui_probe.engine.catalogue import known_probes
 from tui_probe.engine.probe_file import load_probe
 from tui_probe.engine.probe_folders import DEFAULT
 from tui_probe.errors import LaunchError, NoDriverError, ProbeError
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tui_probe.ui.home import Form, Home
 
     form = Form(probe=chosen_settings().probe or DEFAULT)
-    home = Home(partial(recent_traces, {trace_dir(), Path("trace")}, LISTED), findings, built_in_probes, form)
+    home = Home(partial(recent_traces, {trace_dir(), Path("trace")}, LISTED), findings, known_probes, form)
     with tidy_end(), HeldRuns() as runs:
         status = rounds(arguments, home, runs)
         runs.wait(received=status - 128 if status > 128 else 0)

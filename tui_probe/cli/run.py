@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from tui_probe.engine.probe_file import load_probe
-from tui_probe.engine.probe_folders import DEFAULT
+from tui_probe.engine.probe_folders import DEFAULT, built_in_files, in_folder, installed_files
 from tui_probe.errors import ProbeFileError
 from tui_probe.launcher.options import MAX_TRACE_BYTES, RunOptions
 from tui_probe.launcher.passing import run_passing_on
@@ -27,6 +27,8 @@ from .values import Unsupported, launches, min_free, names, sample, size, size_o
 
 if TYPE_CHECKING:
     import argparse
+
+    from tui_probe.engine.model import Probe
 
 USAGE = "tui-probe run [options] [--] COMMAND..."
 
@@ -119,10 +121,20 @@ def least_free(arguments: argparse.Namespace) -> str | None:
         raise  # not reached: refusing ends the process
 
 
+def known_probe(name: str) -> Probe:
+    """The probe to run; what it means is known then, too, though no package brings it. Raises ProbeFileError."""
+    own = load_probe(name)
+    if in_folder(own.path) and own.name not in {**installed_files(), **built_in_files()}:
+        from tui_probe.probekit.registry import add_folder
+
+        add_folder(own.path.parent)
+    return own
+
+
 def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
     """Run a target, on the screen or without, and report. Returns the target's exit status."""
     try:
-        own = load_probe(options.probe)
+        own = known_probe(options.probe)
     except ProbeFileError as error:
         arguments.refuse(str(error))
     if options.sample and own.about.every_block:

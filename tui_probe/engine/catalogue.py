@@ -1,11 +1,12 @@
-"""The built-in probes, as ``tui-probe probes`` lists them."""
+"""The probes that there are, as ``tui-probe probes`` lists them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.probe_file import built_in_names, load_probe
+from tui_probe.engine.probe_file import load_probe
+from tui_probe.engine.probe_folders import built_in_files, installed_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,9 +34,9 @@ class CatalogueEntry:
     source: str
 
 
-def built_in_probes() -> list[CatalogueEntry]:
-    """All built-in probes, by name. Raises ProbeFileError if one of them is damaged."""
-    return [describe(load_probe(name)) for name in built_in_names()]
+def known_probes() -> list[CatalogueEntry]:
+    """All built-in and installed probes, by name. Raises ProbeFileError if one of them is damaged."""
+    return [describe(load_probe(name)) for name in sorted({**installed_files(), **built_in_files()})]
 
 
 def describe(probe: Probe) -> CatalogueEntry:

@@ -27,7 +27,8 @@ _NEWEST: Final = 1000
 class CountTable(Document):
     """The newest launches of a kernel that have results, or one of them."""
 
-    def __init__(self, source: Source, title: str, progress: Progress) -> None:
+    def __init__(self, source: Source, title: str, progress: Progress, more: Sequence[str] = ()) -> None:
+        """``more`` is said below the table."""
         kernel = source.kernel
         self.title = f"{title} of {kernel.demangled}"
         self.name = f"#{kernel.index} {safe(kernel.demangled)}"
@@ -40,6 +41,7 @@ class CountTable(Document):
             self.results.append(measured(source.trace, kernel, row))
         self.simulated = source.trace.state.simulated
         self.notes = probe_of(kernel).notes
+        self.more = more
 
     def lines(self, width: int) -> Sequence[Line]:
         """The table, and what the figures of the newest launch say."""
@@ -59,7 +61,8 @@ class CountTable(Document):
         if newest is not None and newest.threads_missing:
             found.append(f"excluding {units.counted(newest.threads_missing, 'thread')} that did not exit")
         problems = [f"{each.label}: {safe(each.problem)}" for each in self.results if each.problem]
-        return [*found, *problems, *(["simulated GPU: counts are exact, as on a GPU"] if self.simulated else [])]
+        simulated = ["simulated GPU: counts are exact, as on a GPU"] if self.simulated else []
+        return [*found, *self.more, *problems, *simulated]
 
     def _columns(self) -> list[Column[Measured]]:
         columns: list[Column[Measured]] = [Column("launch", None, "launch", lambda each: each.label, False)]

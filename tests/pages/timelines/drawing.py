@@ -6,8 +6,12 @@ import pytest
 from rich.cells import cell_len
 
 from tests.golden import golden
-from tui_probe.draw.view import Document, View
+from tui_probe.draw.view import Document, View, no_progress
 from tui_probe.pages.views.output import text_lines, view_lines
+from tui_probe.probekit import probe_results
+from tui_probe.probekit.kind import Source
+from tui_probe.probekit.measured import probe_of
+from tui_probe.probekit.timelines.launch import LaunchTimeline
 
 SIZES = ((80, 24), (120, 40), (200, 50))
 EVERY_FORM = [
@@ -41,3 +45,10 @@ def golden_view(name: str, view: View, size: tuple[int, int], *, ascii_only: boo
     """Compare what a view shows at a size with that part of its golden."""
     text = "".join(f"{line}\n" for line in text_of(view, size, ascii_only=ascii_only))
     golden(f"{name}.txt", text, f"{size[0]}x{size[1]}", ascii_only=ascii_only)
+
+
+def read_timeline(source: Source) -> LaunchTimeline:
+    """The timeline of a launch, as its probe reads it."""
+    read = probe_of(source.kernel).timeline
+    assert read is not None
+    return read(probe_results.read(source), no_progress)

@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 
 import pytest
-from tui_probe.probes.block_sched.view import BLOCKS, Blocks
 
 from tests.pages.timelines import planted
 from tests.pages.timelines.drawing import EVERY_FORM, golden_view, text_of
@@ -16,6 +15,7 @@ from tui_probe.draw.charts import cdf_chart
 from tui_probe.draw.view import no_progress
 from tui_probe.pages.views.output import data_csv
 from tui_probe.probekit.kind import Source
+from tui_probe.probes.block_sched.view import BLOCKS, Blocks
 from tui_probe.trace.follow import open_trace
 
 RECORDED = Path(__file__).parents[2] / "data" / "h200"

@@ -11,12 +11,13 @@ import pytest
 
 from tests.pages.timelines.drawing import EVERY_FORM, golden_view, text_of
 from tests.probes.test_report import Writer
-from tui_probe.analysis import gmem_bytes, gmem_sectors
 from tui_probe.draw.view import no_progress
 from tui_probe.pages.views import kind_of, memory, sectors
 from tui_probe.pages.views.output import data_csv
 from tui_probe.probekit.count_table import CountTable
 from tui_probe.probekit.kind import Kind, Source
+from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
+from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 

@@ -14,11 +14,11 @@ from tests.pages.timelines import planted
 from tests.pages.timelines.drawing import EVERY_FORM, golden_view, text_of
 from tests.probes.test_report import Writer
 from tests.trace.make import result_bytes
-from tui_probe.analysis import barrier_wait
 from tui_probe.draw.view import no_progress
 from tui_probe.pages.views.latency import KIND, Latency
 from tui_probe.pages.views.output import data_csv
 from tui_probe.probekit.kind import Source
+from tui_probe.probes.barrier_wait import analysis as barrier_wait
 from tui_probe.trace.follow import open_trace
 
 

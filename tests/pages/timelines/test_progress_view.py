@@ -10,7 +10,6 @@ from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
-from tui_probe.probes.warp_progress.view import PROGRESS, ProgressView
 
 from tests.pages.timelines.drawing import EVERY_FORM, after, golden_view, text_of
 from tests.probes.running import result_of
@@ -21,6 +20,7 @@ from tui_probe.draw.view import no_progress
 from tui_probe.pages.views import timeline
 from tui_probe.pages.views.output import data_csv
 from tui_probe.probekit.kind import Source
+from tui_probe.probes.warp_progress.view import PROGRESS, ProgressView
 from tui_probe.trace.follow import open_trace
 
 WARPS, BLOCK, PLANTED = 64, 64, 43

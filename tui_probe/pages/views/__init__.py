@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 FIXED: Final = ("summary", "ptx", "diff", "sass", "log", "launches")
 """Pages whose number is the same for every kernel."""
-_SHARED: Final = ("lines", "timeline", "latency", "source")
+_SHARED: Final = ("lines", "timeline", "latency", "results", "source")
 """Pages that several probes fill."""
 
 
