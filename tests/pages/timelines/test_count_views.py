@@ -80,4 +80,4 @@ def test_one_launch_alone(trace: Trace) -> None:
 
 def test_another_probe_is_named(trace: Trace) -> None:
     missing = kind_of("sectors").missing(Source(trace, trace.kernels[0]))
-    assert missing == "the kernel was probed with gmem_bytes: run with -p gmem_sectors or -p gmem_sectors_by_line"
+    assert missing == "the kernel was probed with gmem_bytes: run with -p gmem_sectors_by_line or -p gmem_sectors"
