@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.view import COMMANDS, Drawing
-from tui_probe.pages.views import NAMES
+from tui_probe.pages.views import kind_of, kinds
 from tui_probe.probekit.kind import Kind
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress, View
-    from tui_probe.probekit.kind import Source, ViewKind
+    from tui_probe.probekit.kind import Source
 
 FAKES = ("fake", "fake_2", "fake_3", "fake_4")
 PATIENCE = 10
@@ -106,11 +106,10 @@ def show_fakes(monkeypatch: pytest.MonkeyPatch, opening: Gate | None = None, pre
         progress(0.75)
         return FakeDrawing(source, preparing)
 
-    from tui_probe.pages.views import kind_of
+    fakes = {name: Kind(name, name.title(), "a fake", lambda _: None, open_fake) for name in FAKES}
 
-    def known(name: str) -> ViewKind:
-        return Kind(name, name.title(), "a fake", lambda _: None, open_fake) if name in FAKES else kind_of(name)
+    def known(name: str) -> Kind:
+        return fakes.get(name) or kind_of(name)
 
-    for module in ("opening", "screens.kernel"):
-        monkeypatch.setattr(f"tui_probe.ui.{module}.kind_of", known)
-    monkeypatch.setattr("tui_probe.ui.opening.NAMES", (*NAMES, *FAKES))
+    monkeypatch.setattr("tui_probe.ui.screens.kernel.kind_of", known)
+    monkeypatch.setattr("tui_probe.ui.opening.kinds", lambda: (*kinds(), *fakes.values()))

@@ -12,6 +12,7 @@ import pytest
 
 from tests.ui.conftest import Stage, golden_screen, on_stage
 from tests.ui.fakes import FakeDrawing, Gate, show_fakes
+from tui_probe.pages.views import kind_of
 from tui_probe.ui.feed import Session
 from tui_probe.ui.opening import FIXED, pages_of
 from tui_probe.ui.screens.kernel import KernelScreen
@@ -21,7 +22,7 @@ from tui_probe.ui.views.message import MessageView, OpeningView
 
 if TYPE_CHECKING:
     from tests.ui.synthetic import TraceWriter
-    from tui_probe.probekit.kind import Source, ViewKind
+    from tui_probe.probekit.kind import Kind, Source
 
 RECORDED = Path(__file__).parents[1] / "data" / "h200" / "demo"
 
@@ -63,7 +64,8 @@ async def let_run(stage: Stage) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("page", ["1", "3", "6"])
 async def test_the_screen(recorded: Session, size: tuple[int, int], page: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.ui.opening.NAMES", FIXED)  # what else there is has goldens of its own
+    fixed = tuple(map(kind_of, FIXED))
+    monkeypatch.setattr("tui_probe.ui.opening.kinds", lambda: fixed)  # what else there is has goldens of its own
     async with on_stage(recorded, size) as stage:
         stage.live.table.select(4)
         await stage.press("enter", page)
@@ -91,7 +93,7 @@ async def test_a_number_typed_before_the_pages_are_known_is_not_lost(
 ) -> None:
     known = threading.Event()
 
-    def late(source: Source) -> list[tuple[ViewKind, bool]]:
+    def late(source: Source) -> list[tuple[Kind, bool]]:
         assert known.wait(10)
         return pages_of(source)
 
