@@ -146,7 +146,7 @@ async def test_the_title_says_which_launch_is_shown(session: Session, trace: Tra
         await stage.press("enter")
         assert "launch 3 (no. 4 of 4)" in stage.text.split("\n")[0]
         await stage.press("right_square_bracket", "right_square_bracket")
-        assert screen_of(stage).live.table.selected == 2
+        assert screen_of(stage).at_hand.table.selected == 2
         title = stage.text.split("\n")[0]
         assert "2 launches, no result" in title
         await stage.press("right_square_bracket", "right_square_bracket")

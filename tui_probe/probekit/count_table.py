@@ -113,6 +113,7 @@ def count_kind(
         lambda source: probe_results.missing(source, *probes),
         lambda source, progress: CountTable(source, title, progress, notes_of),
         probes,
+        grows=True,
     )
 
 

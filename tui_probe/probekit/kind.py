@@ -41,6 +41,14 @@ class ViewKind(Protocol):
     def probes(self) -> tuple[str, ...]:
         """The probes whose results it shows, the one to run first; none if it shows what every kernel has."""
 
+    @property
+    def short(self) -> str:
+        """The name of its page where there is little room; "" for its title."""
+
+    @property
+    def grows(self) -> bool:
+        """Is it about all launches if none was chosen, and read again while launches go on?"""
+
     def missing(self, source: Source) -> str | None:
         """Why there is nothing to show and what to do (“run with -p dmat”), None if there is. Reads little."""
 
@@ -58,3 +66,5 @@ class Kind:
     missing: Callable[[Source], str | None]
     open: Callable[[Source, Progress], View]
     probes: tuple[str, ...] = ()
+    short: str = ""
+    grows: bool = False

@@ -14,12 +14,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from textual import events
-from textual.app import App
 from textual.screen import ModalScreen
 
 from tui_probe.draw.palette import PALETTES
 from tui_probe.draw.shorten import shorten
-from tui_probe.ui import Appearance, keys
+from tui_probe.ui import keys
+from tui_probe.ui.appearance import Appearance
 from tui_probe.ui.background import Background, event_loop_delivery
 from tui_probe.ui.commands import commands_of
 from tui_probe.ui.driver import FrugalDriver
@@ -34,6 +34,7 @@ from tui_probe.ui.screens.live import LiveScreen
 from tui_probe.ui.screens.picker import PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.style import STYLE
+from tui_probe.ui.textual_private import OpenApp, was_stopped
 from tui_probe.ui.theme import textual_theme
 from tui_probe.ui.widgets.lines import Lines
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_probe.probekit.kind import Source
+    from tui_probe.ui.application import Application
     from tui_probe.ui.feed import Target
 
 SECOND_INTERRUPT = 2.0
@@ -65,7 +67,7 @@ _COMPARISON = "tui_probe.ui.screens.compare"
 """Brings all analyses: imported when there is something to compare."""
 
 
-class ProbeApp(App[None]):
+class ProbeApp(OpenApp):
     """Shows one session. All files are read by its background threads."""
 
     TITLE = "tui-probe"
@@ -148,14 +150,14 @@ class ProbeApp(App[None]):
     @property
     def backed_up(self) -> bool:
         """Does the terminal lag behind? Never where there is none."""
-        return isinstance(self._driver, FrugalDriver) and self._driver.backed_up
+        return isinstance(self.terminal, FrugalDriver) and self.terminal.backed_up
 
     @property
     def low_bandwidth(self) -> bool:
         """Is less sent: as it was asked for, else while the link is slow?"""
         if self.appearance.low_bandwidth is not None:
             return self.appearance.low_bandwidth
-        return isinstance(self._driver, FrugalDriver) and self._driver.link.slow
+        return isinstance(self.terminal, FrugalDriver) and self.terminal.link.slow
 
     def to_clipboard(self, text: str) -> None:
         """Hand a text to the terminal's clipboard (OSC 52), unless it is longer than terminals take."""
@@ -185,12 +187,12 @@ class ProbeApp(App[None]):
         if isinstance(event, events.Paste):
             if isinstance(screen, ViewScreen):
                 screen.on_paste(event)
-        elif not await self._check_bindings(event.key, priority=True):
+        elif not await self.press_bound(event.key, priority=True):
             take: Callable[[events.Key], None] | None = getattr(screen, "on_key", None)
             if take is not None:
                 take(event)
-            if not event._stop_propagation:
-                await self._check_bindings(event.key)
+            if not was_stopped(event):
+                await self.press_bound(event.key)
 
     def action_interrupt(self) -> None:
         """SIGINT to the target; a second time within two seconds asks for more."""
@@ -307,20 +309,22 @@ class ProbeApp(App[None]):
 
     def action_redraw(self) -> None:
         """Send every cell again."""
-        if isinstance(self._driver, FrugalDriver):
-            self._driver.forget()
+        if isinstance(self.terminal, FrugalDriver):
+            self.terminal.forget()
         self.screen.refresh()
 
     # -- crashes
 
-    def _handle_exception(self, error: Exception) -> None:
+    def crashed(self, error: Exception) -> None:
         """Leave the terminal as it was; ``ui.run`` then writes the traceback to a file and says where."""
         self.crash = self.crash or error
-        self._return_code = 1
-        if self._exception is None:
-            self._exception = error
-            self._exception_event.set()
-        self._close_messages_no_wait()
+
+
+if TYPE_CHECKING:
+
+    def _as_screens_see_it(app: ProbeApp) -> Application:
+        """Is all there that they ask for?"""
+        return app
 
 
 def words_of(source: Source) -> str:

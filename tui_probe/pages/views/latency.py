@@ -202,5 +202,6 @@ KIND = Kind(
     _missing,
     _open,
     _INSIDE,
+    short="Lat",
 )
 """Needs a benchmark, or results of ``barrier_wait``, ``block_sched`` or ``warp_progress``."""

@@ -201,5 +201,11 @@ def _open(source: Source, progress: Progress) -> Launches:
 
 
 KIND = Kind(
-    "launches", "Launches", "every launch: grid, block, parameters, stream, probe memory, result", missing, _open
+    "launches",
+    "Launches",
+    "every launch: grid, block, parameters, stream, probe memory, result",
+    missing,
+    _open,
+    short="Launch",
+    grows=True,
 )

@@ -72,4 +72,4 @@ def _open(source: Source, progress: Progress) -> Log:
         raise TraceError(f"{path}: {error.strerror or error}") from error
 
 
-KIND = Kind("log", "Log", "process.log: how the kernel was found, probed and assembled", missing, _open)
+KIND = Kind("log", "Log", "process.log: how the kernel was found, probed and assembled", missing, _open, grows=True)

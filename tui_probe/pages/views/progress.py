@@ -301,4 +301,5 @@ KIND = Kind(
     lambda source: probe_results.missing(source, "warp_progress"),
     _open,
     ("warp_progress",),
+    short="Warps",
 )

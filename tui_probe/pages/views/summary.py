@@ -134,5 +134,11 @@ def _open(source: Source, progress: Progress) -> Summary:
 
 
 KIND = Kind(
-    "summary", "Summary", "what the probe found and costs, why probed or not, what to ask next", lambda _: None, _open
+    "summary",
+    "Summary",
+    "what the probe found and costs, why probed or not, what to ask next",
+    lambda _: None,
+    _open,
+    short="Sum",
+    grows=True,
 )

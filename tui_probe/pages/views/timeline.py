@@ -298,5 +298,6 @@ KIND = Kind(
     missing,
     _open,
     PROBES,
+    short="Time",
 )
 """Needs results of ``block_sched`` or ``warp_progress``."""
