@@ -81,7 +81,8 @@ class PageOpener:
     def _take(self, opening: Opening, view: View) -> None:
         if opening is self.opening:
             self.opening = None
-            self.kept[view.name] = view
+            if not isinstance(view, MessageView):  # there may be something another time
+                self.kept[view.name] = view
             self.desk.arrive(view)
 
     def _hosting(self, page: Page, result: Any) -> View:
