@@ -6,12 +6,15 @@ import asyncio
 import json
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.ui.conftest import Stage, check_golden, on_stage
 from tests.ui.fakes import FakeDrawing, Gate, show_fakes
+from tui_probe.draw.view import Document
+from tui_probe.pages.views import kind_of
+from tui_probe.probekit.kind import Kind
 from tui_probe.ui.feed import Session
 from tui_probe.ui.opening import FIXED, pages_of
 from tui_probe.ui.screens.kernel import KernelScreen
@@ -20,7 +23,11 @@ from tui_probe.ui.views.drawing import DrawingView
 from tui_probe.ui.views.message import MessageView, OpeningView
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from tests.ui.synthetic import TraceWriter
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress
     from tui_probe.probekit.kind import Source, ViewKind
 
 RECORDED = Path(__file__).parents[1] / "data" / "h200" / "demo"
@@ -253,6 +260,64 @@ async def test_a_page_is_read_again_while_the_kernel_goes_on(session: Session, t
         screen_of(stage).tick()
         await stage.settle()
         assert document(stage).count == 5
+
+
+async def test_a_page_says_itself_whether_it_grows_and_what_it_is_called_where_there_is_little_room(
+    session: Session, trace: TraceWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    class Said(Document):
+        title = "said"
+
+        def lines(self, width: int) -> Sequence[Line]:
+            return [((f"opened {len(opened)} times"[:width], ""),)]
+
+        def record(self) -> dict[str, Any]:
+            return {}
+
+        def cells(self) -> Iterator[Sequence[object]]:
+            yield ()
+
+    def made(name: str, *, grows: bool) -> Kind:
+        def open_page(source: Source, progress: Progress) -> Said:
+            del source, progress
+            opened.append(name)
+            return Said()
+
+        words = f"A long title of {name}, which {name} is"
+        return Kind(name, words, "made up", lambda _: None, open_page, short=name.title(), grows=grows)
+
+    own = {"still": made("still", grows=False), "growing": made("growing", grows=True)}
+    for module in ("opening", "screens.kernel"):
+        monkeypatch.setattr(f"tui_probe.ui.{module}.kind_of", lambda name: own.get(name) or kind_of(name))
+    monkeypatch.setattr("tui_probe.ui.opening.NAMES", (*FIXED, *own))
+    async with on_stage(session, (80, 30)) as stage:
+        await stage.press("enter")
+        assert " 7 Still  8 Growing" in stage.text.split("\n")[1]
+        for number, times in (("7", 1), ("8", 2)):
+            opened.clear()
+            await stage.press(number)
+            trace.launch(0)
+            await stage.refresh()
+            screen_of(stage).tick()
+            await stage.settle()
+            assert len(opened) == times
+            assert f"opened {times} times" in stage.text
+
+
+async def test_what_was_missing_is_looked_for_again(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    why = ["there is nothing yet"]
+    made = Kind("late", "Late", "made up", lambda _: why[0] or None, lambda source, _: FakeDrawing(source, Gate()))
+    for module in ("opening", "screens.kernel"):
+        monkeypatch.setattr(f"tui_probe.ui.{module}.kind_of", lambda name: made if name == "late" else kind_of(name))
+    monkeypatch.setattr("tui_probe.ui.opening.NAMES", (*FIXED, "late"))
+    async with on_stage(session) as stage:
+        await stage.press("enter", "7")
+        assert "there is nothing yet" in stage.text
+        why[0] = ""
+        await stage.press("1", "7")
+        assert isinstance(screen_of(stage).view, DrawingView)
 
 
 async def test_changes_are_stepped_through_and_folded(recorded: Session) -> None:

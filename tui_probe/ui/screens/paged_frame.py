@@ -115,8 +115,7 @@ class PagedFrame(ViewScreen):
         self.tabs, self.known = tabs, True
         if isinstance(self._view, DocumentView):
             self._view.number_pages(self.page_numbers())
-        with suppress(NoMatches):  # what comes while the screen is taken down, widget by widget
-            self.show_bars()
+        self.show_bars()
 
     def show_page(self) -> None:
         """Show the current page, and open it if that was not done."""
@@ -160,8 +159,10 @@ class PagedFrame(ViewScreen):
 
     def show_bars(self) -> None:
         """What it is about, the pages, the state, hints."""
-        if not self.is_mounted:
-            return
+        with suppress(NoMatches):  # what comes while the screen is taken down, widget by widget
+            self._show_bars()
+
+    def _show_bars(self) -> None:
         title, state, run = self.query_one("#title", Bar), self.query_one("#state", Bar), self.run_line()
         title.show(*self.title_line(title.size.width))
         self.query_one(TabBar).show(self.current, None, focused=True, tabs=self.tabs)
