@@ -116,6 +116,27 @@ async def test_a_number_typed_before_the_pages_are_known_is_not_lost(
         assert "there is no page" not in stage.text
 
 
+async def test_a_number_is_forgotten_with_the_screen(recorded: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = threading.Event()
+
+    def late(source: Source) -> list[tuple[ViewKind, bool]]:
+        assert known.wait(10)
+        return pages_of(source)
+
+    monkeypatch.setattr("tui_probe.ui.screens.kernel.pages_of", late)
+    async with on_stage(recorded, (120, 40)) as stage:
+        await stage.pilot.press("enter", "7")
+        await stage.until(lambda: "status" in stage.text, "the summary does not open")
+        screen = screen_of(stage)
+        await stage.pilot.press("q")
+        await let_run(stage)
+        assert stage.app.screen is stage.live
+        known.set()
+        await stage.settle()
+        assert screen.current == FIXED[0]
+        assert screen.opener.idle
+
+
 async def test_nought_shows_the_tenth_page(recorded: Session) -> None:
     async with on_stage(recorded, (200, 50)) as stage:
         stage.live.table.select(4)

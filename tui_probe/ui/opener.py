@@ -48,6 +48,7 @@ class PageOpener:
         self.opening: Opening | None = None
         self.newer: Opening | None = None
         """A page that is in sight already and is read again."""
+        self.closed = False
 
     @property
     def idle(self) -> bool:
@@ -113,6 +114,11 @@ class PageOpener:
             if opening is not None:
                 opening.cancel()
         self.opening = self.newer = None
+
+    def close(self) -> None:
+        """Nobody waits for anything any more."""
+        self.give_up()
+        self.closed = True
 
     def forget(self) -> None:
         """Keep nothing: pages are about something else now."""

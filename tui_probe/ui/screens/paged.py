@@ -64,7 +64,7 @@ class PagedScreen(PagedFrame):
         """All pages are known now: also the one that was asked for by a number."""
         super().take_tabs(tabs)
         awaited, self._awaited = self._awaited, None
-        if awaited is not None:
+        if awaited is not None and not self.opener.closed:
             self.action_number(awaited)
 
     def arrive(self, view: View) -> None:

@@ -55,7 +55,7 @@ class PagedFrame(ViewScreen):
 
     def on_unmount(self) -> None:
         """Nobody waits for what is being opened."""
-        self.opener.give_up()
+        self.opener.close()
 
     # -- what the screens say
 
