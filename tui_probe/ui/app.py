@@ -14,7 +14,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from textual import events
-from textual.screen import ModalScreen
 
 from tui_probe.draw.palette import PALETTES
 from tui_probe.draw.shorten import shorten
@@ -23,9 +22,9 @@ from tui_probe.ui.appearance import Appearance
 from tui_probe.ui.background import Background, event_loop_delivery
 from tui_probe.ui.commands import commands_of
 from tui_probe.ui.driver import FrugalDriver
+from tui_probe.ui.ending import Ending
 from tui_probe.ui.feed import Feed, Session
 from tui_probe.ui.nvml import GpuSampler
-from tui_probe.ui.prompt import Answer, Question
 from tui_probe.ui.save import LARGEST_CLIPBOARD
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.home import HomeScreen
@@ -45,23 +44,11 @@ if TYPE_CHECKING:
     from tui_probe.ui.application import Application
     from tui_probe.ui.feed import Target
 
-SECOND_INTERRUPT = 2.0
 OPENING = 5.0
 """Seconds after which keys no longer wait for a screen that does not come."""
 EARLY_ENTER = "ctrl+j"
 """Enter, pressed before the terminal hands over keys as they are: until then it makes them ends of lines."""
 CYCLE = ("dark", "light", "distinct", "ansi")
-
-LEAVE = (
-    Answer("l", "leave it running, quit", "leave"),
-    Answer("i", "interrupt it, quit", "interrupt"),
-    Answer("c", "cancel"),
-)
-STOP = (
-    Answer("t", "terminate it", "terminate"),
-    Answer("K", "kill it: results are lost", "kill"),
-    Answer("c", "cancel"),
-)
 
 _COMPARISON = "tui_probe.ui.screens.compare"
 """Brings all analyses: imported when there is something to compare."""
@@ -90,10 +77,9 @@ class ProbeApp(OpenApp):
         self.feed = Feed(session)
         self.gpu = gpu or GpuSampler()
         self.crash: BaseException | None = None
-        self._asked: tuple[ViewScreen, Question] | None = None
         self._ended_by = 0
         self._loop_to_end: asyncio.AbstractEventLoop | None = None
-        self._interrupted = float("-inf")
+        self.ending = Ending(self)
         self._marked: Source | None = None
 
     @property
@@ -196,64 +182,20 @@ class ProbeApp(OpenApp):
 
     def action_interrupt(self) -> None:
         """SIGINT to the target; a second time within two seconds asks for more."""
-        target = self.target
-        if target is None or not self.target_runs:
-            if self.feed.latest.running:
-                end = f"kill -INT {self.feed.latest.pid}"
-                self._say(f"this screen only watches; end the run where it was started, or: {end}")
-            else:
-                self._say("nothing runs here; Ctrl-Q quits")
-            return
-        now = time.monotonic()
-        if now - self._interrupted <= SECOND_INTERRUPT:
-            self._ask("It still runs:", STOP, self._stop)
-            return
-        self._interrupted = now
-        target.interrupt()
-        self._say("interrupted the target (SIGINT); Ctrl-C again within 2 s to terminate it")
-
-    def _ask(self, text: str, answers: tuple[Answer, ...], take: Callable[[str], None]) -> None:
-        if isinstance(self.screen, ModalScreen):
-            self.screen.dismiss(None)
-        screen = self.screen if isinstance(self.screen, ViewScreen) else self.live
-        self._asked = (screen, Question(text, answers, take))
-        screen.ask_question(self._asked[1])
+        self.ending.interrupt()
 
     def withdraw_question(self) -> None:
         """Ask no more what to do with a target that has ended meanwhile."""
-        if self._asked is not None and not self.target_runs:
-            screen, question = self._asked
-            self._asked = None
-            if screen.prompt is question:
-                screen.prompt = None
-                screen.notice("the target has ended")
-
-    def _stop(self, answer: str) -> None:
-        target = self.target
-        if target is None or not self.target_runs:
-            return
-        if answer == "terminate":
-            target.terminate()
-            self._say("asked the target to terminate (SIGTERM)")
-        elif answer == "kill":
-            target.kill()
-            self._say("killed the target (SIGKILL)")
+        self.ending.withdraw()
 
     async def action_quit(self) -> None:
         """Quit; ask first while the target runs."""
-        if self.target_runs:
-            self._ask("The target still runs:", LEAVE, self._leave)
-        else:
-            self.exit()
+        self.ending.leave()
 
-    def _leave(self, answer: str) -> None:
-        if answer == "interrupt" and self.target is not None:
-            self.target.interrupt()
-        if answer:
-            self.exit()
-
-    def _say(self, text: str) -> None:
-        (self.screen if isinstance(self.screen, ViewScreen) else self.live).notice(text)
+    @property
+    def speaking(self) -> ViewScreen:
+        """The screen that says what is to be said: the one in front, or the live one below a list or the like."""
+        return self.screen if isinstance(self.screen, ViewScreen) else self.live
 
     def action_help(self) -> None:
         """How to read what is in sight, and all keys; and back."""
@@ -268,7 +210,7 @@ class ProbeApp(OpenApp):
         if marked is None or (marked.kernel, marked.launch) == (source.kernel, source.launch):
             self._marked = source
             self.analyses.submit("comparison", partial(import_module, _COMPARISON), lambda _: None)
-            self._say(f"marked {words_of(source)}: C on another kernel or launch compares them")
+            self.speaking.notice(f"marked {words_of(source)}: C on another kernel or launch compares them")
         else:
             self.push_screen(import_module(_COMPARISON).CompareScreen(marked, source))
 
@@ -300,7 +242,9 @@ class ProbeApp(OpenApp):
     def use_bandwidth(self, low: bool | None) -> None:
         """Send less, or not; None: as the link allows."""
         self.appearance = replace(self.appearance, low_bandwidth=low)
-        self._say({True: "low bandwidth", False: "full bandwidth", None: "bandwidth as the link allows"}[low])
+        self.speaking.notice(
+            {True: "low bandwidth", False: "full bandwidth", None: "bandwidth as the link allows"}[low]
+        )
 
     def _draw_anew(self) -> None:
         for screen in self.screen_stack:
