@@ -267,5 +267,10 @@ def _open(source: Source, progress: Progress) -> SourceView:
 
 
 KIND = Kind(
-    "source", "Source", "the lines of source that the PTX came from, and what was measured of them", missing, _open
+    "source",
+    "Source",
+    "the lines of source that the PTX came from, and what was measured of them",
+    missing,
+    _open,
+    short="Src",
 )
