@@ -1,3 +1,67 @@
-"""tui-probe: a terminal profiler for GPU kernels."""
+"""tui-probe: a terminal profiler for GPU kernels, and the traces that it leaves as Python objects.
+
+>>> import tui_probe
+>>> t = tui_probe.open("trace")
+>>> k = t.kernels[0]
+>>> k.name, k.status, len(k.launches)
+('planted', 'probed', 2)
+>>> k.results[0].maps["gmem_sectors"].shape           # (blocks, slots per block, records per slot)
+(40, 2, 1)
+>>> k.metrics()["store_sectors"]
+array([2560,  192])
+
+Public are the names in ``__all__`` and what they give; everything else may change. ``open`` takes a trace directory,
+its ``event.log``, or a folder of traces, of which it reads the newest. Errors are those of :mod:`tui_probe.errors`,
+whose texts name the file and what to do. ``tui-probe help python-api`` has more examples.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from tui_probe.api.kernels import Kernel
+    from tui_probe.api.launches import Launch
+    from tui_probe.api.results import Result
+    from tui_probe.api.traces import Trace
+    from tui_probe.api.traces import open_trace as open  # noqa: A004 - tui_probe.open, as gzip.open
+    from tui_probe.errors import ChoiceError, ProbeError, TraceError
 
 __version__ = "0.1.0"
+__all__ = [
+    "ChoiceError",
+    "Kernel",
+    "Launch",
+    "ProbeError",
+    "Result",
+    "Trace",
+    "TraceError",
+    "__version__",
+    "open",
+]
+
+_PLACES: Final = {
+    "ChoiceError": ("tui_probe.errors", "ChoiceError"),
+    "Kernel": ("tui_probe.api.kernels", "Kernel"),
+    "Launch": ("tui_probe.api.launches", "Launch"),
+    "ProbeError": ("tui_probe.errors", "ProbeError"),
+    "Result": ("tui_probe.api.results", "Result"),
+    "Trace": ("tui_probe.api.traces", "Trace"),
+    "TraceError": ("tui_probe.errors", "TraceError"),
+    "open": ("tui_probe.api.traces", "open_trace"),
+}
+"""Where public names are. They are imported when they are first asked for: the command line needs none of them, and
+NumPy alone takes longer to import than ``tui-probe --version`` takes."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, member = _PLACES[name]
+    value = globals()[name] = getattr(import_module(module), member)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

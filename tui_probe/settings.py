@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tui_probe.engine.probe_folders import DEFAULT
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -58,7 +60,7 @@ SETTINGS = (
             "take the mouse (selecting text then needs Shift)", "mouse = false"),
     Setting("trace_dir", Path, "`./trace`", "folder in which `run` makes traces, and where `watch` and the home screen "
             "look for them", 'trace_dir = "~/traces"'),
-    Setting("probe", str, "`block_sched`", "probe of `run` and of the home screen's form", 'probe = "gmem_bytes"'),
+    Setting("probe", str, f"`{DEFAULT}`", "probe of `run` and of the home screen's form", f'probe = "{DEFAULT}"'),
     Setting("bandwidth", Path, "none", "what `tui-probe bandwidth --format json` wrote on this machine, for `roofline`",
             'bandwidth = "~/bw.json"'),
     Setting(KEYS, dict, "as listed under Keys", "keys of a row of the key table, by its id: one key, or a list",

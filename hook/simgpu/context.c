@@ -1,4 +1,4 @@
-// Contexts: the primary one, those that a program creates, and each thread's stack of current ones.
+/* Contexts: the primary one, those that a program creates, and each thread's stack of current ones. */
 
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 enum { STACK_DEPTH = 128 };
 
-// Handles rather than pointers: a context may be destroyed while another thread has it current.
+/* Handles rather than pointers: a context may be destroyed while another thread has it current. */
 static _Thread_local CUcontext stack[STACK_DEPTH];
 static _Thread_local unsigned depth;
 
@@ -158,7 +158,7 @@ API cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 }
 SAME_AS(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2);
 
-// The handle stays valid, as the real driver's does: other users of the primary context hold it.
+/* The handle stays valid, as the real driver's does: other users of the primary context hold it. */
 API cuDevicePrimaryCtxReset_v2(CUdevice device) {
     CUresult result = enter_driver();
     if (result) return result;

@@ -1,8 +1,8 @@
-// What can be asked of a context and set on it.
+/* What can be asked of a context and set on it. */
 
 #include "driver.h"
 
-// The context of a handle, or the current one for NULL. Locks the driver unless it fails.
+/* The context of a handle, or the current one for NULL. Locks the driver unless it fails. */
 static CUresult enter_context(CUcontext handle, struct context **context) {
     if (!handle) return enter(context);
     CUresult result = enter_driver();
@@ -32,7 +32,7 @@ static CUresult current_device(CUdevice *device) {
 
 API cuCtxGetDevice(CUdevice *device) { return current_device(device); }
 
-// Every launch has ended when its call returned: there is nothing to wait for, only a failure to tell of.
+/* Every launch has ended when its call returned: there is nothing to wait for, only a failure to tell of. */
 static CUresult check_context(CUcontext handle) {
     struct context *context;
     CUresult result = enter_context(handle, &context);
@@ -105,7 +105,7 @@ API cuCtxGetStreamPriorityRange(int *least, int *greatest) {
     return leave(CUDA_SUCCESS);
 }
 
-// There are no caches: a preference is accepted and has no effect, as on a device without a configurable cache.
+/* There are no caches: a preference is accepted and has no effect, as on a device without a configurable cache. */
 API cuCtxSetCacheConfig(unsigned preference) {
     (void)preference;
     return check_context(NULL);

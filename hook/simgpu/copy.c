@@ -1,12 +1,12 @@
-// Copies and fills. They happen at once: device memory is mapped into this process.
+/* Copies and fills. They happen at once: device memory is mapped into this process. */
 
 #include <string.h>
 
 #include "driver.h"
 #include "memory.h"
 
-// The device's side of a copy must lie in one allocation. Bytes outside our mapping belong to the program, which is
-// trusted with its own pointers, as by the real driver.
+/* The device's side of a copy must lie in one allocation. Bytes outside our mapping belong to the program, which is
+ * trusted with its own pointers, as by the real driver. */
 static bool is_device_range(CUdeviceptr address, size_t bytes) { return bytes == 0 || memory_holds(address, bytes); }
 
 static bool is_any_range(CUdeviceptr address, size_t bytes) {
@@ -71,7 +71,7 @@ API cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream
 }
 PER_THREAD_STREAM(cuMemcpyAsync);
 
-// A rectangle of a copy: where it starts, and whether that is on the device. False for an array.
+/* A rectangle of a copy: where it starts, and whether that is on the device. False for an array. */
 static bool rectangle_start(unsigned type, const void *host, CUdeviceptr device, CUdeviceptr *start, bool *on_device) {
     *start = type == MEMORY_HOST ? (uintptr_t)host : device;
     *on_device = type == MEMORY_DEVICE;

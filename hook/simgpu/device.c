@@ -1,4 +1,4 @@
-// The one device and what it says of itself.
+/* The one device and what it says of itself. */
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct attribute {
     int value;
 };
 
-// CU_DEVICE_ATTRIBUTE_…; what is not here is 0: a feature that is not there.
+/* CU_DEVICE_ATTRIBUTE_…; what is not here is 0: a feature that is not there. */
 static const struct attribute attributes[] = {
     {1, BLOCK_MAX_THREADS},
     {2, BLOCK_MAX_X},
@@ -27,40 +27,40 @@ static const struct attribute attributes[] = {
     {8, BLOCK_SHARED_BYTES},
     {9, CONSTANT_BYTES},
     {10, WARP_LANES},
-    {11, 2147483647},  // largest pitch
+    {11, 2147483647},  /* largest pitch */
     {12, SM_REGISTERS},
     {13, CLOCK_KHZ},
-    {14, 512},  // texture alignment
-    {15, 1},    // copies may overlap kernels
-    {18, 0},    // integrated
-    {19, 1},    // maps host memory
-    {30, 512},  // surface alignment
+    {14, 512},  /* texture alignment */
+    {15, 1},    /* copies may overlap kernels */
+    {18, 0},    /* integrated */
+    {19, 1},    /* maps host memory */
+    {30, 512},  /* surface alignment */
     {36, CLOCK_KHZ},
-    {37, 256},  // memory bus width, bits
+    {37, 256},  /* memory bus width, bits */
     {38, L2_CACHE_BYTES},
     {39, SM_MAX_THREADS},
-    {40, 1},  // copy engines
-    {41, 1},  // unified addressing
+    {40, 1},  /* copy engines */
+    {41, 1},  /* unified addressing */
     {51, 32},
     {75, CAPABILITY_MAJOR},
     {76, CAPABILITY_MINOR},
-    {79, 1},  // global loads cached in L1
-    {80, 1},  // local loads cached in L1
+    {79, 1},  /* global loads cached in L1 */
+    {80, 1},  /* local loads cached in L1 */
     {81, SM_SHARED_BYTES},
     {82, SM_REGISTERS},
-    {83, 1},  // managed memory
-    {87, 2},  // single to double precision
-    {89, 1},  // managed memory may be used by both at once
-    {95, 1},  // cooperative launch
+    {83, 1},  /* managed memory */
+    {87, 2},  /* single to double precision */
+    {89, 1},  /* managed memory may be used by both at once */
+    {95, 1},  /* cooperative launch */
     {97, BLOCK_SHARED_BYTES_OPTIN},
-    {99, 1},  // host memory can be registered
+    {99, 1},  /* host memory can be registered */
     {101, 1},
     {106, SM_MAX_BLOCKS},
 };
 
 enum { ATTRIBUTE_SM_COUNT = 16, ATTRIBUTE_COUNT = 148 };
 
-// Checks a device number. Locks the driver unless it fails.
+/* Checks a device number. Locks the driver unless it fails. */
 static CUresult enter_device(CUdevice device, const void *answer) {
     CUresult result = enter_driver();
     if (result) return result;

@@ -1,4 +1,4 @@
-// cuInit, and the lock around everything.
+/* cuInit, and the lock around everything. */
 
 #include "driver.h"
 
@@ -41,7 +41,7 @@ CUresult leave(CUresult result) {
     return result;
 }
 
-// A whole number with an optional K, M or G (powers of 1024) from the environment.
+/* A whole number with an optional K, M or G (powers of 1024) from the environment. */
 static bool read_setting(const char *name, uint64_t smallest, uint64_t largest, uint64_t *value) {
     const char *text = getenv(name);
     if (!text || !*text) return true;

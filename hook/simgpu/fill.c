@@ -1,4 +1,4 @@
-// cuMemset…: one value of 1, 2 or 4 bytes, repeated over a range or over the rows of a rectangle.
+/* cuMemset…: one value of 1, 2 or 4 bytes, repeated over a range or over the rows of a rectangle. */
 
 #include <string.h>
 
@@ -10,7 +10,7 @@ static void fill_row(unsigned char *row, uint32_t value, size_t value_bytes, siz
         memset(row, (int)value, count);
         return;
     }
-    for (size_t i = 0; i < count; i++) memcpy(row + i * value_bytes, &value, value_bytes);  // little-endian
+    for (size_t i = 0; i < count; i++) memcpy(row + i * value_bytes, &value, value_bytes);  /* little-endian */
 }
 
 static CUresult fill(CUdeviceptr address, size_t pitch, uint32_t value, size_t value_bytes, size_t count, size_t rows) {
@@ -30,7 +30,7 @@ static CUresult fill(CUdeviceptr address, size_t pitch, uint32_t value, size_t v
     return CUDA_SUCCESS;
 }
 
-// The four forms of one function for each width of a value.
+/* The four forms of one function for each width of a value. */
 #define FILL(bits, value_type)                                                                                      \
     API cuMemsetD##bits##_v2(CUdeviceptr address, value_type value, size_t count) {                                  \
         return fill(address, 0, value, bits / 8, count, 1);                                                         \

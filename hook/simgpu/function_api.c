@@ -1,9 +1,9 @@
-// cuFunc… and cuKernel…: what a kernel is, and what a program sets on it.
+/* cuFunc… and cuKernel…: what a kernel is, and what a program sets on it. */
 
 #include "machine.h"
 #include "module.h"
 
-// Locks the driver and finds a kernel by either kind of handle. Fails, without the lock, for a handle that is none.
+/* Locks the driver and finds a kernel by either kind of handle. Fails, without the lock, for a handle that is none. */
 static CUresult enter_kernel(const void *handle, struct kernel **kernel) {
     CUresult result = enter_driver();
     if (result) return result;
@@ -19,7 +19,8 @@ static int constant_bytes(const struct module *module) {
     return (int)bytes;
 }
 
-// What the simulated GPU has no notion of (registers of PTX text, a cache mode) is not supported rather than invented.
+/* What the simulated GPU has no notion of (registers of PTX text, a cache mode) is not supported rather than
+ * invented. */
 static CUresult read_attribute(int *value, int attribute, const struct kernel *kernel) {
     switch (attribute) {
         case FUNCTION_MAX_THREADS: *value = (int)kernel->max_threads; return CUDA_SUCCESS;
@@ -39,7 +40,7 @@ static CUresult read_attribute(int *value, int attribute, const struct kernel *k
         case FUNCTION_CLUSTER_HEIGHT:
         case FUNCTION_CLUSTER_DEPTH:
         case FUNCTION_NON_PORTABLE_CLUSTER:
-        case FUNCTION_CLUSTER_POLICY: *value = 0; return CUDA_SUCCESS;  // compute capability 8.0 has no clusters
+        case FUNCTION_CLUSTER_POLICY: *value = 0; return CUDA_SUCCESS;  /* compute capability 8.0 has no clusters */
         default: return attribute == FUNCTION_CACHE_MODE ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     }
 }

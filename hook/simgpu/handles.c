@@ -3,14 +3,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-// Handles look like addresses, but nothing is mapped there: a program that follows one stops at once.
+/* Handles look like addresses, but nothing is mapped there: a program that follows one stops at once. */
 static const uintptr_t FIRST_HANDLE = 0x5e0000000000;
 enum { HANDLE_STEP = 16 };
 
 struct slot {
     enum handle_kind kind;
     void *object;
-    size_t next_unused;  // of an unused slot: index + 1 of the next one, 0 at the end
+    size_t next_unused;  /* of an unused slot: index + 1 of the next one, 0 at the end */
 };
 
 static struct slot *slots;

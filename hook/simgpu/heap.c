@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-// Freed ranges of this size or more give their pages back to the system.
+/* Freed ranges of this size or more give their pages back to the system. */
 enum { PAGE_BYTES = 65536 };
 
 bool heap_init(struct heap *heap, uint64_t address, uint64_t size) {
@@ -77,7 +77,7 @@ void heap_release_owner(struct heap *heap, const void *owner) {
     for (struct block *block = heap->first, *next; block; block = next) {
         next = block->next;
         if (block->use == BLOCK_FREE || block->owner != owner) continue;
-        if (next && next->use == BLOCK_FREE) next = next->next;  // will be absorbed
+        if (next && next->use == BLOCK_FREE) next = next->next;  /* will be absorbed */
         heap_release(heap, block);
     }
 }

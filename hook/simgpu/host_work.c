@@ -1,4 +1,4 @@
-// Functions of the program that a stream runs, and stream capture, which there is none of.
+/* Functions of the program that a stream runs, and stream capture, which there is none of. */
 
 #include "driver.h"
 #include "stream.h"
@@ -13,7 +13,7 @@ static CUresult check(CUstream stream) {
     return leave(stream_exists(stream) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
 }
 
-// What came before on the stream has ended, so the function runs now, without the driver's lock.
+/* What came before on the stream has ended, so the function runs now, without the driver's lock. */
 API cuLaunchHostFunc(CUstream stream, host_function *function, void *data) {
     CUresult result = check(stream);
     if (result) return result;
@@ -53,7 +53,7 @@ static CUresult capture_info(CUstream stream, int *status, uint64_t *id) {
 API cuStreamGetCaptureInfo(CUstream stream, int *status, uint64_t *id) { return capture_info(stream, status, id); }
 PER_THREAD_STREAM(cuStreamGetCaptureInfo);
 
-// The graph and its dependencies are set only while a capture is under way: never.
+/* The graph and its dependencies are set only while a capture is under way: never. */
 API cuStreamGetCaptureInfo_v2(CUstream stream, int *status, uint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
                               size_t *count) {
     (void)graph, (void)nodes, (void)count;

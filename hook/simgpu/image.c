@@ -24,7 +24,7 @@ struct fatbin {
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-// 0 for a file that does not fit into `limit` bytes.
+/* 0 for a file that does not fit into `limit` bytes. */
 static size_t elf_bytes(const unsigned char *start, size_t limit) {
     Elf64_Ehdr file;
     if (limit < sizeof file) return 0;
@@ -59,7 +59,7 @@ static bool looks_like_text(const char *text) {
 CUresult image_extent(const void *image, size_t limit, const void **start, size_t *bytes) {
     if (!image) return CUDA_ERROR_INVALID_VALUE;
     uint32_t magic = 0;
-    memcpy(&magic, image, strnlen(image, sizeof magic));  // a text may be shorter
+    memcpy(&magic, image, strnlen(image, sizeof magic));  /* a text may be shorter */
     if (magic == FATBIN_WRAPPER_MAGIC) {
         image = ((const struct fatbin_wrapper *)image)->fatbin;
         memcpy(&magic, image, sizeof magic);

@@ -1,4 +1,4 @@
-// A kernel's properties: asked of the server once, when first needed.
+/* A kernel's properties: asked of the server once, when first needed. */
 
 #include <stdlib.h>
 

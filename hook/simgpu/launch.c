@@ -1,6 +1,6 @@
-// Launches: the arguments are checked and packed here, the kernel runs in the server, and the call returns when it has
-// ended. A kernel that fails breaks its context, and later calls tell, as with the real driver; a kernel that the
-// simulated GPU cannot execute fails its launch and nothing else.
+/* Launches: the arguments are checked and packed here, the kernel runs in the server, and the call returns when it has
+ * ended. A kernel that fails breaks its context, and later calls tell, as with the real driver; a kernel that the
+ * simulated GPU cannot execute fails its launch and nothing else. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static CUresult check(const struct launch *launch, const struct kernel *kernel) 
     return too_large ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
-// The parameters as one buffer that the program made: `extra`.
+/* The parameters as one buffer that the program made: `extra`. */
 static CUresult copy_buffer(void **extra, uint8_t *packed, size_t packed_bytes) {
     const void *buffer = NULL;
     size_t bytes = 0;
@@ -80,8 +80,8 @@ static CUresult build(const struct launch *launch, const struct kernel *kernel, 
     return result;
 }
 
-// Whether a result that the server told is a failure of the kernel itself. The real driver would not know of it when
-// the launch returns.
+/* Whether a result that the server told is a failure of the kernel itself. The real driver would not know of it when
+ * the launch returns. */
 static bool is_fault(CUresult result) {
     return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED;
 }
@@ -100,7 +100,7 @@ static CUresult execute(const struct message *request, CUcontext handle, const c
     return leave(CUDA_SUCCESS);
 }
 
-// The driver's lock is not held while the kernel runs: other threads may allocate, copy and query meanwhile.
+/* The driver's lock is not held while the kernel runs: other threads may allocate, copy and query meanwhile. */
 static CUresult run(const struct launch *launch) {
     struct context *context;
     struct message request = {0};
@@ -150,7 +150,7 @@ API cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **p
         if (attribute->id == LAUNCH_ATTRIBUTE_COOPERATIVE) launch.cooperative = attribute->value.cooperative != 0;
         bool clusters = attribute->id == LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && attribute->value.cluster.x *
                             attribute->value.cluster.y * attribute->value.cluster.z > 1;
-        if (clusters) return CUDA_ERROR_INVALID_CLUSTER_SIZE;  // compute capability 8.0 has no clusters
+        if (clusters) return CUDA_ERROR_INVALID_CLUSTER_SIZE;  /* compute capability 8.0 has no clusters */
     }
     return run(&launch);
 }

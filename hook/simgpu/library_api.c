@@ -1,11 +1,11 @@
-// cuLibrary…: modules that belong to no context, and their kernels.
+/* cuLibrary…: modules that belong to no context, and their kernels. */
 
 #include <stdlib.h>
 
 #include "image.h"
 #include "module.h"
 
-// Locks the driver and finds a library. Fails, without the lock, for a handle that is none.
+/* Locks the driver and finds a library. Fails, without the lock, for a handle that is none. */
 static CUresult enter_library(CUlibrary handle, struct module **module) {
     CUresult result = enter_driver();
     if (result) return result;
@@ -27,7 +27,7 @@ static CUresult load(CUlibrary *handle, const void *image, size_t limit) {
 
 API cuLibraryLoadData(CUlibrary *handle, const void *image, const int *options, void **values, unsigned option_count,
                       const int *library_options, void **library_values, unsigned library_option_count) {
-    (void)options, (void)values, (void)option_count;  // how to compile: there is one way
+    (void)options, (void)values, (void)option_count;  /* how to compile: there is one way */
     (void)library_options, (void)library_values, (void)library_option_count;
     return load(handle, image, SIZE_MAX);
 }

@@ -1,4 +1,4 @@
-// cuGetProcAddress: the address of a function by its name and the version of the ABI that the caller was built for.
+/* cuGetProcAddress: the address of a function by its name and the version of the ABI that the caller was built for. */
 
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "machine.h"
 
 enum { SYMBOL_FOUND = 0, SYMBOL_NOT_FOUND = 1, VERSION_NOT_SUFFICIENT = 2 };
-enum { LEGACY_STREAM_FORM = 1, PER_THREAD_STREAM_FORM = 2 };  // 0: the default, legacy
+enum { LEGACY_STREAM_FORM = 1, PER_THREAD_STREAM_FORM = 2 };  /* 0: the default, legacy */
 
 static int find(const char *name, int version, uint64_t flags, entry_function **address) {
     int status = SYMBOL_NOT_FOUND;
@@ -30,7 +30,8 @@ static CUresult look_up(const char *name, void **address, int version, uint64_t 
     return CUDA_SUCCESS;
 }
 
-// As the real one: this older form fails for an unknown name, the newer one succeeds with a NULL address and a status.
+/* As the real one: this older form fails for an unknown name, the newer one succeeds with a NULL address and a
+ * status. */
 API cuGetProcAddress(const char *name, void **address, int version, uint64_t flags) {
     int status;
     CUresult result = look_up(name, address, version, flags, &status);
@@ -42,7 +43,7 @@ API cuGetProcAddress_v2(const char *name, void **address, int version, uint64_t 
     return look_up(name, address, version, flags, status ? status : &unwanted);
 }
 
-// The private tables that cudart wants are not part of any interface, so a cudart program cannot run here.
+/* The private tables that cudart wants are not part of any interface, so a cudart program cannot run here. */
 API cuGetExportTable(const void **table, const void *id) {
     if (!table || !id) return CUDA_ERROR_INVALID_VALUE;
     *table = NULL;

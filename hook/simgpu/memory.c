@@ -1,5 +1,5 @@
-// Allocation of device memory and of pinned host memory. Both lie in the mapping that the server shares, so kernels
-// reach both by the addresses that the program has.
+/* Allocation of device memory and of pinned host memory. Both lie in the mapping that the server shares, so kernels
+ * reach both by the addresses that the program has. */
 
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ static CUresult allocate(struct heap *heap, enum block_use use, size_t bytes, CU
     return leave(CUDA_SUCCESS);
 }
 
-// `address` must be the start of a block: freeing twice, or from the middle, is an error.
+/* `address` must be the start of a block: freeing twice, or from the middle, is an error. */
 static CUresult release(struct heap *heap, uint64_t address) {
     struct context *context;
     CUresult result = enter(&context);
@@ -40,7 +40,7 @@ API cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream) {
 PER_THREAD_STREAM(cuMemAllocAsync);
 
 API cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags) {
-    if (flags != 1 && flags != 2) return CUDA_ERROR_INVALID_VALUE;  // attached to every stream, or to the host
+    if (flags != 1 && flags != 2) return CUDA_ERROR_INVALID_VALUE;  /* attached to every stream, or to the host */
     return allocate(&driver.device_heap, BLOCK_MANAGED, bytes, address);
 }
 

@@ -32,7 +32,7 @@ void module_unload(struct module *module) {
     struct message request = {0};
     struct reply reply;
     message_put_u64(&request, module->server_id);
-    (void)server_call(REQUEST_UNLOAD, &request, &reply);  // a server that has died holds no module either
+    (void)server_call(REQUEST_UNLOAD, &request, &reply);  /* a server that has died holds no module either */
     reply_free(&reply);
     message_free(&request);
     free_module(module);
@@ -61,7 +61,7 @@ static CUresult read_kernels(struct module *module, struct reader *reader) {
     return reader->failed ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
 }
 
-// Gives a variable memory with its initial value, and tells its address.
+/* Gives a variable memory with its initial value, and tells its address. */
 static CUresult read_variable(struct module *module, struct variable *variable, struct reader *reader,
                               struct message *places) {
     variable->name = reader_text(reader);
@@ -112,7 +112,7 @@ static CUresult read_module(struct module *module, struct reader *reader) {
     return module->handle && (module->owner || module->library_handle) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// The server's LOAD reply for an image.
+/* The server's LOAD reply for an image. */
 static CUresult request_load(const void *image, size_t limit, struct reply *reply) {
     const void *start;
     size_t bytes;

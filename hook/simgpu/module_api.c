@@ -1,4 +1,4 @@
-// cuModule…
+/* cuModule… */
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "image.h"
 #include "module.h"
 
-// Where a program wants the text of an error: options of cuModuleLoadDataEx and cuLibraryLoadData.
+/* Where a program wants the text of an error: options of cuModuleLoadDataEx and cuLibraryLoadData. */
 static void give_log(unsigned count, const int *options, void **values, const char *error) {
     char *buffer = NULL;
     size_t bytes = 0;
@@ -20,7 +20,7 @@ static void give_log(unsigned count, const int *options, void **values, const ch
         memcpy(buffer, error ? error : "", given);
         buffer[given] = '\0';
     }
-    // The driver writes the number of bytes it gave in place of the size that it was told.
+    /* The driver writes the number of bytes it gave in place of the size that it was told. */
     for (unsigned i = 0; i < count; i++) {
         if (options[i] == JIT_ERROR_LOG_BYTES) values[i] = (void *)(uintptr_t)given;
         if (options[i] == JIT_INFO_LOG_BYTES) values[i] = NULL;
@@ -60,7 +60,7 @@ API cuModuleLoad(CUmodule *handle, const char *path) {
     return result;
 }
 
-// Locks the driver and finds a module. Fails, without the lock, for a handle that is none.
+/* Locks the driver and finds a module. Fails, without the lock, for a handle that is none. */
 static CUresult enter_module(CUmodule handle, struct module **module) {
     struct context *context;
     CUresult result = enter(&context);
@@ -73,7 +73,7 @@ API cuModuleUnload(CUmodule handle) {
     struct module *module;
     CUresult result = enter_module(handle, &module);
     if (result) return result;
-    if (!module->owner) return leave(CUDA_ERROR_NOT_PERMITTED);  // a library's: cuLibraryUnload
+    if (!module->owner) return leave(CUDA_ERROR_NOT_PERMITTED);  /* a library's: cuLibraryUnload */
     module_unload(module);
     return leave(CUDA_SUCCESS);
 }
@@ -123,6 +123,6 @@ API cuModuleGetLoadingMode(int *mode) {
     CUresult result = enter_driver();
     if (result) return result;
     if (!mode) return leave(CUDA_ERROR_INVALID_VALUE);
-    *mode = 2;  // lazy: a kernel is compiled when it is first asked for
+    *mode = 2;  /* lazy: a kernel is compiled when it is first asked for */
     return leave(CUDA_SUCCESS);
 }

@@ -1,4 +1,5 @@
-// How many blocks of a kernel an SM holds. The simulated machine has no register allocation, so registers are no limit.
+/* How many blocks of a kernel an SM holds. The simulated machine has no register allocation, so registers are no
+ * limit. */
 
 #include "machine.h"
 #include "module.h"

@@ -1,4 +1,4 @@
-// What a pointer points to.
+/* What a pointer points to. */
 
 #include <string.h>
 
@@ -21,7 +21,7 @@ static CUresult write_value(void *target, const void *value, size_t bytes) {
     return CUDA_SUCCESS;
 }
 
-// `block` is NULL for memory that the driver did not allocate.
+/* `block` is NULL for memory that the driver did not allocate. */
 static CUresult describe(void *answer, int attribute, const struct block *block, CUdeviceptr address) {
     bool needs_block = attribute != POINTER_DEVICE_ORDINAL && attribute != POINTER_IS_MANAGED;
     if (!block && needs_block) return CUDA_ERROR_INVALID_VALUE;
@@ -70,7 +70,7 @@ static size_t answer_bytes(int attribute) {
     }
 }
 
-// Unlike the form for one attribute, this one succeeds for any pointer and answers zeros for what does not apply.
+/* Unlike the form for one attribute, this one succeeds for any pointer and answers zeros for what does not apply. */
 API cuPointerGetAttributes(unsigned count, const int *wanted, void **answers, CUdeviceptr address) {
     struct context *context;
     CUresult result = enter(&context);

@@ -1,5 +1,5 @@
-// Host memory that a program registers. Copies need no registration here; kernels do not reach such memory, since the
-// server does not share it, and a device pointer to it is refused.
+/* Host memory that a program registers. Copies need no registration here; kernels do not reach such memory, since the
+ * server does not share it, and a device pointer to it is refused. */
 
 #include <stdlib.h>
 

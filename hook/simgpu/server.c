@@ -17,7 +17,7 @@ static const size_t LARGEST_REPLY = UINT32_C(1) << 31;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int connection = -1;
 static bool started, greeted;
-static atomic_int failure;  // a CUresult: why the server answers no more
+static atomic_int failure;  /* a CUresult: why the server answers no more */
 
 CUresult server_start(void) {
     if (started) return CUDA_SUCCESS;
@@ -54,7 +54,7 @@ static bool receive_all(void *bytes, size_t count) {
     return true;
 }
 
-// The server's first words, read when the first reply is needed: it starts while the program goes on.
+/* The server's first words, read when the first reply is needed: it starts while the program goes on. */
 static bool greet(void) {
     uint32_t version = 0;
     if (greeted) return true;
@@ -92,7 +92,7 @@ static CUresult result_of(uint32_t status) {
     }
 }
 
-// Tells once that the server is gone, and what that means for a call.
+/* Tells once that the server is gone, and what that means for a call. */
 static CUresult give_up(void) {
     if (connection >= 0) {
         report("its server (%s -m tui_probe.simgpu) %s: no kernel runs in this process", server_python(),

@@ -23,7 +23,8 @@ static bool holds_driver(const char *folder) {
     return access(path, F_OK) == 0;
 }
 
-// "NAME=a:b:c" without the entries that are unwanted. The separators are those of `separators`; the first joins again.
+/* "NAME=a:b:c" without the entries that are unwanted. The separators are those of `separators`; the first joins
+ * again. */
 static char *without(const char *variable, const char *separators, is_unwanted *unwanted) {
     size_t name_length = strcspn(variable, "=") + 1;
     char *kept = calloc(1, strlen(variable) + 1), *entries = strdup(variable + name_length), *place = NULL;
@@ -45,8 +46,8 @@ static bool is(const char *variable, const char *name) {
     return strncmp(variable, name, length) == 0 && variable[length] == '=';
 }
 
-// Of the program's settings for Python, those that tell where modules are. Others (tracing imports, turning warnings
-// into errors, staying interactive) are not meant for the server.
+/* Of the program's settings for Python, those that tell where modules are. Others (tracing imports, turning warnings
+ * into errors, staying interactive) are not meant for the server. */
 static bool is_unwanted_setting(const char *variable) {
     static const char *const wanted[] = {"PYTHONHOME", "PYTHONNOUSERSITE", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX",
                                          "PYTHONDONTWRITEBYTECODE"};
@@ -73,7 +74,7 @@ char **server_environment(void) {
     if (!copy) return NULL;
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        if (is_unwanted_setting(environ[i])) continue;  // PYTHONPATH comes at the end
+        if (is_unwanted_setting(environ[i])) continue;  /* PYTHONPATH comes at the end */
         if (is(environ[i], "LD_PRELOAD")) copy[kept++] = without(environ[i], ": ", is_driver);
         else if (is(environ[i], "LD_LIBRARY_PATH")) copy[kept++] = without(environ[i], ":", holds_driver);
         else copy[kept++] = strdup(environ[i]);

@@ -22,8 +22,8 @@ const char *server_python(void) {
     return python && *python ? python : "python3";
 }
 
-// The server keeps the program's stderr for its own failures, and nothing else of the program's: no input, no output,
-// no signals of its terminal.
+/* The server keeps the program's stderr for its own failures, and nothing else of the program's: no input, no output,
+ * no signals of its terminal. */
 static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, int socket, int memory) {
     sigset_t none, all;
     sigemptyset(&none);
@@ -49,7 +49,7 @@ static int spawn(const struct server_setup *setup, int socket, int memory, pid_t
              "max_blocks_per_sm=%d,shared_bytes_per_sm=%d",
              setup->memory_address, setup->memory_bytes, setup->sm_count, CLOCK_KHZ, SM_MAX_THREADS, SM_MAX_BLOCKS,
              SM_SHARED_BYTES);
-    // -P: a file of the program's that has the name of a Python module is not taken for it.
+    /* -P: a file of the program's that has the name of a Python module is not taken for it. */
     const char *arguments[] = {server_python(), "-P", "-W", "ignore", "-m", "tui_probe.simgpu", machine, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -65,20 +65,22 @@ static int spawn(const struct server_setup *setup, int socket, int memory, pid_t
     return error;
 }
 
-// The process that was started forks the server and ends at once.
+/* The process that was started forks the server and ends at once. */
 static bool started(pid_t process) {
     int status = 0;
     pid_t waited;
     do waited = waitpid(process, &status, 0);
     while (waited < 0 && errno == EINTR);
-    if (waited < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) return true;  // not waitable: SIGCHLD is ignored
+    if (waited < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
+        return true; /* not waitable: SIGCHLD is ignored */
     report("its server did not start: `%s -P -m tui_probe.simgpu` ended at once. Set TUI_PROBE_SIM_PYTHON to a Python "
            "(3.11 or newer) in which tui-probe is installed",
            server_python());
     return false;
 }
 
-// A duplicate above the descriptors that the server expects, so that none of them is overwritten before it is copied.
+/* A duplicate above the descriptors that the server expects, so that none of them is overwritten before it is
+ * copied. */
 static int move_up(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, MEMORY_DESCRIPTOR + 1); }
 
 int server_spawn(const struct server_setup *setup) {

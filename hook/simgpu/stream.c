@@ -39,7 +39,7 @@ void streams_destroy_owner(const struct context *owner) {
     events_destroy_owner(owner);
 }
 
-// Locks the driver and checks a stream. Fails, without the lock, for a handle that is none.
+/* Locks the driver and checks a stream. Fails, without the lock, for a handle that is none. */
 static CUresult enter_stream(CUstream handle, struct context **context) {
     CUresult result = enter(context);
     if (result) return result;
@@ -47,7 +47,7 @@ static CUresult enter_stream(CUstream handle, struct context **context) {
 }
 
 static CUresult create(CUstream *handle, unsigned flags, int priority) {
-    static uint64_t last_id = 2;  // after the two default streams
+    static uint64_t last_id = 2;  /* after the two default streams */
     struct context *context;
     CUresult result = enter(&context);
     if (result) return result;
@@ -67,7 +67,7 @@ static CUresult create(CUstream *handle, unsigned flags, int priority) {
 
 API cuStreamCreate(CUstream *handle, unsigned flags) { return create(handle, flags, 0); }
 
-// There is one priority (cuCtxGetStreamPriorityRange): any other is clamped to it, as the real driver clamps.
+/* There is one priority (cuCtxGetStreamPriorityRange): any other is clamped to it, as the real driver clamps. */
 API cuStreamCreateWithPriority(CUstream *handle, unsigned flags, int priority) {
     (void)priority;
     return create(handle, flags, 0);
@@ -155,7 +155,7 @@ API cuStreamGetDevice(CUstream handle, CUdevice *device) {
 PER_THREAD_STREAM(cuStreamGetDevice);
 
 API cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t bytes, unsigned flags) {
-    (void)address, (void)bytes, (void)flags;  // managed memory is one memory here
+    (void)address, (void)bytes, (void)flags;  /* managed memory is one memory here */
     struct context *context;
     CUresult result = enter_stream(handle, &context);
     return result ? result : leave(CUDA_SUCCESS);

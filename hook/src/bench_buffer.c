@@ -5,7 +5,8 @@
 
 #include "buffers.h"
 #include "capacities.h"
-#include "drain.h"
+#include "drain_dropped.h"
+#include "drain_wake.h"
 #include "probed_launch.h"
 #include "real.h"
 #include "reasons.h"
@@ -93,7 +94,9 @@ void bench_buffer_save(const struct bench_buffer *buffer, const struct launch *l
         if (!result_write(&piece, &source))
             reason = window.result ? reason_error_name(window.result) : result_stopped();
     }
-    if (reason)
+    if (reason) {
         drain_dropped(1, reason);
+        drain_wake(); /* that thread looks when the disk has room again */
+    }
     free(window.bytes);
 }

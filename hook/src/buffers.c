@@ -6,7 +6,7 @@
 
 #include "chunk.h"
 #include "clock.h"
-#include "drain.h"
+#include "drain_wake.h"
 #include "pool.h"
 #include "real.h"
 #include "reasons.h"

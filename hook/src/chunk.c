@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "drain.h"
+#include "drain_dropped.h"
 #include "real.h"
 #include "streams.h"
 

@@ -2,6 +2,7 @@
  * of ours outlives the context. */
 #include "allocations.h"
 #include "buffers.h"
+#include "hook_state.h"
 #include "lifetime.h"
 #include "real.h"
 #include "variants.h"

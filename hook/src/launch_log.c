@@ -7,10 +7,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "event_log.h"
 #include "kernel.h"
 #include "launch.h"
+#include "launch_counts.h"
 #include "launch_lines.h"
+#include "log_file.h"
 #include "threads.h"
 
 enum {
@@ -77,7 +78,7 @@ static size_t claim(size_t n)
     size_t position = atomic_load_explicit(&claimed, memory_order_relaxed);
     for (;;) {
         if (!is_free(position, n)) {
-            event_log_flush();
+            launch_log_flush();
             position = atomic_load_explicit(&claimed, memory_order_relaxed);
         } else if (atomic_compare_exchange_weak_explicit(&claimed, &position, position + n, memory_order_relaxed,
                                                          memory_order_relaxed)) {
@@ -205,6 +206,15 @@ bool launch_log_drain(void)
     }
 }
 
+bool launch_log_flush(void)
+{
+    log_file_lock();
+    bool any = launch_log_drain();
+    log_file_write();
+    log_file_unlock();
+    return any;
+}
+
 static void sleep_ms(long milliseconds)
 {
     const struct timespec time = {.tv_nsec = milliseconds * 1000000L};
@@ -217,7 +227,7 @@ static void sleep_until_launch(void)
 {
     atomic_store(&asleep, true);
     sleep_ms(SETTLE_MS);
-    if (!event_log_flush())
+    if (!launch_log_flush())
         while (sem_wait(&wake) != 0)
             ;
     atomic_store(&asleep, false);
@@ -227,7 +237,7 @@ static void *empty_ring(void *unused)
 {
     (void)unused;
     for (int idle = 0;;) {
-        idle = event_log_flush() ? 0 : idle + 1;
+        idle = launch_log_flush() ? 0 : idle + 1;
         if (idle < ROUNDS_BEFORE_SLEEP) {
             sleep_ms(ROUND_MS);
             continue;

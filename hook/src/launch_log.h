@@ -29,8 +29,11 @@ void launch_log_passed(const struct launch *launch, const struct kernel *kernel,
 /* KERNEL ran probed; VALUES are pointers to its parameters. */
 void launch_log_probed(const struct launch *launch, const struct kernel *kernel, void *const *values, int32_t result);
 
-/* Formats all records that wait; the event log's lock is held. True if there were any. */
+/* Formats all records that wait; the lock of the log's file is held. True if there were any. */
 bool launch_log_drain(void);
+
+/* The same with the lock not held yet, and brings the lines to the file. */
+bool launch_log_flush(void);
 
 /* Starts the thread that empties the ring. */
 bool launch_log_start(void);

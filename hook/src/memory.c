@@ -3,6 +3,7 @@
 #include "allocations.h"
 #include "buffers.h"
 #include "event_log.h"
+#include "hook_state.h"
 #include "lifetime.h"
 #include "real.h"
 #include "streams.h"

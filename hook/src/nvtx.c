@@ -11,8 +11,8 @@
 
 #include "clock.h"
 #include "event_log.h"
-#include "launch.h"
-#include "lifetime.h"
+#include "hook_state.h"
+#include "launch_counts.h"
 #include "nvtx_abi.h"
 #include "nvtx_text.h"
 #include "signals.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "chunk.h"
-#include "drain.h"
+#include "drain_dropped.h"
 #include "real.h"
 #include "settings.h"
 #include "streams.h"

@@ -2,6 +2,7 @@
 
 #include "buffers.h"
 #include "capacities.h"
+#include "launch_counts.h"
 #include "launch_log.h"
 #include "prepare.h"
 #include "real.h"

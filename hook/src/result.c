@@ -12,6 +12,7 @@
 #include "capacities.h"
 #include "clock.h"
 #include "convert.h"
+#include "disk.h"
 #include "event_log.h"
 #include "reasons.h"
 #include "settings.h"
@@ -20,7 +21,7 @@
 static atomic_uint_fast64_t last_stamp;
 static atomic_uint_fast64_t bytes_booked;
 static _Atomic(const char *) full;    /* what is said of launches beyond the limit */
-static _Atomic(const char *) stopped; /* the disk refused */
+static _Atomic(const char *) stopped; /* the disk refused, or is nearly full */
 
 enum {
     HEADER_BYTES = 8 * sizeof(uint32_t),
@@ -48,11 +49,13 @@ static uint64_t booking(const struct kernel *kernel, size_t device_size)
 
 static const char *no_room(void)
 {
-    const char *reason = atomic_load_explicit(&full, memory_order_relaxed);
-    if (!reason) {
-        reason = reason_print("trace is full (%llu bytes)", (unsigned long long)settings.max_trace_bytes);
-        atomic_store(&full, reason);
-    }
+    const char *reason = atomic_load_explicit(&full, memory_order_relaxed), *before = NULL;
+    if (reason)
+        return reason;
+    reason = reason_print("trace is full (%llu bytes)", (unsigned long long)settings.max_trace_bytes);
+    if (atomic_compare_exchange_strong(&full, &before, reason))
+        event_log("[exec] save-full %s: allow more with --max-trace-bytes, or probe fewer launches with --launches\n",
+                  reason);
     return reason;
 }
 
@@ -76,7 +79,18 @@ void result_unreserve(const struct kernel *kernel, size_t device_size)
 
 const char *result_stopped(void)
 {
-    return atomic_load(&stopped);
+    const char *reason = atomic_load(&stopped);
+    return reason ? reason : disk_reason(); /* there is room again by now */
+}
+
+void result_start(void)
+{
+    disk_admits(0, &stopped);
+}
+
+bool result_paused(void)
+{
+    return disk_still_short(&stopped);
 }
 
 /* What a file says of each map behind the last one, aligned to 8 bytes, unless all are plain; the marks follow. */
@@ -302,17 +316,19 @@ static bool begin(struct saving *s, int file, const struct piece *piece, const s
     return known;
 }
 
-/* SIZE is set. False, with errno, if it cannot be written; errno is 0 if that is the driver's fault. */
+/* SIZE is set. False, with errno, if it cannot be written; errno is 0 if that is the driver's fault, or if the disk
+ * is nearly full. */
 static bool write_file(int file, const struct piece *piece, const struct result_source *source, uint64_t *size)
 {
     struct saving s;
-    bool written = begin(&s, file, piece, source) && ftruncate(file, (off_t)s.size) == 0 && write_all(&s);
+    bool written = begin(&s, file, piece, source) && disk_admits(s.size, &stopped) &&
+                   ftruncate(file, (off_t)s.size) == 0 && write_all(&s);
     *size = s.size;
     free(s.kept);
     return written;
 }
 
-/* The file took less than was booked for it. */
+/* The file took less than was booked for it, SIZE bytes; 0 if there is none. */
 static void give_back(const struct piece *piece, uint64_t size)
 {
     size_t device = 0;
@@ -342,18 +358,14 @@ static void stop(const char *name, int error)
         event_log("[exec] save-failed %s %d %s\n", name, error, strerror(error));
 }
 
-bool result_write(const struct piece *piece, const struct result_source *source)
+/* Makes the file under a name that no reader takes for a result, and gives it its own once it is whole. */
+static bool write_named(const char *name, const struct piece *piece, const struct result_source *source, uint64_t *size)
 {
-    char name[64], temporary[80];
-    uint64_t size = 0;
-    if (atomic_load(&stopped))
-        return false;
-    snprintf(name, sizeof name, "result/%llu.%06llu.bin", (unsigned long long)(piece->stamp / 1000000),
-             (unsigned long long)(piece->stamp % 1000000));
+    char temporary[80];
     snprintf(temporary, sizeof temporary, "result/.%s.tmp", name + sizeof "result/" - 1);
     errno = 0;
     int file = openat(trace_dir_fd(), temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    bool written = file >= 0 && write_file(file, piece, source, &size);
+    bool written = file >= 0 && write_file(file, piece, source, size);
     int error = errno;
     if (file >= 0 && close(file) != 0 && written) {
         written = false;
@@ -363,14 +375,23 @@ bool result_write(const struct piece *piece, const struct result_source *source)
         written = false;
         error = errno;
     }
-    if (!written) {
+    if (!written)
         unlinkat(trace_dir_fd(), temporary, 0);
-        if (error)
-            stop(name, error);
-        return false;
-    }
-    give_back(piece, size);
-    event_log("[exec] save %s size %llu kernel %u launch %llu\n", name, (unsigned long long)size,
-              piece->kernel->index, (unsigned long long)piece->number);
-    return true;
+    if (!written && error)
+        stop(name, error);
+    return written;
+}
+
+bool result_write(const struct piece *piece, const struct result_source *source)
+{
+    char name[64];
+    uint64_t size = 0;
+    snprintf(name, sizeof name, "result/%llu.%06llu.bin", (unsigned long long)(piece->stamp / 1000000),
+             (unsigned long long)(piece->stamp % 1000000));
+    const bool written = !atomic_load(&stopped) && write_named(name, piece, source, &size);
+    give_back(piece, written ? size : 0);
+    if (written)
+        event_log("[exec] save %s size %llu kernel %u launch %llu\n", name, (unsigned long long)size,
+                  piece->kernel->index, (unsigned long long)piece->number);
+    return written;
 }

@@ -32,7 +32,13 @@ bool result_write(const struct piece *piece, const struct result_source *source)
 /* Lets dynamic maps grow by what the launch wanted to keep, and leaves no file. */
 void result_learn(const struct piece *piece, const struct result_source *source);
 
-/* Why results can no longer be written, or NULL. */
+/* Why a result was not written that its source did not refuse. */
 const char *result_stopped(void);
+
+/* Results are not saved from the start where the disk is nearly full. */
+void result_start(void);
+
+/* Whether results are not saved until the disk has room again; looks whether it has. */
+bool result_paused(void);
 
 #endif

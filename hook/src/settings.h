@@ -12,6 +12,12 @@ struct launch_range {
     uint64_t first, last;
 };
 
+/* What results leave free of the trace's disk: both hold. */
+struct min_free {
+    uint64_t bytes;
+    unsigned percent; /* of its size */
+};
+
 struct settings {
     const char *trace_root; /* directory of trace directories; NULL: the hook only passes calls on */
     const char *stamp;      /* start of the run, if this process was started by the launcher itself */
@@ -25,6 +31,7 @@ struct settings {
     unsigned engine_timeout; /* seconds to wait for the engine */
     unsigned exit_timeout;   /* seconds that the end of the program may wait for its kernels */
     uint64_t max_trace_bytes;  /* 0: no limit */
+    struct min_free min_free;  /* all 0: results may fill the disk */
     uint64_t max_probe_memory; /* 0: an eighth of the device's memory */
 };
 

@@ -18,6 +18,11 @@ bool stream_is_capturing(CUstream stream);
 int capture_mode_relax(void);
 void capture_mode_restore(int mode);
 
+/* A capture is about to begin; that one did not; one ended. */
+void streams_capture_begins(void);
+void streams_capture_failed(void);
+void streams_capture_ended(void);
+
 void streams_reset(void);
 
 #endif

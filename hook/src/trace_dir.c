@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "device.h"
 #include "event_log.h"
+#include "log_file.h"
 #include "real.h"
 #include "settings.h"
 #include "sha1.h"
@@ -100,7 +101,7 @@ static bool open_log(void)
         if (device_describe(device, sizeof device))
             strcat(header, device);
         strcat(header, "[init] success\n");
-        opened = event_log_open(path, header);
+        opened = log_file_open(path, header);
     }
     free(command);
     free(header);

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.trace.make import result_bytes
-from tui_probe.analysis.accesses import COMPACT, RECORD, WARP, Accesses, read_accesses
+from tui_probe.probes.dmat.accesses import COMPACT, RECORD, WARP, Accesses, read_accesses
 from tui_probe.trace.allocations import LaunchMemory
 from tui_probe.trace.results import read_result
 

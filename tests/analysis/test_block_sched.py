@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.analysis.simulate import SimulatedSM, schedule_by_heap
 from tests.trace.make import block_sched_result, result_bytes
-from tui_probe.analysis.block_sched import BlockSchedule, analyse, block_times
 from tui_probe.errors import TraceError
+from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse, block_times
 from tui_probe.trace.results import read_result
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.dmat_files import Launch, opened
-from tui_probe.analysis import access_map
-from tui_probe.analysis.access_map import read_map
-from tui_probe.analysis.accesses import RECORD, UNKNOWN, WARP, Selection, read_accesses
-from tui_probe.analysis.address_space import bands_of
-from tui_probe.analysis.density import Grid, raster
-from tui_probe.analysis.survey import merged_runs, survey, used_runs
+from tui_probe.probes.dmat import access_map
+from tui_probe.probes.dmat.access_map import read_map
+from tui_probe.probes.dmat.accesses import RECORD, UNKNOWN, WARP, Selection, read_accesses
+from tui_probe.probes.dmat.address_space import bands_of
+from tui_probe.probes.dmat.density import Grid, raster
+from tui_probe.probes.dmat.survey import merged_runs, survey, used_runs
 from tui_probe.trace.allocations import Allocation, LaunchMemory
 from tui_probe.trace.results import read_result
 from tui_probe.trace.tensors import Tensor

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.trace.make import result_bytes
-from tui_probe.analysis.own_probe import OwnMap, analyse
 from tui_probe.errors import TraceError
+from tui_probe.probekit.own_probe import OwnMap, analyse
 from tui_probe.trace.results import Result, read_result
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def test_figures(result: Result) -> None:
 
 def test_records_too_many_to_look_at(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are counted all the same."""
-    monkeypatch.setattr("tui_probe.analysis.own_probe.LARGEST", 10)
+    monkeypatch.setattr("tui_probe.probekit.own_probe.LARGEST", 10)
     found = {figure.key: (figure.value, figure.shown) for figure in analyse(result, (SUMS, ONCE, MANY)).figures()}
     assert (found["once.written"], found["once.a.least"]) == ((3, True), (None, False))
 

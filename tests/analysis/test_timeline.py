@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trace.make import block_sched_result, result_bytes
-from tui_probe.analysis.block_sched import analyse
-from tui_probe.analysis.timeline import Intervals, Timeline, from_block_sched, timeline
+from tui_probe.analysis.timeline import Intervals, Timeline, timeline
 from tui_probe.analysis.timeline_busy import BusyRows
 from tui_probe.analysis.timeline_clocks import clock_domains, shared_clock
 from tui_probe.errors import TraceError
+from tui_probe.probes.block_sched.analysis import analyse
+from tui_probe.probes.block_sched.timeline import timeline_of
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
@@ -97,7 +98,7 @@ def test_the_error_is_unknown_where_every_sm_has_a_clock_of_its_own() -> None:
 
 def test_sms_of_an_h200_have_eight_clocks() -> None:
     trace = open_trace(RECORDED / "torch_compile")
-    shown = from_block_sched(trace.kernels[4].read(trace.kernels[4].results[0]), device_sms=132)
+    shown = timeline_of(trace.kernels[4].read(trace.kernels[4].results[0]), device_sms=132)
     assert (shown.clocks.domains, shown.clocks.error) == (8, 139)
     assert (len(shown.sms), shown.idle_sms, len(shown.blocks), len(shown.warps)) == (132, [], 512, 1024)
     assert shown.span == 2475
@@ -108,7 +109,7 @@ def test_results_of_other_probes_are_refused(tmp_path: Path) -> None:
     for slots, message in ((np.zeros((2, 1, 16), "u1"), "no warp saved"), (np.zeros((2, 1, 32), "u1"), "2 records")):
         file.write_bytes(result_bytes((2, 1, 1), (32, 1, 1), [(32, slots)]))
         with pytest.raises(TraceError, match=rf"1\.bin: {message}"):
-            from_block_sched(read_result(file))
+            timeline_of(read_result(file))
 
 
 @st.composite
@@ -135,7 +136,7 @@ def test_slots_are_as_many_as_the_block_schedule_counts(launch: Columns) -> None
         path = Path(folder) / "1.bin"
         path.write_bytes(content)
         result = read_result(path)
-        schedule, shown = analyse(result), from_block_sched(result, one_clock=True)
+        schedule, shown = analyse(result), timeline_of(result, one_clock=True)
     assert shown.slots.tolist() == schedule.sm_slots.tolist()
 
 

@@ -1,17 +1,16 @@
-"""The pages of a measurement, against texts that were looked at; TUI_PROBE_GOLDENS=write writes them anew."""
+"""The pages of a measurement, against texts that were looked at."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import os
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 
 from tests.bandwidth.made_up import CARD, FLIGHTS, measured, swept, write_result
+from tests.golden import golden
 from tui_probe.analysis.sweep import bytes_on_card, sweep_of
 from tui_probe.bandwidth.figures import Bandwidth
 from tui_probe.cli.main import main
@@ -19,16 +18,7 @@ from tui_probe.pages.bandwidth.findings import sweep_findings
 from tui_probe.pages.bandwidth.opening import open_bandwidth
 from tui_probe.pages.views.output import data_csv, text_lines, view_lines
 
-GOLDENS = Path(__file__).parent / "goldens"
 PAGES = ("bandwidth", "bars", "sweep")
-
-
-def check(name: str, text: str) -> None:
-    path = GOLDENS / name
-    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
@@ -38,9 +28,7 @@ def test_pages_as_text(page: str, width: int, ascii_only: bool) -> None:
     opened = open_bandwidth(measured(), "bw.json")
     (view,) = [each.make() for each in opened.pages if each.name == page]
     text = "\n".join(text_lines(view_lines(view, width, None, ascii_only=ascii_only))) + "\n"
-    assert max(cell_len(line) for line in text.splitlines()) <= width
-    assert text.isascii() or not ascii_only
-    check(f"{page}-{width}{'-ascii' if ascii_only else ''}.txt", text)
+    golden(f"{page}.txt", text, f"{width}", ascii_only=ascii_only, width=width)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_main import check_golden
 from tests.engine.kernels import DATA, HEADER, STORE
 from tests.engine.test_server import FILES
+from tests.golden import golden
 from tui_probe.cli import main as front
 from tui_probe.engine.probe_file import load_probe
 from tui_probe.engine.toolchain import Tool, find_tools
@@ -87,16 +87,17 @@ class Outcome:
 def test_a_probe_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(("block_sched",), capsys, here)
     assert (outcome.status, outcome.err) == (0, "")
-    check_golden("check_probe.txt", outcome.out)
+    golden("check_probe.txt", outcome.out)
 
 
 def test_every_fate_of_a_kernel(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(("block_sched", "kernels.ptx", "--out", "made"), capsys, here)
     assert (outcome.status, outcome.err) == (1, "")
-    check_golden("check_kernels.txt", outcome.out)
+    golden("check_kernels.txt", outcome.out)
     refused, store, broken = sorted((here / "made").iterdir())
     assert {path.name for path in store.iterdir()} == FILES
-    assert {path.name for path in refused.iterdir()} == FILES - {"probed.ptx", "probed.bin", "kernel.info"}
+    unmade = {"probed.ptx", "probed.bin", "kernel.info", "sites.json"}
+    assert {path.name for path in refused.iterdir()} == FILES - unmade
     assert (store / "original.bin").read_text() == (here / "kernels.ptx").read_text()
     assert "frobnicate" in (broken / "process.log").read_text()
 
@@ -114,14 +115,14 @@ def test_json(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(("block_sched", "kernels.ptx", "--out", "made", "--format", "json"), capsys, here)
     assert outcome.status == 1
     path = load_probe("block_sched").path
-    check_golden("check_kernels.json", outcome.out.replace(str(path), "PROBE"))
+    golden("check_kernels.json", outcome.out.replace(str(path), "PROBE"))
 
 
 def test_without_an_assembler(no_ptxas: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("block_sched", "kernels.ptx", "--kernel", "store")
     outcome = Outcome(words, capsys, no_ptxas)
     assert outcome.status == 0
-    check_golden("check_no_ptxas.txt", outcome.out)
+    golden("check_no_ptxas.txt", outcome.out)
     (kernel,) = Outcome((*words, "--format", "json"), capsys, no_ptxas).record()["kernels"]
     assert kernel["status"] == "ok"
     for key in ("registers_pruned", "registers_probed", "spills_pruned", "spills_probed"):

@@ -9,22 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden import golden
 from tui_probe import __version__, errors
 from tui_probe.cli import main as front
 from tui_probe.cli.status import ExitStatus
 
 from .conftest import ROOT, Command
-
-GOLDENS = Path(__file__).parent / "goldens"
-
-
-def check_golden(name: str, text: str) -> None:
-    """Compare with a file of ``goldens``; TUI_PROBE_GOLDENS=write writes it anew."""
-    path = GOLDENS / name
-    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    assert text == path.read_text()
 
 
 @pytest.mark.parametrize("name", ["", "run", "open", "report", "probes", "check", "doctor", "demo"])
@@ -33,7 +23,7 @@ def test_help(command: Command, name: str) -> None:
         pytest.skip("argparse of Python 3.13 writes options in another way")
     result = command(*filter(None, [name]), "--help")
     assert (result.returncode, result.stderr) == (0, "")
-    check_golden(f"help_{name or 'all'}.txt", result.stdout)
+    golden("help.txt", result.stdout, name or "all")
 
 
 def test_no_arguments_print_the_help(command: Command) -> None:
@@ -71,6 +61,8 @@ def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
         (["run", "-p", "nonsense", "true"], "block_sched"),
         (["run", "--sim", "--driver", "/x", "true"], "not allowed with"),
         (["run", "--max-trace-bytes", "much", "true"], "not a size"),
+        (["run", "--min-free-disk", "1G,2G", "true"], "write 10G, 3%, 2G,5% or 0"),
+        (["run", "--min-free-disk", "100%", "true"], "not a size"),
         (["run", "--launches", "9-0", "true"], "does not name launches"),
         (["run", "-k", "a::b", "true"], "empty part"),
         (["run", "--memusage", "true"], "--memusage is not supported"),
@@ -129,3 +121,9 @@ def open_pipe_without_reader() -> int:
     reading, writing = os.pipe()
     os.close(reading)
     return writing
+
+
+def test_a_variable_that_cannot_be_read_is_named(command: Command) -> None:
+    result = command("run", "true", environment={"TUI_PROBE_MIN_FREE_DISK": "some"})
+    assert result.returncode == ExitStatus.USAGE
+    assert "TUI_PROBE_MIN_FREE_DISK: 'some' is not a size" in result.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_main import check_golden
+from tests.golden import golden
 from tui_probe.cli import main as front
 from tui_probe.engine.probe_file import built_in_names, load_probe
 
@@ -60,14 +60,14 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_ones_own_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     Path("own.toml").write_text(OWN)
-    check_golden("probes_own.txt", told(capsys, "own.toml"))
+    golden("probes_own.txt", told(capsys, "own.toml"))
 
 
 def test_a_probe_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     source = Path(__file__).parents[1] / "dsl" / "programs" / "counts.py"
     monkeypatch.chdir(tmp_path)
     Path("counts.py").write_text(source.read_text())
-    check_golden("probes_python.txt", told(capsys, "counts.py"))
+    golden("probes_python.txt", told(capsys, "counts.py"))
 
 
 @pytest.mark.parametrize("name", built_in_names())

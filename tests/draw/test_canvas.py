@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from tui_probe.draw.axis import ADDRESS, BYTES, COUNT, CYCLES, TIME, Unit, draw_across, ticks
-from tui_probe.draw.canvas import SHADES, Canvas, braille, grades, halftone, halves, shaded
+from tui_probe.draw.canvas import SHADES, Canvas, braille, grades, halftone, shaded
 from tui_probe.draw.spans import plain, width
 
 
@@ -63,7 +63,6 @@ def test_dots() -> None:
     dots = np.zeros((4, 4), np.bool_)
     dots[0, 0] = dots[3, 1] = True
     assert "".join(map(chr, braille(dots)[0])) == "⢁ "
-    assert "".join(map(chr, halves(np.array([[1, 0, 1, 0], [0, 1, 1, 0]], np.bool_))[0])) == "▀▄█ "
 
 
 @given(arrays.arrays(np.int64, (8, 12), elements=st.integers(0, 1000)))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
+from tests.golden import golden
 from tui_probe.engine.probe_file import read_probe
 from tui_probe.errors import ProbeFileError
 from tui_probe.ptx.instruction_classes import CLASSES
-
-GOLDEN = Path(__file__).parent / "goldens" / "errors.txt"
 
 MAP = '@Map(level="thread")\nclass m:\n    a: u64\n    b: u32\n'
 PROBE = '@probe(pos="kernel")\ndef leave():\n'
@@ -171,9 +169,7 @@ def message(source: str) -> str:
 def test_messages() -> None:
     messages = "".join(f"[{name}]\n{message(source)}\n" for name, source in MISTAKES.items())
     messages = messages.replace(", ".join(CLASSES), "CLASSES")
-    if os.environ.get("UPDATE_GOLDENS"):
-        GOLDEN.write_text(messages)
-    assert messages == GOLDEN.read_text()
+    golden("errors.txt", messages)
 
 
 def test_the_file_is_named_in_every_message() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.dsl.running import BLOCK, COUNT, GRID, LANES, PROGRAMS, SAXPY, THREADS, probed_saxpy, program, run_saxpy
+from tests.golden import golden
 from tui_probe.dsl.compiler import compile_tables
 from tui_probe.dsl.toml_text import to_toml
 from tui_probe.engine.kernel import Kernel
@@ -18,19 +18,14 @@ from tui_probe.engine.probe_file import load_probe, read_probe
 from tui_probe.engine.walk import instructions
 from tui_probe.ptx.parser import parse
 
-GOLDENS = Path(__file__).parent / "goldens"
 NAMES = [path.stem for path in PROGRAMS]
 WORKS = THREADS < COUNT  # by thread: block 0 holds elements 0 to 47, block 1 the others
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_golden(name: str) -> None:
+def test_the_text(name: str) -> None:
     path = Path(__file__).parent / "programs" / f"{name}.py"
-    text = to_toml(path.read_text(), str(path))
-    golden = GOLDENS / f"{name}.toml"
-    if os.environ.get("UPDATE_GOLDENS"):
-        golden.write_text(text)
-    assert text == golden.read_text()
+    golden(f"{name}.toml", to_toml(path.read_text(), str(path)))
 
 
 @pytest.mark.parametrize("name", NAMES)

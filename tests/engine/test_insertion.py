@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +18,7 @@ from tests.engine.kernels import (
     without_insertions,
     words,
 )
+from tests.golden import golden
 from tui_probe.engine.edits import inserted_instructions
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
@@ -29,7 +28,6 @@ from tui_probe.ptx.parser import parse
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-GOLDENS = Path(__file__).parent / "goldens"
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 END = toml_probe(
@@ -60,13 +58,9 @@ def stores(text: str) -> int:
         ("variables.sm_80.ptx", "uses_constants"),
     ],
 )
-def test_golden(file: str, kernel: str) -> None:
+def test_the_text(file: str, kernel: str) -> None:
     text = (DATA / file).read_text() if file else HEADER + STORE
-    golden = GOLDENS / f"block_sched.{kernel}.ptx"
-    result = probed(text, kernel)
-    if os.environ.get("UPDATE_GOLDENS"):
-        golden.write_text(result)
-    assert result == golden.read_text()
+    golden(f"block_sched.{kernel}.ptx", probed(text, kernel))
 
 
 def test_kernel_position_is_before_the_first_instruction_and_before_a_label() -> None:

@@ -19,7 +19,7 @@ from tui_probe.engine.toolchain import Tool
 from tui_probe.trace.kernels import read_process_log
 
 IMAGE = (HEADER + STORE).encode()
-PREPARED = ("original.ptx", "pruned.ptx", "probed.ptx", "pruned.bin", "probed.bin", "kernel.info")
+PREPARED = ("original.ptx", "pruned.ptx", "probed.ptx", "pruned.bin", "probed.bin", "kernel.info", "sites.json")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.kernels import toml_probe
-from tui_probe.engine.catalogue import built_in_probes
+from tui_probe.engine.catalogue import known_probes
 from tui_probe.engine.model import Field, Level, Position, Probe, Save
 from tui_probe.engine.probe_file import built_in_names, find_probe, load_probe, probe_of_tables, read_probe
 from tui_probe.errors import ProbeFileError
@@ -119,9 +119,9 @@ def test_cap_of_a_datamodel(datamodel: str, cap: int | None) -> None:
     assert probe.maps[0].cap == cap
 
 
-def test_built_in_probes_load_and_explain_themselves() -> None:
+def test_known_probes_load_and_explain_themselves() -> None:
     assert "block_sched" in built_in_names()
-    for entry in built_in_probes():
+    for entry in known_probes():
         assert entry.title
         assert entry.measures
         assert entry.unit

@@ -31,6 +31,7 @@ FILES = {
     "probed.bin",
     "kernel.info",
     "process.log",
+    "sites.json",
 }
 
 

@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 
-from tui_probe.analysis.block_sched import BlockSchedule, analyse
+from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 

@@ -10,8 +10,10 @@ import sys
 
 import pytest
 
-from tui_probe.analysis import gmem_bytes, gmem_sectors, tensorop_count
-from tui_probe.probekit.counts import counted_results
+from tui_probe.probekit.measured import all_measured
+from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
+from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
+from tui_probe.probes.tensorop_count import analysis as tensorop_count
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
@@ -110,9 +112,9 @@ def figures_of(program: str, runner: Runner, probe: str) -> dict[str, dict[str, 
     found = {}
     for kernel in trace.kernels:
         assert kernel.status == "probed", f"{kernel.name}: {kernel.reason}"
-        (result,) = counted_results(trace, kernel)
-        assert result.counts is not None, result.problem
-        found[kernel.name] = {figure.key: figure.value for figure in result.counts.figures()}
+        (result,) = all_measured(trace, kernel)
+        assert result.analysis is not None, result.problem
+        found[kernel.name] = {figure.key: figure.value for figure in result.figures}
     return found
 
 

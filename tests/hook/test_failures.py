@@ -296,6 +296,19 @@ def test_trace_is_limited(host: Host) -> None:
     size = sum(path.stat().st_size for path in (run.directory / "result").iterdir())
     assert 0 < size <= 1000
     assert {line.split(" reason ")[1] for line in run.lines(r"\[exec\] backup")} == {"trace is full (1000 bytes)"}
+    (told,) = run.lines(r"\[exec\] save-full")
+    assert told.startswith("[exec] save-full trace is full (1000 bytes): allow more with --max-trace-bytes")
+
+
+@pytest.mark.parametrize(("limit", "probed"), [("", False), (str(2 << 30), True), ("0", True)])
+def test_a_trace_has_a_limit_unless_told_otherwise(host: Host, limit: str, probed: bool) -> None:
+    """Such a launch would write 1.1 GiB, for which there is no memory here: its reason tells which limit it met."""
+    host.engine.maps = "0,64"  # type: ignore[union-attr]
+    script = "context()\nlaunch(function(module(), 'add__8'), w := word(), grid=18000, block=1024)\nprint(read(w))"
+    run = host.python(script, TUI_PROBE_MAX_TRACE_BYTES=limit, TUI_PROBE_MAX_PROBE_MEMORY="65536")
+    assert (run.status, run.stdout) == (0, "1\n"), run.stderr
+    (backup,) = run.lines(r"\[exec\] backup")
+    assert ("trace is full (1073741824 bytes)" in backup, "probe memory" in backup) == (not probed, probed)
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 64 << 20])

@@ -11,7 +11,6 @@ import pytest
 from tests.importers.files import details, identity, real, write
 from tests.probes.test_report import Writer
 from tests.trace.make import result_bytes
-from tui_probe.analysis import gmem_bytes, gmem_sectors, inst_mix, tensorop_count
 from tui_probe.analysis.critical import data_type, operations_per_byte
 from tui_probe.analysis.kernel_figures import COUNTED
 from tui_probe.cli.main import main
@@ -21,6 +20,10 @@ from tui_probe.pages.nsight.from_traces import figures_of_traces
 from tui_probe.pages.nsight.ncu_report import Sources, ncu_page
 from tui_probe.pages.nsight.page import TablePage
 from tui_probe.pages.nsight.sectors_page import SectorRow, sector_rows
+from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
+from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
+from tui_probe.probes.inst_mix import analysis as inst_mix
+from tui_probe.probes.tensorop_count import analysis as tensorop_count
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 

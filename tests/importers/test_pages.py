@@ -1,11 +1,10 @@
-"""Every page in every form, against texts that were looked at; TUI_PROBE_GOLDENS=write writes them anew."""
+"""Every page in every form, against texts that were looked at."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,10 +13,10 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from tests.golden import golden
 from tests.importers.files import line, real, write
 from tui_probe.cli.main import main
 
-GOLDENS = Path(__file__).parent / "goldens"
 ROOT = Path(__file__).resolve().parents[2]
 ATTENTION = [f"h200/ncu/attention_{name}.csv" for name in ("efficient", "flash", "math", "triton")]
 TENSOR = ["--seq-len", "2048", "--head-dim", "64", "--heads", "8", "--batch", "2"]
@@ -59,23 +58,13 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     return run
 
 
-def check(name: str, text: str) -> None:
-    path = GOLDENS / name
-    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("width", [80, 200])
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_as_text(shown: Shown, page: str, width: int, ascii_only: bool) -> None:
     options, files = PAGES[page]
     text = shown([*options, "--width", str(width), *(["--ascii"] if ascii_only else [])], files)
-    assert max(cell_len(line) for line in text.splitlines()) <= width
-    assert text.isascii() or not ascii_only
-    check(f"{page}-{width}{'-ascii' if ascii_only else ''}.txt", text)
+    golden(f"{page}.txt", text, f"{width}", ascii_only=ascii_only, width=width)
 
 
 @pytest.mark.parametrize("page", ["kernels", "metrics", "sectors", "averages"])
@@ -99,7 +88,7 @@ def test_pages_as_data(shown: Shown, page: str, form: str) -> None:
         assert record[record["page"]]
     if form == "csv":
         assert len({len(row) for row in csv.reader(io.StringIO(text))}) == 1
-    check(f"{page}.{form}", text)
+    golden(f"{page}.{form}", text)
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
@@ -109,9 +98,7 @@ def test_the_timeline(shown: Shown, width: int, height: int, ascii_only: bool) -
     text = shown(["nsys", "--page", "timeline", *size, *(["--ascii"] if ascii_only else [])], ["nsys/sample.sqlite"])
     lines = text.splitlines()
     assert len(lines) == height
-    assert max(cell_len(line) for line in lines) <= width
-    assert text.isascii() or not ascii_only
-    check(f"nsys-timeline-{width}x{height}{'-ascii' if ascii_only else ''}.txt", text)
+    golden("nsys-timeline.txt", text, f"{width}x{height}", ascii_only=ascii_only, width=width)
 
 
 def test_the_timeline_as_data(shown: Shown) -> None:

@@ -16,20 +16,20 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tests.analysis.dmat_files import START
+from tests.golden import golden
 from tests.pages import dmat_example
 from tests.pages.dmat_example import BLOCKS, LOAD_A, STEPS, STORE_C, A, B, C, stream, write_dmat
 from tests.pages.dmat_view import drawn, opened, prepared
-from tui_probe.analysis import access_map
-from tui_probe.draw.spans import plain
+from tests.pages.timelines.drawing import EVERY_FORM, golden_view
+from tui_probe.draw.spans import to_ascii
 from tui_probe.draw.view import Cancelled
-from tui_probe.pages.dmat.window import Window
-from tui_probe.pages.views.dmat import KIND, Dmat
-from tui_probe.pages.views.output import obey, view_lines
+from tui_probe.pages.views.output import obey
 from tui_probe.probekit.kind import Source
+from tui_probe.probes.dmat import access_map
+from tui_probe.probes.dmat.view import DMAT, Dmat
+from tui_probe.probes.dmat.window import Window
 from tui_probe.trace.follow import open_trace
 
-GOLDENS = Path(__file__).parent / "goldens" / "dmat"
-SIZES = ((80, 24), (120, 40), (200, 50))
 ACCESSES = len(stream().points())
 
 
@@ -39,23 +39,9 @@ def view(tmp_path: Path) -> Dmat:
     return opened(tmp_path / "trace")
 
 
-def check(name: str, text: str, request: pytest.FixtureRequest) -> None:
-    """Compare with a golden; ``pytest --write-goldens`` writes them instead."""
-    path = GOLDENS / name
-    if request.config.getoption("--write-goldens", default=False):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    assert text == path.read_text()
-
-
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-def test_the_picture(view: Dmat, size: tuple[int, int], ascii_only: bool, request: pytest.FixtureRequest) -> None:
-    lines = [plain(line) for line in view_lines(view, *size, ascii_only=ascii_only)]
-    assert len(lines) == size[1]
-    assert all(cell_len(line) <= size[0] for line in lines)
-    assert all(line.isascii() for line in lines) or not ascii_only
-    check(f"{size[0]}x{size[1]}{'-ascii' if ascii_only else ''}.txt", "".join(f"{line}\n" for line in lines), request)
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+def test_the_picture(view: Dmat, size: tuple[int, int], ascii_only: bool) -> None:
+    golden_view("dmat/sizes", view, size, ascii_only=ascii_only)
 
 
 CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -74,24 +60,25 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("name", list(CASES))
-def test_other_pictures(name: str, ascii_only: bool, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_other_pictures(name: str, ascii_only: bool, tmp_path: Path) -> None:
     options, commands = CASES[name]
     write_dmat(tmp_path / "trace", **options)
     view = opened(tmp_path / "trace")
     said = obey(view, commands, (80, 24))
     lines = drawn(view, 80, 24, ascii_only=ascii_only)
-    text = "".join(f"{line}\n" for line in [*lines, *said, *view.status()])
-    check(f"{name}{'-ascii' if ascii_only else ''}.txt", text, request)
+    below = [to_ascii(line) if ascii_only else line for line in (*said, *view.status())]  # as the screen does
+    text = "".join(f"{line}\n" for line in [*lines, *below])
+    golden("dmat/choices.txt", text, name, ascii_only=ascii_only)
 
 
-def test_data(view: Dmat, request: pytest.FixtureRequest) -> None:
+def test_data(view: Dmat) -> None:
     prepared(view, 60, 20)
     record = json.loads(json.dumps(view.record(), allow_nan=False))
     assert record["kept"] == record["accesses"] == ACCESSES == sum(sum(row["accesses"]) for row in record["rows"])
     assert [band["name"] for band in record["bands"]] == ["param 0", "param 1", "param 2"]
     rows = list(view.cells())
     assert sum(row[5] for row in rows[1:]) == ACCESSES  # type: ignore[misc]
-    check("cells.csv", "".join(",".join("" if x is None else str(x) for x in row) + "\n" for row in rows), request)
+    golden("dmat/cells.csv", "".join(",".join("" if x is None else str(x) for x in row) + "\n" for row in rows))
 
 
 def test_data_before_anything_was_drawn(view: Dmat) -> None:
@@ -136,7 +123,7 @@ def test_the_worst_place_is_the_strided_access(view: Dmat) -> None:
     assert "st.global.f32 PTX:16 stream.cu:11 · 32.0 sectors a request, 12% used" in lines[-1]
 
 
-def test_without_instructions_the_worst_place_has_most_sectors_a_request(tmp_path: Path) -> None:
+def test_without_instructions_the_worst_place_has_most_sectors_per_request(tmp_path: Path) -> None:
     write_dmat(tmp_path / "trace", compact=True)
     view = opened(tmp_path / "trace")
     obey(view, ["worst"], (120, 40))
@@ -379,7 +366,7 @@ def test_whoever_goes_elsewhere_stops_the_reading(tmp_path: Path) -> None:
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        KIND.open(Source(trace, trace.kernels[0]), gone)
+        DMAT.open(Source(trace, trace.kernels[0]), gone)
 
 
 class Axes:
@@ -445,7 +432,7 @@ def test_without_a_result_it_says_what_to_do(tmp_path: Path) -> None:
     trace = open_trace(tmp_path / "trace")
     (info,) = (tmp_path / "trace" / "kernel").glob("*/kernel.info")
     info.write_text("stream\n4\n1\n1,16\ncallback block_sched\n")
-    missing = KIND.missing(Source(trace, trace.kernels[0]))
+    missing = DMAT.missing(Source(trace, trace.kernels[0]))
     assert missing == "the kernel was probed with block_sched: run with -p dmat or -p dmat_compact"
 
 

@@ -13,7 +13,7 @@ from tests.analysis.dmat_files import Launch
 from tests.pages.dmat_example import LOAD_A, A, write_dmat
 from tests.pages.dmat_view import drawn, opened
 from tui_probe.errors import TraceError
-from tui_probe.pages.views.dmat import Dmat
+from tui_probe.probes.dmat.view import Dmat
 
 CONTENT = Launch(2, 40, {(0, 3): [(7, A, LOAD_A)]}, [0, 9]).content(3)
 

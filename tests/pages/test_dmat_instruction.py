@@ -9,13 +9,13 @@ import pytest
 
 from tests.pages.dmat_example import BLOCKS, LOAD_A, LOAD_B, STEPS, STORE_C, THREADS, write_dmat
 from tests.pages.dmat_view import opened, prepared
-from tui_probe.analysis.accesses import Selection
 from tui_probe.pages.views.output import obey
+from tui_probe.probes.dmat.accesses import Selection
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.pages.views.dmat import Dmat
+    from tui_probe.probes.dmat.view import Dmat
 
 SIZE = (80, 24)
 MADE = {LOAD_A: BLOCKS * THREADS * STEPS, LOAD_B: BLOCKS * THREADS * STEPS, STORE_C: BLOCKS * THREADS}
@@ -79,7 +79,7 @@ def test_compact_records_name_no_instruction(tmp_path: Path) -> None:
 
 
 def test_of_a_large_result_the_code_tells_which_there_may_be(view: Dmat, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.pages.dmat.frame._AT_ONCE", 10)
+    monkeypatch.setattr("tui_probe.probes.dmat.frame._AT_ONCE", 10)
     assert view.painter.recorded == list(MADE)
 
 

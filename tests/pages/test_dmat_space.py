@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tui_probe.analysis.address_space import Band
-from tui_probe.pages.dmat.space import Space, row_edges
+from tui_probe.probes.dmat.address_space import Band
+from tui_probe.probes.dmat.space import Space, row_edges
 
 bands = st.lists(st.tuples(st.integers(1, 1 << 24), st.integers(0, 1 << 30)), min_size=1, max_size=16)
 

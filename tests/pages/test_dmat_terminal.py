@@ -19,8 +19,8 @@ from tests.pages.dmat_view import opened, prepared
 from tests.ui.terminal import Terminal
 from tui_probe.draw.palette import PALETTES
 from tui_probe.draw.spans import plain
-from tui_probe.pages.dmat.picture import calmed
-from tui_probe.pages.views.dmat import Dmat
+from tui_probe.probes.dmat.picture import calmed
+from tui_probe.probes.dmat.view import Dmat
 from tui_probe.ui.widgets.lines import merged
 
 

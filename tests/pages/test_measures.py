@@ -12,25 +12,23 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
 from tests.pages.measured_example import COALESCED, NEVER, STORED, STRIDED, write_measured
+from tests.pages.timelines.drawing import EVERY_FORM, golden_view
 from tui_probe.draw.spans import plain
 from tui_probe.draw.view import Document, no_progress
 from tui_probe.engine.toolchain import Tool
 from tui_probe.pages.views import kind_of
-from tui_probe.pages.views.output import data_csv, obey, text_lines, view_lines
+from tui_probe.pages.views.output import data_csv, obey
 from tui_probe.probekit.kind import Source
-from tui_probe.probekit.line_rows import LineRow, LineRows
+from tui_probe.probekit.lines import LineRow, LineRows
 from tui_probe.probekit.measures import Margin, Measure, columns, measures_of, short
 
 if TYPE_CHECKING:
-    from tui_probe.probekit.line_rows import Value
+    from tui_probe.probekit.lines import Value
     from tui_probe.trace.model import Trace
 
-GOLDENS = Path(__file__).parent / "goldens" / "measures"
 SASS = Path(__file__).parents[1] / "data" / "sass" / "strides"
-SIZES = ((80, 24), (120, 40), (200, 50))
 
 
 @pytest.fixture
@@ -60,22 +58,11 @@ def opened(trace: Trace, name: str, commands: str = "") -> Document:
     return view
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize("page", ["ptx", "ptx-level", "diff", "diff-level", "sass", "sass-level", "lines"])
-def test_goldens(
-    trace: Trace, page: str, size: tuple[int, int], ascii_only: bool, request: pytest.FixtureRequest
-) -> None:
+def test_goldens(trace: Trace, page: str, size: tuple[int, int], ascii_only: bool) -> None:
     name, _, command = page.partition("-")
-    lines = list(text_lines(view_lines(opened(trace, name, command), size[0], None, ascii_only=ascii_only)))
-    assert max(map(cell_len, lines)) <= size[0]
-    assert all(line.isascii() for line in lines) or not ascii_only
-    path = GOLDENS / f"{page}-{size[0]}x{size[1]}{'-ascii' if ascii_only else ''}.txt"
-    text = "\n".join(lines) + "\n"
-    if request.config.getoption("--write-goldens", default=False):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    golden_view(f"measures/{page}", opened(trace, name, command), size, ascii_only=ascii_only)
 
 
 @pytest.mark.parametrize("probe", ["gmem_sectors_by_line", "dmat"])
@@ -155,9 +142,9 @@ def test_the_table_of_lines_leads_to_the_code_and_back(trace: Trace) -> None:
 
 def test_data_has_the_measures_by_line(trace: Trace) -> None:
     rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(opened(trace, "ptx", "level"))))))
-    assert rows[STRIDED - 1]["sectors_a_request"] == "32.0"
+    assert rows[STRIDED - 1]["sectors_per_request"] == "32.0"
     assert rows[STRIDED - 1]["pruned"] == "ld.global.f32 %f2, [%rd5];"
-    assert rows[NEVER - 1]["sectors_a_request"] == rows[0]["sectors_a_request"] == ""
+    assert rows[NEVER - 1]["sectors_per_request"] == rows[0]["sectors_per_request"] == ""
     measured = json.loads(json.dumps(opened(trace, "ptx").record()))["measured"]
     assert (measured["probe"], measured["launch"]) == ("gmem_sectors_by_line", 0)
     assert {row["line"]: row["sectors"] for row in measured["lines"]} == {
@@ -208,7 +195,7 @@ def test_machine_code_as_data(trace: Trace) -> None:
     by_address = {(row["side"], row["address"]): row for row in rows if row["address"]}
     strided = by_address["pruned", "0x0110"]
     assert (strided["class"], strided["ptx_line"], strided["source"]) == ("load", str(STRIDED), "strides.cu:7")
-    assert (strided["sectors_a_request"], strided["text"]) == ("32.0", "LDG.E R9, desc[UR4][R8.64]")
+    assert (strided["sectors_per_request"], strided["text"]) == ("32.0", "LDG.E R9, desc[UR4][R8.64]")
     assert {row["change"] for row in rows} <= {"same", "renamed", "added", "removed", "changed"}
     assert {row["side"] for row in rows if row["change"] == "added"} == {"probed"}
     record = json.loads(json.dumps(opened(trace, "sass").record()))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
+from tests.golden import golden
 from tests.pages.ranges import LINE, MS, ranges_trace
 from tests.trace.make import EPOCH_NS, TraceWriter
 from tui_probe.analysis.range_tree import range_tree, without
@@ -21,19 +20,10 @@ from tui_probe.pages.views.output import text_lines, view_lines
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
-GOLDENS = Path(__file__).parent / "goldens"
-
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
     return open_trace(ranges_trace(tmp_path / "Nov21_101010_42", timed=True).directory)
-
-
-def check(name: str, text: str) -> None:
-    path = GOLDENS / name
-    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
 
 
 def test_each_range_has_what_is_in_it_and_in_none_inside(trace: Trace) -> None:
@@ -133,10 +123,8 @@ def test_the_page_as_text(trace: Trace, width: int, ascii_only: bool, together: 
     page = range_page(trace, together=together)
     page.explained = True
     lines = [line.rstrip() for line in text_lines(view_lines(page, width, None, ascii_only=ascii_only))]
-    assert max(map(cell_len, lines)) <= width
-    assert all(line.isascii() for line in lines) or not ascii_only
-    name = f"range-page{'-together' if together else ''}-{width}{'-ascii' if ascii_only else ''}.txt"
-    check(name, "\n".join(lines) + "\n")
+    name = f"range-page{'-together' if together else ''}.txt"
+    golden(name, "\n".join(lines) + "\n", f"{width}", ascii_only=ascii_only, width=width)
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
@@ -144,8 +132,7 @@ def test_the_page_as_text(trace: Trace, width: int, ascii_only: bool, together: 
 def test_the_report_as_text(trace: Trace, width: int, ascii_only: bool) -> None:
     lines = [line.rstrip() for line in report_lines(trace, "ranges", width=width, ascii_only=ascii_only)]
     table = lines[next(number for number, line in enumerate(lines) if line.startswith("range")) :]
-    assert max(map(cell_len, table)) <= width
-    check(f"range-report-{width}{'-ascii' if ascii_only else ''}.txt", "\n".join(table) + "\n")
+    golden("range-report.txt", "\n".join(table) + "\n", f"{width}", ascii_only=ascii_only, width=width)
 
 
 def test_the_page_as_data(trace: Trace) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.timelines.drawing import EVERY_FORM, GOLDENS, after, check_golden, text_of
+from tests.pages.timelines.drawing import EVERY_FORM, after, golden_view, text_of
 from tests.recorded import H200, SIMULATED, unpacked
 from tui_probe.cli.main import main
 from tui_probe.draw.view import View, no_progress
-from tui_probe.pages.views import NAMES, kind_of
+from tui_probe.pages.views import kind_of, names
 from tui_probe.probekit.kind import Source
 from tui_probe.trace.follow import open_trace
 
@@ -59,27 +59,23 @@ def shown(view: View, size: tuple[int, int] = (100, 30)) -> str:
 
 
 def test_every_view_has_goldens_of_both() -> None:
-    assert set(NAMES) - set(PLANTED) <= {"sass", "source"}, "no machine code and no source file is kept with them"
-    beside = {path.name.partition("-")[0] for path in (GOLDENS.parents[1] / "goldens" / "views").iterdir()}
-    assert set(NAMES) - set(OF_H200) - {"timeline"} <= beside
+    assert set(names()) - set(PLANTED) <= {"sass", "source"}, "no machine code and no source file is kept with them"
+    beside = {path.stem for path in (Path(__file__).parent / "goldens" / "views").iterdir()}
+    assert set(names()) - set(OF_H200) - {"timeline"} <= beside
 
 
 @pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize("name", PLANTED)
-def test_of_a_simulated_gpu(
-    name: str, size: tuple[int, int], ascii_only: bool, folder: Path, request: pytest.FixtureRequest
-) -> None:
-    check_golden(f"simulated/{name}", planted(name, folder), (size, ascii_only), request)
+def test_of_a_simulated_gpu(name: str, size: tuple[int, int], ascii_only: bool, folder: Path) -> None:
+    golden_view(f"simulated/{name}", planted(name, folder), size, ascii_only=ascii_only)
 
 
 @pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize("name", OF_H200)
-def test_of_an_h200(
-    name: str, size: tuple[int, int], ascii_only: bool, folder: Path, request: pytest.FixtureRequest
-) -> None:
+def test_of_an_h200(name: str, size: tuple[int, int], ascii_only: bool, folder: Path) -> None:
     trace, kernel = OF_H200[name]
-    check_golden(
-        f"h200/{name}", opened(name, source_of(H200 / trace, folder, kernel, None)), (size, ascii_only), request
+    golden_view(
+        f"h200/{name}", opened(name, source_of(H200 / trace, folder, kernel, None)), size, ascii_only=ascii_only
     )
 
 
@@ -111,7 +107,7 @@ def test_the_loads_in_the_loop_of_attention_make_most_requests(folder: Path) -> 
     lines = opened("source", source_of(H200 / "attention_sectors", folder, 1, None)).record()["files"][0]["lines"]
     requests = {line["line"]: line["requests"] for line in lines if line["requests"]}
     assert requests == {25: 8192, 31: 131072, 36: 131072, 40: 8192}
-    assert all(line["sectors_a_request"] == 16 for line in lines if line["requests"])
+    assert all(line["sectors_per_request"] == 16 for line in lines if line["requests"])
     assert lines[0]["text"].startswith("def flash_attention(")
 
 

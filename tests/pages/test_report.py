@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.cells import cell_len
 
+from tests.golden import golden
 from tests.pages.example import write_example
 from tests.trace.make import TraceWriter
-from tui_probe.pages.choices import PAGES, Format, Page
-from tui_probe.pages.report import report_lines
+from tui_probe.pages.choices import Format
+from tui_probe.pages.report import page_names, report_lines
 from tui_probe.pages.summary import run_report
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
-GOLDENS = Path(__file__).parent / "goldens"
+PAGES = page_names()
 WIDTHS = (80, 120, 200)
 
 
@@ -37,44 +37,29 @@ def simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     return open_trace("example")
 
 
-def page_text(trace: Trace, page: Page, form: Format = "table", **options: Any) -> str:
+def page_text(trace: Trace, page: str, form: Format = "table", **options: Any) -> str:
     return "".join(f"{line}\n" for line in report_lines(trace, page, form, **options))
-
-
-def check(name: str, text: str, request: pytest.FixtureRequest) -> None:
-    """Compare with a golden; ``pytest --write-goldens`` writes them instead."""
-    path = GOLDENS / name
-    if request.config.getoption("--write-goldens", default=False):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_report_of_a_run(example: Trace, width: int, ascii_only: bool, request: pytest.FixtureRequest) -> None:
+def test_the_report_of_a_run(example: Trace, width: int, ascii_only: bool) -> None:
     text = run_report(example, width=width, ascii_only=ascii_only)
-    assert max(cell_len(line) for line in text.splitlines()) <= width
-    assert text.isascii() or not ascii_only
-    check(f"run-{width}{'-ascii' if ascii_only else ''}.txt", text, request)
+    golden("run.txt", text, f"{width}", ascii_only=ascii_only, width=width)
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("page", ["kernels", "summary", "launches", "blocks"])
-def test_pages_as_tables(
-    example: Trace, page: Page, width: int, ascii_only: bool, request: pytest.FixtureRequest
-) -> None:
+def test_pages_as_tables(example: Trace, page: str, width: int, ascii_only: bool) -> None:
     text = page_text(example, page, width=width, ascii_only=ascii_only)
-    assert max(cell_len(line) for line in text.splitlines()) <= width
-    assert text.isascii() or not ascii_only
-    check(f"{page}-{width}{'-ascii' if ascii_only else ''}.txt", text, request)
+    golden(f"{page}.txt", text, f"{width}", ascii_only=ascii_only, width=width)
 
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("form", ["json", "csv", "md"])
-def test_pages_in_other_formats(example: Trace, page: Page, form: Format, request: pytest.FixtureRequest) -> None:
-    check(f"{page}.{form}", page_text(example, page, form), request)
+def test_pages_in_other_formats(example: Trace, page: str, form: Format) -> None:
+    golden(f"{page}.{form}", page_text(example, page, form))
 
 
 def test_the_log_page_is_the_log(example: Trace) -> None:
@@ -82,7 +67,7 @@ def test_the_log_page_is_the_log(example: Trace) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_json_is_one_document_of_the_schema(example: Trace, page: Page) -> None:
+def test_json_is_one_document_of_the_schema(example: Trace, page: str) -> None:
     document = json.loads(page_text(example, page, "json"))
     assert (document["schema"], document["version"], document["page"]) == ("tui-probe.report", 1, page)
     assert document["run"]["simulated"] is False
@@ -185,3 +170,16 @@ def test_launches_that_the_log_does_not_place(tmp_path: Path) -> None:
     (launch,) = json.loads(page_text(trace, "launches", "json"))["launches"]
     assert (launch["kernel"], launch["name"], launch["launch"], launch["status"]) == (None, "?", None, 700)
     assert "probed, failed with CUDA error 700" in page_text(trace, "launches", width=120)
+
+
+def test_the_head_says_why_results_stopped_until_they_go_on(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "trace")
+    writer.kernel(0, "fill")
+    writer.lines("[exec] save-paused disk is nearly full (less than 2 GiB free): 9 of 99 bytes are free")
+    assert "results stopped: disk is nearly full (less than 2 GiB free)\n" in run_report(open_trace(writer.directory))
+    writer.lines("[exec] save-resumed 50 of 99 bytes are free: results are saved again")
+    assert "results stopped" not in run_report(open_trace(writer.directory))
+    writer.lines("[exec] save-full trace is full (9 bytes): allow more with --max-trace-bytes")
+    report = run_report(open_trace(writer.directory))
+    assert "results stopped: trace is full (9 bytes)\n" in report
+    assert "allow more with --max-trace-bytes" in report

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.cells import cell_len
 
+from tests.golden import golden
 from tests.trace.make import TraceWriter, result_bytes
-from tui_probe.analysis import gmem_bytes, tensorop_count
-from tui_probe.analysis.roofline import Point, Roof, peak_of, points
+from tui_probe.analysis.roofline import Point, Roof, peak_of
 from tui_probe.cli.main import main
 from tui_probe.cli.roofline import lines
 from tui_probe.draw.spans import plain, to_ascii
 from tui_probe.pages.roofline import chart
+from tui_probe.pages.roofline_points import points
+from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
+from tui_probe.probes.tensorop_count import analysis as tensorop_count
 from tui_probe.settings import Settings
 from tui_probe.trace.event_types import Device
 from tui_probe.trace.follow import open_trace
 
-GOLDENS = Path(__file__).parent / "goldens"
 ROOF = Roof(peak=1000e12, bandwidth=4e12)
 
 
@@ -130,9 +130,8 @@ def test_it_explains_itself(traces: list[Path], capsys: pytest.CaptureFixture[st
     assert "The roof is what the machine allows" in explained
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("width", [80, 120, 200])
-def test_the_text(width: int, ascii_only: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_text(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     found = [
         Point("attn", "flash_attention", 142.6e6, 17.2e9, 49.5e-6, None),
@@ -141,12 +140,8 @@ def test_the_text(width: int, ascii_only: bool, monkeypatch: pytest.MonkeyPatch)
         Point("norm", "layer_norm", 67e6, None, None, "not measured: operations (-p tensorop_count)"),
     ]
     text = "\n".join(line.rstrip() for line in lines(found, Roof(989e12, 4.6e12), "table")) + "\n"
-    text = to_ascii(text) if ascii_only else text
-    assert max(map(cell_len, text.splitlines())) <= width
-    golden = GOLDENS / f"roofline-{width}{'-ascii' if ascii_only else ''}.txt"
-    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
-        golden.write_text(text, encoding="utf-8")
-    assert text == golden.read_text(encoding="utf-8")
+    assert max(map(len, to_ascii(text).splitlines())) <= width
+    golden("roofline.txt", text, f"{width}", width=width)
 
 
 def test_a_file_without_bandwidth_is_named(

@@ -5,21 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 
 from tests.pages.measured_example import COALESCED, STORED, STRIDED, write_measured
+from tests.pages.timelines.drawing import EVERY_FORM, golden_view
 from tui_probe.draw.view import no_progress
 from tui_probe.pages.source_measures import over_rows
 from tui_probe.pages.views import kind_of
-from tui_probe.pages.views.output import obey, text_lines, view_lines
+from tui_probe.pages.views.output import obey
 from tui_probe.pages.views.source import SourceView, near
 from tui_probe.probekit.kind import Source
 from tui_probe.probekit.measures import Measure, Measures, measures_of
 from tui_probe.trace.model import Trace
 from tui_probe.trace.source_files import FOLDER, copy_name
 
-GOLDENS = Path(__file__).parent / "goldens" / "source"
-SIZES = ((80, 24), (120, 40), (200, 50))
 FILE = "/src/strides.cu"
 TEXT = """// Reads one array twice: once line by line, once 31 lines apart.
 #include "nothing.h"
@@ -59,22 +57,10 @@ def opened(trace: Trace, commands: str = "") -> SourceView:
     return view
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize("name", ["folded", "whole"])
-def test_goldens(
-    trace: Trace, name: str, size: tuple[int, int], ascii_only: bool, request: pytest.FixtureRequest
-) -> None:
-    view = opened(trace, "fold" if name == "whole" else "")
-    lines = list(text_lines(view_lines(view, size[0], None, ascii_only=ascii_only)))
-    assert max(map(cell_len, lines)) <= size[0]
-    assert all(line.isascii() for line in lines) or not ascii_only
-    path = GOLDENS / f"{name}-{size[0]}x{size[1]}{'-ascii' if ascii_only else ''}.txt"
-    text = "\n".join(lines) + "\n"
-    if request.config.getoption("--write-goldens", default=False):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+def test_goldens(trace: Trace, name: str, size: tuple[int, int], ascii_only: bool) -> None:
+    golden_view(f"source/{name}", opened(trace, "fold" if name == "whole" else ""), size, ascii_only=ascii_only)
 
 
 def shown(view: SourceView) -> dict[int, str]:
@@ -131,7 +117,7 @@ def test_a_kernel_without_lines_says_what_to_do(trace: Trace) -> None:
 
 def test_data_has_sums_over_the_ptx_of_a_line(trace: Trace) -> None:
     lines = opened(trace).record()["files"][0]["lines"]
-    assert [(line["line"], line["requests"], line["sectors"], line["sectors_a_request"]) for line in lines] == [
+    assert [(line["line"], line["requests"], line["sectors"], line["sectors_per_request"]) for line in lines] == [
         (6, 4, 16, 4.0), (7, 4, 128, 32.0), (9, None, None, None), (11, 4, 32, 8.0),
     ]  # fmt: skip
 

@@ -8,24 +8,23 @@ import sys
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 
+from tests.golden import golden
 from tests.pages.example import write_example
+from tests.pages.timelines.drawing import EVERY_FORM, SIZES
 from tests.trace.make import EPOCH_NS, TraceWriter
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
 from tui_probe.draw.view import Document, View, no_progress
 from tui_probe.engine.toolchain import Tool
-from tui_probe.pages.views import NAMES, kind_of
+from tui_probe.pages.views import kind_of, names
 from tui_probe.pages.views.choose import choose
 from tui_probe.pages.views.launches import Launches, Row
 from tui_probe.pages.views.output import obey, text_lines, view_lines
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
-GOLDENS = Path(__file__).parent / "goldens" / "views"
 DATA = Path(__file__).parents[1] / "data"
-SIZES = ((80, 24), (120, 40), (200, 50))
 OF_KERNELS = {"summary": "4", "ptx": "0", "diff": "4", "sass": "0", "log": "4", "launches": "4"}
 """The views made here, and the kernel of the recorded run that each shows."""
 
@@ -63,35 +62,23 @@ def opened(trace: Trace, name: str, kernel: str, commands: str = "") -> View:
     return view
 
 
-def check(name: str, lines: list[str], request: pytest.FixtureRequest) -> None:
-    text = "\n".join(lines) + "\n"
-    path = GOLDENS / name
-    if request.config.getoption("--write-goldens", default=False):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("name", OF_KERNELS)
-def test_a_view(
-    recorded: Trace, name: str, size: tuple[int, int], ascii_only: bool, request: pytest.FixtureRequest
-) -> None:
-    view = opened(recorded, name, OF_KERNELS[name])
+def first_screen(view: View, size: tuple[int, int], *, ascii_only: bool = False) -> str:
     lines = list(text_lines(view_lines(view, *size, ascii_only=ascii_only)))
-    assert max(map(cell_len, lines)) <= size[0]
     assert len(lines) <= size[1]
-    assert all(line.isascii() for line in lines) or not ascii_only
-    check(f"{name}-{size[0]}x{size[1]}{'-ascii' if ascii_only else ''}.txt", lines, request)
+    return "".join(f"{line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+@pytest.mark.parametrize("name", OF_KERNELS)
+def test_a_view(recorded: Trace, name: str, size: tuple[int, int], ascii_only: bool) -> None:
+    text = first_screen(opened(recorded, name, OF_KERNELS[name]), size, ascii_only=ascii_only)
+    golden(f"views/{name}.txt", text, f"{size[0]}x{size[1]}", ascii_only=ascii_only, width=size[0])
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-def test_the_summary_of_a_kernel_that_was_timed(
-    benchmarked: Trace, size: tuple[int, int], request: pytest.FixtureRequest
-) -> None:
+def test_the_summary_of_a_kernel_that_was_timed(benchmarked: Trace, size: tuple[int, int]) -> None:
     view = opened(benchmarked, "summary", "0")
-    check(f"summary-timed-{size[0]}x{size[1]}.txt", list(text_lines(view_lines(view, *size))), request)
+    golden("views/summary-timed.txt", first_screen(view, size), f"{size[0]}x{size[1]}")
     percentiles = view.record()["distributions"]["slowdown"]
     assert (percentiles["count"], percentiles["p0"], percentiles["p50"], percentiles["p100"]) == pytest.approx(
         (7, 1.05, 1.2, 1.35)
@@ -184,7 +171,7 @@ def test_show_says_what_is_missing_and_what_there_is(benchmarked: Trace, capfd: 
     assert "summary     5 of 5 kernels" in err
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", names())
 def test_every_view_explains_itself(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["show", name, "--explain", "--width", "80"]) == 0
     first, blank, *rest = capfd.readouterr().out.splitlines()

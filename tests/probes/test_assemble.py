@@ -10,7 +10,7 @@ import pytest
 
 from tests.engine.kernels import CORPUS, probed
 from tests.engine.test_corpus import UNRESOLVED
-from tui_probe.engine.catalogue import built_in_probes, describe
+from tui_probe.engine.catalogue import describe, known_probes
 from tui_probe.engine.probe_file import built_in_names, load_probe
 from tui_probe.engine.walk import instructions
 from tui_probe.errors import UnsupportedKernelError
@@ -60,5 +60,5 @@ def test_probed_kernels_assemble(file: CorpusFile, ptxas: Tool, tmp_path: Path) 
 def test_a_probe_tells_about_itself(name: str) -> None:
     entry = describe(load_probe(name))
     assert all((entry.title, entry.measures, entry.unit, entry.cost, entry.checked, entry.records))
-    assert name in [probe.name for probe in built_in_probes()]
+    assert name in [probe.name for probe in known_probes()]
     assert load_probe(name).callback == name

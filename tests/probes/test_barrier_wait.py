@@ -9,8 +9,8 @@ import pytest
 
 from tests.engine.kernels import entry, inserted, probed
 from tests.probes.running import example, result_of
-from tui_probe.analysis.barrier_wait import analyse
 from tui_probe.engine.probe_file import load_probe
+from tui_probe.probes.barrier_wait.analysis import analyse
 
 if TYPE_CHECKING:
     from pathlib import Path

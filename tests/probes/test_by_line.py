@@ -9,24 +9,23 @@ import numpy as np
 import pytest
 
 from tests.engine.kernels import DATA, entry, inserted, probed
+from tests.probes.figures import figures_in
 from tests.probes.kernels import GENERIC
 from tests.probes.running import example, result_of, simulated
 from tests.probes.test_barrier_wait import UNEVEN
 from tests.probes.test_divergence import LOOP
 from tests.probes.test_smem_conflicts import access
-from tui_probe.analysis import (
-    barrier_wait,
-    divergence,
-    gmem_bytes,
-    gmem_sectors,
-    inst_mix,
-    smem_conflicts,
-    tensorop_count,
-)
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
 from tui_probe.engine.probe_file import load_probe
 from tui_probe.errors import TraceError
+from tui_probe.probes.barrier_wait import analysis as barrier_wait
+from tui_probe.probes.divergence import analysis as divergence
+from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
+from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
+from tui_probe.probes.inst_mix import analysis as inst_mix
+from tui_probe.probes.smem_conflicts import analysis as smem_conflicts
+from tui_probe.probes.tensorop_count import analysis as tensorop_count
 from tui_probe.ptx.parser import parse
 from tui_probe.trace.kernels import parse_kernel_info
 from tui_probe.trace.results import read_result
@@ -123,7 +122,7 @@ def test_the_store_that_does_not_coalesce(tmp_path: Path) -> None:
     assert line.source is not None
     assert (line.source.file.rpartition("/")[2], line.source.line) == ("strided_store.cu", 4)
     assert line.opcode == "st.global.u32"
-    assert {figure.key: figure.value for figure in found.figures()}["worst_value"] == 8
+    assert {figure.key: figure.value for figure in figures_in("gmem_sectors_by_line", found)}["worst_value"] == 8
 
 
 def test_each_instruction_has_its_own_count(tmp_path: Path) -> None:
@@ -188,7 +187,7 @@ def test_copies_by_tensor_map_leave_no_line_with_the_most_bytes(tmp_path: Path) 
     found = gmem_bytes.analyse_lines(read_result(path), (1, 2, 3))
     assert [gmem_bytes.bytes_of(line) for line in found.lines] == [20000, None, 20000]
     assert found.worst is None
-    figures = {figure.key: figure.value for figure in found.figures()}
+    figures = {figure.key: figure.value for figure in figures_in("gmem_bytes_by_line", found)}
     assert (figures["read"], figures["tensor_loads"], figures["worst_line"]) == (None, 7, None)
 
 
@@ -201,7 +200,7 @@ def test_multiply_adds_of_each_line_are_m_n_k(tmp_path: Path) -> None:
     assert {(line.opcode or "")[: len("mma.sync")] for line in found.lines} == {"mma.sync"}
     warps, parts = 2 * 3 * 4, 96 // 32
     assert set(executed) == {warps * parts}
-    figures = {figure.key: figure.value for figure in found.figures()}
+    figures = {figure.key: figure.value for figure in figures_in("tensorop_count_by_line", found)}
     assert figures["operations"] == 2 * 128 * 192 * 96
     assert figures["worst_value"] == 128 * 192 * 96 // len(found.lines)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.engine.kernels import entry
 from tests.probes.running import example, result_of
-from tui_probe.analysis.divergence import Divergence, analyse
+from tui_probe.probes.divergence.analysis import Divergence, analyse
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,14 +10,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.engine.kernels import entry
+from tests.probes.figures import figures_in
 from tests.probes.kernels import GENERIC
 from tests.probes.running import example, result_of, simulated
 from tests.probes.test_gmem_sectors import gather
-from tui_probe.analysis.accesses import Accesses, read_accesses
-from tui_probe.analysis.dmat import AccessTable, by_line
-from tui_probe.analysis.gmem_sectors import analyse as count_sectors
 from tui_probe.engine.kernel import Kernel
 from tui_probe.errors import TraceError
+from tui_probe.probes.dmat.accesses import Accesses, read_accesses
+from tui_probe.probes.dmat.table import AccessTable, by_line
+from tui_probe.probes.gmem_sectors.analysis import analyse as count_sectors
 from tui_probe.ptx.parser import parse
 from tui_probe.trace.allocations import Allocation, LaunchMemory
 
@@ -189,7 +190,7 @@ def test_more_accesses_than_room(tmp_path: Path) -> None:
     table = by_line(accesses, tmp_path)
     assert (table.accesses, table.kept) == (32 * 1000, 32 * accesses.capacity)
     assert [(row.requests, row.sectors) for row in table.rows] == [(accesses.capacity, accesses.capacity)]
-    figures = {figure.key: figure for figure in table.figures()}
+    figures = {figure.key: figure for figure in figures_in("dmat", table)}
     assert figures["kept"].shown
     assert figures["worst_sectors_per_request"].value == 1
 

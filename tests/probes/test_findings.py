@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from tests.golden import golden
 from tests.probes.running import example, result_of, simulated
 from tests.probes.test_smem_conflicts import access
 from tests.trace.make import TraceWriter
@@ -18,13 +18,16 @@ from tui_probe.draw.spans import plain, to_ascii
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
 from tui_probe.engine.probe_file import built_in_names, load_probe
-from tui_probe.pages.findings.found import PROBES, Found, find
+from tui_probe.pages.findings.found import Found, find
 from tui_probe.pages.findings.lines import found_lines
-from tui_probe.pages.findings.questions import QUESTIONS, open_questions
-from tui_probe.pages.views import NAMES, kind_of
+from tui_probe.pages.findings.questions import open_questions, questions
+from tui_probe.pages.views import kind_of, names
 from tui_probe.probekit.kind import Source
+from tui_probe.probekit.registry import all_probes
 from tui_probe.ptx.parser import parse
 from tui_probe.trace.follow import open_trace
+
+PROBES = tuple(built_in_names())
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
     from tui_probe.trace.event_types import Dim3
     from tui_probe.trace.model import Trace
 
-GOLDENS = Path(__file__).parent / "goldens" / "findings"
 X = np.arange(300, dtype=np.float32)
 X[203] = math.nan
 ROUNDS = np.ones((64, 64), np.float32)
@@ -88,21 +90,15 @@ def found_of(trace: Trace, probe: str) -> Found:
 
 def test_every_built_in_probe_has_findings(trace: Trace) -> None:
     assert set(PROBES) == set(built_in_names())
+    assert all(probe.findings for probe in all_probes())
     assert all(found_of(trace, probe).findings for probe in PROBES)
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("width", [80, 120, 200])
-def test_all_findings_as_text(trace: Trace, width: int, ascii_only: bool) -> None:
-    """Compare with a golden; TUI_PROBE_GOLDENS=write writes it anew."""
+def test_all_findings_as_text(trace: Trace, width: int) -> None:
     lines = [plain(line).rstrip() for probe in PROBES for line in (*found_lines(found_of(trace, probe), width), ())]
-    assert max(map(len, lines)) <= width
-    text = "".join(f"{to_ascii(line) if ascii_only else line}\n" for line in lines)
-    path = GOLDENS / f"{width}{'-ascii' if ascii_only else ''}.txt"
-    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    assert max(map(len, map(to_ascii, lines))) <= width
+    golden("findings.txt", "".join(f"{line}\n" for line in lines), f"{width}", width=width)
 
 
 def test_each_finding_is_data(trace: Trace) -> None:
@@ -135,7 +131,7 @@ def test_the_first_nan_has_a_place(trace: Trace) -> None:
 
 
 def test_views_know_the_probes_that_open_them(trace: Trace) -> None:
-    for name in NAMES:
+    for name in names():
         kind = kind_of(name)
         if kind.probes:
             opened = {probe for probe in PROBES if kind.missing(source_of(trace, probe)) is None}
@@ -168,10 +164,16 @@ def test_a_finding_asks_for_what_explains_it(trace: Trace) -> None:
     assert open_questions(source.kernel, None)[0].option == "-p block_sched"
 
 
-def test_every_question_names_a_built_in_probe_or_an_option() -> None:
-    for question in QUESTIONS:
-        assert set(filter(None, (question.probe, *question.also))) <= set(built_in_names())
-        assert question.probe or question.option == "--benchmark"
+def test_every_question_is_of_one_probe_and_every_answer_of_a_question() -> None:
+    asked = [probe.question.key for probe in all_probes() if probe.question]
+    assert len(asked) == len(set(asked))
+    assert {key for probe in all_probes() for key in probe.answers} <= set(asked)
+    assert [question.option for question in questions()][-1] == "--benchmark"
+
+
+def test_what_findings_ask_is_a_question(trace: Trace) -> None:
+    asked = {finding.asks for probe in PROBES for finding in found_of(trace, probe).findings}
+    assert asked - {""} <= {question.key for question in questions()}
 
 
 def test_a_damaged_result_is_told(tmp_path: Path) -> None:

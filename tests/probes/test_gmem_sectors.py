@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.engine.kernels import entry
 from tests.probes.kernels import GENERIC
 from tests.probes.running import example, result_of, simulated
-from tui_probe.analysis.gmem_sectors import MemorySectors, analyse
+from tui_probe.probes.gmem_sectors.analysis import MemorySectors, analyse
 
 if TYPE_CHECKING:
     from collections.abc import Callable

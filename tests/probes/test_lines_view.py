@@ -6,17 +6,16 @@ import csv
 import io
 import json
 import math
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from tests.golden import golden
 from tests.probes.running import example, result_of, simulated
 from tests.probes.test_smem_conflicts import access
 from tests.trace.make import TraceWriter
-from tui_probe.draw.spans import plain, to_ascii
 from tui_probe.draw.view import no_progress
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
@@ -24,9 +23,9 @@ from tui_probe.engine.probe_file import load_probe
 from tui_probe.pages.result_lines import result_lines
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.lines import LinesView
-from tui_probe.pages.views.output import data_csv
-from tui_probe.probekit.counts import counted_results
+from tui_probe.pages.views.output import data_csv, text_lines, view_lines
 from tui_probe.probekit.kind import Source
+from tui_probe.probekit.measured import all_measured
 from tui_probe.ptx.parser import parse
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.event_types import Dim3
 
-GOLDENS = Path(__file__).parent / "goldens" / "lines"
 X = np.arange(300, dtype=np.float32)
 X[203] = math.nan
 ROUNDS = np.ones((64, 64), np.float32)
@@ -88,24 +86,13 @@ def test_goldens(trace: Trace, ascii_only: bool) -> None:
     for probe in RUNS:
         view = opened(trace, probe)
         for width in (80, 120, 200):
-            check(f"{probe}-{width}{'-ascii' if ascii_only else ''}.txt", view, width, ascii_only=ascii_only)
-
-
-def check(name: str, view: LinesView, width: int, *, ascii_only: bool) -> None:
-    """Compare with a golden; TUI_PROBE_GOLDENS=write writes it anew."""
-    text = "".join(f"{plain(line)}\n" for line in view.lines(width))
-    text = to_ascii(text) if ascii_only else text
-    path = GOLDENS / name
-    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
-    assert max(map(len, text.splitlines())) <= width
+            text = "".join(f"{line}\n" for line in text_lines(view_lines(view, width, None, ascii_only=ascii_only)))
+            golden(f"lines/{probe}.txt", text, f"{width}", ascii_only=ascii_only, width=width)
 
 
 def test_the_instruction_that_does_not_coalesce(trace: Trace) -> None:
     (row,) = csv.DictReader(io.StringIO("\n".join(data_csv(opened(trace, "dmat")))))
-    assert (row["requests"], row["sectors"], row["sectors_a_request"], row["used"]) == ("256", "2048", "8.0", "50%")
+    assert (row["requests"], row["sectors"], row["sectors_per_request"], row["used"]) == ("256", "2048", "8.0", "50%")
     assert "st.global" in row["ptx"]
     assert row["file"].endswith("strided_store.cu")
     assert int(row["source_line"]) > 0
@@ -121,14 +108,14 @@ def test_data(trace: Trace) -> None:
 def test_every_probe_says_its_result_in_a_line(trace: Trace) -> None:
     words = dict(zip(RUNS, (line.words for line in result_lines(trace, 0, len(RUNS))), strict=True))
     assert not any("no analysis" in said for said in words.values())
-    assert "sectors a request 8.00" in words["dmat"]
-    assert "first NaN (f32) at PTX line" in words["nan_check"]
+    assert "sectors per request 8.00" in words["dmat"]
+    assert "first at PTX line" in words["nan_check"]
     assert "most time at PTX line" in words["program_progress"]
     assert "main loop at line" in words["warp_progress"]
-    assert "lanes an access 31.85, fewest lanes at PTX line" in words["divergence_by_line"]
-    assert "sectors a store 8.00, most sectors a request at PTX line" in words["gmem_sectors_by_line"]
+    assert "lanes per access 31.85, fewest lanes at PTX line" in words["divergence_by_line"]
+    assert "sectors per store 8.00, most sectors per request at PTX line" in words["gmem_sectors_by_line"]
     assert "operations 12 288, multiply-adds 6 144, mma 3, most" in words["tensorop_count_by_line"]
-    assert "barriers 1 024, cycles a barrier " in words["barrier_wait_by_line"]
+    assert "barriers 1 024, cycles per barrier " in words["barrier_wait_by_line"]
     assert "most of a warp" not in words["barrier_wait_by_line"]
     assert "written 16 384 B, most bytes at PTX line" in words["gmem_bytes_by_line"]
     assert "conflict degree 32.00, highest degree at PTX line" in words["smem_conflicts_by_line"]
@@ -138,9 +125,9 @@ def test_simulated_nanoseconds_are_no_times(trace: Trace) -> None:
     kernel = trace.kernels[list(RUNS).index("warp_progress")]
     for on_simulated_gpu in (False, True):
         trace.state.simulated = on_simulated_gpu
-        (result,) = counted_results(trace, kernel)
-        assert result.counts is not None
-        figures = {figure.key: figure for figure in result.counts.figures()}
+        (result,) = all_measured(trace, kernel)
+        assert result.analysis is not None
+        figures = {figure.key: figure for figure in result.figures}
         assert (figures["duration"].value is None) is on_simulated_gpu
         assert figures["longest_cycles"].value
-        assert result.counts.threads_missing == 0
+        assert result.threads_missing == 0

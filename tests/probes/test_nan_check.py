@@ -11,11 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.engine.kernels import DATA, entry, inserted, probed
+from tests.probes.figures import figures_in
 from tests.probes.running import example, result_of, simulated
-from tui_probe.analysis.nan_check import NanCheck, analyse
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.probe_file import load_probe
 from tui_probe.errors import TraceError
+from tui_probe.probes.nan_check.analysis import NanCheck, analyse
 from tui_probe.ptx.parser import parse
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def test_a_planted_nan(tmp_path: Path) -> None:
 def test_all_finite(tmp_path: Path) -> None:
     found = saxpy(tmp_path, {})
     assert (found.stores, found.first) == (0, None)
-    assert [figure.key for figure in found.figures() if figure.shown] == ["stores"]
+    assert [figure.key for figure in figures_in("nan_check", found) if figure.shown] == ["stores"]
 
 
 def test_the_earliest_of_several(tmp_path: Path) -> None:
@@ -63,7 +64,7 @@ def test_the_earliest_of_several(tmp_path: Path) -> None:
     assert times == sorted(times)
     first = next(one for one in found.found if one.block[0] == 0)
     assert (first.thread[0], first.value) == (3, -math.inf)
-    assert {figure.key: figure.label for figure in found.figures()}["first_line"].startswith("first ")
+    assert {figure.key: figure.label for figure in figures_in("nan_check", found)}["first_line"].startswith("first ")
 
 
 BITS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
@@ -195,7 +196,7 @@ ret;
     found = checked(tmp_path, entry(body, ".param .u64 out"), np.full(4, 0x7FC00000, np.uint32))
     assert found.stores == 0
     assert [one.opcode for one in found.unchecked] == ["st.global.v2.b32"]
-    assert {figure.key for figure in found.figures() if figure.shown} == {"stores", "unchecked"}
+    assert {figure.key for figure in figures_in("nan_check", found) if figure.shown} == {"stores", "unchecked"}
 
 
 def test_triton_softmax(tmp_path: Path) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from tests.engine.kernels import entry, inserted, probed, without_insertions, words
+from tests.golden import golden
 from tests.probes.running import example, simulated
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.probe_file import load_probe
 from tui_probe.ptx.parser import parse
 
-GOLDENS = Path(__file__).parent / "goldens"
 BARRIER = entry(".reg .b32 %r<2>;\nbar.sync 0;\nret;")
 TILE = entry(".shared .b32 tile[32];\n.reg .b32 %r<2>;\nst.shared.u32 [tile+4], %r1;\nret;")
 STORE = entry(".reg .f32 %f<2>;\n.reg .b64 %rd<2>;\nadd.f32 %f1, %f1, %f1;\nst.global.f32 [%rd1], %f1;\nret;")
@@ -45,8 +42,4 @@ def test_inserted_lines(name: str) -> None:
     text, kernel = CASES[name]
     result = probed(text, kernel, load_probe(name))
     assert words(without_insertions(result)) == words(Kernel.of(parse(text), kernel).pruned)
-    lines = "".join(f"{line}\n" for line in inserted(result))
-    path = GOLDENS / f"{name}.{kernel}.ptx"
-    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
-        path.write_text(lines)
-    assert lines == path.read_text()
+    golden(f"{name}.{kernel}.ptx", "".join(f"{line}\n" for line in inserted(result)))

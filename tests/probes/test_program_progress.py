@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tests.probes.figures import figures_in
 from tests.probes.running import result_of
 from tests.probes.test_warp_progress import HEAD, TEXT
-from tui_probe.analysis.program_progress import ProgramProgress, analyse
 from tui_probe.engine.kernel import Kernel
+from tui_probe.probes.program_progress.analysis import ProgramProgress, analyse
 from tui_probe.ptx.parser import parse
 
 if TYPE_CHECKING:
@@ -55,4 +56,7 @@ def test_more_blocks_than_room(tmp_path: Path) -> None:
     assert 0 < found.unknown < found.cycles
     late = int(found.progress.warps["elapsed"][0, 0]) - 1
     assert found.where(late).tolist() == [[-2]]
-    assert {figure.key for figure in found.figures() if figure.shown} >= {"blocks_kept", "unknown_share"}
+    assert {figure.key for figure in figures_in("program_progress", found) if figure.shown} >= {
+        "blocks_kept",
+        "unknown_share",
+    }

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from tests.golden import golden
 from tests.trace.make import TraceWriter, result_bytes
-from tui_probe.analysis import gmem_bytes, gmem_sectors, tensorop_count
 from tui_probe.pages.choices import FORMATS, Format
 from tui_probe.pages.report import report_lines
 from tui_probe.pages.result_lines import result_lines
 from tui_probe.pages.summary import run_report
+from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
+from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
+from tui_probe.probes.tensorop_count import analysis as tensorop_count
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
 if TYPE_CHECKING:
     from tui_probe.trace.event_types import Dim3
 
-GOLDENS = Path(__file__).parent / "goldens"
 BLOCK: Dim3 = (40, 1, 1)
 
 
@@ -66,30 +67,20 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     return open_trace("example")
 
 
-def check(name: str, text: str) -> None:
-    """Compare with a golden; TUI_PROBE_GOLDENS=write writes it anew."""
-    path = GOLDENS / name
-    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("form", FORMATS)
 def test_the_page_of_counts(trace: Trace, form: Format) -> None:
     text = "".join(f"{line}\n" for line in report_lines(trace, "counts", form, width=100))
-    check(f"counts.{'txt' if form == 'table' else form}", text)
+    golden(f"counts.{'txt' if form == 'table' else form}", text)
 
 
 def test_counts_in_the_report_of_a_run(trace: Trace) -> None:
     text = run_report(trace, width=90, ascii_only=True)
-    assert max(map(len, text.splitlines())) <= 90
-    check("run-90.txt", text)
+    golden("run-90.txt", text, width=90)
 
 
 def test_a_line_a_result_for_the_screen(trace: Trace) -> None:
     lines = list(result_lines(trace, 0, len(trace.results)))
-    check("lines.txt", "".join(f"{line.kernel} {line.launch} {line.failed} {line.words}\n" for line in lines))
+    golden("lines.txt", "".join(f"{line.kernel} {line.launch} {line.failed} {line.words}\n" for line in lines))
 
 
 def test_what_was_not_measured_is_null(trace: Trace) -> None:

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from tests.engine.kernels import entry
 from tests.probes.running import example, result_of
 from tests.probes.test_by_line import LAUNCHES
-from tui_probe.analysis import block_sched, gmem_bytes, gmem_sectors
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
 from tui_probe.engine.probe_file import load_probe
 from tui_probe.errors import TraceError
+from tui_probe.probes.block_sched import analysis as block_sched
+from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
+from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
 from tui_probe.ptx.parser import parse
 from tui_probe.trace.kernels import parse_kernel_info
 

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.kernels import entry
+from tests.probes.figures import figures_in
 from tests.probes.running import example, result_of
 from tui_probe.analysis.sm_clocks import align
-from tui_probe.analysis.warp_progress import WarpProgress, analyse
+from tui_probe.analysis.warp_pace import WarpProgress, analyse
 from tui_probe.engine.kernel import Kernel
 from tui_probe.errors import TraceError
 from tui_probe.ptx.parser import parse
@@ -62,9 +63,6 @@ def test_every_iteration_is_recorded(tmp_path: Path) -> None:
     assert loop.cycles_per_iteration == gaps[0]
     assert progress.start[1, 0] <= times[0]
     assert times[-1] <= progress.end[1, 0]
-    np.testing.assert_allclose(
-        progress.iterations_per_us(HEAD), [[np.nan, 1000 / gaps[0]], [1000 / gaps[0]] * 2], equal_nan=True
-    )
 
 
 def test_a_planted_straggler_is_found(tmp_path: Path) -> None:
@@ -73,7 +71,7 @@ def test_a_planted_straggler_is_found(tmp_path: Path) -> None:
     rounds[11 * 32 :][:32] = 90
     progress = ran(tmp_path, rounds, block=64)
     assert progress.stragglers().tolist() == [[5, 1]]
-    figures = {figure.key: figure.value for figure in progress.figures()}
+    figures = {figure.key: figure.value for figure in figures_in("warp_progress", progress)}
     assert figures["warps"] == 16
     assert figures["stragglers"] == 1
     assert figures["longest_cycles"] == progress.warps["elapsed"][5, 1]
@@ -93,7 +91,7 @@ def test_more_iterations_than_room(tmp_path: Path) -> None:
     progress = ran(tmp_path, np.full(32, 300, np.uint32))
     assert (progress.reached.tolist(), progress.kept.tolist()) == ([[300]], [[128]])
     assert progress.loops[0].iterations == 127
-    shown = {figure.key for figure in progress.figures() if figure.shown}
+    shown = {figure.key for figure in figures_in("warp_progress", progress) if figure.shown}
     assert {"arrivals", "arrivals_kept"} <= shown
 
 
@@ -108,7 +106,7 @@ def test_a_kernel_without_loops(tmp_path: Path) -> None:
 
 def test_results_of_another_probe(tmp_path: Path) -> None:
     result = result_of(tmp_path, "block_sched", TEXT, np.full(32, 2, np.uint32))
-    with pytest.raises(TraceError, match="warp_progress"):
+    with pytest.raises(TraceError, match="starts and paces"):
         analyse(result)
 
 

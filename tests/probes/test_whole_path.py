@@ -36,5 +36,5 @@ def test_sectors_of_each_line_of_the_example(tmp_path: Path, natives: Path) -> N
     shown = tool("show", "lines", str(trace), "-k", "strided_store", "--format", "json")
     assert shown.returncode == 0, shown.stderr
     (line,) = json.loads(shown.stdout)["data"]["lines"]
-    assert (line["requests"], line["sectors"], line["sectors_a_request"]) == (512, 4096, 8)
+    assert (line["requests"], line["sectors"], line["sectors_per_request"]) == (512, 4096, 8)
     assert (line["file"].rpartition("/")[2], line["source_line"]) == ("strided_store.cu", 4)

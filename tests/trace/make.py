@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from tui_probe.analysis.block_sched import RECORD
+from tui_probe.probes.block_sched.analysis import RECORD
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.golden import golden
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
@@ -23,18 +23,6 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
     from tui_probe.ui.screens.live import LiveScreen
-
-GOLDENS = Path(__file__).parent / "goldens"
-
-
-def check_golden(name: str, text: str) -> None:
-    """Compare with a file of ``goldens``; TUI_PROBE_GOLDENS=write writes it anew."""
-    path = GOLDENS / name
-    text = "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n") + "\n"
-    if os.environ.get("TUI_PROBE_GOLDENS") == "write":
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -113,6 +101,20 @@ class Stage:
         while not holds():
             assert time.monotonic() < end, f"{what}\n{self.text}"
             await asyncio.sleep(0.01)
+
+
+def golden_screen(name: str, stage: Stage, part: str = "", *, text: str | None = None) -> None:
+    """Compare the screen with a part of a golden, by default that of its size, which ``hints.txt`` names too.
+
+    The last line, which names keys, stands in ``hints.txt`` for all screens: a new key changes no other file of them.
+    ``text`` is what the screen shows, without what differs from run to run.
+    """
+    size, ascii_only = stage.app.size, stage.app.appearance.ascii_only
+    *page, hints = (stage.text if text is None else text).split("\n")
+    assert len(page) == size.height - 1
+    part = part or f"{size.width}x{size.height}"
+    golden(f"{name}.txt", "".join(f"{line}\n" for line in page), part, ascii_only=ascii_only, width=size.width)
+    golden("hints.txt", f"{hints}\n", f"{name} {part}", ascii_only=ascii_only, width=size.width)
 
 
 def no_gpu() -> GpuSampler:

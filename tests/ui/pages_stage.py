@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.ui.conftest import Stage, check_golden, no_gpu
+from tests.ui.conftest import Stage, golden_screen, no_gpu
 from tui_probe.pages.imported import Imported
 from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
@@ -29,13 +29,8 @@ async def showing(
         yield stage
 
 
-async def check_pages(
-    stage: Stage, name: str, keys: dict[str, str], size: tuple[int, int], *, ascii_only: bool
-) -> None:
+async def check_pages(stage: Stage, name: str, keys: dict[str, str]) -> None:
     """Compare each page, which a key shows, with its golden."""
     for page, key in keys.items():
         await stage.press(key)
-        text = stage.text
-        assert all(len(line) <= size[0] for line in text.split("\n"))
-        assert text.isascii() or not ascii_only
-        check_golden(f"{name}-{page}-{size[0]}x{size[1]}{'-ascii' if ascii_only else ''}.txt", text)
+        golden_screen(f"{name}-{page}", stage)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ui.conftest import check_golden, on_stage
+from tests.golden import golden
+from tests.ui.conftest import golden_screen, on_stage
 from tui_probe.draw.palette import PALETTES
 from tui_probe.ui import Appearance
 from tui_probe.ui.feed import Session
@@ -51,10 +52,8 @@ def plain_paths(text: str, root: Path) -> str:
 async def test_the_screen(finished: Session, size: tuple[int, int], ascii_only: bool) -> None:
     async with on_stage(finished, size, Appearance(ascii_only=ascii_only)) as stage:
         await stage.press("3")
-        text = stage.text
-        assert all(len(line) <= size[0] for line in text.split("\n"))
-        assert text.isascii() == ascii_only
-        check_golden(f"screen-{size[0]}x{size[1]}-{'ascii' if ascii_only else 'unicode'}.txt", text)
+        assert stage.text.isascii() == ascii_only
+        golden_screen("screen", stage)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -63,14 +62,14 @@ async def test_each_page(finished: Session, page: str) -> None:
         stage.live.table.select(5 if page in ("kernel", "process") else 0)
         await stage.press(PAGES[page])
         await stage.refresh()
-        check_golden(f"page-{page}.txt", plain_paths(stage.text, finished.traces[0].parent))
+        golden_screen("live", stage, page, text=plain_paths(stage.text, finished.traces[0].parent))
 
 
 async def test_the_page_of_keys_names_every_key(finished: Session) -> None:
     async with on_stage(finished, (100, len(TABLE) + 2 * len(SCOPES) + 24)) as stage:
         await stage.press("question_mark")
         text = stage.text
-        check_golden("keys.txt", text)
+        golden("help.txt", f"{text}\n", "every key")
         assert all(key.text in text for key in TABLE)
 
 
@@ -78,4 +77,4 @@ async def test_the_page_of_keys_names_every_key(finished: Session) -> None:
 async def test_all_palettes_say_the_same(finished: Session, palette: str) -> None:
     async with on_stage(finished, (120, 40), Appearance(palette=palette)) as stage:
         await stage.press("3")
-        check_golden("screen-120x40-unicode.txt", stage.text)
+        golden_screen("screen", stage)

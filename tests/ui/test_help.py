@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.ui.conftest import check_golden, on_stage
+from tests.ui.conftest import golden_screen, on_stage
 from tests.ui.test_keys import PAGES
+from tui_probe.draw.heading import named
 from tui_probe.draw.spans import plain
-from tui_probe.pages.explanations import EXPLANATIONS, named
-from tui_probe.pages.views import NAMES, kind_of
+from tui_probe.pages.explanations import explanation
+from tui_probe.pages.views import kind_of, names
 from tui_probe.ui import Appearance
 from tui_probe.ui.feed import Session
 from tui_probe.ui.keys import TABLE
@@ -24,15 +25,14 @@ def blocks() -> Session:
 
 
 def test_every_view_and_every_page_is_explained() -> None:
-    assert set(NAMES) <= set(EXPLANATIONS)
-    assert {"kernels", "kernel", "process", "events", "stdout", "stderr", "results", "gpu"} <= set(EXPLANATIONS)
-    assert all(EXPLANATIONS.values())
+    live = ("kernels", "kernel", "process", "events", "stdout", "stderr", "results", "gpu")
+    assert all(explanation(name) for name in (*names(), *live))
 
 
 def test_a_view_names_itself_in_words() -> None:
     assert named("DMAT", kind_of("dmat").about) == "DMAT: memory accesses over time"
     assert named("Timeline", kind_of("timeline").about) == "Timeline: blocks and warps on SMs over time"
-    for name in NAMES:
+    for name in names():
         assert len(named(kind_of(name).title, kind_of(name).about)) <= 80
 
 
@@ -43,7 +43,7 @@ async def test_it_begins_with_the_page_in_sight() -> None:
         assert isinstance(stage.app.screen, HelpScreen)
         lines = stage.text.split("\n")
         assert lines[0].startswith(" Timeline: blocks and warps on SMs over time")
-        assert lines[1].startswith(" A row an SM, a slot of an SM")
+        assert lines[1].startswith(" One row per SM, slot of an SM")
         assert "to the next start in the row" in stage.text  # what the key does here
         await stage.press("slash", *"next theme", "enter")
         assert next(key.text for key in TABLE if key.id == "theme") in stage.text
@@ -63,7 +63,7 @@ async def test_pages_of_the_live_screen_are_explained(key: str) -> None:
     async with on_stage(blocks(), (100, 40)) as stage:
         await stage.press(key, "question_mark")
         name = stage.live.current
-        assert EXPLANATIONS[name][0][:40] in stage.text
+        assert explanation(name)[0][:40] in stage.text
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
@@ -72,4 +72,4 @@ async def test_as_text(size: tuple[int, int], ascii_only: bool) -> None:
     async with on_stage(blocks(), size, Appearance(ascii_only=ascii_only)) as stage:
         stage.live.table.select(1)
         await stage.press("enter", "7", "question_mark")
-        check_golden(f"help-{size[0]}x{size[1]}-{'ascii' if ascii_only else 'unicode'}.txt", stage.text)
+        golden_screen("help", stage)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ui.conftest import Stage, check_golden, no_gpu
-from tui_probe.engine.catalogue import built_in_probes
+from tests.ui.conftest import Stage, golden_screen, no_gpu
+from tui_probe.engine.catalogue import known_probes
 from tui_probe.trace.recent import Brief
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.app import ProbeApp
@@ -96,7 +96,7 @@ def screen(stage: Stage) -> HomeScreen:
 async def test_as_text(size: tuple[int, int], ascii_only: bool) -> None:
     async with at_home(home_of(), size, Appearance(ascii_only=ascii_only)) as stage:
         assert stage.text.isascii() == ascii_only
-        check_golden(f"home-{size[0]}x{size[1]}-{'ascii' if ascii_only else 'unicode'}.txt", stage.text)
+        golden_screen("home", stage)
 
 
 # -- keys
@@ -307,6 +307,6 @@ def test_how_long_ago(ago: float, words: str) -> None:
     assert recent.when(NOW - ago, NOW) == words
 
 
-def test_built_in_probes_are_what_the_form_expects() -> None:
-    probe = built_in_probes()[0]
+def test_known_probes_are_what_the_form_expects() -> None:
+    probe = known_probes()[0]
     assert all(isinstance(word, str) for word in (probe.name, probe.title, probe.measures, probe.cost))

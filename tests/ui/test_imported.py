@@ -39,14 +39,14 @@ def attention(folder: Path) -> list[Path]:
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_pages_of_ncu(tmp_path: Path, size: tuple[int, int], ascii_only: bool) -> None:
     async with shown(attention(tmp_path), size, ascii_only) as stage:
-        await check_pages(stage, "imported-ncu", NCU, size, ascii_only=ascii_only)
+        await check_pages(stage, "imported-ncu", NCU)
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_pages_of_nsys(tmp_path: Path, size: tuple[int, int], ascii_only: bool) -> None:
     async with shown([real(tmp_path, "nsys/sample.sqlite")], size, ascii_only) as stage:
-        await check_pages(stage, "imported-nsys", NSYS, size, ascii_only=ascii_only)
+        await check_pages(stage, "imported-nsys", NSYS)
 
 
 async def test_pages_scroll_search_and_filter(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ui.conftest import check_golden
+from tests.golden import golden
 from tests.ui.desk import TestDesk, said, shown
 from tui_probe.pages.kernel_row import KernelRow, row_of
 from tui_probe.trace.follow import open_trace
@@ -46,9 +46,8 @@ def names(table: KernelTable) -> list[int]:
 @pytest.mark.parametrize("cells", [60, 80, 120, 150, 200])
 def test_what_it_shows(table: KernelTable, cells: int) -> None:
     table.resize(cells, 8)
-    lines = shown(table)
-    assert all(len(line) <= cells for line in lines)
-    check_golden(f"kernels-{cells}.txt", "\n".join(lines))
+    text = "".join(f"{line.rstrip()}\n" for line in shown(table))
+    golden("kernel-table.txt", text, f"{cells}", width=cells)
 
 
 def test_without_a_benchmark_there_are_no_columns_of_times(table: KernelTable, rows: Rows) -> None:

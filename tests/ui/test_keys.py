@@ -18,6 +18,7 @@ from tui_probe.ui.screens.compare import CompareScreen
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.screens.tags import TagScreen
+from tui_probe.ui.screens.topic import TopicScreen
 from tui_probe.ui.views.drawing import DrawingView
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.widgets.bars import Tab
@@ -135,6 +136,14 @@ async def _(stage: Stage, key: str) -> None:
 async def _(stage: Stage, key: str) -> None:
     await stage.press("question_mark", key)
     assert stage.app.screen is stage.live
+
+
+@checks("topics")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("question_mark", key, *"run-json", "enter")
+    assert isinstance(stage.app.screen, TopicScreen)
+    await stage.press(key, *"keys", "enter")
+    assert "what keys do on each screen" in stage.text
 
 
 @checks("theme")

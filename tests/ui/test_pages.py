@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.recorded import SIMULATED, unpacked
-from tests.ui.conftest import Stage, check_golden, on_stage
+from tests.ui.conftest import golden_screen, on_stage
 from tui_probe.ui import Appearance
 from tui_probe.ui.feed import Session
 from tui_probe.ui.screens.compare import CompareScreen
@@ -27,32 +27,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def test_every_page(
     size: tuple[int, int], ascii_only: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    form = f"{size[0]}x{size[1]}{'-ascii' if ascii_only else ''}"
-
-    def check(stage: Stage, name: str) -> None:
-        text = stage.text
-        assert all(len(line) <= size[0] for line in text.split("\n"))
-        assert text.isascii() or not ascii_only
-        check_golden(f"pages/{name}-{form}.txt", text)
-
     monkeypatch.chdir(folder)
     trace = unpacked(SIMULATED / "block_sched", Path())
     async with on_stage(Session(traces=(trace,)), size, Appearance(ascii_only=ascii_only)) as stage:
         for name, key in LIVE.items():
             await stage.press(key)
             await stage.refresh()
-            check(stage, name)
+            golden_screen(f"pages/{name}", stage)
         await stage.press("enter")
         kernel = stage.app.screen
         assert isinstance(kernel, KernelScreen)
         for tab in [tab for tab in kernel.tabs if not tab.empty]:
             await kernel.run_action(f"page('{tab.id}')")
             await stage.settle()
-            check(stage, tab.id)
+            golden_screen(f"pages/{tab.id}", stage)
         await stage.press("left_curly_bracket", "C", "right_curly_bracket", "C")
         comparison = stage.app.screen
         assert isinstance(comparison, CompareScreen)
         for tab in comparison.tabs:
             comparison.action_page(tab.id)
             await stage.settle()
-            check(stage, f"compare-{tab.id}")
+            golden_screen(f"pages/compare-{tab.id}", stage)

@@ -11,9 +11,10 @@ from tests.importers.export import call, kernel, tables, write_export
 from tests.pages.test_roofline import write_trace
 from tests.trace.make import TraceWriter
 from tests.ui.pages_stage import SIZES, check_pages, showing
-from tui_probe.analysis.roofline import Point, Roof, points
+from tui_probe.analysis.roofline import Point, Roof
 from tui_probe.pages.nsight.opening import open_imported
 from tui_probe.pages.roofline_pages import open_roofline
+from tui_probe.pages.roofline_points import points
 from tui_probe.trace.follow import open_trace
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.imported import ImportedScreen
@@ -37,7 +38,7 @@ async def test_a_saved_bandwidth_result(tmp_path: Path, size: tuple[int, int], a
     imported = open_imported([write_result(tmp_path / "bw.json")])
     async with showing(imported, size, ascii_only=ascii_only) as stage:
         pages = {"figures": "1", "bars": "2", "blocks": "3"}
-        await check_pages(stage, "bandwidth", pages, size, ascii_only=ascii_only)
+        await check_pages(stage, "bandwidth", pages)
 
 
 async def test_keys_of_a_bandwidth_result(tmp_path: Path) -> None:
@@ -65,7 +66,7 @@ async def test_keys_of_a_bandwidth_result(tmp_path: Path) -> None:
 @sizes
 async def test_a_roofline(size: tuple[int, int], ascii_only: bool) -> None:
     async with showing(open_roofline(POINTS, ROOF, "roofline of a, b"), size, ascii_only=ascii_only) as stage:
-        await check_pages(stage, "roofline", {"chart": "1", "kernels": "2"}, size, ascii_only=ascii_only)
+        await check_pages(stage, "roofline", {"chart": "1", "kernels": "2"})
 
 
 async def test_the_cursor_of_a_roofline_goes_from_kernel_to_kernel() -> None:
@@ -151,7 +152,7 @@ async def test_a_profile_beside_traces(
     profile, *directories = beside
     imported = open_imported([profile], traces=[open_trace(path) for path in directories])
     async with showing(imported, size, ascii_only=ascii_only, traces=directories) as stage:
-        await check_pages(stage, "imported-nsys-traced", {"kernels": "1"}, size, ascii_only=ascii_only)
+        await check_pages(stage, "imported-nsys-traced", {"kernels": "1"})
 
 
 async def test_a_kernel_of_a_profile_opens_in_the_trace_that_probed_it(beside: tuple[Path, Path, Path]) -> None:

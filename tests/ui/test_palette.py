@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ui.conftest import check_golden, on_stage
+from tests.ui.conftest import golden_screen, on_stage
 from tests.ui.fakes import show_fakes
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.ui import Appearance, keys
@@ -161,7 +161,7 @@ async def test_the_list_fits_the_terminal(session: Session, size: tuple[int, int
 async def test_the_list_as_text(session: Session, ascii_only: bool) -> None:
     async with on_stage(session, (80, 24), Appearance(ascii_only=ascii_only)) as stage:
         await stage.press("colon")
-        check_golden(f"palette-80x24-{'ascii' if ascii_only else 'unicode'}.txt", stage.text)
+        golden_screen("palette", stage)
 
 
 async def test_processes_in_a_list(tmp_path: Path, trace: TraceWriter) -> None:
@@ -170,7 +170,7 @@ async def test_processes_in_a_list(tmp_path: Path, trace: TraceWriter) -> None:
     target = FakeTarget(tmp_path, [trace.directory, second.directory])
     async with on_stage(Session(target=target), (100, 30)) as stage:
         await stage.press("P")
-        check_golden("processes-100x30.txt", stage.text)
+        golden_screen("processes", stage)
         await stage.press("down", "enter")
         assert stage.live.at_hand.place == 1
         assert "process 2 of 2" in stage.text

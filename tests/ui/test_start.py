@@ -28,6 +28,10 @@ def test_textual_is_imported_only_for_a_screen() -> None:
     assert run_python(code).stdout == "[]\n"
 
 
+def test_markdown_is_imported_only_for_a_page_of_help() -> None:
+    assert run_python("import sys, tui_probe.ui.app; print('rich.markdown' in sys.modules)").stdout == "False\n"
+
+
 def test_without_a_terminal_it_refuses_at_once_and_names_the_other_way() -> None:
     with pytest.raises(LaunchError, match=r"is not a terminal; without one use: tui-probe run --no-ui"):
         ui.run(Session(traces=(Path("trace"),)), instead="tui-probe run --no-ui")

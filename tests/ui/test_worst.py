@@ -9,10 +9,10 @@ import pytest
 
 from tests.pages.dmat_example import STORE_C, write_dmat
 from tests.pages.timelines import planted
-from tests.ui.conftest import check_golden, on_stage
+from tests.ui.conftest import golden_screen, on_stage
 from tests.ui.test_kernel_screen import screen_of
-from tui_probe.pages.views.dmat import Dmat
 from tui_probe.pages.views.timeline import Timeline
+from tui_probe.probes.dmat.view import Dmat
 from tui_probe.ui import Appearance
 from tui_probe.ui.feed import Session
 from tui_probe.ui.views.document import DocumentView
@@ -114,7 +114,7 @@ async def test_as_text(accesses: Session, size: tuple[int, int], ascii_only: boo
         await screen_of(stage).run_action("page('dmat')")
         await stage.settle()
         await stage.press("exclamation_mark")
-        check_golden(f"worst-{size[0]}x{size[1]}-{'ascii' if ascii_only else 'unicode'}.txt", stage.text)
+        golden_screen("worst", stage)
 
 
 async def test_the_mark_of_the_figure_in_sight_where_nothing_stands_out() -> None:

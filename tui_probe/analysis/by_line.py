@@ -7,15 +7,12 @@ counted then is of what ran until then.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from tui_probe.analysis.counts import Figure
-from tui_probe.errors import PtxError, TraceError
-from tui_probe.ptx.instructions import instructions_in
-from tui_probe.ptx.parser import parse
-from tui_probe.trace.source_lines import SourceLine, SourceLines
+from tui_probe.analysis.known_sites import sites_of
+from tui_probe.errors import TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -23,13 +20,24 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.analysis.counts import Counts
     from tui_probe.trace.results import Result
+    from tui_probe.trace.source_lines import SourceLine
+
+
+class Counted(Protocol):
+    """The analysis of one result of a counting probe."""
+
+    @property
+    def threads_missing(self) -> int:
+        """Threads of the measured blocks that did not add what they counted."""
+
+
+Whole = TypeVar("Whole", bound=Counted)
 
 
 @dataclass(frozen=True, slots=True)
 class LineSums:
-    """One line: its ``opcode`` with modifiers, None if ``pruned.ptx`` does not tell, and the ``sums`` by field."""
+    """One line: its ``opcode`` with modifiers, None if nothing tells, and the ``sums`` by field."""
 
     line: int
     opcode: str | None
@@ -42,28 +50,20 @@ class LineSums:
 
 
 @dataclass(frozen=True, slots=True)
-class CountsByLine:
-    """The figures of a whole launch, those that the probe without lines has, and the lines that they are sums of.
+class CountsByLine(Generic[Whole]):
+    """The analysis of a whole launch, as of the probe without lines, and the lines that it is the sum of.
 
     ``worst`` is the line that stands out, and by which value; None if no line was executed.
     """
 
-    whole: Counts
+    whole: Whole
     lines: tuple[LineSums, ...]
-    words: str
     worst: tuple[LineSums, float] | None
 
     @property
     def threads_missing(self) -> int:
+        """Threads of the measured blocks that did not add what they counted."""
         return self.whole.threads_missing
-
-    def figures(self) -> tuple[Figure, ...]:
-        line, value = (self.worst[0].line, self.worst[1]) if self.worst else (None, None)
-        return (
-            *self.whole.figures(),
-            Figure("worst_line", f"{self.words} at PTX line", line, "", shown=line is not None),
-            Figure("worst_value", "with", value, "", shown=line is not None),
-        )
 
 
 def line_sums(
@@ -80,9 +80,9 @@ def line_sums(
     for line, values in zip(sites, records.tolist(), strict=True):
         before = sums.get(line, dict.fromkeys(names, 0))
         sums[line] = {name: before[name] + value for name, value in zip(names, values, strict=True)}
-    opcodes = _opcodes(folder) if folder else {}
-    sources = SourceLines.of(folder) if folder else SourceLines({})
-    return tuple(LineSums(line, opcodes.get(line), sources.ptx_line(line), sums[line]) for line in sorted(sums))
+    known = sites_of(folder)
+    opcodes = {one.line: one.opcode for one in reversed(known.instructions())}  # of several on one line the first
+    return tuple(LineSums(line, opcodes.get(line), known.ptx_line(line), sums[line]) for line in sorted(sums))
 
 
 def site_records(result: Result, record: np.dtype[Any], probe: str, sites: Sequence[int]) -> NDArray[Any]:
@@ -112,13 +112,3 @@ def worst_of(
     """The line with the highest value, or the lowest; the first of several. Lines without a value are left out."""
     known = [(line, found) for line in lines if (found := value(line)) is not None]
     return (min if lowest else max)(known, key=lambda pair: pair[1], default=None)
-
-
-def _opcodes(folder: Path) -> dict[int, str]:
-    """The instructions of a kernel by line of ``pruned.ptx``; of several on one line the first."""
-    try:
-        entries = parse((folder / "pruned.ptx").read_text("utf-8", "replace")).entries()
-        body = list(instructions_in(entries[0].body or [])) if entries else []
-    except (OSError, PtxError):
-        return {}
-    return {one.span.line: ".".join((one.opcode, *one.modifiers)) for one in reversed(body)}

@@ -7,7 +7,7 @@ one whose threads never left, and the sums are known to be whole.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,32 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.trace.results import Result
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One number of a result.
-
-    ``key`` names it in data, ``label`` in text. ``value`` is None where nothing was measured. A count has no unit: "".
-    Text leaves out a figure that is not ``shown``, since it says nothing that others do not.
-    """
-
-    key: str
-    label: str
-    value: float | None
-    unit: str
-    shown: bool = True
-
-
-class Counts(Protocol):
-    """The analysis of one result of a counting probe."""
-
-    @property
-    def threads_missing(self) -> int:
-        """Threads of the measured blocks that did not add what they counted."""
-
-    def figures(self) -> tuple[Figure, ...]:
-        """The numbers of the measured blocks together, in the order in which they are shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,10 @@ def _iterated(kernels: list[KernelFigures], iterated: Collection[Shape] | None) 
 def _with_tensor_cores(kernels: list[KernelFigures]) -> tuple[list[KernelFigures], Step]:
     question = "which use tensor cores"
     if all(kernel.uses_tensor_cores is None for kernel in kernels):
-        return kernels, Step(question, "not measured: collect sm__pipe_tensor_cycles_active, or run -p tensorop_count")
+        return kernels, Step(
+            question,
+            "not measured: collect sm__pipe_tensor_cycles_active, or run a probe that counts tensor operations",
+        )
     using = [kernel for kernel in kernels if kernel.uses_tensor_cores]
     if using:
         return using, Step(question, f"{len(using)} of {len(kernels)}")

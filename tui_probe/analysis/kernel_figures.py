@@ -35,7 +35,7 @@ COUNTED: Final = {
     "store_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
     "store_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
 }
-"""Metrics that ``gmem_sectors`` counts too."""
+"""Metrics that probes count too."""
 _COMPUTE: Final = ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput")
 _MEMORY: Final = ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "Memory Throughput")
 _ISSUED: Final = "sm__inst_executed.avg.per_cycle_active"

@@ -1,4 +1,4 @@
-"""The roofline of probed kernels: how near each comes to what memory and tensor cores can do.
+"""The roofline of probed kernels: how close each comes to what memory and tensor cores can do.
 
 For each kernel, from any number of traces::
 
@@ -6,7 +6,7 @@ For each kernel, from any number of traces::
     roof        = min(peak, bandwidth · intensity)
     share       = (operations / time) / roof
 
-Bytes (``gmem_bytes``) are what loads, stores and copies asked for, before any cache. A kernel whose tiles come from
+Bytes are what loads, stores and copies asked for, before any cache. A kernel whose tiles come from
 caches can thus stand above the memory roof, and the share of the roof says so by exceeding 1. Time is the original
 kernel's (``--benchmark``). The roofline model: Williams, Waterman, Patterson, CACM 52 (2009), 65-76.
 """
@@ -14,19 +14,12 @@ kernel's (``--benchmark``). The roofline model: Williams, Waterman, Patterson, C
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.analysis import gmem_bytes, tensorop_count
-from tui_probe.errors import TraceError
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from tui_probe.trace.event_types import Device
-    from tui_probe.trace.model import Kernel, Trace
-    from tui_probe.trace.results import Result
 
 OPERATIONS_A_CLOCK: Final = {"7.0": 1024, "7.5": 1024, "8.0": 2048, "9.0": 4096}
 """Dense half-precision operations of all tensor cores of an SM in a clock, by compute capability (NVIDIA's white papers
@@ -101,59 +94,3 @@ def peak_of(device: Device) -> float | None:
     """Tensor operations a second of a device at its highest clock, dense and in half precision, if they are known."""
     a_clock = OPERATIONS_A_CLOCK.get(device.capability)
     return None if a_clock is None or not device.clock_khz else float(a_clock) * device.sms * device.clock_khz * 1e3
-
-
-def points(traces: Iterable[Trace]) -> list[Point]:
-    """A point a kernel that any of the traces has bytes or operations of, in the order in which they first come."""
-    found: dict[str, list[Kernel]] = {}
-    for trace in traces:
-        for kernel in trace.kernels:
-            found.setdefault(kernel.name, []).append(kernel)
-    return [point for kernels in found.values() if (point := _point(kernels)) is not None]
-
-
-def _point(kernels: Sequence[Kernel]) -> Point | None:
-    sizes = _mean(kernels, "gmem_bytes", _moved)
-    operations = _mean(kernels, "tensorop_count", lambda result: tensorop_count.analyse(result).operations)
-    if sizes is None and operations is None:
-        return None
-    milliseconds = [kernel.time_ms for kernel in kernels if kernel.time_ms is not None]
-    seconds = fmean(milliseconds) / 1e3 if milliseconds else None
-    lacking = [
-        word
-        for word, value in (
-            ("bytes (-p gmem_bytes)", sizes),
-            ("operations (-p tensorop_count)", operations),
-            ("time (--benchmark)", seconds),
-        )
-        if value is None
-    ]
-    problem = f"not measured: {', '.join(lacking)}" if lacking else None
-    if any(kernel.grid_varies for kernel in kernels):
-        problem = "launched with several grids: means over all of them" + (f"; {problem}" if problem else "")
-    first = kernels[0]
-    place = (first.trace.directory, first.index)
-    return Point(first.name, first.demangled, sizes, operations, seconds, problem, place)
-
-
-def _moved(result: Result) -> int | None:
-    moved = gmem_bytes.analyse(result)
-    return None if moved.read is None or moved.written is None else moved.read + moved.written
-
-
-def _mean(kernels: Sequence[Kernel], callback: str, analyse: Callable[[Result], int | None]) -> float | None:
-    """The mean over all results of that probe; one that cannot be read, or is of a sample of blocks, is left out."""
-    values = []
-    for kernel in kernels:
-        info = kernel.info
-        if info is None or (info.callback or "").removesuffix(".py") != callback:
-            continue
-        for path in kernel.results:
-            try:
-                result = kernel.read(path)
-                value = analyse(result)
-            except TraceError:
-                continue
-            if value is not None and result.sample is None:
-                values.append(value)
-    return fmean(values) if values else None

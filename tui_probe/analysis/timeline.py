@@ -3,7 +3,7 @@
 **Time** is cycles from the first start of the launch. SMs count with different clocks, so that their times must be put
 beside each other (see :mod:`tui_probe.analysis.timeline_clocks`); how well that is known is ``Timeline.clocks``.
 
-**Slots.** Blocks that are on an SM together are in different slots. As in :mod:`tui_probe.analysis.block_sched`, a
+**Slots.** Blocks that are on an SM together are in different slots. As :mod:`tui_probe.analysis.slots` says, a
 block takes the slot that was free for longest, and a new one only where none is free. So what stands empty in a slot
 between two blocks is the cost of scheduling the later one. Hardware does not tell its own slots: these are equal to
 them in number and in the sum of their gaps.
@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from tui_probe.analysis.block_sched import RECORD, slot_reuse, times_of
-from tui_probe.analysis.timeline_clocks import Clocks, clock_domains, shared_clock
+from tui_probe.analysis.slots import slot_reuse, times_of
 from tui_probe.errors import TraceError
 
 if TYPE_CHECKING:
@@ -35,9 +34,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.analysis.warp_progress import WarpProgress
+    from tui_probe.analysis.timeline_clocks import Clocks
     from tui_probe.trace.result_sample import Sample
-    from tui_probe.trace.results import Result
 
 ClockReader: TypeAlias = "Callable[[NDArray[np.int32], NDArray[np.uint64]], Clocks]"
 WHOLE_BLOCK: Final = -1
@@ -145,47 +143,6 @@ class Timeline:
             lost=idle / (len(ran) * self.span) if self.span else 0.0,
             last_sm=int(self.sms[ran[int(ends.argmax())]]),
         )
-
-
-def from_block_sched(result: Result, *, device_sms: int | None = None, one_clock: bool = False) -> Timeline:
-    """The timeline of a ``block_sched`` result. Raises TraceError if the result holds nothing of that probe.
-
-    ``device_sms`` is how many SMs the device has, None if the trace does not tell; ``one_clock`` says that all SMs
-    count with one clock, as those of the simulated GPU do.
-    """
-    if not result.maps:
-        raise TraceError(f"{result.path}: it has no map, so no records of block_sched")
-    records = result.records(0, RECORD)
-    if records.shape[2] != 1:
-        raise TraceError(f"{result.path}: {records.shape[2]} records a slot, block_sched saves one")
-    found = records[:, :, 0]
-    clocks = shared_clock if one_clock else clock_domains
-    try:
-        return timeline(
-            found["start"], found["elapsed"], found["sm"], clocks, device_sms=device_sms, sample=result.sample
-        )
-    except TraceError as error:
-        raise TraceError(f"{result.path}: {error}") from error
-
-
-def from_warp_progress(progress: WarpProgress, *, device_sms: int | None = None, one_clock: bool = False) -> Timeline:
-    """The timeline of ``warp_progress``, on the axis that its pairs of clock and timer give.
-
-    Where they give none, as with a single start, SMs are aligned by their first starts. Raises TraceError if no warp
-    saved a record. Arguments as for ``from_block_sched``.
-    """
-    warps, alignment = progress.warps, progress.alignment
-
-    def by_timer(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> Clocks:
-        if alignment is None:
-            return clock_domains(sms, first)
-        times = alignment.nanoseconds(sms, first) / alignment.ns_per_cycle
-        return replace(alignment.clocks(), shift=np.rint(times - times.min()).astype(np.int64))
-
-    clocks = shared_clock if one_clock else by_timer
-    return timeline(
-        warps["start"], warps["elapsed"], warps["sm"], clocks, device_sms=device_sms, sample=progress.sample
-    )
 
 
 def timeline(

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     Sides = tuple[Source, Source] | tuple[Trace, Trace]
 
 FORMATS = ("table", "json", "csv", "md")
-DRAWN = ("dmat", "timeline", "progress")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " probe costs",
     )
     parser.add_argument("--figures", metavar="KEY,…", help="compare these alone, such as span_cycles,registers")
-    parser.add_argument("--view", choices=DRAWN, help="a drawing of both side by side, in the place of figures")
+    parser.add_argument(
+        "--view", metavar="VIEW", help="a drawing of both side by side (timeline, ...), in the place of figures"
+    )
     parser.add_argument("--height", type=rows, metavar="N", default=24, help="lines of a drawing; default %(default)s")
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")

@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.catalogue import built_in_probes
+from tui_probe.engine.catalogue import known_probes
 from tui_probe.engine.probe_file import load_probe
+from tui_probe.engine.probe_folders import DEFAULT
 from tui_probe.errors import LaunchError, NoDriverError, ProbeError
 from tui_probe.launcher.driver import find_driver
 from tui_probe.launcher.options import RunOptions
@@ -42,8 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise LaunchError("the home screen needs a terminal; without one: tui-probe run, report, show")
     from tui_probe.ui.home import Form, Home
 
-    form = Form(probe=chosen_settings().probe or "block_sched")
-    home = Home(partial(recent_traces, {trace_dir(), Path("trace")}, LISTED), findings, built_in_probes, form)
+    form = Form(probe=chosen_settings().probe or DEFAULT)
+    home = Home(partial(recent_traces, {trace_dir(), Path("trace")}, LISTED), findings, known_probes, form)
     with tidy_end(), HeldRuns() as runs:
         status = rounds(arguments, home, runs)
         runs.wait(received=status - 128 if status > 128 else 0)

@@ -9,6 +9,7 @@ import io
 import os
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from tui_probe import __version__
@@ -49,9 +50,12 @@ COMMANDS = {
     "roofline": Entry("roofline", "kernels beside what this machine's memory and tensor cores can do"),
     "bandwidth": Entry("bandwidth", "what this machine's memories can carry, measured"),
     "check": Entry("check", "verify a probe, and try it on kernels without a GPU"),
+    "help": Entry("help", "how things work and what words mean, page by page"),
     "doctor": Entry("doctor", "what works on this machine, and what to do where it does not"),
     "demo": Entry("demo", "the whole pipeline on a bundled example, simulated where there is no GPU"),
 }
+READS_RESULTS = ("watch", "open", "report", "show", "import", "compare", "roofline")
+"""Subcommands that show what probes measured, and so may need one that no package brings."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -87,7 +91,25 @@ def dispatch(words: list[str]) -> int:
     if options.command_name is None:
         parser.print_help()
         return ExitStatus.OK
+    know_probes(getattr(options, "probe_folders", []))
     return command(options.command_name).run(options)
+
+
+def add_probe_folders(parser: argparse.ArgumentParser) -> None:
+    """Probes whose meaning no package brings."""
+    parser.add_argument(
+        "--probe", action="append", default=[], metavar="FOLDER", dest="probe_folders",
+        help="know the probe in this folder, which the trace was made with; may be repeated",
+    )  # fmt: skip
+
+
+def know_probes(folders: list[str]) -> None:
+    """Load the code of these folders, which the user named. Raises ProbeFileError for one that is broken."""
+    if folders:
+        from tui_probe.probekit.registry import add_folder
+
+        for folder in folders:
+            add_folder(Path(folder))
 
 
 def main_parser(used: str | None) -> argparse.ArgumentParser:
@@ -104,6 +126,8 @@ def main_parser(used: str | None) -> argparse.ArgumentParser:
         subparser = subcommands.add_parser(name, help=entry.help, description=sentence(entry.help), allow_abbrev=False)
         if name == used:
             command(name).add_arguments(subparser)
+            if name in READS_RESULTS:
+                add_probe_folders(subparser)
     return parser
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.catalogue import CatalogueEntry, built_in_probes, describe
+from tui_probe.engine.catalogue import CatalogueEntry, describe, known_probes
 from tui_probe.engine.probe_file import find_probe, load_probe
 from tui_probe.errors import ProbeFileError
+from tui_probe.probekit.registry import problems
 
+from .output import warn
 from .status import ExitStatus
 
 if TYPE_CHECKING:
@@ -27,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """List the built-in probes, or describe one probe."""
     if arguments.probe is None:
-        sys.stdout.write("\n\n".join(summary(probe) for probe in built_in_probes()) + "\n")
+        sys.stdout.write("\n\n".join(summary(probe) for probe in known_probes()) + "\n")
+        for problem in problems():
+            warn(f"not usable: {problem}")
     else:
         try:
             find_probe(arguments.probe)

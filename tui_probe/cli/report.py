@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from tui_probe.pages.choices import FORMATS, PAGES
+from tui_probe.pages.choices import FORMATS
 
 from .status import ExitStatus
 
@@ -19,7 +19,12 @@ NARROWEST = 40
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The trace, and what of it in which form."""
     parser.add_argument("trace", type=Path, metavar="TRACE", help="a trace directory, or a folder of them: the newest")
-    parser.add_argument("--page", choices=PAGES, default="kernels", help="what to show; default %(default)s")
+    parser.add_argument(
+        "--page",
+        metavar="PAGE",
+        default="kernels",
+        help="what to show; a wrong name lists them all; default %(default)s",
+    )
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
     parser.add_argument("--width", type=cells, metavar="N", help="width of tables; default: the terminal's, or 120")

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The traces and the two limits."""
     parser.add_argument(
         "trace", type=Path, nargs="+", metavar="TRACE",
-        help="traces of the same program: with -p gmem_bytes, with -p tensorop_count, one of them with --benchmark",
+        help="traces of the same program: with probes of bytes and of tensor operations, one of them with --benchmark",
     )  # fmt: skip
     parser.add_argument(
         "--bandwidth", metavar="RATE|FILE",
@@ -55,9 +55,10 @@ def rate(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the roofline on the screen, or write it; nothing else goes to stdout."""
-    from tui_probe.analysis.roofline import Roof, peak_of, points
+    from tui_probe.analysis.roofline import Roof, peak_of
     from tui_probe.draw.spans import to_ascii
     from tui_probe.pages.roofline_pages import open_roofline
+    from tui_probe.pages.roofline_points import points
     from tui_probe.trace.follow import open_trace
 
     traces = [open_trace(path) for path in arguments.trace]
@@ -100,7 +101,7 @@ def lines(found: Sequence[Point], roof: Roof, form: Format, *, explained: bool =
     from tui_probe.draw.spans import wrap
     from tui_probe.draw.table import table
     from tui_probe.pages import roofline as page
-    from tui_probe.pages.roofline_pages import ABOUT
+    from tui_probe.pages.roofline_pages import ABOUT, nothing
 
     columns = page.columns(found, roof)
     if form == "json":
@@ -110,7 +111,7 @@ def lines(found: Sequence[Point], roof: Roof, form: Format, *, explained: bool =
     elif form == "md":
         yield from as_markdown(columns, found)
     elif not found:
-        yield "No kernel has bytes or matrix operations: run with -p gmem_bytes, and with -p tensorop_count."
+        yield nothing()
     else:
         cells = max(LEAST_WIDTH, text_width())
         yield from page.roof_lines(roof, cells)

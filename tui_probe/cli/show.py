@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ChoiceError
-from tui_probe.pages.views import NAMES
 
 from .output import inform, warn
 from .report import cells, speaks_utf8
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import View
     from tui_probe.pages.views.choose import Choice
-    from tui_probe.probekit.kind import ViewKind
+    from tui_probe.probekit.kind import Kind
     from tui_probe.trace.model import Trace
 
 SHORTEST = 5
@@ -35,7 +34,12 @@ _LABEL = 12
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The view, the trace, what of it, and in which form."""
     parser.epilog = "Without VIEW: a list of the views; with a TRACE alone: what each of them has to show of it."
-    parser.add_argument("view", nargs="?", metavar="VIEW", help=", ".join(NAMES))
+    parser.add_argument(
+        "view",
+        nargs="?",
+        metavar="VIEW",
+        help="a page of a kernel, such as source or timeline; without it: all there are",
+    )
     parser.add_argument("trace", nargs="?", type=Path, metavar="TRACE", help="a trace directory, or a folder of them")
     parser.add_argument("-k", "--kernel", metavar="RE|INDEX", help="the kernel: its index, or a regular expression")
     parser.add_argument("--launch", type=int, metavar="N", help="the launch, as the process counts them from 0")
@@ -54,14 +58,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the view to stdout, or to the files that are named."""
+    from tui_probe.pages.views import names
     from tui_probe.trace.follow import open_trace
 
     name: str | None = arguments.view
     path: Path | None = arguments.trace
-    if name is not None and path is None and name not in NAMES and Path(name).exists():
+    if name is not None and path is None and name not in names() and Path(name).exists():
         return list_views(open_trace(Path(name)))  # a trace alone
-    if name is not None and name not in NAMES:
-        warn(f"error: there is no view {name!r}; there are {', '.join(NAMES)}")
+    if name is not None and name not in names():
+        warn(f"error: there is no view {name!r}; there are {', '.join(names())}")
         return ExitStatus.USAGE
     if path is None:
         if name is not None and arguments.explain:
@@ -122,7 +127,7 @@ def fits(columns: int, height: int) -> None:
         )
 
 
-def write(kind: ViewKind, choice: Choice, view: View, arguments: argparse.Namespace) -> int:
+def write(kind: Kind, choice: Choice, view: View, arguments: argparse.Namespace) -> int:
     """Pictures go to their files; without any, the text or the data to stdout."""
     from tui_probe.draw.view import Document
     from tui_probe.pages.views.output import data_csv, json_lines, text_lines, view_lines
@@ -154,13 +159,14 @@ def write(kind: ViewKind, choice: Choice, view: View, arguments: argparse.Namesp
 
 def explain(name: str, arguments: argparse.Namespace) -> int:
     """Write what a view shows and how to read it."""
+    from tui_probe.draw.heading import named
     from tui_probe.draw.spans import to_ascii
-    from tui_probe.pages.explanations import EXPLANATIONS, named, paragraphs
+    from tui_probe.pages.explanations import paragraphs
     from tui_probe.pages.views import kind_of
 
     kind = kind_of(name)
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
-    for line in (named(kind.title, kind.about), *paragraphs(EXPLANATIONS[name], size(arguments)[0])):
+    for line in (named(kind.title, kind.about), *paragraphs(kind.explanation, size(arguments)[0])):
         sys.stdout.write((to_ascii(line) if plain else line) + "\n")
     return ExitStatus.OK
 
@@ -177,7 +183,7 @@ def pictures(view: View, lines: list[Line], columns: int, arguments: argparse.Na
         inform(f"written: {path}")
 
 
-def trace_events(kind: ViewKind, view: View, path: Path) -> int:
+def trace_events(kind: Kind, view: View, path: Path) -> int:
     """Write what ui.perfetto.dev and chrome://tracing open, if the view has a timeline."""
     from tui_probe.pages.perfetto import writer_of
 
@@ -199,7 +205,7 @@ def coloured(lines: Iterator[Line]) -> Iterator[str]:
 
 def list_views(trace: Trace | None) -> int:
     """Every view and what it shows, or what it has to show of a trace."""
-    from tui_probe.pages.views.choose import kinds
+    from tui_probe.pages.views import kinds
 
     if trace is None:
         for kind in kinds():
@@ -214,7 +220,8 @@ def list_views(trace: Trace | None) -> int:
 def described(trace: Trace) -> Iterator[str]:
     """What each view has to show of a trace, or what it needs."""
     from tui_probe.draw.units import counted
-    from tui_probe.pages.views.choose import first_missing, kinds
+    from tui_probe.pages.views import kinds
+    from tui_probe.pages.views.choose import first_missing
 
     total = len(trace.kernels)
     for kind in kinds():

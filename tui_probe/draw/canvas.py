@@ -20,7 +20,6 @@ SHADES: Final = " ░▒▓█"
 ASCII_SHADES: Final = " .:-=+*#@"
 _BRAILLE: Final = 0x2800
 _BRAILLE_BITS: Final = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]], dtype=np.uint32)
-_HALVES: Final = " ▀▄█"
 _SPREAD: Final = np.array([0, 4, 6, 2, 1, 5, 7, 3], dtype=np.int64)
 """In which order the dots of a character, row by row, come where all hold the same: far apart first."""
 
@@ -105,11 +104,6 @@ def braille(dots: NDArray[np.bool_]) -> NDArray[np.uint32]:
     bits = dots.reshape(rows, 4, cells, 2).transpose(0, 2, 1, 3) * _BRAILLE_BITS
     pattern = bits.sum(axis=(2, 3), dtype=np.uint32)
     return np.where(pattern, pattern + np.uint32(_BRAILLE), np.uint32(ord(" ")))
-
-
-def halves(dots: NDArray[np.bool_]) -> NDArray[np.uint32]:
-    """Dots of shape (2 rows, cells) as code points of half blocks, of shape (rows, cells)."""
-    return _codes_of(_HALVES)[dots[0::2].astype(np.uint8) + 2 * dots[1::2]]
 
 
 def halftone(counts: NDArray[Any], top: float | None = None) -> NDArray[np.uint32]:

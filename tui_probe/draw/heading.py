@@ -31,3 +31,9 @@ def draw_head(canvas: Canvas, what: str, which: str, name: str, totals: str, rol
             break
     canvas.text(0, 0, f"{which} {shorten(name, max(left, 0))}", "title")
     canvas.text(canvas.width - width(totals), 0, totals, role)
+
+
+def named(title: str, about: str) -> str:
+    """``DMAT: memory accesses over time``: the title of a view and the first clause of what it is about."""
+    ends = [place for sign in (",", ":", ";") if (place := about.find(sign)) > 0]
+    return f"{title}: {about[: min(ends, default=len(about))]}"

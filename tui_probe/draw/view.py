@@ -1,6 +1,6 @@
 """What a view is, for every front end.
 
-A view shows one launch of one kernel, or a whole trace. It is opened in the background (``ViewKind.open``, which may
+A view shows one launch of one kernel, or a whole trace. It is opened in the background (``Kind.open``, which may
 read files) and is pure state from then on. There are two kinds: a :class:`Document` is lines to scroll through, a
 :class:`Drawing` fills the window that it gets and answers commands (pan, zoom, mark).
 """
@@ -21,7 +21,7 @@ Progress: TypeAlias = "Callable[[float], None]"
 
 
 class Cancelled(Exception):  # noqa: N818 - no error: someone went on to another view
-    """Raised by ``Progress`` when the view is no longer wanted; passes through ``ViewKind.open``."""
+    """Raised by ``Progress`` when the view is no longer wanted; passes through ``Kind.open``."""
 
 
 def no_progress(share: float) -> None:

@@ -4,11 +4,11 @@ A file holds, in any order:
 
     from tui_probe.dsl import Map, probe, clock32, cuid, u32, u64     for editors; passed over
 
-    CALLBACK = "block_sched"                 the analysis
+    CALLBACK = "lifetime"                    the analysis
     LIMIT = 4 * 8                            a constant
 
     @Map(level="warp", type="array", size=16, cap=1)
-    class block_sched:                       where records are kept
+    class lifetime:                          where records are kept
         start: u64
         elapsed: u32
 
@@ -35,6 +35,7 @@ Functions hold assignments, ``if``/``elif``/``else``, ``for i in range(…)`` of
 
     "kernel"                   the entry of the kernel with before=True, else every way out
     "ld.global:st.global"      instructions of these opcodes that have all these modifiers; "ld.!param" has not that one
+    "mbarrier.try_wait+"       the same, but a loop that does nothing but try the instruction again is one
     "block", "block.load"      the start of each basic block, or of each with instructions of a class (before=True)
     "loop"                     the start of each loop, passed once an iteration (before=True)
 

@@ -96,7 +96,7 @@ def _callback(value: ast.expr, source: Source) -> str:
     match value:
         case ast.Constant(value=str(text)) if text and text.isprintable():
             return text
-    raise source.error(value, 'CALLBACK names the analysis: write CALLBACK = "block_sched"')
+    raise source.error(value, 'CALLBACK names the analysis: write CALLBACK = "NAME"')
 
 
 def _docstring(statement: ast.stmt) -> str | None:

@@ -1,11 +1,12 @@
-"""The built-in probes, as ``tui-probe probes`` lists them."""
+"""The probes that there are, as ``tui-probe probes`` lists them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.probe_file import built_in_names, load_probe
+from tui_probe.engine.probe_file import load_probe
+from tui_probe.engine.probe_folders import built_in_files, installed_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,9 +34,9 @@ class CatalogueEntry:
     source: str
 
 
-def built_in_probes() -> list[CatalogueEntry]:
-    """All built-in probes, by name. Raises ProbeFileError if one of them is damaged."""
-    return [describe(load_probe(name)) for name in built_in_names()]
+def known_probes() -> list[CatalogueEntry]:
+    """All built-in and installed probes, by name. Raises ProbeFileError if one of them is damaged."""
+    return [describe(load_probe(name)) for name in sorted({**installed_files(), **built_in_files()})]
 
 
 def describe(probe: Probe) -> CatalogueEntry:
@@ -63,7 +64,7 @@ def _position(position: Position) -> str:
 
 
 def _records(own_map: Map) -> str:
-    """``block_sched: 1 record a warp of 16 bytes (start u64, elapsed u32, smid u32)``."""
+    """``lifetime: 1 record per warp of 16 bytes (start u64, elapsed u32, smid u32)``."""
     fields = ", ".join(f"{field.name} {field.type}" for field in own_map.fields)
     number = "any number of records" if own_map.cap is None else f"{own_map.cap} record{'s' if own_map.cap > 1 else ''}"
-    return f"{own_map.name}: {number} a {own_map.level.name.lower()} of {own_map.record_bytes} bytes ({fields})"
+    return f"{own_map.name}: {number} per {own_map.level.name.lower()} of {own_map.record_bytes} bytes ({fields})"

@@ -2,6 +2,9 @@
 
 Dialect A: a table a probe with ``position``, ``datamodel = "warp:16"``, ``before``, ``after``, ``SAVE.u64 {…};``.
 Dialect B: ``regs``, ``[map.X]`` tables, ``[probe.Y]`` tables with ``SAVE [ X ] {…};``.
+
+In both, ``no_pred = true`` runs the snippets of a table in all lanes that come by, and ``yields = true`` leaves them
+out of a kernel in which ptxas would serialise more ``wgmma`` for them (:mod:`tui_probe.engine.serialisation`).
 """
 
 from __future__ import annotations
@@ -21,7 +24,18 @@ if TYPE_CHECKING:
 OTHER_TABLES: Final = frozenset({"about", "map", "probe"})
 
 _LEVELS: Final = {"thread": Level.THREAD, "warp": Level.WARP, "site": Level.SITE}
-_POINT_KEYS: Final = ("position", "pos", "datamodel", "before", "after", "no_pred", "level", "register", "registers")
+_POINT_KEYS: Final = (
+    "position",
+    "pos",
+    "datamodel",
+    "before",
+    "after",
+    "no_pred",
+    "yields",
+    "level",
+    "register",
+    "registers",
+)
 _MAX_RECORD: Final = 4096
 _MAX_CAP: Final = 1 << 20
 _MAX_SHARED_REGISTERS: Final = 256
@@ -105,8 +119,10 @@ def _add_point(contents: Contents, table: Table, name: str, parsed: dict[str, Pa
     for where, one in parsed.items():
         contents.declare(table, where, one.registers)
         snippets[where] = merge_saves(one.snippet) if merge else one.snippet
-    guarded = not table.flag("no_pred")
-    contents.points.append(ProbePoint(name, positions, snippets.get("before"), snippets.get("after"), guarded))
+    guarded, yielding = not table.flag("no_pred"), table.flag("yields")
+    contents.points.append(
+        ProbePoint(name, positions, snippets.get("before"), snippets.get("after"), guarded, yielding)
+    )
 
 
 def _declared_registers(table: Table) -> dict[str, str]:

@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.matrices import fragment_bytes, multiply_adds
+from tui_probe.engine.matrices import multiply_adds
 from tui_probe.engine.nonfinite import HELPERS as NONFINITE_HELPERS
 from tui_probe.engine.nonfinite import Nonfinite, nonfinite
 from tui_probe.engine.walk import type_of
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.ptx.access import TYPE_BYTES, access_bytes
+from tui_probe.ptx.access import TYPE_BYTES, access_bytes, fragment_bytes
 from tui_probe.ptx.printer import print_operand
 from tui_probe.ptx.tree import Immediate, Instruction, Memory, Operand, Register, Symbol, Vector
 

@@ -14,7 +14,9 @@ from tui_probe.engine.model import BLOCK, LOOP, Code, Probe, ProbePoint, Save, S
 from tui_probe.engine.module_variables import SharedVariables
 from tui_probe.engine.positions import matches
 from tui_probe.engine.refusals import refuse_unsupported
+from tui_probe.engine.retries import Retries
 from tui_probe.engine.sampling import PARAMETERS, Sampling
+from tui_probe.engine.site_notes import SiteNotes
 from tui_probe.engine.snippet import BLOCK_HELPER, LINE_HELPER
 from tui_probe.engine.storage import parameters
 from tui_probe.engine.summation import can_reduce, never_counted
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.edits import Edits
     from tui_probe.engine.kernel import Kernel
     from tui_probe.engine.names import Names
+    from tui_probe.ptx.wait_loops import Edge
 
 _ENDS: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
 
@@ -41,11 +44,12 @@ _ENDS: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
 class Insertion:
     """What a probe met: the lines in ``pruned.ptx`` of the ``sites`` of each map that keeps them, by its name.
 
-    ``in_vain`` tells that it is for instructions of which the kernel has none.
+    ``in_vain`` tells that it is for instructions of which the kernel has none. ``notes`` tell of every site.
     """
 
     sites: dict[str, list[int]]
     in_vain: bool
+    notes: SiteNotes
 
 
 def insert_probe(
@@ -86,7 +90,9 @@ class _Inserter:
         self._addressing = Addressing(names, BlockShape.of(kernel.entry), place)
         self._expander = Expander(probe, names, self._addressing, reduces=can_reduce(kernel.module))
         self._inserted: list[Snippet] = []
+        self._notes = SiteNotes()
         self._types: dict[str, str] = {}
+        self._retries = Retries(kernel.entry)
         self._by_opcode: dict[str, list[ProbePoint]] = defaultdict(list)
         for point in probe.points:
             for opcode in {position.opcode for position in point.positions}:
@@ -97,8 +103,15 @@ class _Inserter:
         probed, starts = list(self._probed()), list(self._block_starts())
         for instruction, point, _ in (*probed, *starts):
             self._expander.sites.note(instruction, point, self._kernel.line_of(instruction))
+        retried = [one for one in probed if self._retries.loop_of(one[0], one[1])]
         for instruction, point, helpers in probed:
-            self._around(instruction, point, helpers)
+            if not self._retries.loop_of(instruction, point):
+                self._around(instruction, point, helpers)
+        # The way out of one loop may be the way into the next: what is behind the one comes first.
+        for instruction, point, helpers in retried:
+            self._at_ways(instruction, point.after, self._retries.exits(instruction, point), helpers)
+        for instruction, point, helpers in retried:
+            self._at_ways(instruction, point.before, self._retries.entries(instruction, point), helpers)
         for first, point, number in starts:
             self._at_block(first, point, number)
         everywhere = [snippet for point in self._by_opcode[""] for snippet in (point.before, point.after) if snippet]
@@ -109,7 +122,9 @@ class _Inserter:
         variables = [self._names.parameter("variable", name) for name in self._shared.variables]
         sample = [self._names.parameter(*each) for each in PARAMETERS] if self._sampling else []
         self._add_parameters([*maps, *sample, *variables])
-        return Insertion(self._expander.sites.lines, in_vain=self._is_for_instructions() and not self._inserted)
+        self._notes.keep(self._expander.sites.instructions)
+        in_vain = self._is_for_instructions() and not self._inserted
+        return Insertion(self._expander.sites.lines, in_vain, self._notes)
 
     def _is_for_instructions(self) -> bool:
         """A kernel without a loop is nothing to remark on."""
@@ -186,9 +201,14 @@ class _Inserter:
             instruction = self._shared.rewritten.get(id(original), original)
             for point in self._by_opcode.get(original.opcode, ()):
                 if any(matches(position, original) for position in point.positions):
+                    if self._retries.is_later_try(original, point):
+                        continue
                     helpers = Helpers(instruction, self._types, self._names, self._kernel)
                     if all(helpers.tells(snippet) for snippet in (point.before, point.after) if snippet):
+                        self._notes.add("instruction", original, instruction, point.name)
                         yield instruction, point, helpers
+                    elif self._kernel.value_types.untold(original):
+                        self._notes.leave_out(original)
 
     def _block_starts(self) -> Iterator[tuple[Instruction, ProbePoint, int]]:
         """The first instruction of each basic block that holds instructions of a point's class, and how many; and of
@@ -201,9 +221,12 @@ class _Inserter:
                     wanted = [position.modifiers for position in point.positions if position.opcode == BLOCK]
                     number = sum(sum(classes[name] for name in names or classes) for names in wanted)
                     if number:
+                        self._notes.add("block", block[0], block[0], point.name, block)
                         yield block[0], point, number
-        if self._by_opcode[LOOP]:
-            yield from ((first, point, 0) for first in loop_heads(self._entry) for point in self._by_opcode[LOOP])
+        for first in loop_heads(self._entry) if self._by_opcode[LOOP] else ():
+            for point in self._by_opcode[LOOP]:
+                self._notes.add("loop", first, first, point.name)
+                yield first, point, 0
 
     def _at_block(self, first: Instruction, point: ProbePoint, number: int) -> None:
         """A snippet in front of a block's ``first`` instruction; ``number`` are those of the position's class."""
@@ -224,6 +247,22 @@ class _Inserter:
             self._edits.before(instruction.span, self._mark(self._of_snippet(point.before, [*lines, *body])))
         if point.after:
             self._after(instruction, point, point.after, helpers)
+
+    def _at_ways(
+        self, instruction: Instruction, snippet: Snippet | None, ways: Iterable[Edge], helpers: Helpers
+    ) -> None:
+        """A snippet on all ways into a loop that tries ``instruction`` again, or on all ways out."""
+        if snippet is None:
+            return
+        self._inserted.append(snippet)
+        values = {name: helpers.value(name) for name in sorted(snippet.helpers)}
+        for way in ways:
+            lines = self._of_snippet(snippet, self._expander.lines(snippet, values, instruction))
+            if way.side == "behind":
+                self._edits.after(way.instruction.span, self._mark(lines))
+            else:
+                taken = self._branched(way.instruction, lines) if way.side == "taken" else lines
+                self._edits.before(way.instruction.span, self._mark(taken))
 
     def _after(self, instruction: Instruction, point: ProbePoint, snippet: Snippet, helpers: Helpers) -> None:
         """A snippet behind an instruction. Operands that the instruction overwrites are kept from before it."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.cache import Cache, digest
+from tui_probe.trace.sites import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from tui_probe.engine.model import Probe
     from tui_probe.engine.toolchain import Tool
 
-_CODE: Final = ("engine", "ptx", "dsl")
-PREPARED_FILES: Final = ("pruned.ptx", "probed.ptx", "kernel.info", "pruned.bin", "probed.bin")
+_CODE: Final = ("engine/**/*.py", "ptx/**/*.py", "dsl/**/*.py", "trace/sites.py", "trace/source_lines.py")
+"""Patterns of our files that decide what is written."""
+PREPARED_FILES: Final = ("pruned.ptx", "probed.ptx", "kernel.info", NAME, "pruned.bin", "probed.bin")
 _ORIGINAL: Final = "original.ptx"
 _DIRECTORY: Final = "\0directory\0"
 """Stands in kept words of ptxas for the folder in which it worked."""
@@ -93,5 +95,5 @@ class KeptKernels:
 def code_digest() -> str:
     """The digest of our own code that prepares kernels: a new version of it must not get what an older one made."""
     package = Path(__file__).parents[1]
-    sources = (path for folder in _CODE for path in sorted((package / folder).rglob("*.py")))
+    sources = (path for pattern in _CODE for path in sorted(package.glob(pattern)))
     return digest(*(part for path in sources for part in (str(path.relative_to(package)).encode(), path.read_bytes())))

@@ -46,7 +46,7 @@ class Kernel:
 
     def line_of(self, node: Instruction) -> int:
         """The line of the pruned text, counted from 1, on which an instruction of the kernel begins."""
-        return node.span.line - self.entry.span.line + self._first_line
+        return node.span.line - self.entry.span.line + self.first_line
 
     @cached_property
     def value_types(self) -> ValueTypes:
@@ -54,7 +54,7 @@ class Kernel:
         return ValueTypes(self.entry)
 
     @cached_property
-    def _first_line(self) -> int:
+    def first_line(self) -> int:
         """The line of the pruned text on which the kernel begins."""
         return self.pruned.count("\n", 0, self.pruned.index(self.text(self.entry.span))) + 1
 

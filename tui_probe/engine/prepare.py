@@ -20,17 +20,22 @@ from tui_probe.engine.module_variables import replay_hazard, share_variables
 from tui_probe.engine.names import Names
 from tui_probe.engine.originals import Originals
 from tui_probe.engine.process_log import ProcessLog
+from tui_probe.engine.serialisation import reason, serialised, without_yielding, yielding_sites
+from tui_probe.engine.site_file import site_file
 from tui_probe.engine.source_copies import SourceCopies
 from tui_probe.engine.storage import map_slots
 from tui_probe.engine.toolchain import INSTALL_HINT
 from tui_probe.errors import ImageError, ProbeError, PtxError, ToolchainError, UnsupportedKernelError
 from tui_probe.ptx.parser import parse
+from tui_probe.trace.sites import NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tui_probe.engine.cache import Cache
     from tui_probe.engine.model import Probe
+    from tui_probe.engine.site_notes import SiteNotes
 
 Load: TypeAlias = Literal["bin", "ptx"]
 
@@ -89,8 +94,23 @@ class Options:
     sampled: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """A kernel with a probe in it: its PTX, the text of its kernel.info, and what was learned of the probe's sites."""
+
+    ptx: str
+    info: str
+    notes: SiteNotes
+
+
 def probed_kernel(kernel: Kernel, probe: Probe, *, sampled: bool = False) -> tuple[str, str]:
     """The probed PTX of a kernel, and the text of its kernel.info. Raises UnsupportedKernelError."""
+    probed = with_probe(kernel, probe, sampled=sampled)
+    return probed.ptx, probed.info
+
+
+def with_probe(kernel: Kernel, probe: Probe, *, sampled: bool = False, note: str = "") -> Probed:
+    """A kernel with a probe in it, and a ``note`` for people in its kernel.info. Raises UnsupportedKernelError."""
     names, edits = Names(kernel.pruned), Edits(kernel.module.source)
     shared = share_variables(kernel, names, edits)
     inserted = insert_probe(kernel, probe, names, edits, shared, sampled=sampled)
@@ -102,9 +122,9 @@ def probed_kernel(kernel: Kernel, probe: Probe, *, sampled: bool = False) -> tup
         shared.variables,
         replay_hazard(kernel),
         sampled=sampled,
-        note=f"{probe.name} matched no instruction of this kernel" if inserted.in_vain else "",
+        note=note or (f"{probe.name} matched no instruction of this kernel" if inserted.in_vain else ""),
     )
-    return kernel.edited(edits), info
+    return Probed(kernel.edited(edits), info, inserted.notes)
 
 
 @dataclass(slots=True)
@@ -147,7 +167,8 @@ class Preparer:
         """Do now what the first kernel would have to wait for: find assemblers, run once through all the code."""
         self._kept_kernels()
         with contextlib.suppress(UnsupportedKernelError):
-            probed_kernel(Kernel.of(parse(_SAMPLE), "sample"), self._probe)
+            sample = Kernel.of(parse(_SAMPLE), "sample")
+            site_file(self._probe.name, sample, with_probe(sample, self._probe).notes, b"")
 
     def close(self) -> None:
         """Wait for assemblies that nobody waits for, let the threads go, and keep the cache within its limit."""
@@ -236,18 +257,23 @@ class _Preparation:
         self._write("pruned.ptx", kernel.pruned)
         tools = self.assembler.tools()
         try:
-            probed, info = probed_kernel(kernel, self.probe, sampled=self.options.sampled)
+            probed = with_probe(kernel, self.probe, sampled=self.options.sampled)
         except UnsupportedKernelError:
             if tools:
                 self._start("pruned", arch, name)
             raise
-        self._write("probed.ptx", probed)
-        self._write("kernel.info", info)
-        self._tell_note(info)
+        self._write_probed(probed)
         # The launch waits for the probed kernel alone, so that one comes first.
         assemblies = [self._start(variant, arch, name) for variant in ("probed", "pruned")] if tools else []
+        self._write(NAME, site_file(self.probe.name, kernel, probed.notes, image))
         if not tools:
             self.log.write(_NO_ASSEMBLER)
+        if note := self._to_yield(kernel, assemblies):
+            without = without_yielding(self.probe)
+            probed = with_probe(kernel, without, sampled=self.options.sampled, note=note)
+            self._write_probed(probed)
+            self._write(NAME, site_file(self.probe.name, kernel, probed.notes, image))
+            assemblies[:1] = [self._start("probed", arch, name)] if tools else []
         load = "probed.bin" if tools and self.options.load == "bin" else "probed.ptx"
         if load == "probed.bin" and isinstance(failure := assemblies[0].result(), ToolchainError):
             assemblies[1].result()
@@ -255,6 +281,26 @@ class _Preparation:
         if self.kept is not None:
             self.pool.submit(self._keep, self.kept, key, load, found, assemblies)
         return Answer("ok", load)
+
+    def _to_yield(self, kernel: Kernel, assemblies: Sequence[Future[AssemblyReport | ToolchainError]]) -> str:
+        """Why the yielding points of the probe must not be in this kernel; "" if they may, or are not in it."""
+        sites = yielding_sites(kernel, self.probe)
+        if not sites:
+            return ""
+        if not assemblies:
+            return reason(self.probe, sites, None, None)
+        probed = assemblies[0].result()
+        after = serialised(probed.output) if isinstance(probed, AssemblyReport) else 0
+        if not after:
+            return ""
+        pruned = assemblies[1].result()
+        before = serialised(pruned.output) if isinstance(pruned, AssemblyReport) else 0
+        return reason(self.probe, sites, before, after) if after > before else ""
+
+    def _write_probed(self, probed: Probed) -> None:
+        self._write("probed.ptx", probed.ptx)
+        self._write("kernel.info", probed.info)
+        self._tell_note(probed.info)
 
     def _subject(self, found: str, name: str) -> str:
         """What is prepared, with what: the next lines of the log."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from tui_probe.engine.dialects import OTHER_TABLES, Contents, read_dialect_a, read_dialect_b
 from tui_probe.engine.model import About, Probe
+from tui_probe.engine.probe_folders import built_in_files, files_in, in_folder, installed_files, name_of
 from tui_probe.engine.toml_table import Table
 from tui_probe.engine.verify import verify
 from tui_probe.errors import ProbeFileError
@@ -16,31 +16,29 @@ from tui_probe.errors import ProbeFileError
 _PYTHON_SUFFIX: Final = ".py"
 
 
-def built_in_folder() -> Path:
-    """Where the built-in probes are: inside the installed package, or ``probes`` of a source checkout."""
-    spec = find_spec("tui_probe.probes")
-    if spec is not None and spec.submodule_search_locations:
-        return Path(next(iter(spec.submodule_search_locations)))
-    return Path(__file__).parents[2] / "probes"
-
-
 def built_in_names() -> list[str]:
     """The names of the built-in probes, sorted."""
-    return sorted(path.stem for path in built_in_folder().glob("*.toml"))
+    return list(built_in_files())
 
 
 def find_probe(name_or_path: str) -> Path:
-    """The file of a built-in probe or of one's own.
+    """The file of a built-in or installed probe, or of one's own: a file, or a folder that holds one.
 
-    Raises ProbeFileError, with the built-in names, if there is none.
+    Raises ProbeFileError, with the names that there are, if there is none.
     """
-    if name_or_path in built_in_names():
-        return built_in_folder() / f"{name_or_path}.toml"
+    known = {**installed_files(), **built_in_files()}
+    if name_or_path in known:
+        return known[name_or_path]
     path = Path(name_or_path)
     if path.is_file():
         return path
-    names = ", ".join(built_in_names()) or "none"
-    raise ProbeFileError(f"{name_or_path}: no such file, and no built-in probe of that name (there are: {names})")
+    if path.is_dir():
+        inside = next(iter(files_in(path.resolve()).values()), None)
+        if inside is None:
+            raise ProbeFileError(f"{name_or_path}: there is no probe.toml and no probe.py in this folder")
+        return inside
+    names = ", ".join(known) or "none"
+    raise ProbeFileError(f"{name_or_path}: no such file, and no probe of that name (there are: {names})")
 
 
 def load_probe(name_or_path: str) -> Probe:
@@ -78,10 +76,10 @@ def probe_of_tables(values: dict[str, object], path: Path, source: str = "") -> 
     top = Table(str(path), source, "", values)
     contents = _contents(top)
     probe = Probe(
-        name=path.stem,
+        name=name_of(path),
         path=path,
         source=source,
-        callback=_callback(top),
+        callback=_callback(top) or (name_of(path) if in_folder(path) else ""),
         registers=contents.registers,
         maps=tuple(contents.maps),
         points=tuple(contents.points),
@@ -114,4 +112,5 @@ def _about(top: Table) -> About:
     """The ``[about]`` table, or the ``description`` of older files."""
     table = top.table("about")
     title = table.text("title", top.text("description", ""))
-    return About(title, *(table.text(key, "") for key in ("measures", "unit", "cost", "checked")))
+    measures, unit, cost, checked = (table.text(key, "") for key in ("measures", "unit", "cost", "checked"))
+    return About(title, measures, unit, cost, checked, heavy=table.flag("heavy"), every_block=table.flag("every_block"))

@@ -22,13 +22,16 @@ if TYPE_CHECKING:
 
 
 class Sites:
-    """The sites of one probe in one kernel. ``lines`` are those in ``pruned.ptx``, by the name of the map."""
+    """The sites of one probe in one kernel, by the name of the map: the ``instructions``, and their ``lines`` in
+    ``pruned.ptx``.
+    """
 
     def __init__(self, probe: Probe, names: Names) -> None:
         self._probe = probe
         self._names = names
         self._numbers: dict[tuple[str, int], int] = {}
         self.lines: dict[str, list[int]] = {own_map.name: [] for own_map in probe.maps if own_map.level is Level.SITE}
+        self.instructions: dict[str, list[Instruction]] = {name: [] for name in self.lines}
 
     def note(self, instruction: Instruction, point: ProbePoint, line: int) -> None:
         """An instruction that a point is at, before anything is written out: the number of sites must be known."""
@@ -37,6 +40,7 @@ class Sites:
             if name in self.lines and (name, id(instruction)) not in self._numbers:
                 self._numbers[name, id(instruction)] = len(self.lines[name])
                 self.lines[name].append(line)
+                self.instructions[name].append(instruction)
 
     def add(self, own_map: Map, values: tuple[str, ...], own: dict[str, str], instruction: Instruction) -> list[str]:
         """Lines that add to the record of a noted instruction. ``own`` maps the probe's registers to the kernel's."""

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 NO_PERMISSION: Final = "ERR_NVGPUCTRPERM"
 HOW_TO_GET_PERMISSION: Final = (
     "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM): run ncu as root, or have the driver"
-    " loaded with NVreg_RestrictProfilingToAdminUsers=0. The probes gmem_sectors, gmem_bytes and tensorop_count need"
-    " no such permission: tui-probe run -p gmem_sectors -- COMMAND"
+    " loaded with NVreg_RestrictProfilingToAdminUsers=0. Probes count requests, sectors, bytes and"
+    " tensor operations without it: tui-probe probes lists them"
 )
 COLD_CACHE: Final = (
     "cold caches: unless it ran with --cache-control none, ncu flushes all caches before each pass of each launch, so"

@@ -35,7 +35,7 @@ def find_ncu(environment: Mapping[str, str]) -> str:
                 return str(candidate)
     raise LaunchError(
         "no ncu: install Nsight Compute (it is part of the CUDA toolkit), and put it on PATH or set CUDA_HOME;"
-        " the probes gmem_bytes and gmem_sectors need neither ncu nor its permission"
+        " probes of bytes and sectors (tui-probe probes) need neither ncu nor its permission"
     )
 
 

@@ -15,6 +15,8 @@ _ADVICE = (
     ("assembl", "The assembler is missing or failed. process.log has its words; see tui-probe doctor."),
     ("unsupported instruction", "The simulated GPU does not execute this instruction. Run it on an NVIDIA GPU."),
     ("engine", "The probe engine did not answer. process.log and the run's stderr have what it said."),
+    ("disk is nearly full", "Results pause while little of the trace's disk is free. Make room, name another disk with"
+                            " --tracedir, or allow less with --min-free-disk."),
     ("memory", "The maps of the probe did not fit. Allow more with --max-probe-memory, or probe fewer launches with"
                " --launches."),
     ("trace", "The trace reached its limit. Allow more with --max-trace-bytes, or probe fewer launches with"

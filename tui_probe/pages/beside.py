@@ -8,7 +8,7 @@ from tui_probe.draw.side_by_side import beside, fitted
 from tui_probe.draw.spans import clip
 from tui_probe.draw.view import Document, Drawing
 from tui_probe.errors import ChoiceError
-from tui_probe.pages.views import kind_of
+from tui_probe.pages.views import kind_of, kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from tui_probe.probekit.kind import Source
 
 GAP = 2
-DRAWN = ("dmat", "timeline", "progress")
-"""The views that are drawings."""
+
+
+def drawn() -> tuple[str, ...]:
+    """The views that are drawings."""
+    return tuple(kind.name for kind in kinds() if kind.drawn)
 
 
 class Beside(Drawing):
@@ -121,4 +124,4 @@ def open_beside(name: str, one: Source, other: Source, progress: Progress) -> Be
 
 def drawn_by_both(one: Source, other: Source) -> list[str]:
     """The names of the drawings that both sides have something for."""
-    return [name for name in DRAWN if all(kind_of(name).missing(source) is None for source in (one, other))]
+    return [name for name in drawn() if all(kind_of(name).missing(source) is None for source in (one, other))]

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _NOTABLE: Final = log2(1.01)
 """Less than one per cent is no news: clocks alone differ by as much."""
 _NAME: Final = 32
-LEADING: Final = ("time_ms", "span_cycles")
-"""What a kernel is judged by where it was measured."""
+TIME: Final = "time_ms"
+"""What comes before all else that a kernel is judged by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Change:
         """``better`` or ``worse``; "" where it did not change or is neither."""
         if not self.change or not self.judged:
             return ""
-        return "better" if (self.change < 0) == (self.before.better == "less") else "worse"
+        return "better" if (self.change < 0) == (self.before.better == "lower") else "worse"
 
     @property
     def counts(self) -> bool:
@@ -89,7 +89,7 @@ class Change:
 
     @property
     def words(self) -> str:
-        """``registers a thread 32 → 15 (-53.1 %)``."""
+        """``registers per thread 32 → 15 (-53.1 %)``."""
         share = f" ({self.share_text})" if self.share_text else ""
         return f"{self.before.label} {self.before.text} → {self.after.text}{share}"
 
@@ -131,8 +131,7 @@ class Pair:
     @property
     def lead(self) -> Change | None:
         """The change that it is judged by: time or cycles, else the largest that counts, else the largest."""
-        found = {change.before.key: change for change in self.changes}
-        timed = (found[key] for key in LEADING if key in found and found[key].judged)
+        timed = (change for change in sorted(self.changes, key=lambda each: each.before.key != TIME) if _leads(change))
         return next(timed, None) or next(iter(self._of_program), None)
 
     @property
@@ -147,7 +146,7 @@ class Pair:
         lead = self.lead
         if lead is None or not self._of_program:
             return "same"
-        if lead.before.key in LEADING:
+        if lead.before.leads:
             return lead.verdict if lead.counts else "about the same"
         verdicts = {change.verdict for change in self.changes if change.counts}
         return "mixed" if len(verdicts) > 1 else next(iter(verdicts), "differs")
@@ -159,6 +158,10 @@ class Pair:
             "kernel": self.kernel, "grid": self.grid, "block": self.block, "verdict": self.verdict,
             "figure": None if lead is None else lead.before.key,
         }  # fmt: skip
+
+
+def _leads(change: Change) -> bool:
+    return change.before.leads and change.judged
 
 
 FIGURE_COLUMNS: Final[tuple[Column[Change], ...]] = (

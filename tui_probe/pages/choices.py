@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-Page = Literal["kernels", "summary", "launches", "blocks", "counts", "ranges", "log"]
-PAGES: Final[tuple[Page, ...]] = ("kernels", "summary", "launches", "blocks", "counts", "ranges", "log")
+RENAMED: Final = {"counts": "results", "log": "events"}
+"""Pages of a report that had another name before; they are shown under the name that is asked for."""
 
 Format = Literal["table", "json", "csv", "md"]
 FORMATS: Final[tuple[Format, ...]] = ("table", "json", "csv", "md")

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from statistics import median
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.analysis.occupancy import occupancy
 from tui_probe.draw import units
 from tui_probe.pages.matching import launched
-from tui_probe.probekit.analyses import block_schedule, has_block_schedule
-from tui_probe.probekit.counts import counted_result, probe_of
+from tui_probe.probekit.measured import measured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from tui_probe.draw.view import Progress
     from tui_probe.pages.matching import Launched
     from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.metric import Better
+    from tui_probe.probekit.metric import Figure as Measurement
     from tui_probe.trace.event_types import Dim3
 
-Better = Literal["less", "more", "neither"]
 MOST_RESULTS: Final = 20
 """Results of a kernel whose median is taken, the newest ones."""
-_SCHEDULE: Final = ("running", "scheduling", "ramp", "tail", "span")
-_TO_SAVE: Final = ("bytes", "sector", "request", "pass", "wait", "conflict", "replay", "diverge")
-"""Words in the names of counts of which less is better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +34,13 @@ class Figure:
     label: str
     value: float | None
     show: Callable[[float], str]
-    better: Better = "less"
+    better: Better = "lower"
     of_probe: bool = False
     """Whether it tells what the probe costs, and nothing of the program."""
+    is_time: bool = False
+    """Whether it is a duration, or made of some."""
+    leads: bool = False
+    """Whether a kernel is judged by it where it was measured."""
 
     @property
     def text(self) -> str:
@@ -69,26 +70,26 @@ def _shape(source: Source) -> Iterator[Figure]:
     if source.launch is None:
         yield Figure("launches", "launches", source.kernel.launches, _count, "neither")
     yield Figure("blocks", "blocks", _product(at.grid), _count, "neither")
-    yield Figure("threads", "threads a block", _product(at.block), _count, "neither")
+    yield Figure("threads", "threads per block", _product(at.block), _count, "neither")
 
 
 def _resources(source: Source) -> Iterator[Figure]:
     kernel = source.kernel
     device = source.trace.state.device
     filled = occupancy(kernel.blocks_per_sm, kernel.block, device.capability if device else None)
-    yield Figure("registers", "registers a thread", kernel.registers_pruned, _count)
+    yield Figure("registers", "registers per thread", kernel.registers_pruned, _count)
     yield Figure("registers_probed", "registers, probed", kernel.registers_probed, _count, of_probe=True)
     yield Figure("spills", "spilled bytes", kernel.spills_pruned, _count)
     yield Figure("spills_probed", "spilled bytes, probed", kernel.spills_probed, _count, of_probe=True)
     yield Figure("shared", "shared memory", kernel.shared, units.size, "neither")
-    yield Figure("blocks_per_sm", "blocks an SM", kernel.blocks_per_sm, _count, "neither")  # occupancy judges
-    yield Figure("occupancy", "occupancy", filled, lambda share: f"{share:.0%}", "more")
+    yield Figure("blocks_per_sm", "blocks per SM", kernel.blocks_per_sm, _count, "neither")  # occupancy judges
+    yield Figure("occupancy", "occupancy", filled, lambda share: f"{share:.0%}", "higher")
     yield Figure("probe_bytes", "probe memory", kernel.probe_bytes, units.size, "neither", of_probe=True)
 
 
 def _times(source: Source) -> Iterator[Figure]:
     kernel = source.kernel
-    yield Figure("time_ms", "time", kernel.time_ms, _milliseconds)
+    yield Figure("time_ms", "time", kernel.time_ms, _milliseconds, leads=True)
     yield Figure("time_probed_ms", "time, probed", kernel.time_probed_ms, _milliseconds, of_probe=True)
     yield Figure("slowdown", "slowdown by the probe", kernel.slowdown, lambda ratio: f"{ratio:.2f}×", of_probe=True)
 
@@ -110,35 +111,27 @@ def figures_seen(source: Source, progress: Progress, shape: Launched | None = No
             if figure.value is not None:
                 seen.setdefault(figure.key, (figure, []))[1].append(figure.value)
     for figure, values in seen.values():
-        yield Figure(figure.key, figure.label, median(values), figure.show, figure.better)
+        yield replace(figure, value=median(values))
 
 
-def _of_result(source: Source, row: int) -> Sequence[Figure]:
-    trace, kernel = source.trace, source.kernel
-    if has_block_schedule(kernel):
-        schedule = block_schedule(trace, kernel, row).schedule
-        if schedule is None:
-            return ()
-        better: Better = "neither" if trace.state.simulated else "less"
-        return [
-            Figure(f"{name}_cycles", f"{name} cycles", getattr(schedule, name), _count, better) for name in _SCHEDULE
-        ]
-    if (probe := probe_of(kernel)) is not None:
-        result = counted_result(trace, kernel, row, probe)
-        found = () if result.counts is None else result.counts.figures()
-        measured = Figure("blocks_measured", "blocks measured", result.blocks_measured, _count, "neither")
-        counted = [
-            _counted(each.key, each.key.replace("_", " "), each.value, each.unit)
-            for each in found
-            if "line" not in each.key.split("_")  # where in the text it is, which is no size
-        ]
-        return counted if result.sample is None else [measured, *counted]
-    return ()
+def _of_result(source: Source, row: int) -> Iterator[Figure]:
+    result = measured(source.trace, source.kernel, row)
+    if result.sample is not None:
+        yield Figure("blocks_measured", "blocks measured", result.blocks_measured, _count, "neither")
+    for each in result.figures:
+        if not each.metric.place:
+            yield _measured(each, simulated=source.trace.state.simulated)
 
 
-def _counted(key: str, label: str, value: float | None, unit: str) -> Figure:
+def _measured(figure: Measurement, *, simulated: bool) -> Figure:
+    metric = figure.metric
+
     def show(number: float) -> str:
         text = units.count(int(number)) if float(number).is_integer() else f"{number:.2f}"
-        return f"{text} {unit}".rstrip()
+        return f"{text} {metric.unit}".rstrip()
 
-    return Figure(key, label, value, show, "less" if any(word in key for word in _TO_SAVE) else "neither")
+    better: Better = "neither" if simulated and metric.is_time else metric.better
+    leads = metric.quantity == "launch cycles"
+    return Figure(
+        metric.key, metric.key.replace("_", " "), figure.value, show, better, is_time=metric.is_time, leads=leads
+    )

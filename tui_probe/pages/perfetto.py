@@ -16,8 +16,7 @@ import numpy as np
 
 from tui_probe.draw.table import safe
 from tui_probe.pages.views.launches import Launches
-from tui_probe.pages.views.progress import ProgressView
-from tui_probe.pages.views.timeline import Timeline
+from tui_probe.probekit.timelines.launch import OverTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,10 +40,8 @@ def writer_of(view: View) -> Callable[[Path], int] | None:
 
     It is called with a path, returns how many events there are, and raises OSError if the file cannot be written.
     """
-    if isinstance(view, Timeline):
-        return lambda path: write_timeline(path, view.launch, warps=view.choice.level == "warp")
-    if isinstance(view, ProgressView):
-        return lambda path: write_timeline(path, view.launch, warps=True)
+    if isinstance(view, OverTime):
+        return lambda path: write_timeline(path, view.launch, warps=view.of_warps)
     return (lambda path: write_launches(path, view.trace)) if isinstance(view, Launches) else None
 
 

@@ -1,14 +1,11 @@
-"""What the probe measured, in one line a result, in the order in which results were saved."""
+"""What the probe measured, one line per result, in the order in which results were saved."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tui_probe.pages.block_report import launch_label, said
-from tui_probe.pages.count_report import said as counts_said
-from tui_probe.probekit.analyses import BLOCK_SCHED, block_schedule
-from tui_probe.probekit.counts import counted_result, counting_probe
+from tui_probe.probekit.measured import measured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,12 +32,6 @@ def result_lines(trace: Trace, first: int, last: int) -> Iterator[ResultLine]:
         if kernel is None:
             yield ResultLine(name, None, "the log does not say of which launch", failed=True)
             continue
-        callback = kernel.info.callback if kernel.info else BLOCK_SCHED[0]
-        if (probe := counting_probe(callback)) is not None:
-            counted = counted_result(trace, kernel, row, probe)
-            words = counts_said(counted).replace(f"{trace.directory}/", "")
-            yield ResultLine(launch_label(counted), kernel.index, words, failed=counted.counts is None)
-            continue
-        result = block_schedule(trace, kernel, row)
-        words = said(result, simulated=trace.state.simulated).replace(f"{trace.directory}/", "")
-        yield ResultLine(launch_label(result), kernel.index, words, failed=result.schedule is None)
+        result = measured(trace, kernel, row)
+        words = result.words.replace(f"{trace.directory}/", "")
+        yield ResultLine(result.label, kernel.index, words, failed=result.analysis is None)

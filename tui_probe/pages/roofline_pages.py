@@ -14,6 +14,7 @@ from tui_probe.draw.view import Drawing
 from tui_probe.pages.imported import Imported, ImportedPage
 from tui_probe.pages.nsight.page import TablePage, Words
 from tui_probe.pages.roofline import NO_CHART, NOTE, chart, columns, placed, roof_lines, roof_record, scaled
+from tui_probe.probekit.quantities import measured_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,22 +24,27 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
 
 ABOUT: Final = (
-    "The roof is what the machine allows a kernel: left of the ridge memory, at bandwidth × operations a byte, right"
-    " of it the tensor cores. A kernel far below its roof is held up by neither: look at its blocks (-p block_sched)"
-    " and its warps (-p warp_progress). One on the slanted part gets faster only with fewer bytes an operation: larger"
+    "The roof is what the machine allows a kernel: left of the ridge memory, at bandwidth × operations per byte, right"
+    " of it the tensor cores. A kernel far below its roof is held up by neither: look at its blocks"
+    " and its warps. One on the slanted part gets faster only with fewer bytes per operation: larger"
     " tiles, fused kernels, smaller types. One on the flat part is done.",
-    "Bytes are those that instructions ask for (-p gmem_bytes), operations those of matrix instructions (-p"
-    " tensorop_count), time that of the original kernel (--benchmark). Since caches serve part of the bytes, a kernel"
+    "Bytes are those that instructions ask for, operations those of matrix instructions,"
+    " time that of the original kernel (--benchmark). Since caches serve part of the bytes, a kernel"
     " can stand above the slanted part; how far says how much they do. A kernel without matrix instructions has no"
     " place in the chart; its share in the table is of the bandwidth.",
 )
-NOTHING: Final = "No kernel has bytes or matrix operations: run with -p gmem_bytes, and with -p tensorop_count."
 _NAME: Final = 48
+
+
+def nothing() -> str:
+    """What to do where no kernel has a place."""
+    probes = f"{measured_with('bytes read')}, and with {measured_with('tensor operations')}"
+    return f"No kernel has bytes or matrix operations: run with {probes}."
 
 
 def roofline_page(points: Sequence[Point], roof: Roof) -> TablePage[Point]:
     """A row a kernel."""
-    notes = [NOTE] if points else [NOTHING]
+    notes = [NOTE] if points else [nothing()]
     words = Words(found=list(roof_lines(roof, 1000)), notes=notes, about=ABOUT)
     shown = columns(points, roof)
     return TablePage("roofline", "Roofline", shown, points, words, roof_record(roof), opens=_place)
@@ -76,7 +82,7 @@ class RooflineChart(Drawing):
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
         head = [((clip(part, width), "title"),) for part in roof_lines(self.roof, width)]
         if not self.shown:
-            said = NO_CHART if self.points else NOTHING
+            said = NO_CHART if self.points else nothing()
             body: list[Line] = [((part, "dim"),) for part in hanging(said, width)]
         else:
             body = chart(self.points, self.roof, width, max(height - len(head), 6), self.chosen, ascii_only=ascii_only)

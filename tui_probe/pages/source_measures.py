@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tui_probe.probekit.measures import Measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tui_probe.probekit.line_rows import Value
+    from tui_probe.probekit.lines import Value
     from tui_probe.probekit.measures import Measures
-
-SUMS: Final = frozenset({
-    "requests", "sectors", "accesses", "bytes", "cycles", "visits", "iterations", "conflicts", "passes", "executions",
-    "idle lanes", "lanes", "multiply-adds", "instructions", "waits",
-})  # fmt: skip
-"""Quantities of which a line of source has as much as all of its PTX together."""
-
-RATIOS: Final[Mapping[str, tuple[str, str]]] = {
-    "sectors a request": ("sectors", "requests"),
-    "lanes an execution": ("lanes", "executions"),
-    "passes an access": ("passes", "accesses"),
-    "cycles a visit": ("cycles", "visits"),
-    "cycles an iteration": ("cycles", "iterations"),
-    "cycles a wait": ("cycles", "waits"),
-}
-"""Quantities that a line of source has as the ratio of two such sums."""
-
-FIRST: Final = frozenset({"value"})
-"""Words, of which a line of source has those of its first line of PTX."""
 
 
 def over_rows(measures: Measures, rows: Mapping[int, Sequence[int]]) -> Measures:
@@ -41,17 +22,17 @@ def over_rows(measures: Measures, rows: Mapping[int, Sequence[int]]) -> Measures
     by_name = {column.name: column for column in measures.columns}
     idle = frozenset(row for row, lines in rows.items() if _all_idle(measures.columns, lines))
     found = []
-    for name, column in by_name.items():
+    for column in measures.columns:
         values: dict[int, Value] = {}
-        if name in SUMS:
+        if column.of.rule == "sum":
             values = _sums(column, rows)
-        elif name in RATIOS and set(RATIOS[name]) <= by_name.keys():
-            over, under = (_sums(by_name[part], rows) for part in RATIOS[name])
+        elif column.of.rule == "ratio" and set(column.of.parts) <= by_name.keys():
+            over, under = (_sums(by_name[part], rows) for part in column.of.parts)
             values = {row: _ratio(over[row], under[row]) for row in over.keys() & under.keys()}
-        elif name in FIRST:
+        elif column.of.rule == "first":
             values = {row: column.values[line] for row, line in _first(column, rows)}
         if values:
-            found.append(Measure(name, dict(sorted(values.items())), idle))
+            found.append(Measure(column.of, dict(sorted(values.items())), idle))
     return replace(measures, columns=tuple(found))
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.hanging import hanging
-from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import to_ascii
 from tui_probe.draw.table import safe, table
-from tui_probe.pages.block_report import launch_label, said
-from tui_probe.pages.count_report import count_lines
 from tui_probe.pages.head import head_lines
 from tui_probe.pages.kernel_report import KERNEL_COLUMNS
 from tui_probe.pages.not_probed import in_vain_lines, not_probed_lines
-from tui_probe.probekit.analyses import block_schedules, has_block_schedule
+from tui_probe.pages.results_report import result_lines
 
 if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
@@ -26,8 +23,7 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False) -> s
     lines = [*head_lines(trace, width), ""]
     lines += table(KERNEL_COLUMNS, trace.kernels, width) if len(trace.kernels) else [_no_kernel(trace)]
     for title, section in (
-        ("Block scheduling, in cycles a slot, mean over SMs", _schedules(trace, width)),
-        ("Counts of each launch", list(count_lines(trace, width - 2, most=_MOST_RESULTS))),
+        ("What the probe measured, launch by launch", list(result_lines(trace, width - 2, most=_MOST_RESULTS))),
         ("Kernels in which the probe met nothing", in_vain_lines(trace, width)),
         ("Not probed", not_probed_lines(trace, width)),
         ("What the hook could not do", [safe(text) for text in trace.state.troubles]),
@@ -43,20 +39,3 @@ def _no_kernel(trace: Trace) -> str:
     return (
         "No kernel was launched." if trace.state.initialised else "event.log is empty, cut off or damaged: no kernel."
     )
-
-
-def _schedules(trace: Trace, cells: int) -> list[str]:
-    """The lines of the first results of each kernel that has any."""
-    lines = []
-    for kernel in trace.kernels:
-        if not has_block_schedule(kernel):
-            continue
-        lines.append(f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 12)}")
-        lines += [
-            f"  {launch_label(result)}: {said(result, simulated=trace.state.simulated)}"
-            for result in block_schedules(trace, kernel, most=_MOST_RESULTS)
-        ]
-        more = len(kernel.result_rows) - _MOST_RESULTS
-        if more > 0:
-            lines.append(f"  and {more} more: tui-probe report {safe(str(trace.directory))} --page blocks")
-    return lines

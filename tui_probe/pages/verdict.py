@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
-from tui_probe.pages.changes import LEADING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,9 +21,9 @@ _LAUNCHES: Final = ("blocks", "threads")
 
 
 def of_pair(pair: Pair) -> str:
-    """``B is faster: time 1.20 ms → 810 µs (-32.5 %); worse: registers a thread 32 → 40 (+25.0 %)``."""
+    """``B is faster: time 1.20 ms → 810 µs (-32.5 %); worse: registers per thread 32 → 40 (+25.0 %)``."""
     lead = pair.lead
-    timed = lead is not None and lead.before.key in LEADING
+    timed = lead is not None and lead.before.leads
     parts = [f"{_speed(lead)}: {lead.words}"] if lead is not None and timed else []
     for verdict in ("better", "worse"):
         found = [
@@ -43,7 +42,7 @@ def of_pair(pair: Pair) -> str:
 
 def _is_part(change: Change) -> bool:
     """Is it a part of the time or cycles that were named already?"""
-    return change.before.key in LEADING or change.before.key.endswith("_cycles")
+    return change.before.leads or change.before.is_time
 
 
 def _speed(lead: Change) -> str:

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.by_line import CountsByLine
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import Column, safe, table
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
-from tui_probe.pages.block_report import launch_label
-from tui_probe.probekit import probe_results
-from tui_probe.probekit.counts import CountedResult, counted_result, figure_text
 from tui_probe.probekit.kept import sampled_words
-from tui_probe.probekit.kind import Kind
+from tui_probe.probekit.measured import Measured, figure_text, measured, probe_of
+from tui_probe.probekit.views import probe_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tui_probe.analysis.counts import Counts, Figure
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.kind import Kind, Source
 
 _NEWEST: Final = 1000
 
@@ -31,20 +27,21 @@ _NEWEST: Final = 1000
 class CountTable(Document):
     """The newest launches of a kernel that have results, or one of them."""
 
-    def __init__(self, source: Source, title: str, progress: Progress, notes: Callable[[Counts], list[str]]) -> None:
+    def __init__(self, source: Source, title: str, progress: Progress, more: Sequence[str] = ()) -> None:
+        """``more`` is said below the table."""
         kernel = source.kernel
         self.title = f"{title} of {kernel.demangled}"
         self.name = f"#{kernel.index} {safe(kernel.demangled)}"
         chosen = list(kernel.result_rows) if source.launch is None else [source.launch.result]
         rows = [row for row in chosen if row is not None]
         self.left_out = max(len(rows) - _NEWEST, 0)
-        probe = probe_results.probe_of(kernel) or ""
-        self.results: list[CountedResult] = []
+        self.results: list[Measured] = []
         for i, row in enumerate(rows[-_NEWEST:]):
             progress(i / len(rows))
-            self.results.append(counted_result(source.trace, kernel, row, probe))
+            self.results.append(measured(source.trace, kernel, row))
         self.simulated = source.trace.state.simulated
-        self.notes = notes
+        self.notes = probe_of(kernel).notes
+        self.more = more
 
     def lines(self, width: int) -> Sequence[Line]:
         """The table, and what the figures of the newest launch say."""
@@ -58,19 +55,20 @@ class CountTable(Document):
         return lines
 
     def _notes(self) -> list[str]:
-        newest = next((each.counts for each in reversed(self.results) if each.counts is not None), None)
-        found = [] if newest is None else self.notes(newest)
+        newest = next((each for each in reversed(self.results) if each.analysis is not None), None)
+        found = [] if newest is None or self.notes is None else list(self.notes(newest.analysis))
         found += [f"{words}: sums are of these alone" for words in dict.fromkeys(map(_sampled, self.results)) if words]
         if newest is not None and newest.threads_missing:
-            found.append(f"without {units.counted(newest.threads_missing, 'thread')} that never left")
-        problems = [f"{launch_label(each)}: {safe(each.problem)}" for each in self.results if each.problem]
-        return [*found, *problems, *(["simulated GPU: counts are exact, as on a GPU"] if self.simulated else [])]
+            found.append(f"excluding {units.counted(newest.threads_missing, 'thread')} that did not exit")
+        problems = [f"{each.label}: {safe(each.problem)}" for each in self.results if each.problem]
+        simulated = ["simulated GPU: counts are exact, as on a GPU"] if self.simulated else []
+        return [*found, *self.more, *problems, *simulated]
 
-    def _columns(self) -> list[Column[CountedResult]]:
-        columns: list[Column[CountedResult]] = [Column("launch", None, "launch", launch_label, False)]
-        shown = {figure.key: figure for each in self.results for figure in _figures(each) if figure.shown}
+    def _columns(self) -> list[Column[Measured]]:
+        columns: list[Column[Measured]] = [Column("launch", None, "launch", lambda each: each.label, False)]
+        shown = {figure.key: figure for each in self.results for figure in each.figures if figure.shown}
         for place, (key, figure) in enumerate(shown.items(), 1):
-            rank = 0 if "_per_" in key else place
+            rank = 0 if figure.metric.over_launches == "mean" else place
             title = figure.label + (f" ({figure.unit})" if figure.unit else "")
             columns.append(Column(key, None, title, _text_of(key), rank=rank))
         return columns
@@ -85,49 +83,34 @@ class CountTable(Document):
         yield from self._rows()
 
     def _keys(self) -> list[str]:
-        keys = dict.fromkeys(figure.key for each in self.results for figure in _figures(each))
+        keys = dict.fromkeys(figure.key for each in self.results for figure in each.figures)
         return ["launch", "result", *keys, "blocks", "blocks_measured", "threads_missing", "problem"]
 
     def _rows(self) -> Iterator[list[object]]:
         keys = self._keys()[2:-4]
         for each in self.results:
-            values = {figure.key: figure.value for figure in _figures(each)}
+            values = {figure.key: figure.value for figure in each.figures}
             number = None if each.launch is None else each.launch.number
-            missing = None if each.counts is None else each.counts.threads_missing
-            counted = each.blocks, each.blocks_measured, missing
+            counted = each.blocks, each.blocks_measured, each.threads_missing
             yield [number, f"result/{each.file}", *(values.get(key) for key in keys), *counted, each.problem]
 
 
-def count_kind(
-    name: str, title: str, about: str, probes: tuple[str, ...], notes: Callable[[Counts], list[str]]
-) -> Kind:
-    """The view of probes that count the same, in all or by line."""
+def count_kind(name: str, title: str, about: str, explanation: tuple[str, ...], order: int) -> Kind:
+    """A view of the figures of launches, for the probes that list it among their views."""
 
-    def notes_of(counts: Counts) -> list[str]:
-        return notes(counts.whole if isinstance(counts, CountsByLine) else counts)
+    def open_table(source: Source, progress: Progress) -> CountTable:
+        return CountTable(source, title, progress)
 
-    return Kind(
-        name,
-        title,
-        about,
-        lambda source: probe_results.missing(source, *probes),
-        lambda source, progress: CountTable(source, title, progress, notes_of),
-        probes,
-        grows=True,
-    )
+    return probe_view(name, title, about, open_table, explanation=explanation, order=order, grows=True)
 
 
-def _sampled(result: CountedResult) -> str:
+def _sampled(result: Measured) -> str:
     return "" if result.sample is None else sampled_words(result.sample)
 
 
-def _figures(result: CountedResult) -> tuple[Figure, ...]:
-    return () if result.counts is None else result.counts.figures()
-
-
-def _text_of(key: str) -> Callable[[CountedResult], str]:
-    def text(result: CountedResult) -> str:
-        figure = next((each for each in _figures(result) if each.key == key), None)
+def _text_of(key: str) -> Callable[[Measured], str]:
+    def text(result: Measured) -> str:
+        figure = next((each for each in result.figures if each.key == key), None)
         return NOT_MEASURED if figure is None else figure_text(figure).removesuffix(figure.unit).rstrip()
 
     return text

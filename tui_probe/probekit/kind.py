@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
+    from tui_probe.draw.table import Column
     from tui_probe.draw.view import Progress, View
     from tui_probe.trace.launches import Launch
     from tui_probe.trace.model import Kernel, Trace
@@ -22,49 +23,43 @@ class Source:
     launch: Launch | None = None
 
 
-class ViewKind(Protocol):
-    """What the module of a view offers, as its ``KIND``."""
-
-    @property
-    def name(self) -> str:
-        """The word for ``tui-probe show``."""
-
-    @property
-    def title(self) -> str:
-        """The name of its page."""
-
-    @property
-    def about(self) -> str:
-        """One line: what it shows."""
-
-    @property
-    def probes(self) -> tuple[str, ...]:
-        """The probes whose results it shows, the one to run first; none if it shows what every kernel has."""
-
-    @property
-    def short(self) -> str:
-        """The name of its page where there is little room; "" for its title."""
-
-    @property
-    def grows(self) -> bool:
-        """Is it about all launches if none was chosen, and read again while launches go on?"""
-
-    def missing(self, source: Source) -> str | None:
-        """Why there is nothing to show and what to do (“run with -p dmat”), None if there is. Reads little."""
-
-    def open(self, source: Source, progress: Progress) -> View:
-        """Read what is needed. Raises TraceError naming the file."""
-
-
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A ``ViewKind`` made of functions."""
+    """A kind of view. ``name`` is the word for ``tui-probe show``, ``title`` that of its page, ``about`` one line.
+
+    ``missing`` tells why there is nothing to show and what to do (“run with -p NAME”), None if there is; it reads
+    little. ``open`` reads what is needed; it raises TraceError naming the file.
+    """
 
     name: str
     title: str
     about: str
     missing: Callable[[Source], str | None]
     open: Callable[[Source, Progress], View]
-    probes: tuple[str, ...] = ()
+    explanation: tuple[str, ...] = ()
+    """How to read it, a paragraph each."""
+    order: int = 50
+    """Where its page stands among others; those of the kernel itself come first."""
     short: str = ""
+    """The title of its tab where there is little room; "" for the whole one."""
     grows: bool = False
+    """Whether it is read again while the kernel goes on being launched."""
+    drawn: bool = False
+    """Whether it is a drawing: with a window that moves, a cursor, and a worst place that it knows."""
+    fed_by: Callable[[], tuple[str, ...]] = tuple
+    """The names of the probes whose results it shows, the one to run first; none if every kernel has what it shows."""
+
+    @property
+    def probes(self) -> tuple[str, ...]:
+        """The probes whose results it shows."""
+        return self.fed_by()
+
+
+@dataclass(frozen=True, slots=True)
+class TracePage:
+    """A page about a whole trace: lines of text of a width, and rows of a table as data."""
+
+    name: str
+    lines: Callable[[Trace, int], Iterator[str]]
+    columns: Sequence[Column[Any]]
+    rows: Callable[[Trace], Iterator[Any]]

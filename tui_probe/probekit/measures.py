@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -12,14 +12,16 @@ from tui_probe.draw.spans import pad
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.line_rows import LOWEST_IS_WORST, PROBES, line_rows
+from tui_probe.probekit.kept import sampled_words
+from tui_probe.probekit.lines import LineMeasure, measure_named
+from tui_probe.probekit.registry import names_of, probe_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tui_probe.draw.spans import Span
     from tui_probe.probekit.kind import Source
-    from tui_probe.probekit.line_rows import LineRows, Value
+    from tui_probe.probekit.lines import LineRows, Lines, Value
     from tui_probe.probekit.probe_results import ProbeResult
 
 LARGEST: Final = 64 << 20
@@ -42,10 +44,20 @@ class Measure:
     is not in it.
     """
 
-    name: str
+    of: LineMeasure
     values: Mapping[int, Value]
     idle: frozenset[int] = frozenset()
     """Lines that were not executed."""
+
+    @property
+    def name(self) -> str:
+        """The quantity."""
+        return self.of.name
+
+    @property
+    def most(self) -> str:
+        """Which value stands out, in a word."""
+        return "fewest" if self.of.better == "higher" else "most"
 
     @cached_property
     def numbers(self) -> dict[int, float]:
@@ -63,7 +75,7 @@ class Measure:
         values = set(self.numbers.values())
         if len(values) < 2:
             return None
-        return min(values) if self.name in LOWEST_IS_WORST else max(values)
+        return min(values) if self.of.better == "higher" else max(values)
 
     @cached_property
     def marked(self) -> tuple[int, str] | None:
@@ -72,8 +84,7 @@ class Measure:
         if not lines:
             return None
         others = f", {len(lines)} lines alike" if len(lines) > 1 else ""
-        most = "fewest" if self.name in LOWEST_IS_WORST else "most"
-        return min(lines), f"the {most}: {_said(self, min(lines))}{others}"
+        return min(lines), f"the {self.most}: {_said(self, min(lines))}{others}"
 
     @cached_property
     def cells(self) -> int:
@@ -118,7 +129,7 @@ class Measures:
         launch = self.of.which.partition(" of ")[0]
         words = f"{measure.name}, -p {self.of.probe}, {launch}"
         if measure.worst is not None:
-            words += f"; {WORST} the {'fewest' if measure.name in LOWEST_IS_WORST else 'most'}"
+            words += f"; {WORST} the {measure.most}"
         without = {line for line, value in measure.values.items() if value is None}
         if without:
             words += f"; {NOT_MEASURED} not {'executed' if without <= measure.idle else 'counted'}"
@@ -149,7 +160,7 @@ class Measures:
     @property
     def keys(self) -> list[str]:
         """The names of the columns in data."""
-        return [column.name.replace(" ", "_") for column in self.columns]
+        return [column.of.key for column in self.columns]
 
 
 def measures_of(source: Source) -> Measures | None:
@@ -157,14 +168,14 @@ def measures_of(source: Source) -> Measures | None:
 
     None where there is nothing: another probe, no result. A result that cannot be read keeps nobody from the code.
     """
-    if probe_results.missing(source, *PROBES) is not None:
+    if probe_results.missing(source, *names_of(lambda probe: probe.lines)) is not None:
         return None
     try:
         found = probe_results.read(source)
         size = found.result.path.stat().st_size
         if size > LARGEST:
             return Measures(found, (), f"a result of {units.size(size)} is read for the page of lines only")
-        measured = tuple(columns(line_rows(found)))
+        measured = tuple(columns(*line_rows(found)))
         said = "" if measured else f"{found.which.partition(' of ')[0]}: -p {found.probe} measured no line of it"
         return Measures(found, measured, said)
     except (TraceError, OSError):
@@ -176,17 +187,33 @@ def _said(column: Measure, line: int) -> str:
     return f"{column.name} {value}" if isinstance(value, str) else f"{in_full(value)} {column.name}"
 
 
-def columns(found: LineRows) -> list[Measure]:
+def line_rows(of: ProbeResult) -> tuple[Lines, LineRows]:
+    """What a probe tells of each line in one result. Raises TraceError if the result is not of that probe."""
+    probe = probe_named(of.probe)
+    if probe is None or probe.lines is None:
+        raise TraceError(f"{of.result.path}: -p {of.probe} tells nothing of single lines")
+    found = probe.lines.rows(of, probe.analyse(of))
+    if of.result.sample is not None:
+        notes = [*found.notes, f"{sampled_words(of.result.sample)}: all numbers are of these alone"]
+        found = replace(found, notes=notes, silent=())
+    return probe.lines, found
+
+
+def columns(lines: Lines, found: LineRows) -> list[Measure]:
     """The columns of a table of lines that are numbers, or all if none is; of several rows of a line the first."""
     rows = {row.line: row.found for row in reversed(found.rows) if row.line > 0}
     names = list(dict.fromkeys(name for row in found.rows for name in row.found))
     numeric = [name for name in names if any(_is_number(row.get(name)) for row in rows.values())]
     idle = {line for line, row in rows.items() if _idle(row)} | set(found.silent)
     measures = [
-        Measure(name, {line: row.get(name) for line, row in rows.items()} | dict.fromkeys(idle), frozenset(idle))
+        Measure(
+            measure_named(lines.measures, name),
+            {line: row.get(name) for line, row in rows.items()} | dict.fromkeys(idle),
+            frozenset(idle),
+        )
         for name in numeric or names[:1]
     ]
-    return sorted(measures, key=lambda measure: measure.name != found.measure)
+    return sorted(measures, key=lambda measure: measure.name != lines.main)
 
 
 def _idle(row: Mapping[str, Value]) -> bool:

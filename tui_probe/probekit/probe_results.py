@@ -12,7 +12,7 @@ from tui_probe.errors import TraceError
 if TYPE_CHECKING:
     from tui_probe.probekit.kind import Source
     from tui_probe.trace.launches import Launch
-    from tui_probe.trace.model import Kernel
+    from tui_probe.trace.model import Kernel, Trace
     from tui_probe.trace.results import Result
 
 
@@ -55,6 +55,11 @@ class ProbeResult:
         return None if self.result.sample is not None else self.kernel.time_ms
 
     @property
+    def sites(self) -> tuple[int, ...]:
+        """The lines of ``pruned.ptx`` that the first map has a record for."""
+        return self.kernel.info.sites.get(0, ()) if self.kernel.info else ()
+
+    @property
     def clock_khz(self) -> int | None:
         """Cycles a millisecond at the device's highest clock; None where that would be no time: simulated, unknown."""
         device = self.kernel.trace.state.device
@@ -84,15 +89,19 @@ def missing(source: Source, *probes: str) -> str | None:
 
 def read(source: Source) -> ProbeResult:
     """The result of the launch, or the newest of the kernel. Raises TraceError naming the file."""
-    kernel, results = source.kernel, source.trace.results
-    row = kernel.result_rows[-1] if source.launch is None else source.launch.result
+    row = source.kernel.result_rows[-1] if source.launch is None else source.launch.result
     if row is None:
         raise TraceError(f"{source.trace.directory}: the launch has no result")
-    path = results.path(row)
+    return read_row(source.trace, source.kernel, row)
+
+
+def read_row(trace: Trace, kernel: Kernel, row: int) -> ProbeResult:
+    """The result in a row of the result table, which is one of this kernel's. Raises TraceError naming the file."""
+    path = trace.results.path(row)
     if path is None:
-        raise TraceError(f"result/{results.name(row)}: the log names it, and it leads out of the trace")
-    number = results.launch(row)
-    launch = None if number is None else source.trace.launches[number]
+        raise TraceError(f"result/{trace.results.name(row)}: the log names it, and it leads out of the trace")
+    number = trace.results.launch(row)
+    launch = None if number is None else trace.launches[number]
     return ProbeResult(kernel, launch, probe_of(kernel) or "", kernel.read(path))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.ptx.operands import parse_integer
@@ -23,6 +24,16 @@ VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8}
 _KINDS: Final[dict[str, Kind]] = {
     "ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic", "cp": "copy",
 }  # fmt: skip
+_SHAPE: Final = re.compile(r"m(\d+)n(\d+)k(\d+)")
+_WARP: Final = 32
+_ELEMENT_BITS: Final = {
+    **dict.fromkeys(("f64",), 64),
+    **dict.fromkeys(("f32", "s32", "tf32"), 32),
+    **dict.fromkeys(("f16", "bf16"), 16),
+    **dict.fromkeys(("s8", "u8"), 8),
+    **dict.fromkeys(("s4", "u4"), 4),
+    "b1": 1,
+}
 
 
 def access_kind(instruction: Instruction) -> Kind | None:
@@ -46,3 +57,22 @@ def access_bytes(instruction: Instruction) -> int | None:
     size = element_bytes(instruction)
     vector = next((VECTORS[modifier] for modifier in instruction.modifiers if modifier in VECTORS), 1)
     return None if size is None else size * vector
+
+
+def fragment_bytes(instruction: Instruction) -> int | None:
+    """One thread's share of the matrix that ``wmma.load`` or ``wmma.store`` moves; None of others."""
+    extents, modifiers = matrix_extents(instruction), instruction.modifiers
+    kinds = [modifier for modifier in modifiers if modifier in _ELEMENT_BITS]
+    if instruction.opcode != "wmma" or extents is None or not kinds or not {"load", "store"} & set(modifiers):
+        return None
+    m, n, k = extents
+    elements = m * k if "a" in modifiers else k * n if "b" in modifiers else m * n
+    return elements * _ELEMENT_BITS[kinds[-1]] // 8 // _WARP
+
+
+def matrix_extents(instruction: Instruction) -> tuple[int, int, int] | None:
+    """The m, n and k that a matrix instruction names: ``m16n8k16``; None of others."""
+    for modifier in instruction.modifiers:
+        if match := _SHAPE.fullmatch(modifier):
+            return int(match[1]), int(match[2]), int(match[3])
+    return None

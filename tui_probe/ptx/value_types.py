@@ -71,6 +71,11 @@ class ValueTypes:
         otherwise = ("int",) if _first_type(instruction) in _INTEGERS else None
         return [(name, found or otherwise or found) for name, found in self._stored(instruction)]
 
+    def untold(self, store: Instruction) -> bool:
+        """Whether a store may write numbers though nothing tells of which type, or that they are of one."""
+        kinds = {each for _, elements in self.of_stored(store) for each in (("?",) if elements is None else elements)}
+        return len(kinds) > 1 or "?" in kinds
+
     def _stored(self, one: Instruction) -> list[tuple[str, Elements | None]]:
         named = _first_type(one)
         told = ("f16", "f16") if one.opcode == "wmma" and named == "f16" else _PACKED.get(named)

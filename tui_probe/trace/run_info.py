@@ -33,7 +33,6 @@ class RunInfo:
     driver: str | None = None
     simulated: bool = False
     ptxas: str | None = None
-    tool_version: str | None = None
     processes: tuple[str, ...] = ()
 
     def is_of(self, pid: int | None) -> bool:
@@ -53,7 +52,7 @@ def read_run_info(path: Path) -> RunInfo | None:
 
 def parse_run_info(data: dict[str, Any]) -> RunInfo:
     """The record from JSON. Values of an unexpected type count as absent."""
-    driver, toolchain, tool = (_dict(data.get(key)) for key in ("driver", "toolchain", "tool"))
+    driver, toolchain = (_dict(data.get(key)) for key in ("driver", "toolchain"))
     return RunInfo(
         command=_texts(data.get("command")),
         pid=_integer(data.get("pid")),
@@ -67,7 +66,6 @@ def parse_run_info(data: dict[str, Any]) -> RunInfo:
         driver=_text(driver.get("path")),
         simulated=driver.get("simulated") is True,
         ptxas=_text(toolchain.get("version")) or _text(toolchain.get("ptxas")),
-        tool_version=_text(tool.get("version")),
         processes=_texts(data.get("processes")),
     )
 

@@ -23,7 +23,6 @@ from tui_probe.ptx.prune import find_entry
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.ptx.line_tables import Tables
     from tui_probe.ptx.tree import Function
 
 _FILE: Final = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?', re.MULTILINE)
@@ -85,7 +84,7 @@ def files_of(folder: Path) -> list[str]:
         pruned = _text(folder / "pruned.ptx")
         used = {int(match[1]) for text in pruned.split("\n") if (match := _LOC.match(text)) is not None}
         if used:
-            return [path for number, path in _files(pruned).items() if number in used]
+            return [path for number, path in named_files(pruned).items() if number in used]
         image = _image(folder)
         tables = line_tables(image) if image else []
     except (OSError, ImageError):
@@ -100,7 +99,7 @@ def _text(path: Path) -> str:
 
 def lines_of_directives(ptx: str) -> dict[int, SourceLine]:
     """What the ``.loc`` directives of a PTX text tell: a line of source for every line that they hold for."""
-    files = _files(ptx)
+    files = named_files(ptx)
     found: dict[int, SourceLine] = {}
     current: SourceLine | None = None
     for number, text in enumerate(ptx.split("\n"), 1):
@@ -114,8 +113,8 @@ def lines_of_directives(ptx: str) -> dict[int, SourceLine]:
     return found
 
 
-def _files(ptx: str) -> dict[int, str]:
-    """The files that ``.file`` directives name, by their numbers."""
+def named_files(ptx: str) -> dict[int, str]:
+    """The files that the ``.file`` directives of a text name, by their numbers."""
     return {int(number): f"{first}/{second}" if second else first for number, first, second in _FILE.findall(ptx)}
 
 
@@ -129,17 +128,19 @@ def _image(folder: Path) -> bytes:
 def _lines_of_machine_code(pruned: str, folder: Path) -> dict[int, SourceLine]:
     """The lines of a kernel whose image is a cubin with line tables."""
     image = _image(folder)
-    tables = line_tables(image) if image else []
-    if not tables:
+    if not image:
         return {}
     original = _text(folder / "original.ptx")
     entry = parse(pruned).entries()[0]
     before = find_entry(parse(original), entry.name)
-    return _shifted(tables, before, entry.span.line - before.span.line)
+    return lines_of_tables(image, before, entry.span.line - before.span.line)
 
 
-def _shifted(tables: list[Tables], entry: Function, shift: int) -> dict[int, SourceLine]:
-    """The lines of ``entry`` as the assembler saw it, counted as in a text in which it stands ``shift`` lines later."""
+def lines_of_tables(image: bytes, entry: Function, shift: int) -> dict[int, SourceLine]:
+    """What the line tables of a cubin tell of ``entry``, a kernel of the text that the assembler saw: a line of source
+    for lines counted as in a text in which it stands ``shift`` lines later. Raises ImageError.
+    """
+    tables = line_tables(image)
     body = entry.body or []
     last = max((node.span.line for node in body), default=entry.span.line)
     votes: dict[int, Counter[SourceLine]] = {}

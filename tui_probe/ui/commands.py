@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tui_probe.draw.palette import PALETTES
 from tui_probe.ui import keys
 from tui_probe.ui.screens.picker import Choice
+from tui_probe.ui.screens.topic import show_topic, topic_choices
 from tui_probe.ui.widgets.bars import NUMBERED
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ BY_NUMBER = ("page_", "view_")
 
 def commands_of(app: Application, screen: ViewScreen) -> list[Choice]:
     """All that can be done on a screen now; each value is a function."""
-    return [*_keys_of(app, screen), *_pages_of(app, screen), *_looks_of(app)]
+    return [*_keys_of(app, screen), *_pages_of(app, screen), *_help_of(screen), *_looks_of(app)]
 
 
 def _keys_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:
@@ -54,6 +55,11 @@ def _pages_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:
     for number, tab in enumerate(screen.page_tabs, 1):
         words = "nothing to show" if tab.empty else str(number % NUMBERED) if number <= NUMBERED else ""
         yield Choice(f"page: {tab.title}", words, value=partial(app.run_action, f"page({tab.id!r})", screen))
+
+
+def _help_of(screen: ViewScreen) -> Iterator[Choice]:
+    for choice in topic_choices():
+        yield Choice(f"help: {choice.note}", choice.label, value=partial(show_topic, screen.app, choice.value))
 
 
 def _looks_of(app: Application) -> Iterator[Choice]:

@@ -6,6 +6,8 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from tui_probe.engine.probe_folders import DEFAULT
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
@@ -44,7 +46,7 @@ class Form:
     """What to start and how. It outlives the screen: who comes back finds it as it was left."""
 
     command: str = ""
-    probe: str = "block_sched"
+    probe: str = DEFAULT
     kernels: str = ""
     filtered: str = ""
     launches: str = ""

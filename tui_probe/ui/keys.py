@@ -22,14 +22,15 @@ SCOPES = {
     "log": "In a log",
     "ranges": "On the page of ranges",
     "drawing": "On a page of such a screen, where it knows how",
-    "help": "On the page of keys",
+    "help": "On the page of keys, and on a page of help",
+    "reading": "On the page of keys, and on a page of help",
 }
 
 PLACES = (
     ("app", "home", "view"),
     ("app", "live", "kernels", "view", "table", "log", "ranges"),
     ("app", "kernels", "pages", "view", "drawing"),
-    ("app", "view", "help"),
+    ("app", "view", "help", "reading", "drawing"),
 )
 """Scopes that hold together: in none of these may a key mean two things."""
 
@@ -139,6 +140,7 @@ TABLE = (
     Key("select", ("x",), "command('select')", "drawing", "next selection, such as an SM or a block", "select"),
     Key("fold", ("z",), "command('fold')", "drawing", "fold what did not change, or show it", "fold"),
     Key("close", ("q", "escape"), "close", "help", "back", "back"),
+    Key("topics", ("t",), "topics", "reading", "pages of help: formats, the probe language, words", "topics"),
 )  # fmt: skip
 
 _SHOWN = {

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.view import Cancelled
 from tui_probe.errors import ProbeError
-from tui_probe.pages.views import NAMES, kind_of
+from tui_probe.pages.views import FIXED, kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_probe.draw.view import Progress, View
-    from tui_probe.probekit.kind import Source, ViewKind
+    from tui_probe.probekit.kind import Kind, Source
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Page:
     source: Source | None = None
 
 
-def page_of(kind: ViewKind, source: Source) -> Page:
+def page_of(kind: Kind, source: Source) -> Page:
     """A view of a kernel or a launch."""
     return Page(kind.name, kind.title, partial(_open, kind, source), source)
 
 
-def _open(kind: ViewKind, source: Source, progress: Progress) -> View | Nothing:
+def _open(kind: Kind, source: Source, progress: Progress) -> View | Nothing:
     missing = kind.missing(source)
     return kind.open(source, progress) if missing is None else Nothing(missing)
 
@@ -79,20 +79,16 @@ class Opening:
         return None if self.cancelled else view
 
 
-FIXED = ("summary", "ptx", "diff", "sass", "log", "launches")
-"""Pages whose number is the same for every kernel."""
-
-
-def pages_of(source: Source) -> list[tuple[ViewKind, bool]]:
+def pages_of(source: Source) -> list[tuple[Kind, bool]]:
     """The views in the order of their pages, and whether each has something to show: first the fixed ones."""
-    fixed = [kind_of(name) for name in FIXED]
-    others = [kind_of(name) for name in NAMES if name not in FIXED]
+    fixed = [kind for kind in kinds() if kind.name in FIXED]
+    others = [kind for kind in kinds() if kind.name not in FIXED]
     known = {kind.name: _has(kind, source) for kind in (*fixed, *others)}
     others.sort(key=lambda kind: not known[kind.name])
     return [(kind, known[kind.name]) for kind in (*fixed, *others)]
 
 
-def _has(kind: ViewKind, source: Source) -> bool:
+def _has(kind: Kind, source: Source) -> bool:
     try:
         return kind.missing(source) is None
     except (ProbeError, OSError):

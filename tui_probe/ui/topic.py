@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tui_probe.pages.explanations import named
-from tui_probe.pages.views import NAMES, kind_of
+from tui_probe.draw.heading import named
+from tui_probe.pages.views import kind_of, names
 from tui_probe.ui import keys
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Topic:
 
 def topic_of(view: View, title: str) -> Topic:
     """About a view, which is a page with a ``title`` if it has one."""
-    known = kind_of(view.name) if view.name in NAMES else None
+    known = kind_of(view.name) if view.name in names() else None
     words = named(known.title, known.about) if known is not None and title else title or view.name.title()
     commands = view.commands()
     rows = keys.in_scope("drawing", "pages")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from rich.cells import cell_len
 
-from tui_probe.draw.view import Document, View
+from tests.golden import golden
+from tui_probe.draw.view import Document, View, no_progress
 from tui_probe.pages.views.output import text_lines, view_lines
+from tui_probe.probekit import probe_results
+from tui_probe.probekit.kind import Source
+from tui_probe.probekit.measured import probe_of
+from tui_probe.probekit.timelines.launch import LaunchTimeline
 
-GOLDENS = Path(__file__).parent / "goldens"
 SIZES = ((80, 24), (120, 40), (200, 50))
 EVERY_FORM = [
     pytest.param(size, ascii_only, id=f"{size[0]}x{size[1]}{'-ascii' if ascii_only else ''}")
@@ -39,13 +41,14 @@ def after(view: View, *commands: str, size: tuple[int, int] = (80, 24)) -> list[
     return lines
 
 
-def check_golden(name: str, view: View, form: tuple[tuple[int, int], bool], request: pytest.FixtureRequest) -> None:
-    """Compare with a text that was looked at; ``pytest --write-goldens`` writes it instead."""
-    size, ascii_only = form
+def golden_view(name: str, view: View, size: tuple[int, int], *, ascii_only: bool) -> None:
+    """Compare what a view shows at a size with that part of its golden."""
     text = "".join(f"{line}\n" for line in text_of(view, size, ascii_only=ascii_only))
-    assert text.isascii() or not ascii_only
-    path = GOLDENS / f"{name}-{size[0]}x{size[1]}{'-ascii' if ascii_only else ''}.txt"
-    if request.config.getoption("--write-goldens", default=False):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    golden(f"{name}.txt", text, f"{size[0]}x{size[1]}", ascii_only=ascii_only)
+
+
+def read_timeline(source: Source) -> LaunchTimeline:
+    """The timeline of a launch, as its probe reads it."""
+    read = probe_of(source.kernel).timeline
+    assert read is not None
+    return read(probe_results.read(source), no_progress)

@@ -10,20 +10,19 @@ from pathlib import Path
 import pytest
 
 from tests.pages.timelines import planted
-from tests.pages.timelines.drawing import EVERY_FORM, check_golden, text_of
+from tests.pages.timelines.drawing import EVERY_FORM, golden_view, text_of
 from tui_probe.draw.charts import cdf_chart
 from tui_probe.draw.view import no_progress
-from tui_probe.pages.views.blocks import KIND, Blocks
 from tui_probe.pages.views.output import data_csv
 from tui_probe.probekit.kind import Source
+from tui_probe.probes.block_sched.view import BLOCKS, Blocks
 from tui_probe.trace.follow import open_trace
 
 RECORDED = Path(__file__).parents[2] / "data" / "h200"
-FORMS = [pytest.param(*each.values, id=each.id) for each in EVERY_FORM]
 
 
 def opened(source: Source) -> Blocks:
-    view = KIND.open(source, no_progress)
+    view = BLOCKS.open(source, no_progress)
     assert isinstance(view, Blocks)
     return view
 
@@ -33,15 +32,15 @@ def view(tmp_path: Path) -> Blocks:
     return opened(planted.write_planted(tmp_path / "t"))
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), FORMS)
-def test_goldens(view: Blocks, size: tuple[int, int], ascii_only: bool, request: pytest.FixtureRequest) -> None:
-    check_golden("blocks", view, (size, ascii_only), request)
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+def test_goldens(view: Blocks, size: tuple[int, int], ascii_only: bool) -> None:
+    golden_view("blocks", view, size, ascii_only=ascii_only)
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), FORMS)
-def test_goldens_of_an_h200(size: tuple[int, int], ascii_only: bool, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+def test_goldens_of_an_h200(size: tuple[int, int], ascii_only: bool) -> None:
     trace = open_trace(RECORDED / "torch_compile")
-    check_golden("blocks-torch_compile", opened(Source(trace, trace.kernels[4])), (size, ascii_only), request)
+    golden_view("blocks-torch_compile", opened(Source(trace, trace.kernels[4])), size, ascii_only=ascii_only)
 
 
 def test_the_straggler_is_the_longest_block_and_its_sm_the_longest_bar(view: Blocks) -> None:

@@ -9,18 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.timelines.drawing import EVERY_FORM, check_golden, text_of
+from tests.pages.timelines.drawing import EVERY_FORM, golden_view, text_of
 from tests.probes.test_report import Writer
-from tui_probe.analysis import gmem_bytes, gmem_sectors
 from tui_probe.draw.view import no_progress
 from tui_probe.pages.views import kind_of, memory, sectors
 from tui_probe.pages.views.output import data_csv
 from tui_probe.probekit.count_table import CountTable
 from tui_probe.probekit.kind import Kind, Source
+from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
+from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
-
-FORMS = [pytest.param(*each.values, id=each.id) for each in EVERY_FORM]
 
 
 @pytest.fixture
@@ -48,12 +47,10 @@ def opened(kind: Kind, trace: Trace, kernel: int, launch: int | None = None) -> 
     return view
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), FORMS)
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize(("kind", "kernel"), [(memory.KIND, 0), (sectors.KIND, 1)], ids=["memory", "sectors"])
-def test_goldens(
-    trace: Trace, kind: Kind, kernel: int, size: tuple[int, int], ascii_only: bool, request: pytest.FixtureRequest
-) -> None:
-    check_golden(kind.name, opened(kind, trace, kernel), (size, ascii_only), request)
+def test_goldens(trace: Trace, kind: Kind, kernel: int, size: tuple[int, int], ascii_only: bool) -> None:
+    golden_view(kind.name, opened(kind, trace, kernel), size, ascii_only=ascii_only)
 
 
 def test_the_strided_store_touches_twice_the_sectors(trace: Trace) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pages.timelines import planted
-from tests.pages.timelines.drawing import EVERY_FORM, check_golden
+from tests.pages.timelines.drawing import EVERY_FORM, golden_view
 from tests.trace.test_recorded import unpacked
 from tui_probe.draw.view import no_progress
 from tui_probe.pages.findings.found import find
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tui_probe.probekit.finding import Finding
 
 RECORDED = Path(__file__).parents[2] / "data" / "h200"
-FORMS = [pytest.param(*each.values, id=each.id) for each in EVERY_FORM]
 
 
 def findings(source: Source) -> dict[str, Finding]:
@@ -75,11 +74,9 @@ def test_the_main_loop_of_attention_is_named(tmp_path: Path) -> None:
     assert found["warps"].words.startswith("1 024, median 83 658 cycles")
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), FORMS)
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize("name", ["planted", "attention_blocks"])
-def test_goldens(
-    source: Source, name: str, size: tuple[int, int], ascii_only: bool, request: pytest.FixtureRequest
-) -> None:
+def test_goldens(source: Source, name: str, size: tuple[int, int], ascii_only: bool) -> None:
     shown = source if name == "planted" else recorded(name, 1)
     view = kind_of("summary").open(shown, no_progress)
-    check_golden(f"summary-{name}", view, (size, ascii_only), request)
+    golden_view(f"summary-{name}", view, size, ascii_only=ascii_only)

@@ -11,17 +11,15 @@ import numpy as np
 import pytest
 
 from tests.pages.timelines import planted
-from tests.pages.timelines.drawing import EVERY_FORM, check_golden, text_of
+from tests.pages.timelines.drawing import EVERY_FORM, golden_view, text_of
 from tests.probes.test_report import Writer
 from tests.trace.make import result_bytes
-from tui_probe.analysis import barrier_wait
 from tui_probe.draw.view import no_progress
 from tui_probe.pages.views.latency import KIND, Latency
 from tui_probe.pages.views.output import data_csv
 from tui_probe.probekit.kind import Source
+from tui_probe.probes.barrier_wait import analysis as barrier_wait
 from tui_probe.trace.follow import open_trace
-
-FORMS = [pytest.param(*each.values, id=each.id) for each in EVERY_FORM]
 
 
 def waits() -> bytes:
@@ -54,16 +52,14 @@ def opened(source: Source) -> Latency:
     return view
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), FORMS)
-def test_goldens(tmp_path: Path, size: tuple[int, int], ascii_only: bool, request: pytest.FixtureRequest) -> None:
-    check_golden("latency", opened(write(tmp_path / "t")), (size, ascii_only), request)
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+def test_goldens(tmp_path: Path, size: tuple[int, int], ascii_only: bool) -> None:
+    golden_view("latency", opened(write(tmp_path / "t")), size, ascii_only=ascii_only)
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), FORMS)
-def test_goldens_of_blocks(
-    tmp_path: Path, size: tuple[int, int], ascii_only: bool, request: pytest.FixtureRequest
-) -> None:
-    check_golden("latency-blocks", opened(planted.write_planted(tmp_path / "t")), (size, ascii_only), request)
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+def test_goldens_of_blocks(tmp_path: Path, size: tuple[int, int], ascii_only: bool) -> None:
+    golden_view("latency-blocks", opened(planted.write_planted(tmp_path / "t")), size, ascii_only=ascii_only)
 
 
 def test_what_a_launch_exposes(tmp_path: Path) -> None:

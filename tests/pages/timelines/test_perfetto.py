@@ -12,11 +12,10 @@ import pytest
 
 from tests.pages.example import write_example
 from tests.pages.timelines import planted
+from tests.pages.timelines.drawing import read_timeline
 from tui_probe.cli.main import main
-from tui_probe.draw.view import no_progress
 from tui_probe.pages.perfetto import write_launches, write_timeline
 from tui_probe.probekit.kind import Source
-from tui_probe.probekit.timelines.launch import read_timeline
 from tui_probe.trace.follow import open_trace
 
 RECORDED = Path(__file__).parents[2] / "data" / "h200"
@@ -56,7 +55,7 @@ def of_phase(document: dict[str, Any], phase: str) -> list[dict[str, Any]]:
 
 
 def test_blocks_are_complete_events_on_their_sm_and_slot(tmp_path: Path) -> None:
-    launch = read_timeline(planted.write_planted(tmp_path / "t", simulated=False), no_progress)
+    launch = read_timeline(planted.write_planted(tmp_path / "t", simulated=False))
     document = checked(tmp_path / "out.json", write_timeline(tmp_path / "out.json", launch))
     blocks = of_phase(document, "X")
     assert sorted(event["args"]["block"] for event in blocks) == list(range(50))
@@ -77,7 +76,7 @@ def test_blocks_are_complete_events_on_their_sm_and_slot(tmp_path: Path) -> None
 
 
 def test_the_counter_tells_how_many_run(tmp_path: Path) -> None:
-    launch = read_timeline(planted.write_planted(tmp_path / "t"), no_progress)
+    launch = read_timeline(planted.write_planted(tmp_path / "t"))
     document = checked(tmp_path / "out.json", write_timeline(tmp_path / "out.json", launch))
     counts = [(round(event["ts"] * 1e3), event["args"]["running"]) for event in of_phase(document, "C")]
     assert counts[:3] == [(0, 10), (planted.CYCLES, 0), (planted.CYCLES + planted.GAP, 10)]
@@ -88,7 +87,7 @@ def test_the_counter_tells_how_many_run(tmp_path: Path) -> None:
 
 def test_warps_have_a_thread_each(tmp_path: Path) -> None:
     trace = open_trace(RECORDED / "torch_compile")
-    launch = read_timeline(Source(trace, trace.kernels[4]), no_progress)
+    launch = read_timeline(Source(trace, trace.kernels[4]))
     document = checked(tmp_path / "out.json", write_timeline(tmp_path / "out.json", launch, warps=True))
     warps = of_phase(document, "X")
     assert len(warps) == 1024

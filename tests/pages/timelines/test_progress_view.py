@@ -11,19 +11,18 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from tests.pages.timelines.drawing import EVERY_FORM, after, check_golden, text_of
+from tests.pages.timelines.drawing import EVERY_FORM, after, golden_view, text_of
 from tests.probes.running import result_of
 from tests.probes.test_warp_progress import HEAD, TEXT
 from tests.trace.make import TraceWriter, result_bytes
-from tui_probe.analysis.warp_progress import PACE, WARP
+from tui_probe.analysis.warp_pace import PACE, WARP
 from tui_probe.draw.view import no_progress
 from tui_probe.pages.views import timeline
 from tui_probe.pages.views.output import data_csv
-from tui_probe.pages.views.progress import KIND, ProgressView
 from tui_probe.probekit.kind import Source
+from tui_probe.probes.warp_progress.view import PROGRESS, ProgressView
 from tui_probe.trace.follow import open_trace
 
-FORMS = [pytest.param(*each.values, id=each.id) for each in EVERY_FORM]
 WARPS, BLOCK, PLANTED = 64, 64, 43
 """``PLANTED`` is the number of a warp in the launch: warp 1 of block 21."""
 
@@ -49,8 +48,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
 
 @pytest.fixture
 def view(source: Source) -> ProgressView:
-    assert KIND.missing(source) is None
-    found = KIND.open(source, no_progress)
+    assert PROGRESS.missing(source) is None
+    found = PROGRESS.open(source, no_progress)
     assert isinstance(found, ProgressView)
     text_of(found, (80, 24))
     return found
@@ -65,7 +64,7 @@ def test_the_worst_place_is_the_end_of_the_slowest_warp(view: ProgressView) -> N
 
 def test_the_next_launch_keeps_window_cursor_and_unit(view: ProgressView, source: Source) -> None:
     after(view, "worst", "zoom_in", "zoom_in")
-    other = KIND.open(source, no_progress)
+    other = PROGRESS.open(source, no_progress)
     assert isinstance(other, ProgressView)
     other.take_over(view)
     text_of(other, (80, 24))
@@ -99,13 +98,13 @@ def write_known(directory: Path) -> Source:
     return Source(trace, trace.kernels[0])
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), FORMS)
-def test_goldens(tmp_path: Path, size: tuple[int, int], ascii_only: bool, request: pytest.FixtureRequest) -> None:
-    check_golden("progress", KIND.open(write_known(tmp_path / "t"), no_progress), (size, ascii_only), request)
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+def test_goldens(tmp_path: Path, size: tuple[int, int], ascii_only: bool) -> None:
+    golden_view("progress", PROGRESS.open(write_known(tmp_path / "t"), no_progress), size, ascii_only=ascii_only)
 
 
 def test_sms_are_aligned_by_the_timer_and_the_rate_is_measured(tmp_path: Path) -> None:
-    found = KIND.open(write_known(tmp_path / "t"), no_progress)
+    found = PROGRESS.open(write_known(tmp_path / "t"), no_progress)
     assert isinstance(found, ProgressView)
     assert found.launch.clock_khz == pytest.approx(1_980_000, rel=1e-3)
     assert found.launch.clock_words == "as measured"
@@ -188,8 +187,8 @@ def test_a_picture_for_matplotlib(view: ProgressView) -> None:
 
 
 def test_the_same_result_has_a_timeline(source: Source) -> None:
-    assert timeline.KIND.missing(source) is None
-    found = timeline.KIND.open(source, no_progress)
+    assert timeline.PROGRESS.missing(source) is None
+    found = timeline.PROGRESS.open(source, no_progress)
     assert isinstance(found, timeline.Timeline)
     assert len(after(found, "level", "level", size=(120, 40))) == 40
     assert len(found.timeline.warps) == WARPS
@@ -202,6 +201,6 @@ def test_another_probe_is_named(tmp_path: Path) -> None:
     writer.start()
     writer.kernel(0, "saxpy")
     trace = open_trace(writer.directory)
-    assert KIND.missing(Source(trace, trace.kernels[0])) == (
+    assert PROGRESS.missing(Source(trace, trace.kernels[0])) == (
         "the kernel was probed with block_sched: run with -p warp_progress"
     )

@@ -18,13 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pages.timelines import planted
-from tests.pages.timelines.drawing import EVERY_FORM, after, check_golden, text_of
+from tests.pages.timelines.drawing import EVERY_FORM, after, golden_view, read_timeline, text_of
 from tests.trace.make import TraceWriter, block_sched_result
 from tui_probe.draw.view import COMMANDS, no_progress
 from tui_probe.pages.views.output import data_csv, view_lines
 from tui_probe.pages.views.timeline import KIND, Timeline
 from tui_probe.probekit.kind import Source
-from tui_probe.probekit.timelines.launch import LaunchTimeline, read_timeline
+from tui_probe.probekit.timelines.launch import LaunchTimeline
 from tui_probe.probekit.timelines.moves import MOVES
 from tui_probe.probekit.timelines.window import Window
 from tui_probe.trace.follow import open_trace
@@ -53,7 +53,7 @@ def timed(tmp_path: Path) -> Timeline:
 def launch(name: str, kernel: int) -> LaunchTimeline:
     """Read once: views do not change it."""
     trace = open_trace(RECORDED / name)
-    return read_timeline(Source(trace, trace.kernels[kernel]), no_progress)
+    return read_timeline(Source(trace, trace.kernels[kernel]))
 
 
 def recorded(name: str, kernel: int) -> Timeline:
@@ -67,22 +67,18 @@ def line_of(lines: list[str], label: str) -> str:
     return found
 
 
-@pytest.mark.parametrize("form", [p.values for p in EVERY_FORM], ids=[p.id for p in EVERY_FORM])
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize("level", ["SM", "slot", "warp"])
-def test_goldens(
-    view: Timeline, level: str, form: tuple[tuple[int, int], bool], request: pytest.FixtureRequest
-) -> None:
+def test_goldens(view: Timeline, level: str, size: tuple[int, int], ascii_only: bool) -> None:
     while view.choice.level != level:
         view.press("level")
-    check_golden(f"timeline-{level}", view, form, request)
+    golden_view(f"timeline-{level}", view, size, ascii_only=ascii_only)
 
 
-@pytest.mark.parametrize("form", [p.values for p in EVERY_FORM], ids=[p.id for p in EVERY_FORM])
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize(("name", "kernel"), [("demo", 6), ("torch_compile", 4)])
-def test_goldens_of_an_h200(
-    name: str, kernel: int, form: tuple[tuple[int, int], bool], request: pytest.FixtureRequest
-) -> None:
-    check_golden(f"timeline-{name}", recorded(name, kernel), form, request)
+def test_goldens_of_an_h200(name: str, kernel: int, size: tuple[int, int], ascii_only: bool) -> None:
+    golden_view(f"timeline-{name}", recorded(name, kernel), size, ascii_only=ascii_only)
 
 
 def test_the_idle_sm_is_an_empty_row(view: Timeline) -> None:
@@ -199,7 +195,7 @@ def test_a_launch_of_like_blocks_has_no_worst_place(tmp_path: Path) -> None:
 
 def test_the_next_launch_keeps_cursor_level_and_window(view: Timeline, tmp_path: Path) -> None:
     after(view, "level", "down", "down", "down", "worst", "zoom_in", "zoom_in")
-    other = Timeline(read_timeline(planted.write_planted(tmp_path / "other"), no_progress))
+    other = Timeline(read_timeline(planted.write_planted(tmp_path / "other")))
     other.take_over(view)
     lines = text_of(other, (80, 24))
     assert other.choice == view.choice
@@ -211,7 +207,7 @@ def test_the_next_launch_keeps_cursor_level_and_window(view: Timeline, tmp_path:
 
 def test_the_cursor_is_kept_where_everything_is_in_sight(view: Timeline, tmp_path: Path) -> None:
     after(view, "down", "down", "next")
-    other = Timeline(read_timeline(planted.write_planted(tmp_path / "other"), no_progress))
+    other = Timeline(read_timeline(planted.write_planted(tmp_path / "other")))
     other.take_over(view)
     text_of(other, (80, 24))
     assert other.window.width == other.window.longest

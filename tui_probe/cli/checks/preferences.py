@@ -13,4 +13,6 @@ def setting_items() -> list[Item]:
     problems = setting_problems()
     if not problems:
         return [Item("settings", "ok", f"{settings.path}{'' if settings.found else ' (there is none: not needed)'}")]
-    return [Item("settings", "warn", problem, "not used; the README lists all settings") for problem in problems]
+    return [
+        Item("settings", "warn", problem, "not used; tui-probe help settings lists them all") for problem in problems
+    ]

@@ -7,42 +7,18 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import TraceError
-from tui_probe.pages.findings import instructions, memory, schedule
+from tui_probe.pages.views import kind_of
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import Finding
 from tui_probe.probekit.kept import kept_words, sampled_words
+from tui_probe.probekit.registry import probe_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tui_probe.probekit.kind import Source
     from tui_probe.probekit.probe_results import ProbeResult
 
-PROBES: Final[dict[str, Callable[[ProbeResult], Iterator[Finding]]]] = {
-    "barrier_wait": schedule.of_barrier_wait,
-    "barrier_wait_by_line": schedule.of_barrier_wait,
-    "block_sched": schedule.of_block_sched,
-    "divergence": instructions.of_divergence,
-    "divergence_by_line": instructions.of_divergence,
-    "dmat": memory.of_dmat,
-    "dmat_compact": memory.of_dmat,
-    "gmem_bytes": memory.of_bytes,
-    "gmem_bytes_by_line": memory.of_bytes,
-    "gmem_sectors": memory.of_sectors,
-    "gmem_sectors_by_line": memory.of_sectors,
-    "inst_mix": instructions.of_mix,
-    "inst_mix_by_line": instructions.of_mix,
-    "nan_check": instructions.of_nan_check,
-    "program_progress": schedule.of_program_progress,
-    "smem_conflicts": memory.of_conflicts,
-    "smem_conflicts_by_line": memory.of_conflicts,
-    "tensorop_count": instructions.of_tensor_operations,
-    "tensorop_count_by_line": instructions.of_tensor_operations,
-    "warp_progress": schedule.of_warp_progress,
-}
-"""What each probe's results say; of one's own probe only how much was kept."""
-_DRAWN: Final = ("dmat", "timeline", "progress")
-"""Views that know their own worst place."""
 _MOST_REMEMBERED: Final = 64
 _remembered: dict[tuple[str, int, int], Found] = {}
 """What was found last, by the result's file, its time, and how many launches had been timed."""
@@ -76,7 +52,7 @@ class Found:
         """The one to look at first that has a place: what stands out, else a line, else what a drawing shows."""
         placed = [each for each in self.findings if each.page]
         wanted = (each for each in placed if each.stands_out), (each for each in placed if each.line)
-        return next(chain(*wanted, (each for each in placed if each.page in _DRAWN)), None)
+        return next(chain(*wanted, (each for each in placed if kind_of(each.page).drawn)), None)
 
 
 def find(source: Source) -> Found | None:
@@ -107,8 +83,10 @@ def find(source: Source) -> Found | None:
 
 
 def _findings(of: ProbeResult) -> list[Finding]:
-    if of.probe in PROBES:
-        return [*sorted(PROBES[of.probe](of), key=lambda finding: not finding.stands_out), *_sample(of)]
+    probe = probe_named(of.probe)
+    if probe is not None and probe.findings is not None:
+        found = probe.findings(of, probe.analyse(of))
+        return [*sorted(found, key=lambda finding: not finding.stands_out), *_sample(of)]
     words = kept_words(of.result)
     return [Finding("kept", "records", words)] if words else []
 

@@ -98,7 +98,7 @@ def command_of(trace: Trace) -> str:
 
 
 def _joined(options: Sequence[str], cells: int) -> Iterator[str]:
-    """``also -p dmat, --benchmark``, broken between options."""
+    """``also -p NAME, --benchmark``, broken between options."""
     line = "also"
     for place, option in enumerate(options):
         word = option + ("," if place + 1 < len(options) else "")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.pages.views import NAMES, kind_of
+from tui_probe.pages.views import kinds
 from tui_probe.probekit import probe_results
+from tui_probe.probekit.registry import all_probes, probe_named
 
 if TYPE_CHECKING:
     from tui_probe.pages.findings.found import Found
+    from tui_probe.probekit.probe import Probe
     from tui_probe.trace.model import Kernel
 
 _LARGEST: Final = 16 << 20
@@ -19,14 +22,14 @@ _LARGEST: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """``option`` of ``tui-probe run`` answers it; so do results of the probes ``also``.
+    """``option`` of ``tui-probe run`` answers it. ``key`` is what findings call it by, "" if none does.
 
     ``needs`` is a regular expression that occurs in the PTX of the kernels for which the question means something.
     """
 
     words: str
     option: str
-    also: tuple[str, ...] = ()
+    key: str = ""
     needs: str = ""
 
     @property
@@ -37,32 +40,21 @@ class Question:
     @property
     def pages(self) -> tuple[str, ...]:
         """The titles of the views that open with results of the probe."""
-        kinds = [kind_of(name) for name in NAMES] if self.probe else []
-        return tuple(kind.title for kind in kinds if self.probe in kind.probes)
+        return tuple(kind.title for kind in kinds() if self.probe in kind.probes) if self.probe else ()
 
     def record(self) -> dict[str, Any]:
         """As data."""
         return {"question": self.words, "option": self.option, "pages": list(self.pages)}
 
 
-QUESTIONS: Final = (
-    Question("where does the time go: blocks, gaps, a tail?", "-p block_sched", ("warp_progress",)),
-    Question("which accesses are not coalesced?", "-p gmem_sectors_by_line", ("dmat",), r"\b(ld|st)\.[a-z.:]*global"),
-    Question("which warps fall behind, and in which loop?", "-p warp_progress"),
-    Question("which part of the code takes the time?", "-p program_progress"),
-    Question("at which barrier do warps wait, how long?", "-p barrier_wait_by_line", (), r"\b(bar|barrier)\."),
-    Question(
-        "which accesses conflict in shared memory?", "-p smem_conflicts_by_line", (), r"\b(ld|st)\.[a-z.:]*shared"
-    ),
-    Question("how much do the tensor cores do, and where?", "-p tensorop_count_by_line", ("tensorop_count",), r"mma"),
-    Question("where are lanes of a warp idle?", "-p divergence_by_line", (), r"@|\bbra\b"),
-    Question("how many bytes does it move?", "-p gmem_bytes", ("gmem_bytes_by_line",)),
-    Question("which addresses, when, and by whom?", "-p dmat", ("dmat_compact",)),
-    Question("which kinds of instructions, of which type?", "-p inst_mix", ("inst_mix_by_line",)),
-    Question("where does the first NaN come from?", "-p nan_check", (), r"\.(b?f16|f32|f64)\b"),
-    Question("what does the probe cost?", "--benchmark"),
-)
-"""Most asked first. Each begins a line of the summary page while nothing in the trace answers it."""
+COST: Final = Question("what does the probe cost?", "--benchmark")
+
+
+@cache
+def questions() -> tuple[Question, ...]:
+    """All, the one asked most first. Each is a line of the summary while nothing in the trace answers it."""
+    asked = [(probe.question, probe.name) for probe in all_probes() if probe.question is not None]
+    return (*(Question(each.words, f"-p {name}", each.key, each.needs) for each, name in asked), COST)
 
 
 def open_questions(kernel: Kernel, found: Found | None) -> list[Question]:
@@ -73,17 +65,26 @@ def open_questions(kernel: Kernel, found: Found | None) -> list[Question]:
     if kernel.status != "probed":
         return []
     asked = [finding.asks for finding in found.findings if finding.asks] if found else []
-    probe, text = probe_results.probe_of(kernel), _text(kernel)
-    left = [
-        each for each in QUESTIONS if _is_open(each, kernel, probe) and (text is None or re.search(each.needs, text))
-    ]
-    return sorted(left, key=lambda each: asked.index(each.probe) if each.probe in asked else len(asked))
+    answered, text = _answered(probe_named(probe_results.probe_of(kernel))), _text(kernel)
+    left = [each for each in questions() if _is_open(each, kernel, answered) and _is_meant(each, text)]
+    return sorted(left, key=lambda each: asked.index(each.key) if each.key in asked else len(asked))
 
 
-def _is_open(question: Question, kernel: Kernel, probe: str | None) -> bool:
-    if question.option == "--benchmark":
+def _answered(probe: Probe | None) -> set[str]:
+    """Keys of the questions that the results of a probe answer."""
+    if probe is None:
+        return set()
+    return {*probe.answers, *((probe.question.key,) if probe.question else ())}
+
+
+def _is_open(question: Question, kernel: Kernel, answered: set[str]) -> bool:
+    if question is COST:
         return not kernel.times.impacts and not kernel.trace.state.simulated
-    return probe is None or probe not in (question.probe, *question.also)
+    return question.key not in answered
+
+
+def _is_meant(question: Question, text: str | None) -> bool:
+    return text is None or re.search(question.needs, text) is not None
 
 
 def _text(kernel: Kernel) -> str | None:

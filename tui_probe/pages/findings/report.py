@@ -11,7 +11,7 @@ from tui_probe.draw.table import Column, safe
 from tui_probe.pages.advice import advice
 from tui_probe.pages.findings.found import find
 from tui_probe.pages.findings.lines import command_of, found_lines, question_lines
-from tui_probe.pages.findings.questions import QUESTIONS, Question, open_questions
+from tui_probe.pages.findings.questions import Question, open_questions, questions
 from tui_probe.probekit.kind import Source
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def summary_lines(trace: Trace, cells: int) -> Iterator[str]:
 def questions_of(trace: Trace) -> list[Question]:
     """What no probed kernel's results answer, what the findings lead to first."""
     known = [open_questions(kernel, find(Source(trace, kernel))) for kernel in trace.kernels]
-    best = {question: min(each.index(question) for each in known if question in each) for question in QUESTIONS
+    best = {question: min(each.index(question) for each in known if question in each) for question in questions()
             if any(question in each for each in known)}  # fmt: skip
     return sorted(best, key=lambda question: best[question])
 

@@ -30,7 +30,7 @@ _NEEDED: Final = {
     "memory": "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
 }
 """Metrics without which there is no bound."""
-_TYPE_FROM: Final = "collect regex:sm__ops_path_tensor_src.*, or add a trace of -p tensorop_count"
+_TYPE_FROM: Final = "collect regex:sm__ops_path_tensor_src.*, or add a trace with tensor operations counted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "sectors": (
         "A request is a load or store that a warp executed with at least one active lane; a sector is 32 bytes. 32"
         " lanes with 4 bytes each, side by side, need 4 sectors; 2 bytes need 2, 8 bytes 8, 16 bytes 16; each lane in a"
-        " sector of its own 32. ncu counts these with permission; the probe gmem_sectors counts the same without.",
+        " sector of its own 32. ncu counts these with permission; a probe counts the same without.",
         "Expected sectors of a tensor = batch × heads × sequence length × head dimension × bytes / 32, and at most one"
         " sector an element. A kernel that writes it once and coalesced stores exactly that. “with row sums” is that"
         " and one fp32 a row and head: attention made for training keeps the logarithm of each row's sum of"
@@ -50,7 +50,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         "The critical kernel does the matrix products, or takes the time. The lines below the table are the questions"
         " put to the kernels in turn, and how many are left after each. Activity is"
         " sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed; below 5 % it tells nothing, since kernels"
-        " without any matrix instruction reach that much. The probe tensorop_count counts the operations themselves,"
+        " without any matrix instruction reach that much. A probe counts the operations themselves,"
         " without permission.",
         "The type is that of most tensor operations, else of most arithmetic (ffma, fadd, fmul are fp32, d… fp64, h…"
         " fp16). The metrics …_op_ffma_pred_on.avg.peak_sustained and its like for dfma are constants of the card, and"

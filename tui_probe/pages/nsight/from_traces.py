@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.analysis.kernel_figures import KernelFigures
 from tui_probe.analysis.launch_groups import Shape
 from tui_probe.analysis.matrix_types import matrix_types_of
-from tui_probe.probekit.counts import counted_results
+from tui_probe.probekit.measured import all_measured
+from tui_probe.probekit.quantities import mean_quantities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from tui_probe.probekit.counts import CountedResult
+    from tui_probe.probekit.measured import Measured
     from tui_probe.trace.model import Kernel, Trace
 
-_SECTORS: Final = ("load_requests", "load_sectors", "store_requests", "store_sectors")
+_SECTORS: Final = ("load requests", "load sectors", "store requests", "store sectors")
 _ARITHMETIC: Final = ("fp32", "fp64", "fp16", "bf16")
 
 
@@ -32,39 +33,31 @@ def figures_of_traces(traces: Iterable[Trace]) -> list[KernelFigures]:
 
 def _figures(trace: Trace) -> Iterator[KernelFigures]:
     for kernel in trace.kernels:
-        groups: dict[Shape, list[CountedResult]] = {}
-        for result in counted_results(trace, kernel):
-            whole = result.counts is not None and not result.counts.threads_missing and result.sample is None
-            if whole:
+        groups: dict[Shape, list[Measured]] = {}
+        for result in all_measured(trace, kernel):
+            if result.analysis is not None and not result.threads_missing and result.sample is None:
                 groups.setdefault(_shape(kernel, result), []).append(result)
         for shape, results in groups.items():
             yield _mean(trace, kernel, shape, results)
 
 
-def _shape(kernel: Kernel, result: CountedResult) -> Shape:
+def _shape(kernel: Kernel, result: Measured) -> Shape:
     launch = result.launch
     return Shape(kernel.demangled, None, None) if launch is None else Shape(kernel.demangled, launch.grid, launch.block)
 
 
-def _mean(trace: Trace, kernel: Kernel, shape: Shape, results: Sequence[CountedResult]) -> KernelFigures:
+def _mean(trace: Trace, kernel: Kernel, shape: Shape, results: Sequence[Measured]) -> KernelFigures:
     """The means of results of one probe."""
-    sums: dict[str, float] = {}
-    lacking: set[str] = set()
-    for result in results:
-        for figure in result.counts.figures() if result.counts is not None else ():
-            if figure.value is None:
-                lacking.add(figure.key)
-            else:
-                sums[figure.key] = sums.get(figure.key, 0) + figure.value
-    means: dict[str, float] = {key: value / len(results) for key, value in sums.items() if key not in lacking}
-    fields: dict[str, Any] = {name: means.get(name) for name in _SECTORS}
-    fields["tensor_operations"] = means.get("operations")
+    means = mean_quantities(results)
+    fields: dict[str, Any] = {name.replace(" ", "_"): means.get(name) for name in _SECTORS}
+    fields["tensor_operations"] = means.get("tensor operations")
     if fields["tensor_operations"]:
         fields["matrix_types"] = matrix_types_of(kernel.folder)
     fields["time"] = None if kernel.time_ms is None else kernel.time_ms * 1e6
-    fields["arithmetic"] = {name: means[name] for name in _ARITHMETIC if name in means}
-    if "read" in means and "written" in means:
-        fields["requested_bytes"] = means["read"] + means["written"]
+    counted = {name: means.get(f"{name} instructions") for name in _ARITHMETIC}
+    fields["arithmetic"] = {name: mean for name, mean in counted.items() if mean is not None}
+    if "bytes read" in means and "bytes written" in means:
+        fields["requested_bytes"] = means["bytes read"] + means["bytes written"]
     return KernelFigures(shape, "probes", str(trace.directory), len(results), **fields)
 
 

@@ -13,6 +13,7 @@ from tui_probe.pages.nsight.from_traces import figures_of_traces
 from tui_probe.pages.nsight.ncu_pages import NcuReport, file_head, file_notes, kernels_page, metrics_page
 from tui_probe.pages.nsight.sectors_page import sectors_page
 from tui_probe.pages.nsight.traffic_page import traffic_page
+from tui_probe.probekit.quantities import measured_with
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,9 +63,10 @@ def _compared(name: NcuPage, sources: Sources) -> TablePage[Any]:
             notes.append("a trace is of the simulated GPU: its counts are exact, and it has no times")
     probed = figures_of_traces(sources.traces)
     if sources.traces and not probed:
+        wanted = " or ".join(measured_with(each) for each in ("load sectors", "tensor operations", "fp32 instructions"))
         notes.append(
-            "the traces hold no counts: run the program with -p gmem_sectors, -p tensorop_count or -p inst_mix; kernels"
-            " without PTX cannot be probed (tui-probe report TRACE tells which)"
+            f"the traces hold no counts: run the program with {wanted}; kernels without PTX cannot be probed (tui-probe"
+            " report TRACE tells which)"
         )
     if name == "sectors":
         return sectors_page(sources.table, head, notes, probed, sources.tensor)

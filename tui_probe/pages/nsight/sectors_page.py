@@ -15,6 +15,7 @@ from tui_probe.draw.table import Column
 from tui_probe.pages.nsight.explanations import EXPLANATIONS
 from tui_probe.pages.nsight.figures import decimal, mean_count, stem
 from tui_probe.pages.nsight.page import TablePage, Words
+from tui_probe.probekit.quantities import measured_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -100,7 +101,8 @@ def _expectation(tensor: Tensor | None) -> list[str]:
 def _notes(rows: Sequence[SectorRow]) -> Iterator[str]:
     if rows and all(getattr(row.figures, name) is None for row in rows for name in COUNTED):
         yield f"nothing was counted: collect with ncu --metrics {','.join(COUNTED.values())}"
-        yield "or count without permission: tui-probe run -p gmem_sectors -- COMMAND, then name its trace with --trace"
+        probe = measured_with("load sectors")
+        yield f"or count without permission: tui-probe run {probe} -- COMMAND, then name its trace with --trace"
 
 
 def _words(row: SectorRow) -> str:

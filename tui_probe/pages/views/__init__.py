@@ -1,35 +1,45 @@
-"""The views of a trace, each a module with a ``KIND``; imported only when it is used."""
+"""The pages about a kernel and its launches: those of every kernel, each a module with a ``KIND``, and those of probes.
+
+A module is imported only when its page is used.
+"""
 
 from __future__ import annotations
 
 import importlib
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from tui_probe.probekit.kind import ViewKind
+    from tui_probe.probekit.kind import Kind
 
-NAMES: Final[tuple[str, ...]] = (
-    "summary",
-    "ptx",
-    "diff",
-    "sass",
-    "log",
-    "launches",
-    "dmat",
-    "lines",
-    "timeline",
-    "blocks",
-    "progress",
-    "latency",
-    "memory",
-    "sectors",
-    "source",
-)
+FIXED: Final = ("summary", "ptx", "diff", "sass", "log", "launches")
+"""Pages whose number is the same for every kernel."""
+_SHARED: Final = ("lines", "timeline", "latency", "results", "source")
+"""Pages that several probes fill."""
 
 
-def kind_of(name: str) -> ViewKind:
-    """The view of that name. Raises KeyError."""
-    if name not in NAMES:
-        raise KeyError(name)
-    found: ViewKind = importlib.import_module(f"tui_probe.pages.views.{name}").KIND
+@cache
+def kinds() -> tuple[Kind, ...]:
+    """All pages: first those of every kernel, then those that probes fill."""
+    from tui_probe.probekit.registry import all_probes
+
+    own = {kind.name: kind for probe in all_probes() for kind in probe.views}
+    own |= {name: _of_module(name) for name in _SHARED}
+    return (*map(_of_module, FIXED), *sorted(own.values(), key=lambda kind: (kind.order, kind.name)))
+
+
+def names() -> tuple[str, ...]:
+    """What ``tui-probe show`` can be asked for."""
+    return tuple(kind.name for kind in kinds())
+
+
+def kind_of(name: str) -> Kind:
+    """The page of that name. Raises KeyError."""
+    if name in FIXED or name in _SHARED:
+        return _of_module(name)
+    return {kind.name: kind for kind in kinds()}[name]
+
+
+def _of_module(name: str) -> Kind:
+    found: Kind = importlib.import_module(f"tui_probe.pages.views.{name}").KIND
     return found

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ChoiceError
-from tui_probe.pages.views import NAMES, kind_of
 from tui_probe.probekit.kind import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.probekit.kind import ViewKind
+    from tui_probe.probekit.kind import Kind
     from tui_probe.trace.launches import Launch
     from tui_probe.trace.model import Kernel, Trace
 
@@ -27,7 +26,7 @@ class Choice:
     also: tuple[int, ...] = ()
 
 
-def choose(trace: Trace, kind: ViewKind, kernel: str | None = None, launch: int | None = None) -> Choice:
+def choose(trace: Trace, kind: Kind, kernel: str | None = None, launch: int | None = None) -> Choice:
     """The first kernel that is meant and has what the view needs, else the first that is meant.
 
     ``kernel`` is an index, or a regular expression that is searched for in both forms of the name; ``launch`` the
@@ -81,12 +80,7 @@ def _none_meant(trace: Trace, kernel: str | None, launch: Launch | None) -> str:
     return f"no kernel is {kernel}: tui-probe report {trace.directory} lists the {len(trace.kernels)} kernels"
 
 
-def kinds() -> Iterator[ViewKind]:
-    """All views."""
-    return (kind_of(name) for name in NAMES)
-
-
-def first_missing(trace: Trace, kind: ViewKind) -> tuple[int, str | None]:
+def first_missing(trace: Trace, kind: Kind) -> tuple[int, str | None]:
     """How many kernels of a trace have what a view needs, and why the first that does not has nothing."""
     reasons = [kind.missing(Source(trace, kernel)) for kernel in trace.kernels]
     return reasons.count(None), next((reason for reason in reasons if reason is not None), None)

@@ -243,4 +243,15 @@ def _open(source: Source, progress: Progress) -> Diff:
     return Diff(source.kernel, texts[0], texts[1], sources, measures_of(source))
 
 
-KIND = Kind("diff", "Diff", "pruned and probed PTX side by side: every line that the probe added", missing, _open)
+KIND: Final = Kind(
+    "diff",
+    "Diff",
+    "pruned and probed PTX side by side: every line that the probe added",
+    missing,
+    _open,
+    explanation=(
+        "Left the pruned PTX, right the probed: + lines were added, and say by which part of the probe. Nothing of the"
+        " kernel itself changes but the registers that are declared. Unchanged runs are folded.",
+    ),
+    order=0,
+)

@@ -7,25 +7,21 @@ barriers a warp, or the time of blocks and the gaps between them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.analysis.barrier_wait import RECORD
-from tui_probe.analysis.counts import warp_records
 from tui_probe.analysis.distribution import distribution
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import pad, wrap
 from tui_probe.draw.table import safe
 from tui_probe.draw.view import Document
-from tui_probe.pages.views.blocks import gaps
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.distributions import distribution_head, distribution_row
-from tui_probe.probekit.kept import sampled_words
 from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.timelines.launch import read_timeline
+from tui_probe.probekit.measured import probe_of
+from tui_probe.probekit.registry import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,26 +31,17 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.probe import Waits
     from tui_probe.trace.model import Kernel
 
-_INSIDE: Final = ("barrier_wait", "block_sched", "warp_progress")
 _SIGNS: Final = {"prologue": ("▒", "hue1"), "kernel": ("█", "hue0"), "epilogue": ("░", "hue2")}
 _BAR_LABEL: Final = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Inside:
-    """What the newest result tells: distributions of ``values`` (cycles) by what they are of, and a few words."""
-
-    which: str
-    values: Mapping[str, NDArray[np.int64]]
-    words: str
 
 
 class Latency(Document):
     """One kernel: medians over its timed launches, and its newest result."""
 
-    def __init__(self, kernel: Kernel, inside: Inside | None) -> None:
+    def __init__(self, kernel: Kernel, inside: Waits | None) -> None:
         self.title = f"Latency of {kernel.demangled}"
         self.name = f"#{kernel.index} {safe(kernel.demangled)}"
         self.inside = inside
@@ -112,7 +99,7 @@ class Latency(Document):
             return f"medians: {words}; {' and '.join(lacking)} not measured"
         exposed = whole - medians["original"]
         return (
-            f"medians: {words}; exposed {units.duration(exposed * 1e-3)} a launch, "
+            f"medians: {words}; exposed {units.duration(exposed * 1e-3)} per launch, "
             f"{whole / medians['original']:.2f}× the original"
         )
 
@@ -154,39 +141,18 @@ def _record(values: NDArray[Any] | None) -> dict[str, float] | None:
     return None if found is None else found.record()
 
 
-def _inside(source: Source, progress: Progress) -> Inside | None:
-    """What the result says, if there is one of a probe that times."""
-    if probe_results.missing(source, *_INSIDE) is not None:
+def _inside(source: Source, progress: Progress) -> Waits | None:
+    """What the result says, if there is one of a probe that tells of waiting."""
+    if probe_results.missing(source, *KIND.probes) is not None:
         return None
-    if probe_results.probe_of(source.kernel) == "barrier_wait":
-        return _barriers(source)
-    launch = read_timeline(source, progress)
-    blocks = launch.timeline.blocks
-    words = f"{units.counted(len(blocks), 'block')}"
-    if (sample := launch.timeline.sample) is not None:
-        return Inside(launch.which, {"a block": blocks.duration}, f"{words}; {sampled_words(sample)}")
-    words += "; a gap is a slot that waits for its next block"
-    return Inside(launch.which, {"a block": blocks.duration, "a gap": gaps(blocks)}, words)
-
-
-def _barriers(source: Source) -> Inside:
-    found = probe_results.read(source)
-    records = warp_records(found.result, RECORD, "barrier_wait")
-    left = records[records["threads"] > 0]
-    waited, barriers = left["waited"].astype(np.int64), left["barriers"].astype(np.int64)
-    met = barriers > 0
-    values = {"a warp waits": waited, "at a barrier": waited[met] // barriers[met]}
-    words = f"{units.counted(len(left), 'warp')}, {units.counted(int(barriers.sum()), 'barrier')}"
-    missing = found.result.threads - int(left["threads"].sum(dtype=np.int64))
-    words += f", without {units.counted(missing, 'thread')} that never left" if missing else ""
-    words += f"; {sampled_words(found.result.sample)}" if found.result.sample else ""
-    return Inside(found.which, values, words)
+    read = probe_of(source.kernel).waits
+    return None if read is None else read(probe_results.read(source), progress)
 
 
 def _missing(source: Source) -> str | None:
     if source.kernel.times.probed_ms and not source.trace.state.simulated:
         return None
-    why = probe_results.missing(source, *_INSIDE)
+    why = probe_results.missing(source, *KIND.probes)
     return why and f"{why}; or time it with --benchmark"
 
 
@@ -195,13 +161,17 @@ def _open(source: Source, progress: Progress) -> Latency:
     return Latency(source.kernel, _inside(source, progress))
 
 
-KIND = Kind(
+KIND: Final = Kind(
     "latency",
     "Latency",
     "what a probe adds to a launch, waits at barriers, times of blocks and gaps",
     _missing,
     _open,
-    _INSIDE,
+    explanation=(
+        "What the probe adds outside the kernel: clearing its records before, copying them back after, measured by"
+        " --benchmark. Below it what waits inside: at barriers, or between blocks.",
+    ),
+    order=60,
     short="Lat",
+    fed_by=lambda: names_of(lambda probe: probe.waits),
 )
-"""Needs a benchmark, or results of ``barrier_wait``, ``block_sched`` or ``warp_progress``."""

@@ -200,12 +200,17 @@ def _open(source: Source, progress: Progress) -> Launches:
     return Launches(source.kernel, source.trace, read_parameters(source.trace, source.kernel.index, progress))
 
 
-KIND = Kind(
+KIND: Final = Kind(
     "launches",
     "Launches",
     "every launch: grid, block, parameters, stream, probe memory, result",
     missing,
     _open,
+    explanation=(
+        "One row per launch: grid, block, parameters as the kernel got them, stream, memory of the probe, and the"
+        " result file. Launches are numbered through the process from 0. Passed through: the original ran, and why.",
+    ),
+    order=0,
     short="Launch",
     grows=True,
 )

@@ -12,8 +12,8 @@ from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.line_rows import PROBES, LineRow, line_rows
-from tui_probe.probekit.measures import in_full
+from tui_probe.probekit.measures import in_full, line_rows
+from tui_probe.probekit.registry import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.lines import LineRow
 
 _HEADINGS: Final = 3
 _CODE: Final = 24
@@ -33,7 +34,7 @@ class LinesView(Document):
         progress(0.0)
         self.result = probe_results.read(source)
         self.title = f"Lines of {source.kernel.demangled}"
-        self.found = line_rows(self.result)
+        self.lines_of, self.found = line_rows(self.result)
         path = source.kernel.file("pruned.ptx")
         self._ptx = path.read_text("utf-8", "replace").split("\n") if path else []
         progress(1.0)
@@ -44,7 +45,7 @@ class LinesView(Document):
 
     def _columns(self) -> list[Column[LineRow]]:
         names = dict.fromkeys(name for row in self.found.rows for name in row.found)
-        ranks = {name: place for place, name in enumerate(names, 1)} | {self.found.measure: 0}
+        ranks = {name: place for place, name in enumerate(names, 1)} | {self.lines_of.main: 0}
         return [
             Column("line", None, "PTX line", lambda row: str(row.line)),
             *(Column(name, None, name, _text_of(name), rank=ranks[name]) for name in names),
@@ -111,12 +112,22 @@ def _text_of(name: str) -> Callable[[LineRow], str]:
     return lambda row: in_full(row.found.get(name))
 
 
-KIND = Kind(
-    name="lines",
-    title="Lines",
-    about="what each instruction did, with its line of PTX and of source: sectors, conflicts, lanes, time, NaNs",
-    missing=lambda source: probe_results.missing(source, *PROBES),
-    open=LinesView,
-    probes=("gmem_sectors_by_line", *(probe for probe in PROBES if probe != "gmem_sectors_by_line")),
+def _missing(source: Source) -> str | None:
+    return probe_results.missing(source, *KIND.probes)
+
+
+KIND: Final = Kind(
+    "lines",
+    "Lines",
+    "what each instruction did, with its line of PTX and of source: sectors, conflicts, lanes, time, NaNs",
+    _missing,
+    LinesView,
+    explanation=(
+        "One row per instruction of pruned.ptx with the line of source that it came from, the one that matters"
+        " most first. The columns are what the probe measured; – was not.",
+        "Sectors per request: 4 for 4 bytes per lane side by side, 8 for 8, 16 for 16; more than the bytes of a lane is"
+        " more than needed. Degree: passes of shared memory over the fewest possible. Lanes: of 32 in a warp.",
+    ),
+    order=20,
+    fed_by=lambda: names_of(lambda probe: probe.lines),
 )
-"""Needs results of one of the probes in ``line_rows.PROBES``."""

@@ -72,4 +72,16 @@ def _open(source: Source, progress: Progress) -> Log:
         raise TraceError(f"{path}: {error.strerror or error}") from error
 
 
-KIND = Kind("log", "Log", "process.log: how the kernel was found, probed and assembled", missing, _open, grows=True)
+KIND: Final = Kind(
+    "log",
+    "Log",
+    "process.log: how the kernel was found, probed and assembled",
+    missing,
+    _open,
+    explanation=(
+        "process.log: how the kernel was found, pruned, probed and assembled, with ptxas' own words. A kernel that"
+        " failed says why here; its original ran instead.",
+    ),
+    order=0,
+    grows=True,
+)

@@ -252,6 +252,16 @@ def _open(source: Source, progress: Progress) -> Ptx:
     return Ptx(f"PTX of {source.kernel.demangled}", texts, sources, measures_of(source))
 
 
-KIND = Kind(
-    "ptx", "PTX", "the kernel's PTX: original, pruned, probed, and what was measured of its lines", missing, _open
+KIND: Final = Kind(
+    "ptx",
+    "PTX",
+    "the kernel's PTX: original, pruned, probed, and what was measured of its lines",
+    missing,
+    _open,
+    explanation=(
+        "The PTX of the kernel: probed as it ran, pruned as the engine read it (this kernel alone), original as it came"
+        " in the image. Where other pages name a line of PTX, it is one of the pruned text; the probed text has numbers"
+        " of its own.",
+    ),
+    order=0,
 )

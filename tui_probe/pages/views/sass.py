@@ -71,7 +71,7 @@ class Sass(Document):
         measure = self.measures.columns[self.measure]
         lines = enumerate(self.code.acting[side], 1)
         values = {place: measure.values[line] for place, line in lines if line is not None and line in measure.values}
-        return Margin(Measure(measure.name, values), set(), width)
+        return Margin(Measure(measure.of, values), set(), width)
 
     def begins(self, width: int) -> int:
         """Below the counts."""
@@ -243,4 +243,15 @@ def _open(source: Source, progress: Progress) -> Sass:
     return Sass(source.kernel, read_code(source.kernel, progress), measures_of(source))
 
 
-KIND = Kind("sass", "SASS", "machine code of the pruned and the probed kernel, and what differs", missing, _open)
+KIND: Final = Kind(
+    "sass",
+    "SASS",
+    "machine code of the pruned and the probed kernel, and what differs",
+    missing,
+    _open,
+    explanation=(
+        "The machine code of both kernels as nvdisasm prints it, and instructions counted by class. The assembler"
+        " schedules anew, so that more differs here than was added to the PTX.",
+    ),
+    order=0,
+)

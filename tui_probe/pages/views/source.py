@@ -266,11 +266,17 @@ def _open(source: Source, progress: Progress) -> SourceView:
     return SourceView(f"Source of {source.kernel.demangled}", lines, files, measures_of(source))
 
 
-KIND = Kind(
+KIND: Final = Kind(
     "source",
     "Source",
     "the lines of source that the PTX came from, and what was measured of them",
     missing,
     _open,
+    explanation=(
+        "The lines of source that the PTX came from, from the copies that were made while the program ran; lines that"
+        " no code came from are set back. Beside a line stands what the probe measured of all the PTX it became: sums,"
+        " and ratios of sums.",
+    ),
+    order=90,
     short="Src",
 )

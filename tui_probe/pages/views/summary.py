@@ -133,12 +133,19 @@ def _open(source: Source, progress: Progress) -> Summary:
     return Summary(source)
 
 
-KIND = Kind(
+KIND: Final = Kind(
     "summary",
     "Summary",
     "what the probe found and costs, why probed or not, what to ask next",
     lambda _: None,
     _open,
+    explanation=(
+        "What was found comes first: each line names the page that shows it, and ! marks what costs time. Then what the"
+        " probe costs the kernel in registers, spills and occupancy, and what another run would answer.",
+        "“original” is the kernel as it came, “probed” the one that ran in its place. – was not measured. Slowdown is"
+        " probed time over original time, of launches that ran both (--benchmark).",
+    ),
+    order=0,
     short="Sum",
     grows=True,
 )

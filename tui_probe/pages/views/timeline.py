@@ -12,13 +12,15 @@ from tui_probe.analysis.distribution import distribution
 from tui_probe.draw import units
 from tui_probe.draw.axis import CYCLES, TIME, draw_across
 from tui_probe.draw.canvas import Canvas
-from tui_probe.draw.heading import draw_head
+from tui_probe.draw.heading import draw_head, named
 from tui_probe.draw.spans import clip
 from tui_probe.draw.view import Drawing
-from tui_probe.pages.explanations import named
+from tui_probe.errors import TraceError
+from tui_probe.probekit import probe_results
 from tui_probe.probekit.kind import Kind
+from tui_probe.probekit.measured import probe_of
 from tui_probe.probekit.probe_results import cycles_words
-from tui_probe.probekit.timelines.launch import PROBES, missing, read_timeline
+from tui_probe.probekit.registry import names_of
 from tui_probe.probekit.timelines.moves import MOVES, commands
 from tui_probe.probekit.timelines.picture import draw_marks, draw_rows, gutter
 from tui_probe.probekit.timelines.rows import ORDER_WORDS, Choice, rows_of
@@ -77,6 +79,10 @@ class Timeline(Drawing):
     @cached_property
     def _block_fence(self) -> float:
         return _fence(self.timeline.blocks.duration)
+
+    @property
+    def of_warps(self) -> bool:
+        return self.choice.level == "warp"
 
     def fence(self, level: Level) -> float:
         """Cycles beyond which a block, or a warp where these are shown, stands out."""
@@ -158,7 +164,7 @@ class Timeline(Drawing):
 
     @property
     def _ns(self) -> float:
-        """Nanoseconds a cycle at the device's clock."""
+        """Nanoseconds per cycle at the device's clock."""
         return 1e6 / (self.launch.clock_khz or 1)
 
     def _tail_words(self) -> str:
@@ -260,7 +266,7 @@ class Timeline(Drawing):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a block, or a warp where these are shown."""
+        """One row per block, or per warp where these are shown."""
         each = self.timeline.warps if self.choice.level == "warp" else self.timeline.blocks
         yield (*_COLUMNS, "cycles")
         for i in range(len(each)):
@@ -287,17 +293,33 @@ def _fence(cycles: Any) -> float:
     return float("inf") if found is None else found.fence
 
 
+def _missing(source: Source) -> str | None:
+    return probe_results.missing(source, *KIND.probes)
+
+
 def _open(source: Source, progress: Progress) -> Timeline:
-    return Timeline(read_timeline(source, progress))
+    found = probe_results.read(source)
+    read = probe_of(source.kernel).timeline
+    if read is None:
+        raise TraceError(f"{found.result.path}: -p {found.probe} records no times")
+    return Timeline(read(found, progress))
 
 
-KIND = Kind(
+KIND: Final = Kind(
     "timeline",
     "Timeline",
     "blocks and warps on SMs over time: gaps, stragglers, idle SMs, the tail",
-    missing,
+    _missing,
     _open,
-    PROBES,
+    explanation=(
+        "One row per SM, slot of an SM (which holds a block at a time), or a warp; time runs to the right. Height"
+        " is the share of slots that run a block; where there is room, each block is a bar with its number.",
+        "! marks what lasts far longer than the others, – an SM that ran nothing, T the start of the tail: from there"
+        " on some SM has nothing left to run. Gaps in a slot are what scheduling the next block costs.",
+        "SMs count with clocks of their own: how well they are put beside each other is told below the axis.",
+    ),
+    order=30,
     short="Time",
+    drawn=True,
+    fed_by=lambda: names_of(lambda probe: probe.timeline),
 )
-"""Needs results of ``block_sched`` or ``warp_progress``."""

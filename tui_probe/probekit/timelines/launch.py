@@ -1,26 +1,18 @@
-"""The timeline of a launch from its result, and what is known of the launch besides."""
+"""The timeline of a launch, and what is known of the launch besides."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from tui_probe.analysis import warp_progress
-from tui_probe.analysis.timeline import from_block_sched, from_warp_progress
 from tui_probe.draw import units
-from tui_probe.errors import TraceError
-from tui_probe.probekit import probe_results
 from tui_probe.probekit.kept import sampled_words
 
 if TYPE_CHECKING:
     from tui_probe.analysis.timeline import Timeline
-    from tui_probe.analysis.warp_progress import WarpProgress
-    from tui_probe.draw.view import Progress
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.probekit.timelines.rows import Choice
     from tui_probe.trace.event_types import Dim3
-
-PROBES: Final = ("block_sched", "warp_progress")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +28,6 @@ class LaunchTimeline:
     clock_khz: int | None
     clock_words: str = "the device's highest clock"
     """Where ``clock_khz`` comes from."""
-    progress: WarpProgress | None = None
-    """What else ``warp_progress`` recorded."""
     grid: Dim3 | None = None
 
     def block_words(self, block: int) -> str:
@@ -47,12 +37,6 @@ class LaunchTimeline:
         x, y, z = self.grid
         place = [block % x, block // x % y, block // (x * y)][: 2 if z == 1 else 3]
         return f"block {block} ({','.join(map(str, place))})"
-
-    def recorded(self) -> WarpProgress:
-        """``progress`` of a launch that has it. Raises TraceError otherwise."""
-        if self.progress is None:
-            raise TraceError(f"{self.which}: its probe recorded no progress of warps")
-        return self.progress
 
     def rows(self, choice: Choice) -> int:
         """How many rows a choice has."""
@@ -94,23 +78,17 @@ class LaunchTimeline:
         }
 
 
-def missing(source: Source) -> str | None:
-    """Why there is no timeline, None if there is one."""
-    return probe_results.missing(source, *PROBES)
+@runtime_checkable
+class OverTime(Protocol):
+    """A view of a launch over time, of its blocks or its warps."""
+
+    launch: LaunchTimeline
+
+    @property
+    def of_warps(self) -> bool:
+        """Whether it shows warps now."""
 
 
-def read_timeline(source: Source, progress: Progress) -> LaunchTimeline:
-    """Read the result of the launch. Raises TraceError naming the file."""
-    progress(0.0)
-    found = probe_results.read(source)
-    about = found.which, found.name, found.simulated
-    grid = found.result.header.grid
-    if found.probe != "warp_progress":
-        timeline = from_block_sched(found.result, device_sms=found.sms, one_clock=found.simulated)
-        return LaunchTimeline(timeline, *about, found.clock_khz, grid=grid)
-    warps = warp_progress.analyse(found.result, found.clock_khz)
-    timeline = from_warp_progress(warps, device_sms=found.sms, one_clock=found.simulated)
-    aligned = warps.alignment
-    if aligned is None or aligned.rate_error is None or found.simulated:
-        return LaunchTimeline(timeline, *about, found.clock_khz, progress=warps, grid=grid)
-    return LaunchTimeline(timeline, *about, round(1e6 / aligned.ns_per_cycle), "as measured", warps, grid)
+def launch_timeline(of: ProbeResult, timeline: Timeline) -> LaunchTimeline:
+    """The timeline of a result; cycles are time at the device's highest clock."""
+    return LaunchTimeline(timeline, of.which, of.name, of.simulated, of.clock_khz, grid=of.result.header.grid)

@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from tui_probe.probekit.timelines.rows import LEVELS, NONE, ORDER_WORDS, ORDERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui_probe.pages.views.timeline import Timeline
+    from tui_probe.analysis.timeline import Tail
+    from tui_probe.probekit.timelines.launch import LaunchTimeline
+    from tui_probe.probekit.timelines.rows import Choice, Rows
+    from tui_probe.probekit.timelines.window import Window
 
-    Move = Callable[[Timeline], str | None]
+    Move = Callable[["Moved"], str | None]
 
 _ZOOM: Final = 0.5
 
 
-def commands(view: Timeline) -> dict[str, str]:
+class Moved(Protocol):
+    """What the commands move: the state of a timeline."""
+
+    launch: LaunchTimeline
+    window: Window
+    choice: Choice
+    rows: Rows | None
+    fitting: bool
+    marks: list[float]
+    pointed: tuple[float, int] | None
+    in_time: bool
+    tail: Tail | None
+
+    def line(self, rows: Rows) -> int:
+        """The line of the cursor."""
+
+    def measured(self) -> str:
+        """What the two marks measure."""
+
+
+def commands(view: Moved) -> dict[str, str]:
     """Those that mean something now, and what they do."""
     without = {"unit"} if view.launch.clock_khz is None else set()
     return {name: words for name, (words, _) in MOVES.items() if name not in without}
@@ -43,7 +66,7 @@ def _zoom(factor: float) -> Move:
     return lambda view: None if view.window.zoom(factor) else "this is as far as it goes"
 
 
-def _together(view: Timeline, together: int) -> str | None:
+def _together(view: Moved, together: int) -> str | None:
     view.fitting = False
     if together < 1:
         return "every row has a line of its own; the next level has more rows"
@@ -51,12 +74,12 @@ def _together(view: Timeline, together: int) -> str | None:
     return None
 
 
-def _fit(view: Timeline) -> None:
+def _fit(view: Moved) -> None:
     view.window.fit()
     view.fitting = True
 
 
-def _next(view: Timeline) -> str | None:
+def _next(view: Moved) -> str | None:
     rows, window = view.rows, view.window
     start = None if rows is None else rows.next_start(view.line(rows), window.time)
     if start is None:
@@ -65,7 +88,7 @@ def _next(view: Timeline) -> str | None:
     return None
 
 
-def _previous(view: Timeline) -> str | None:
+def _previous(view: Moved) -> str | None:
     rows, window = view.rows, view.window
     start = None if rows is None else rows.previous_start(view.line(rows), window.time)
     if start is None:
@@ -74,7 +97,7 @@ def _previous(view: Timeline) -> str | None:
     return None
 
 
-def _worst(view: Timeline) -> str:
+def _worst(view: Moved) -> str:
     """The longest block or warp; from there on the start of the tail."""
     rows, window, tail = view.rows, view.window, view.tail
     longest = None if rows is None else rows.longest()
@@ -92,24 +115,24 @@ def _worst(view: Timeline) -> str:
     return f"the start of the tail, in the row of SM {tail.last_sm}, which ends last"
 
 
-def _mark(view: Timeline) -> str | None:
+def _mark(view: Moved) -> str | None:
     view.marks = [*view.marks, view.window.time] if len(view.marks) < 2 else [view.window.time]
     return view.measured() if len(view.marks) == 2 else "marked: a second mark measures"
 
 
-def _level(view: Timeline) -> str:
+def _level(view: Moved) -> str:
     level = LEVELS[(LEVELS.index(view.choice.level) + 1) % len(LEVELS)]
     view.choice, view.fitting = replace(view.choice, level=level, together=1), level == LEVELS[0]
-    return f"a row {'an SM' if level == 'SM' else f'a {level}'}"
+    return f"one row per {level}"
 
 
-def _order(view: Timeline) -> str:
+def _order(view: Moved) -> str:
     order = ORDERS[(ORDERS.index(view.choice.order) + 1) % len(ORDERS)]
     view.choice = replace(view.choice, order=order)
     return f"rows {ORDER_WORDS[order]}"
 
 
-def _select(view: Timeline) -> str:
+def _select(view: Moved) -> str:
     rows = view.rows
     if view.choice.sm is not None or rows is None:
         view.choice, view.fitting = replace(view.choice, sm=None), view.choice.level == LEVELS[0]
@@ -119,7 +142,7 @@ def _select(view: Timeline) -> str:
     return f"SM {sm} alone"
 
 
-def _unit(view: Timeline) -> str:
+def _unit(view: Moved) -> str:
     if view.launch.clock_khz is None:
         return "cycles: what a cycle takes is not known"
     view.in_time = not view.in_time
@@ -137,8 +160,8 @@ MOVES: Final[dict[str, tuple[str, Move]]] = {
     "page_down": ("window down", _page_across(1)),
     "zoom_in": ("zoom in about the cursor", _zoom(_ZOOM)),
     "zoom_out": ("zoom out", _zoom(1 / _ZOOM)),
-    "zoom_in_rows": ("fewer rows a line", lambda view: _together(view, view.choice.together // 2)),
-    "zoom_out_rows": ("more rows a line", lambda view: _together(view, view.choice.together * 2)),
+    "zoom_in_rows": ("fewer rows per line", lambda view: _together(view, view.choice.together // 2)),
+    "zoom_out_rows": ("more rows per line", lambda view: _together(view, view.choice.together * 2)),
     "fit": ("show everything", _fit),
     "start": ("to the launch's start", lambda view: view.window.to(0)),
     "end": ("to its end", lambda view: view.window.to(view.window.span)),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tui_probe.simgpu.executor.copy_groups import CopyGroups
 from tui_probe.simgpu.executor.group import Group
 from tui_probe.simgpu.executor.lanes import ALL_WARPS, Lanes, Places, warp_bits
+from tui_probe.simgpu.executor.mbarriers import MBarriers
 from tui_probe.simgpu.executor.memory import DeviceMemory, LocalMemory, ParameterMemory, SharedMemory
 from tui_probe.simgpu.executor.model import WARP_SIZE
 
@@ -66,6 +69,7 @@ class Batch:
         self.parameters = parameters
         self.shared = SharedMemory(self.block_count, launch.shared_bytes)
         self.local = LocalMemory(self.lanes.place_count, local_bytes)
+        self.mbarriers = MBarriers(self)
         # Where the addresses in registers lead; see ``access``.
         self.located: dict[tuple[str, int, int], Located] = {}
 
@@ -73,6 +77,21 @@ class Batch:
         places_per_block = self.warps_per_block * WARP_SIZE
         blocks = np.arange(self.block_count, dtype=np.intp)[:, None] * places_per_block
         return Lanes((blocks + np.arange(self.threads)).reshape(-1), places_per_block, self.block_count)
+
+    @cached_property
+    def copies(self) -> CopyGroups:
+        """The ``cp.async`` of all threads."""
+        return CopyGroups(self.lanes.place_count)
+
+    @cached_property
+    def bulk_writes(self) -> CopyGroups:
+        """The ``cp.async.bulk`` out of shared memory of all threads."""
+        return CopyGroups(self.lanes.place_count)
+
+    @cached_property
+    def bulk_reads(self) -> CopyGroups:
+        """The same copies, until their sources are read."""
+        return CopyGroups(self.lanes.place_count)
 
     def first_group(self, entry: str) -> Group:
         """All threads, at the start of the kernel."""

@@ -37,3 +37,7 @@ class DeadlockError(SimulationError):
 
 class TrapError(SimulationError):
     """The kernel executed ``trap`` or ``brkpt``."""
+
+
+class MBarrierError(SimulationError):
+    """An mbarrier is used as PTX does not allow: too many arrivals, or one that was not initialised."""

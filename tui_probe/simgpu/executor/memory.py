@@ -158,10 +158,6 @@ class DeviceMemory(_Bytes):
             position = int(np.argmax(outside))
             raise AccessFault(self.name, int(offset[position]) + self.base, size, position, misaligned=False)
 
-    def gather(self, address: NDArray[np.uint64], dtype: DType) -> Value:
-        """The elements of ``dtype`` at absolute addresses. Raises MemoryFaultError."""
-        return self.view(dtype)[self._elements(address, dtype.itemsize)]
-
     def scatter(self, address: NDArray[np.uint64], values: Value) -> None:
         """Stores ``values`` at absolute addresses; of equal addresses the last one wins. Raises MemoryFaultError."""
         self.view(values.dtype)[self._elements(address, values.dtype.itemsize)] = values

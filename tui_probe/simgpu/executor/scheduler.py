@@ -3,12 +3,13 @@
 The group with the deepest call stack and the smallest basic block goes first, until it reaches a place
 where another one waits: then they are merged. Compilers lay out code so that paths meet further down,
 so this makes divergent paths meet early. A group that jumps back in a loop that may wait for another thread (it
-holds an atomic, a volatile load or the like) gives way to all others, so that every thread gets on.
+holds an atomic, a volatile load or the like) gives way to all others, so that every thread gets on. One that tries an
+mbarrier waits for the end of the phase, and gives up only where nothing else can go on.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 Place: TypeAlias = tuple[int, tuple[int, ...], int]
 
+_ROUNDS: Final = 1000
+"""How often groups that ask in a loop run while others try an mbarrier, before these give up."""
+
 
 class Scheduler:
     """Runs the threads of a batch until all have exited."""
@@ -33,6 +37,7 @@ class Scheduler:
         # Groups that wait for lanes of their warps at a `.sync` instruction.
         self._assembling: dict[Place, Group] = {}
         self._turns = 0
+        self._rounds = 0
 
     def put(self, group: Group, gives_way: bool = False) -> None:
         """Keeps ``group`` for later; after all others, if it ``gives_way``."""
@@ -43,7 +48,7 @@ class Scheduler:
 
     def give_way(self, group: Group) -> Group | None:
         """Lets all others go before ``group``, which waits for something in a loop."""
-        if not (self._ready or self._assembling or self.barriers.any_waiting):
+        if not (self._ready or self._assembling or self.barriers.any_waiting or self.batch.mbarriers.any_waiting):
             return group
         self.put(group, gives_way=True)
         return None
@@ -87,6 +92,7 @@ class Scheduler:
         if all(_turn(groups) for groups in self._ready.values()):
             # Nothing runs freely: see what those that wait are waiting for.
             self._release()
+            self._give_up()
         if not self._ready:
             return None
         place = min(self._ready, key=lambda place: (_turn(self._ready[place]), place))
@@ -95,13 +101,27 @@ class Scheduler:
         return group
 
     def _release(self) -> None:
-        for group in self.barriers.release():
+        for group in (*self.barriers.release(), *self.batch.mbarriers.release()):
             self.put(group)
         for place, group in list(self._assembling.items()):
             # Others may have exited meanwhile.
             members = self.batch.program.blocks[group.block].members
             if members is not None and (self.batch.missing_members(members, group) == 0).any():
                 del self._assembling[place]
+                self.put(group)
+
+    def _give_up(self) -> None:
+        """Lets those that try an mbarrier in vain go on, where all others wait or ask for something in a loop.
+
+        The others get many rounds first: the time that a try takes is exact only if the phase ends meanwhile.
+        """
+        if not self.batch.mbarriers.any_waiting or not all(_turn(groups) for groups in self._ready.values()):
+            self._rounds = 0
+            return
+        self._rounds += 1
+        if not self._ready or self._rounds > _ROUNDS:
+            self._rounds = 0
+            for group in self.batch.mbarriers.give_up():
                 self.put(group)
 
     def _assembled(self, group: Group, block: Block) -> Group | None:

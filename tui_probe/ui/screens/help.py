@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tui_probe.draw.spans import Line, pad, wrap
 from tui_probe.pages.explanations import paragraphs
 from tui_probe.ui import keys
+from tui_probe.ui.screens.topic import choose_topic
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.text import TextView
 from tui_probe.ui.widgets.bars import Bar
@@ -41,7 +42,7 @@ class HelpView(TextView):
 class HelpScreen(ViewScreen):
     """What is in sight explained, and all keys, on a page that scrolls and searches as the others do."""
 
-    BINDINGS = keys.bindings("help")
+    BINDINGS = keys.bindings("help", "reading")
 
     def __init__(self, topic: Topic) -> None:
         super().__init__()
@@ -60,7 +61,11 @@ class HelpScreen(ViewScreen):
 
     def hints(self) -> list[keys.Key]:
         """How to leave, then the keys of views."""
-        return [*keys.in_scope("help"), *keys.in_scope("view")]
+        return [*keys.in_scope("help", "reading"), *keys.in_scope("view")]
+
+    def action_topics(self) -> None:
+        """Pages of help, to choose one."""
+        choose_topic(self.app)
 
     def action_close(self) -> None:
         """Back to the screen before; first out of a search."""

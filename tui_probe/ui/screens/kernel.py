@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import width
-from tui_probe.pages.views import kind_of
+from tui_probe.pages.views import FIXED, kind_of
 from tui_probe.ui import keys
 from tui_probe.ui.launches import has_several, launch_words, newer_result, step_applies, with_newest
-from tui_probe.ui.opening import FIXED, Page, page_of, pages_of
+from tui_probe.ui.opening import Page, page_of, pages_of
 from tui_probe.ui.screens.paged import PagedScreen
 from tui_probe.ui.state_line import elapsed_line
 from tui_probe.ui.views.document import DocumentView
@@ -20,11 +20,11 @@ from tui_probe.ui.widgets.bars import Tab
 if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.pages.kernel_row import KernelRow
-    from tui_probe.probekit.kind import Source, ViewKind
+    from tui_probe.probekit.kind import Kind, Source
     from tui_probe.ui.at_hand import AtHand
 
 
-def tab_of(kind: ViewKind, source: Source | None = None, *, empty: bool = False) -> Tab:
+def tab_of(kind: Kind, source: Source | None = None, *, empty: bool = False) -> Tab:
     """The tab of a view, with the probe that opens it where it is empty and another run could."""
     probed = source is not None and source.kernel.status == "probed"
     probe = kind.probes[0] if empty and kind.probes and probed else ""

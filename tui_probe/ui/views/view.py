@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from tui_probe.pages.explanations import EXPLANATIONS
+from tui_probe.pages.explanations import explanation
 from tui_probe.ui.exports import write_lines
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class View:
 
     def explanation(self) -> Sequence[str]:
         """How to read what it shows, a paragraph each."""
-        return EXPLANATIONS.get(self.name, ())
+        return explanation(self.name)
 
     def commands(self) -> Mapping[str, str]:
         """The commands of ``render/views`` that mean something now, and what they do."""

@@ -1,0 +1,165 @@
+"""Block scheduling: how long the block slots of each SM ran a block, and how long they waited for the next one.
+
+A warp's record is its first clock, the cycles until it left, and its SM. A block lasts from the first start to the last
+end of its warps. Clocks of two SMs have nothing to do with each other, so everything is worked out an SM at a time.
+
+**Slots.** An SM holds several blocks at once. ``slots`` is the largest number of blocks that were on it together.
+Blocks take slots in order of their start; each takes the slot that was free for longest (first in, first out), and a
+new slot only when none is free. So, with the ends of all blocks sorted, the k-th block that takes over a slot follows
+the k-th end::
+
+    gap(k) = start of the k-th block that takes over a slot - k-th smallest end
+
+**Cycles of an SM**, each the mean over its slots (that is, sum over slots / ``slots``)::
+
+    running    = sum of (end - start) of its blocks          / slots
+    scheduling = sum of gap(k)                               / slots
+    ramp       = sum of (first start in a slot - first start on the SM) / slots
+    tail       = sum of (last end on the SM - last end in a slot)       / slots
+    span       = last end - first start on the SM = running + scheduling + ramp + tail   (exactly)
+
+So running + scheduling is the time from an SM's first to its last cycle, but for the filling at the start and the
+emptying at the end. **Totals** are means over the SMs that ran a block.
+
+The system that introduced this analysis printed the mean over SMs of the *sums* over slots, so its numbers are the
+number of resident blocks times larger: 602241 + 87713 cycles for a fill of 32 MiB on 108 SMs with 16 blocks each is
+43122 cycles a slot, which at 1.41 GHz is the 31 µs that such a fill takes. Ours compare with a kernel's duration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.analysis.slots import BlockTimes, slot_reuse, times_of
+from tui_probe.errors import TraceError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tui_probe.trace.results import Result
+
+RECORD: Final = np.dtype([("start", "<u8"), ("elapsed", "<u4"), ("sm", "<u4")])
+"""What ``block_sched`` saves for each warp. ``elapsed`` is cycles modulo 2**32 (2 s at 2 GHz)."""
+_MOST_SMS: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSchedule:
+    """Running and scheduling cycles. Arrays have one element an SM that ran a block, by ascending SM number.
+
+    ``sm`` (u4) the SM, ``sm_blocks`` and ``sm_slots`` (i8) counts, the others (f8) cycles as the module defines them.
+    """
+
+    blocks: int
+    """Blocks of the grid, whether or not they saved a record."""
+    sm: NDArray[np.uint32]
+    sm_blocks: NDArray[np.int64]
+    sm_slots: NDArray[np.int64]
+    sm_running: NDArray[np.float64]
+    sm_scheduling: NDArray[np.float64]
+    sm_ramp: NDArray[np.float64]
+    sm_tail: NDArray[np.float64]
+    warps_missing: int
+    blocks_missing: int
+    blocks_astray: int
+
+    @property
+    def sm_span(self) -> NDArray[np.float64]:
+        """Cycles from the first start to the last end on each SM."""
+        return self.sm_running + self.sm_scheduling + self.sm_ramp + self.sm_tail
+
+    @property
+    def running(self) -> float:
+        """Running cycles, mean over SMs."""
+        return float(self.sm_running.mean())
+
+    @property
+    def scheduling(self) -> float:
+        """Scheduling cycles, mean over SMs."""
+        return float(self.sm_scheduling.mean())
+
+    @property
+    def ramp(self) -> float:
+        """Cycles until a slot was first filled, mean over SMs."""
+        return float(self.sm_ramp.mean())
+
+    @property
+    def tail(self) -> float:
+        """Cycles after a slot's last block, mean over SMs."""
+        return float(self.sm_tail.mean())
+
+    @property
+    def span(self) -> float:
+        """Cycles from first start to last end, mean over SMs."""
+        return float(self.sm_span.mean())
+
+
+def analyse(result: Result, map_index: int = 0) -> BlockSchedule:
+    """The block schedule of one launch; TraceError if the map holds no records of ``block_sched``, or lacks blocks."""
+    if result.sample is not None:
+        raise TraceError(
+            f"{result.path}: {len(result.blocks)} of {result.header.blocks} blocks were measured, and what ran between "
+            "these is not known: run without --sample"
+        )
+    times = block_times(result, map_index)
+    if not times.valid.any():
+        raise TraceError(f"{result.path}: no warp saved a record; the kernel wrote nothing, or the probe did not run")
+    start, end, sm = times.start[times.valid], times.end[times.valid], times.sm[times.valid]
+    order = np.lexsort((end, start, sm))
+    start, end, sm = start[order], end[order], sm[order]
+    numbers, first = np.unique(sm, return_index=True)
+    if len(numbers) > _MOST_SMS:
+        raise TraceError(f"{result.path}: its records name {len(numbers)} SMs: they are not of block_sched")
+    bounds = np.append(first, len(sm))
+    rows = [_schedule_of_sm(start[a:b] - start[a], end[a:b] - start[a]) for a, b in pairwise(bounds)]
+    slots, running, scheduling, ramp, tail = np.array(rows, dtype=np.float64).reshape(-1, 5).T
+    return BlockSchedule(
+        blocks=result.header.blocks,
+        sm=numbers,
+        sm_blocks=np.diff(bounds),
+        sm_slots=slots.astype(np.int64),
+        sm_running=running,
+        sm_scheduling=scheduling,
+        sm_ramp=ramp,
+        sm_tail=tail,
+        warps_missing=times.warps_missing,
+        blocks_missing=times.blocks_missing,
+        blocks_astray=times.blocks_astray,
+    )
+
+
+def block_times(result: Result, map_index: int = 0) -> BlockTimes:
+    """Start, end and SM of each block. A record of zeros was never saved: it is left out and counted."""
+    records = result.records(map_index, RECORD) if result.maps else _no_maps(result)
+    if records.shape[2] != 1:
+        raise TraceError(f"{result.path}: {records.shape[2]} records a slot, block_sched saves one")
+    records = records[:, :, 0]
+    return times_of(records["start"], records["elapsed"], records["sm"])
+
+
+def _no_maps(result: Result) -> NDArray[Any]:
+    raise TraceError(f"{result.path}: it has no map, so no records of block_sched")
+
+
+def _schedule_of_sm(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple[float, ...]:
+    """Slots and mean cycles a slot of one SM: (slots, running, scheduling, ramp, tail).
+
+    ``start`` and ``end`` are cycles since the first start, sorted by start and then end.
+    """
+    count, ends = len(start), np.sort(end)
+    takes_over = slot_reuse(start, end, ends)
+    reuses = int(takes_over.sum())
+    slots = count - reuses
+    cycles = np.array(
+        [
+            (end - start).sum(dtype=np.float64),
+            start[takes_over].sum(dtype=np.float64) - ends[:reuses].sum(dtype=np.float64),
+            start[~takes_over].sum(dtype=np.float64),
+            float(slots) * float(ends[-1]) - ends[reuses:].sum(dtype=np.float64),
+        ]
+    )
+    return (slots, *(cycles / slots))

@@ -1,0 +1,36 @@
+"""The numbers of a launch's block schedule: cycles are means over the slots of an SM, and over SMs."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Final
+
+from tui_probe.probekit.metric import Metric, where_any
+
+_PARTS: Final = ("running", "scheduling", "ramp", "tail")
+_LEFT_OUT: Final = (
+    ("warps_missing", "warps without a record"),
+    ("blocks_missing", "blocks without a record"),
+    ("blocks_astray", "blocks that changed SM"),
+)
+
+
+def _cycles(name: str) -> Metric:
+    read = attrgetter(name)
+    return Metric(f"{name}_cycles", name, "cycles", better="lower", over_launches="mean", read=read)
+
+
+METRICS: Final = (
+    Metric("scheduled_blocks", "blocks", read=attrgetter("blocks")),
+    *map(_cycles, _PARTS),
+    Metric(
+        "span_cycles",
+        "span",
+        "cycles",
+        better="lower",
+        over_launches="mean",
+        quantity="launch cycles",
+        read=attrgetter("span"),
+    ),
+    *(Metric(key, words, shown=where_any) for key, words in _LEFT_OUT),
+)

@@ -1,0 +1,78 @@
+"""The block schedules of a trace: a line for each result, and the SMs of each kernel's last one."""
+
+from __future__ import annotations
+
+from itertools import chain
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw.hanging import hanging
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import Column, safe
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.probekit.kind import TracePage
+from tui_probe.probekit.measured import all_measured, probe_of
+
+from .words import LEGEND, sm_lines, sm_record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tui_probe.probekit.measured import Measured
+    from tui_probe.trace.model import Kernel, Trace
+
+_FIGURES: Final = ("running", "scheduling", "ramp", "tail", "span")
+_COUNTS: Final = ("blocks", "warps_missing", "blocks_missing", "blocks_astray")
+
+
+def _kernels(trace: Trace) -> list[Kernel]:
+    """Those that this probe has results of."""
+    return [kernel for kernel in trace.kernels if kernel.result_rows and REPORT in probe_of(kernel).pages]
+
+
+def _lines(trace: Trace, cells: int) -> Iterator[str]:
+    kernels = _kernels(trace)
+    if not kernels:
+        yield "No kernel has block schedules: run with -p block_sched."
+    for kernel in kernels:
+        yield f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 8)}"
+        last = None
+        for result in all_measured(trace, kernel):
+            yield from hanging(f"  {result.label}: {result.words}", cells)
+            last = result if result.analysis else last
+        if last is not None:
+            yield ""
+            yield from hanging(f"  SMs of {last.label}, cycles per slot: {LEGEND}", cells)
+            yield from (f"  {line}" for line in sm_lines(last.analysis, cells - 2))
+        yield ""
+
+
+def _rows(trace: Trace) -> Iterator[Measured]:
+    return chain.from_iterable(all_measured(trace, kernel) for kernel in _kernels(trace))
+
+
+def _of(key: str) -> Callable[[Measured], Any]:
+    read = attrgetter(key)
+    return lambda result: None if result.analysis is None else read(result.analysis)
+
+
+def _cycles(key: str) -> Callable[[Measured], str]:
+    value = _of(key)
+    return lambda result: NOT_MEASURED if result.analysis is None else f"{value(result):.0f}"
+
+
+_COLUMNS: Final[tuple[Column[Measured], ...]] = (
+    Column("kernel", lambda r: r.kernel.index, "#", lambda r: str(r.kernel.index)),
+    Column("name", lambda r: r.kernel.name),
+    Column("demangled", lambda r: r.kernel.demangled, "kernel", lambda r: r.kernel.demangled, False, 0, 16, shorten),
+    Column("launch", lambda r: r.launch.number if r.launch else None, "launch", lambda r: r.label, False),
+    Column("result", lambda r: f"result/{r.file}"),
+    *(Column(key, _of(key), key.replace("_", " "), _cycles(key)) for key in (*_COUNTS[:1], *_FIGURES)),
+    *(Column(key, _of(key)) for key in _COUNTS[1:]),
+    Column("simulated", lambda r: r.kernel.trace.state.simulated),
+    Column("problem", lambda r: r.problem, "problem", lambda r: r.problem or "", False, 1, 20),
+    Column("sms", lambda r: None if r.analysis is None else sm_record(r.analysis), nested=True),
+)
+"""Cycles are means over the slots of an SM, and for a whole launch over SMs; ``sms`` has a list, one number per SM."""
+
+REPORT: Final = TracePage("blocks", _lines, _COLUMNS, _rows)

@@ -1,0 +1,367 @@
+"""The records of ``dmat`` and ``dmat_compact``: who touched which address when, part by part.
+
+A record is an access of one thread. Results may be larger than memory, so they are read in parts of whole blocks. A
+part gives its records as flat arrays, those of a thread one after another.
+
+**Time** is in cycles on one axis for all SMs, from the first warp's entry on: the clocks of SMs are put beside each
+other by the timer that all warps read, or by their first starts, whichever errs less. A record holds the low half of
+its SM's clock; the other half comes from what its warp read when it began.
+"""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.analysis.sm_clocks import align
+from tui_probe.analysis.timeline_clocks import Clocks, clock_domains, shared_clock
+from tui_probe.errors import TraceError
+from tui_probe.trace.allocations import LaunchMemory
+from tui_probe.trace.results import WARP_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.trace.results import Result
+
+RECORD: Final = np.dtype([("address", "<u8"), ("clock", "<u4"), ("line", "<u4")])
+COMPACT: Final = np.dtype([("clock", "<u4"), ("granule", "<u4")])
+WARP: Final = np.dtype([("start", "<u8"), ("time", "<u8"), ("sm", "<u4"), ("line", "<u4")])
+COMPACT_NAME: Final = "dmat_compact"
+"""The twin whose records name no instruction."""
+UNKNOWN: Final = np.uint32(0xFFFFFFFF)
+"""The attempts of a thread that ended without telling them."""
+SECTOR: Final = 32
+"""Bytes."""
+_PART: Final = 1 << 21
+"""Records of a part, about; 32 MB of a file."""
+_PIECE: Final = 1 << 16
+_HIGH: Final = 37
+"""The bits of an address that a compact record holds: 32 of its sector's number, and 5 within the sector."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Whose records: of the whole grid, or of one block of it, or of one warp of that block.
+
+    ``line`` leaves those of one instruction, by its line of pruned.ptx; compact records do not tell.
+    """
+
+    block: int | None = None
+    warp: int | None = None
+    line: int | None = None
+
+
+class Mapping:
+    """The file that an array is a view of, where it is mapped into memory."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        base: Any = array
+        while isinstance(base, np.ndarray | memoryview):
+            base = base.base if isinstance(base, np.ndarray) else base.obj
+        self._file = base if isinstance(base, mmap.mmap) else None
+        self._start = 0 if self._file is None else _place(np.frombuffer(self._file, dtype=np.uint8))
+
+    def release(self, array: NDArray[Any]) -> None:
+        """Let go of the pages that hold ``array``, a part of it: they are read again when they are needed."""
+        if self._file is None or not hasattr(mmap, "MADV_DONTNEED"):
+            return
+        begin = _place(array) - self._start
+        end = begin + array.nbytes
+        begin -= begin % mmap.PAGESIZE
+        self._file.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+
+
+def _place(array: NDArray[Any]) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+@dataclass(frozen=True, slots=True)
+class Accesses:
+    """A result of ``dmat`` or ``dmat_compact``.
+
+    ``records`` has shape (blocks, threads a block, records a thread), a view of the file. ``attempts`` (u4, shape
+    (blocks, threads)) is how many accesses each thread made, or ``UNKNOWN``; None in results that do not tell.
+    ``entry`` (i8) is the time at which each warp began, ``start`` (u8) its clock then, both of shape (blocks, warps a
+    block).
+    """
+
+    result: Result
+    records: NDArray[Any]
+    attempts: NDArray[np.uint32] | None
+    entry: NDArray[np.int64]
+    start: NDArray[np.uint64]
+    clocks: Clocks
+    cycles_per_ns: float | None
+    """The clock rate as the warps' clocks and timers tell; None where they do not."""
+    memory: LaunchMemory
+    """What was allocated, which tells the upper bits of the addresses of compact records."""
+    mapping: Mapping
+    long: bool = False
+    """Whether warps may run for 2**31 cycles or more, so that their clocks have to be unwrapped."""
+
+    @property
+    def compact(self) -> bool:
+        return self.records.dtype == COMPACT
+
+    @property
+    def made(self) -> int | None:
+        """Accesses of all threads, kept or not; None where the result does not tell it of all of them."""
+        if self.attempts is None or (self.attempts == UNKNOWN).any():
+            return None
+        return int(self.attempts.sum(dtype=np.int64))
+
+    @property
+    def capacity(self) -> int:
+        """Records that a thread may save."""
+        return int(self.records.shape[2])
+
+    def parts(self, selection: Selection = Selection()) -> list[Part]:
+        """The records of a selection, in parts that cover it once."""
+        blocks, threads = self.records.shape[:2]
+        if selection.block is not None:
+            lanes = slice(0, threads)
+            if selection.warp is not None:
+                lanes = slice(selection.warp * WARP_SIZE, min((selection.warp + 1) * WARP_SIZE, threads))
+            return [Part(self, slice(selection.block, selection.block + 1), lanes, selection.line)]
+        step = max(_PART // max(threads * self.capacity, 1), 1)
+        whole = slice(0, threads)
+        return [Part(self, slice(at, min(at + step, blocks)), whole, selection.line) for at in range(0, blocks, step)]
+
+    def unwrapped(self) -> Accesses:
+        """The same, for warps that run for a long time."""
+        return replace(self, long=True)
+
+
+@dataclass(slots=True)
+class Part:
+    """The records of some threads of some blocks: new arrays of one element a record that was kept."""
+
+    accesses: Accesses
+    blocks: slice
+    threads: slice
+    line: int | None = None
+    """The instruction whose records they are; None for all."""
+    _records: NDArray[Any] | None = field(default=None, repr=False)
+    _keep: NDArray[np.bool_] | None = field(default=None, repr=False)
+
+    @property
+    def room(self) -> int:
+        """The most records that there may be."""
+        return _length(self.blocks) * _length(self.threads) * self.accesses.capacity
+
+    def pieces(self) -> Iterator[Part]:
+        """The part in pieces that fit the caches of a processor."""
+        step = max(_PIECE * _length(self.blocks) // max(self.room, 1), 1)
+        for at in range(self.blocks.start, self.blocks.stop, step):
+            yield Part(self.accesses, slice(at, min(at + step, self.blocks.stop)), self.threads, self.line)
+
+    def sample(self, share: int) -> Part:
+        """The records of one in ``share`` threads of a block, one at least; in each part others."""
+        share = min(share, _length(self.threads))
+        offset = self.blocks.start * 3 % share
+        threads = slice(self.threads.start + offset, self.threads.stop, share)
+        return Part(self.accesses, self.blocks, threads, self.line)
+
+    def release(self) -> None:
+        """Let go of the file's pages in memory, which were read for this part."""
+        self._records = self._keep = None
+        self.accesses.mapping.release(self.accesses.records[self.blocks])
+
+    def _counts(self) -> NDArray[Any] | None:
+        """How many records each thread kept; None where the result does not tell it of all of them."""
+        if self.accesses.attempts is None:
+            return None
+        attempts = self.accesses.attempts[self.blocks, self.threads]
+        return None if (attempts == UNKNOWN).any() else np.minimum(attempts, self.accesses.capacity)
+
+    def _chosen(self) -> NDArray[Any]:
+        """The records, up to the most that a thread kept; ``_keep`` is None if all threads kept as many."""
+        if self._records is None:
+            records = self.accesses.records[self.blocks, self.threads]
+            counts = self._counts()
+            if counts is not None:
+                records = records[:, :, : int(counts.max(initial=0))]
+                if counts.min(initial=records.shape[2]) < records.shape[2]:
+                    self._keep = np.arange(records.shape[2]) < counts[:, :, np.newaxis]
+            else:
+                keep = records["clock" if self.accesses.compact else "address"] != 0
+                self._keep = None if keep.all() else keep
+            if self.line is not None and not self.accesses.compact:
+                of_line = records["line"] == self.line
+                self._keep = of_line if self._keep is None else self._keep & of_line
+            self._records = records
+        return self._records
+
+    def _flat(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values.reshape(-1) if self._keep is None else values[self._keep]
+
+    @property
+    def kept(self) -> int:
+        """Records."""
+        counts = self._counts()
+        if counts is not None and self.line is None:
+            return int(counts.sum(dtype=np.int64))
+        records = self._chosen()
+        return records.size if self._keep is None else int(np.count_nonzero(self._keep))
+
+    def addresses(self) -> NDArray[np.uint64]:
+        """The first byte of each access; of compact records the first byte of its sector."""
+        records = self._chosen()
+        if not self.accesses.compact:
+            return self._flat(records["address"].copy())
+        low = self._flat(records["granule"].astype(np.uint64))
+        low <<= np.uint64(5)
+        return raised(low, self.accesses.memory)
+
+    def lines(self) -> NDArray[np.uint32] | None:
+        """The line of ``pruned.ptx`` of each access; compact records do not tell."""
+        records = self._chosen()
+        return None if self.accesses.compact else self._flat(records["line"].copy())
+
+    def times(self) -> NDArray[np.uint32] | NDArray[np.int64]:
+        """Cycles on the common axis: u4 if none is so late that it needs more, else i8."""
+        records = self._chosen()
+        start = self._of_threads(self.accesses.start).astype(np.uint32)
+        entry = self._of_threads(self.accesses.entry)
+        clocks = records["clock"].copy()
+        if not self.accesses.long:
+            clocks += entry.astype(np.uint32) - start
+            return self._flat(clocks)
+        clocks -= start
+        turns = np.cumsum(np.diff(clocks.astype(np.int64), axis=2, prepend=0) < 0, axis=2)
+        return self._flat(clocks + (turns << 32) + entry)
+
+    def first_and_last(self) -> tuple[int, int] | None:
+        """The times of the first and the last access; None without any."""
+        counts = self._counts()
+        if counts is None or self.accesses.long or self.line is not None:
+            times = self.times()
+            return (int(times.min()), int(times.max())) if len(times) else None
+        some = counts > 0
+        if not some.any():
+            return None
+        clocks = self.accesses.records["clock"][self.blocks, self.threads]
+        delta = self._of_threads(self.accesses.entry).astype(np.uint32)
+        delta -= self._of_threads(self.accesses.start).astype(np.uint32)
+        last = np.take_along_axis(clocks, np.maximum(counts, 1).astype(np.int64)[:, :, np.newaxis] - 1, axis=2)
+        first = clocks[:, :, :1] + delta
+        return int(first[some].min()), int((last + delta)[some].max())
+
+    def warps(self) -> NDArray[np.int64]:
+        """The warp of each record, counted through the grid (block × warps a block + warp)."""
+        records = self._chosen()
+        blocks, threads = (np.arange(each.start, each.stop, each.step) for each in (self.blocks, self.threads))
+        numbers = blocks[:, np.newaxis] * self.accesses.start.shape[1] + threads // WARP_SIZE
+        return self._flat(np.broadcast_to(numbers[:, :, np.newaxis], records.shape))
+
+    def warp_shape(self) -> tuple[int, int, int] | None:
+        """(warps, lanes, records a lane) of the arrays, if all warps are whole and all lanes kept as many records."""
+        records = self._chosen()
+        blocks, threads, count = records.shape
+        whole = self._keep is None and threads % WARP_SIZE == 0 and self.threads.step in (None, 1)
+        return (blocks * threads // WARP_SIZE, WARP_SIZE, count) if whole and count else None
+
+    def _of_threads(self, warps: NDArray[Any]) -> NDArray[Any]:
+        """Values of warps for their threads: shape (blocks, threads, 1)."""
+        return np.repeat(warps[self.blocks], WARP_SIZE, axis=1)[:, self.threads, np.newaxis]
+
+
+def _length(piece: slice) -> int:
+    return len(range(piece.start, piece.stop, piece.step or 1))
+
+
+def raised(low: NDArray[np.uint64], memory: LaunchMemory) -> NDArray[np.uint64]:
+    """Addresses of which ``low`` holds the lower bits, with the upper ones of an allocation that they then lie in.
+
+    Those that lie in none get the upper bits of most of the allocated memory; without allocations they stay offsets.
+    """
+    sizes: dict[int, int] = {}
+    for each in memory.allocations:
+        sizes[each.start >> _HIGH] = sizes.get(each.start >> _HIGH, 0) + each.size
+    highs = sorted(sizes, key=lambda high: -sizes[high]) or [0]
+    found = low | np.uint64(highs[0] << _HIGH)
+    if len(highs) > 1:
+        starts = np.array([each.start for each in memory.allocations], dtype=np.uint64)
+        ends = np.array([each.end for each in memory.allocations], dtype=np.uint64)
+        for high in reversed(highs):
+            guess = low | np.uint64(high << _HIGH)
+            place = np.maximum(np.searchsorted(starts, guess, side="right") - 1, 0)
+            inside = (guess >= starts[place]) & (guess < ends[place])
+            found[inside] = guess[inside]
+    return found
+
+
+def read_accesses(
+    result: Result, *, compact: bool, memory: LaunchMemory, simulated: bool, clock_khz: int | None = None
+) -> Accesses:
+    """The accesses of one launch; TraceError if the maps are not those of the probe.
+
+    ``clock_khz`` is the device's highest SM clock, for launches too short to measure the rate.
+    """
+    places = [place for place, section in enumerate(result.sections) if section.level == "thread"]
+    warps = next((place for place, section in enumerate(result.sections) if section.level == "warp"), None)
+    if not places or warps is None:
+        raise TraceError(f"{result.path}: it has no maps of dmat, a thread's and a warp's: it is of another probe")
+    begun = result.records(warps, WARP)[:, :, 0]
+    counts = next((place for place in places[1:] if result.sections[place].slot_bytes == 4), None)
+    attempts = None if counts is None else result.records(counts, "<u4")[:, :, 0]
+    clocks, entry, rate = _entries(begun, simulated=simulated, clock_khz=clock_khz)
+    return Accesses(
+        result=result,
+        records=result.records(places[0], COMPACT if compact else RECORD),
+        attempts=attempts,
+        entry=entry,
+        start=begun["start"],
+        clocks=clocks,
+        cycles_per_ns=rate,
+        memory=memory,
+        mapping=Mapping(result.maps[places[0]]),
+    )
+
+
+def accesses_of(of: ProbeResult, memory: LaunchMemory | None = None) -> Accesses:
+    """The accesses of a result, of this probe or its compact twin. ``memory`` names what addresses are of."""
+    return read_accesses(
+        of.result,
+        compact=of.probe == COMPACT_NAME,
+        memory=memory or LaunchMemory(),
+        simulated=of.simulated,
+        clock_khz=of.clock_khz,
+    )
+
+
+def _entries(
+    begun: NDArray[Any], *, simulated: bool, clock_khz: int | None
+) -> tuple[Clocks, NDArray[np.int64], float | None]:
+    """When each warp began, in cycles from the first on, how SMs were put beside each other, and the clock rate."""
+    start, sm = begun["start"].reshape(-1), begun["sm"].reshape(-1).astype(np.int32)
+    ran = start > 0
+    entry = np.zeros(start.shape, dtype=np.int64)
+    if not ran.any():
+        return Clocks(np.zeros(0, dtype=np.int64), 0, "shared", 0), entry.reshape(begun.shape), None
+    numbers, place = np.unique(sm[ran], return_inverse=True)
+    first = np.full(len(numbers), np.iinfo(np.uint64).max, dtype=np.uint64)
+    np.minimum.at(first, place, start[ran])
+    rate = None
+    if simulated:
+        clocks = shared_clock(numbers, first)
+    else:
+        clocks = clock_domains(numbers, first)
+        by_timer = align(sm[ran], start[ran], begun["time"].reshape(-1)[ran], clock_khz)
+        if by_timer is not None:
+            clocks = min(clocks, by_timer.clocks(), key=_unsure)
+            rate = None if by_timer.rate_error is None else 1 / by_timer.ns_per_cycle
+    entry[ran] = (start[ran] - first[place]).view(np.int64) + clocks.shift[place]
+    return clocks, entry.reshape(begun.shape), rate
+
+
+def _unsure(clocks: Clocks) -> float:
+    """The error, as large as can be where it is not known."""
+    return np.inf if clocks.error is None else clocks.error

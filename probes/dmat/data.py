@@ -1,0 +1,107 @@
+"""A picture of accesses as data, and on matplotlib axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from .frame import DOTS_ACROSS, DOTS_DOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .address_space import Band
+    from .frame import Frame
+    from .state import State
+
+_HEADINGS: Final = (
+    "band", "address", "address_end", "cycle", "cycle_end", "accesses", "loads", "stores", "sectors_per_request",
+)  # fmt: skip
+_MAPS: Final = ("Blues", "Oranges", "Greens", "Purples", "YlOrBr", "Reds", "PuBu", "Greys")
+"""Colour maps of matplotlib in the order of the hues on the screen."""
+
+
+def record(view: State, frame: Frame | None) -> dict[str, Any]:
+    """Axes, bands, and the accesses of each cell, row by row. Addresses are in bytes, times in cycles."""
+    accesses, survey = view.map.accesses, view.map.survey
+    clocks, place = accesses.clocks, view.selection.block
+    block = None if place is None else view.block_number(place)
+    return {
+        "simulated": view.found.simulated,
+        "kept": survey.kept,
+        "accesses": accesses.made,
+        "capacity": accesses.capacity,
+        "blocks": view.found.result.header.blocks,
+        "blocks_measured": len(view.found.result.blocks),
+        "selection": {"block": block, "warp": view.selection.warp, "ptx_line": view.selection.line},
+        "colouring": view.colouring,
+        "clocks": {
+            "basis": clocks.basis,
+            "domains": clocks.domains,
+            "error": clocks.error,
+            "cycles_per_ns": accesses.cycles_per_ns,
+        },
+        "bands": [_band(band) for band in view.map.bands],
+        "exact": None if frame is None else frame.exact,
+        "cycle_edges": None if frame is None else frame.grid.column_edges()[::DOTS_ACROSS].tolist(),
+        "rows": [] if frame is None else [_row(view, frame, row) for row in range(len(frame.cell_counts))],
+    }
+
+
+def _band(band: Band) -> dict[str, Any]:
+    shape = None if band.tensor is None else list(band.tensor.shape)
+    return {"name": band.name, "start": band.start, "end": band.end, "origin": band.origin, "shape": shape}
+
+
+def _name(view: State, address: int) -> str | None:
+    number = view.space.band_of(address)
+    return None if number is None else view.map.bands[number].name
+
+
+def _row(view: State, frame: Frame, row: int) -> dict[str, Any]:
+    low, high = frame.addresses(row)
+    sectors = None if frame.sectors is None else frame.sectors[row].tolist()
+    return {
+        "band": _name(view, low),
+        "start": low,
+        "end": high,
+        "accesses": frame.cell_counts[row].tolist(),
+        "loads": None if frame.loads is None else frame.loads[row].tolist(),
+        "stores": None if frame.stores is None else frame.stores[row].tolist(),
+        "sectors_per_request": None if sectors is None else [None if np.isnan(mean) else mean for mean in sectors],
+    }
+
+
+def cells(view: State, frame: Frame | None) -> Iterator[Sequence[object]]:
+    """A row a cell that has accesses, the headings first."""
+    yield _HEADINGS
+    if frame is None:
+        return
+    counts, others = frame.cell_counts, (frame.loads, frame.stores, frame.sectors)
+    for row, column in np.argwhere(counts).tolist():
+        low, high = frame.addresses(row)
+        rest = (None if each is None else each[row, column].item() for each in others)
+        yield (_name(view, low), low, high, *frame.times(column), int(counts[row, column]), *rest)
+
+
+def plot(view: State, frame: Frame, axes: Any) -> None:
+    """A picture a band, one below the other, on one scale of density."""
+    most, at = float(np.log1p(frame.counts.max(initial=1))), 0
+    for strip in frame.strips:
+        counts = frame.counts[at * DOTS_DOWN : (at + strip.rows) * DOTS_DOWN]
+        at += strip.rows
+        axes.imshow(
+            np.ma.masked_equal(np.log1p(counts), 0),
+            aspect="auto",
+            interpolation="nearest",
+            extent=(frame.grid.start, frame.grid.end, strip.top + strip.rows, strip.top),
+            cmap=_MAPS[strip.band % len(_MAPS)],
+            vmin=-most / 2,  # so that a single access can be seen
+            vmax=most,
+        )
+    axes.set_xlim(frame.grid.start, frame.grid.end)
+    axes.set_ylim(max(strip.top + strip.rows for strip in frame.strips), 0)
+    axes.set_yticks([strip.top for strip in frame.strips], [view.map.bands[strip.band].name for strip in frame.strips])
+    axes.set_xlabel("cycles, simulated" if view.found.simulated else "cycles")
+    axes.set_title(view.title)

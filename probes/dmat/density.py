@@ -1,0 +1,229 @@
+"""Accesses counted on a grid of time × address, in parts, so that memory stays bounded whatever the file's size."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from .accesses import Part
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+_LARGEST_TABLE: Final = 1 << 22
+MANY: Final = 8
+"""Parts that may stay in memory."""
+_WORKERS: Final = min(os.cpu_count() or 1, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """``columns`` of equal length from cycle ``start`` to before ``end``, and rows of addresses.
+
+    Row i is the bytes from ``low[i]`` to before ``high[i]`` (both u8); rows ascend and do not overlap, there may be
+    gaps between them.
+    """
+
+    start: int
+    end: int
+    columns: int
+    low: NDArray[np.uint64]
+    high: NDArray[np.uint64]
+
+    @property
+    def rows(self) -> int:
+        return len(self.low)
+
+    def column_edges(self) -> NDArray[np.int64]:
+        """The first cycle of each column, and the end: i8 of columns + 1."""
+        span = self.end - self.start
+        return self.start - (-np.arange(self.columns + 1, dtype=np.int64) * span // self.columns)
+
+
+class Finder:
+    """Where accesses lie on a grid: row × (columns + 1) + column.
+
+    Times outside the window are in one column more, addresses outside all rows in one row more.
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+        self.stride = grid.columns + 1
+        self.cells = (grid.rows + 1) * self.stride
+        self._base = grid.low[0] if grid.rows else np.uint64(0)
+        self._edges, self._rows = _intervals(grid, self.stride)
+        self._table, self._shift = self._make_table()
+
+    def _make_table(self) -> tuple[NDArray[np.uint32] | None, np.uint64]:
+        """A table by granules of addresses, where the rows' edges are multiples of one that is coarse enough."""
+        offsets = self._edges - self._base
+        together = int(np.bitwise_or.reduce(offsets)) if len(offsets) else 0
+        shift = np.uint64(max((together & -together).bit_length() - 1, 0))
+        if not shift or int(offsets[-1] >> shift) >= _LARGEST_TABLE:
+            return None, shift
+        lengths = np.diff(offsets >> shift).astype(np.int64)
+        return np.append(np.repeat(self._rows[1:-1], lengths), self._rows[-1]), shift
+
+    def places(self, addresses: NDArray[np.uint64], times: NDArray[Any]) -> NDArray[np.uint32]:
+        """The place of each access (u4). Both arrays are spoilt."""
+        if self._table is None:
+            places = self._rows[np.searchsorted(self._edges, addresses, side="right")]
+        else:
+            addresses -= self._base
+            addresses >>= self._shift
+            places = self._table.take(addresses.view(np.int64), mode="clip")
+        places += self._columns_of(times)
+        return places
+
+    def _columns_of(self, times: NDArray[Any]) -> NDArray[np.uint32]:
+        """Floor of (time - start) × columns / span, exact for spans below 2**40 cycles."""
+        grid = self.grid
+        span = grid.end - grid.start
+        since = times if times.dtype == np.uint32 else times.view(np.uint64)
+        since -= since.dtype.type(grid.start % (1 << (8 * since.itemsize)))
+        width = span // grid.columns
+        if width * grid.columns == span and width & (width - 1) == 0:
+            since >>= since.dtype.type(width.bit_length() - 1)
+        else:
+            shares = since * float(grid.columns)
+            shares /= span
+            since = np.minimum(shares, grid.columns, out=shares)
+        columns: NDArray[np.uint32] = np.minimum(since, grid.columns, out=since).astype(np.uint32, copy=False)
+        return columns
+
+
+def _intervals(grid: Grid, stride: int) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """All edges ascending, and the row × stride before each and after the last."""
+    outside = grid.rows * stride
+    edges: list[int] = []
+    rows: list[int] = [outside]
+    for row, (low, high) in enumerate(zip(grid.low.tolist(), grid.high.tolist(), strict=True)):
+        if edges and edges[-1] == low:
+            rows[-1] = row * stride
+            edges.append(high)
+        else:
+            edges += [low, high]
+            rows.append(row * stride)
+        rows.append(outside)
+    return np.array(edges, dtype=np.uint64), np.array(rows, dtype=np.uint32)
+
+
+def raster(
+    parts: Sequence[Part],
+    grid: Grid,
+    progress: Callable[[float], None],
+    weigh: Callable[[Part], NDArray[Any]] | None = None,
+    extents: NDArray[np.int64] | None = None,
+) -> NDArray[Any]:
+    """The accesses of ``parts`` in each cell of ``grid``: shape (rows, columns), i8.
+
+    With ``weigh`` the sum of what it gives each record (f8), or, where that is a mask (bool), the number of records
+    that it chooses (i8). ``extents`` (i8, shape (parts, 2)) is widened to the first and the last time of each part.
+    """
+    finder = Finder(grid)
+    total: NDArray[Any] = np.zeros(finder.cells, dtype=np.int64)
+    room = max((part.room for part in parts), default=0)
+    own = threading.local()
+
+    def count(numbered: tuple[int, Part]) -> NDArray[Any]:
+        number, part = numbered
+        if not hasattr(own, "places"):
+            own.places = np.empty(room, dtype=np.int64)
+        places: NDArray[np.int64] = own.places
+        weights, end = [], 0
+        for piece in part.pieces():
+            times = piece.times()
+            if extents is not None and len(times):
+                first, last = extents[number]
+                extents[number] = min(first, int(times.min())), max(last, int(times.max()))
+            found = finder.places(piece.addresses(), times)
+            if weigh is not None:
+                weights.append(weigh(piece))
+                if weights[-1].dtype == np.bool_:
+                    found = found[weights.pop()]
+            places[end : end + len(found)] = found
+            end += len(found)
+        if len(parts) > MANY:
+            part.release()
+        return np.bincount(places[:end], np.concatenate(weights) if weights else None, minlength=finder.cells)
+
+    if grid.rows and grid.end > grid.start:
+        for counted in each_part(list(enumerate(parts)), count, progress):
+            total = total + counted if counted.dtype != total.dtype else np.add(total, counted, out=total)
+    return total.reshape(grid.rows + 1, finder.stride)[:-1, :-1]
+
+
+def each_part(
+    parts: Sequence[Item], work: Callable[[Item], Found], progress: Callable[[float], None]
+) -> Iterator[Found]:
+    """``work`` of each part, in order, a few at a time; ``progress`` hears the share done and may raise to stop it."""
+    if len(parts) < 2:
+        yield from map(work, parts)
+        progress(1.0)
+        return
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        waiting = [pool.submit(work, part) for part in parts[: _WORKERS + 1]]
+        try:
+            for done in range(1, len(parts) + 1):
+                found = waiting.pop(0).result()
+                if (following := done + _WORKERS) < len(parts):
+                    waiting.append(pool.submit(work, parts[following]))
+                yield found
+                progress(done / len(parts))
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Pyramid:
+    """All accesses of a launch on one fine grid, from which coarser pictures are made without reading them again."""
+
+    grid: Grid
+    counts: NDArray[np.int64]
+
+    def fine_enough(self, grid: Grid) -> bool:
+        """Whether each column, and each row but the narrowest of a band, covers at least one of the pyramid's own."""
+        own = (self.grid.end - self.grid.start) / self.grid.columns
+        if (grid.end - grid.start) / grid.columns < own:
+            return False
+        place = np.clip(np.searchsorted(self.grid.low, grid.low, side="right") - 1, 0, self.grid.rows - 1)
+        finer = (grid.high - grid.low) < (self.grid.high - self.grid.low)[place]
+        return not finer.any()
+
+    def seen_through(self, grid: Grid) -> NDArray[np.int64]:
+        """The counts on another grid: shape (rows, columns), i8.
+
+        A cell of the pyramid counts where it begins. On a finer grid, what it has is spread over the cells in it.
+        """
+        rows = np.searchsorted(grid.low, self.grid.low, side="right") - 1
+        inside = (rows >= 0) & (self.grid.low < grid.high[np.maximum(rows, 0)])
+        part = np.zeros((grid.rows, self.grid.columns), dtype=np.int64)
+        np.add.at(part, rows[inside], self.counts[inside])
+        around = np.clip(np.searchsorted(self.grid.low, grid.low, side="right") - 1, 0, self.grid.rows - 1)
+        finer = (grid.high - grid.low < (self.grid.high - self.grid.low)[around]) & (grid.low < self.grid.high[around])
+        share = (grid.high - grid.low) / (self.grid.high - self.grid.low)[around]
+        part[finer] = np.ceil(self.counts[around[finer]] * share[finer, np.newaxis])
+        return self._columns_through(part, grid)
+
+    def _columns_through(self, part: NDArray[np.int64], grid: Grid) -> NDArray[np.int64]:
+        own, edges = self.grid.column_edges()[:-1], grid.column_edges()
+        width = own[1] - own[0]
+        if edges[1] - edges[0] < width:
+            around = np.clip((edges[:-1] - self.grid.start) // width, 0, self.grid.columns - 1)
+            spread: NDArray[np.int64] = np.ceil(part[:, around] * ((edges[1] - edges[0]) / width)).astype(np.int64)
+            return spread
+        columns = np.searchsorted(edges, own, side="right") - 1
+        inside = (columns >= 0) & (columns < grid.columns)
+        found = np.zeros((grid.columns, grid.rows), dtype=np.int64)
+        np.add.at(found, columns[inside], part.T[inside])
+        return found.T

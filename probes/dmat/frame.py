@@ -1,0 +1,277 @@
+"""Counts for one picture, and what is under the cursor; made aside, as it may take seconds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from .accesses import Selection
+from .density import Grid, each_part, raster
+from .requests import sectors_by_request, sectors_of_requests
+from .space import row_edges
+from .waste import asked_by_lanes, wasted_shares
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from tui_probe.analysis.access_lines import AccessLine
+
+    from .access_map import AccessMap
+    from .accesses import Part
+    from .space import Space, Strip
+    from .window import Window
+
+Colouring = Literal["bands", "density", "sectors", "kinds"]
+DOTS_DOWN, DOTS_ACROSS = 4, 2
+"""Dots of a cell, as Braille has them."""
+_LOADS: Final = ("load", "copy", "atomic")
+_STORES: Final = ("store", "atomic")
+_ANY: Final = 1e-6
+"""Wasted sectors that are more than what adding up shares leaves."""
+_AT_ONCE: Final = 1 << 20
+"""Records that are read while a key waits."""
+_MOST_PARTS: Final = 8
+"""Parts of a large result that are read again for what is under the cursor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A picture: ``cells`` × ``rows`` of a window. ``sectors`` and ``kinds`` need more counting than the others."""
+
+    window: Window
+    cells: int
+    rows: int
+    selection: Selection
+    colouring: Colouring
+
+    @property
+    def counted(self) -> Wish:
+        """The same, whatever is coloured by counts alone."""
+        return self if self.colouring in ("sectors", "kinds") else replace(self, colouring="bands")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """``counts`` has shape (rows of dots, columns of dots); the others are of cells, shape (rows, cells), as asked for.
+
+    ``exact`` is False for one seen through the pyramid, in which an access may be in a neighbouring cell.
+    """
+
+    wish: Wish
+    strips: tuple[Strip, ...]
+    grid: Grid
+    counts: NDArray[np.int64]
+    exact: bool
+    sectors: NDArray[np.float64] | None = None
+    """Mean sectors of the requests that the accesses of a cell are part of; nan without any."""
+    loads: NDArray[np.int64] | None = None
+    stores: NDArray[np.int64] | None = None
+
+    @property
+    def cell_counts(self) -> NDArray[np.int64]:
+        """Accesses of each cell."""
+        found: NDArray[np.int64] = _by_cell(self.counts)
+        return found
+
+    def times(self, column: int) -> tuple[int, int]:
+        """The first cycle of a cell's column, and one past its last."""
+        edges = self.grid.column_edges()
+        return int(edges[column * DOTS_ACROSS]), int(edges[(column + 1) * DOTS_ACROSS])
+
+    def addresses(self, row: int) -> tuple[int, int]:
+        """The first byte of a row, counted without the rows between bands, and one past its last."""
+        return int(self.grid.low[row * DOTS_DOWN]), int(self.grid.high[(row + 1) * DOTS_DOWN - 1])
+
+    def column_at(self, time: float) -> int:
+        """The column of a time, the nearest one of a time out of sight."""
+        share = (time - self.grid.start) / (self.grid.end - self.grid.start)
+        return min(max(int(share * self.wish.cells), 0), self.wish.cells - 1)
+
+    def row_at(self, address: int) -> int:
+        """The row of an address, counted as in ``addresses``, the nearest one of an address out of sight."""
+        if not self.grid.rows:
+            return 0
+        row = int(np.searchsorted(self.grid.low, np.uint64(address), side="right")) - 1
+        return min(max(row, 0), self.grid.rows - 1) // DOTS_DOWN
+
+
+def _by_cell(dots: NDArray[Any]) -> NDArray[Any]:
+    rows, columns = dots.shape[0] // DOTS_DOWN, dots.shape[1] // DOTS_ACROSS
+    found: NDArray[Any] = dots.reshape(rows, DOTS_DOWN, columns, DOTS_ACROSS).sum(axis=(1, 3))
+    return found
+
+
+class Painter:
+    """Makes frames of one launch. ``code`` tells what the lines of its PTX do."""
+
+    def __init__(self, source: AccessMap, space: Space, code: Mapping[int, AccessLine]) -> None:
+        self.map, self.space, self.code = source, space, code
+        self._is_load, self._is_store = self._kinds(_LOADS), self._kinds(_STORES)
+        self._asked = asked_by_lanes(code)
+
+    def _kinds(self, kinds: tuple[str, ...]) -> NDArray[np.bool_]:
+        """By line, whether it is of one of the kinds."""
+        found = np.zeros(max(self.code, default=0) + 2, dtype=np.bool_)
+        found[[line for line, code in self.code.items() if code.kind in kinds]] = True
+        return found
+
+    @property
+    def knows_kinds(self) -> bool:
+        """Whether loads can be told from stores."""
+        return bool(self.code) and not self.map.accesses.compact
+
+    @cached_property
+    def recorded(self) -> list[int]:
+        """The lines of the instructions that made the records; where reading all takes long, those that may have."""
+        accesses = self.map.accesses
+        if not self.knows_kinds:
+            return []
+        if accesses.records.size > _AT_ONCE:
+            return sorted(line for line, each in self.code.items() if "global" in each.opcode.split("."))
+        found: set[int] = set()
+        for part in accesses.parts():
+            lines = part.lines()
+            found.update([] if lines is None else np.flatnonzero(np.bincount(lines)).tolist())
+        return sorted(found)
+
+    def _outline(self, wish: Wish) -> tuple[tuple[Strip, ...], Grid]:
+        strips = tuple(self.space.strips(wish.window.low, wish.window.high, wish.rows))
+        low, high = row_edges(strips, DOTS_DOWN)
+        start = int(wish.window.start)
+        columns = wish.cells * DOTS_ACROSS
+        return strips, Grid(start, max(round(wish.window.end), start + columns), columns, low, high)
+
+    def coarse(self, wish: Wish) -> Frame | None:
+        """What the pyramid shows of a window, at once; None where it cannot."""
+        if self.map.pyramid is None or wish.selection != Selection() or wish.counted.colouring != "bands":
+            return None
+        strips, grid = self._outline(wish)
+        return Frame(wish.counted, strips, grid, self.map.pyramid.seen_through(grid), exact=False)
+
+    def fine_enough(self, frame: Frame) -> bool:
+        """Whether a coarse frame is as good as can be seen."""
+        return self.map.pyramid is not None and self.map.pyramid.fine_enough(frame.grid)
+
+    def paint(self, wish: Wish, progress: Callable[[float], None]) -> Frame:
+        """Count the accesses of a window. ``progress`` may raise to stop it."""
+        strips, grid = self._outline(wish)
+        parts = self.map.parts(wish.selection, grid.start, grid.end)
+        frame = Frame(wish.counted, strips, grid, raster(parts, grid, progress), exact=True)
+        if wish.colouring == "sectors":
+            sums = _by_cell(raster(parts, grid, progress, sectors_of_requests))
+            with np.errstate(invalid="ignore", divide="ignore"):
+                return replace(frame, sectors=np.where(frame.cell_counts > 0, sums / frame.cell_counts, np.nan))
+        if wish.colouring == "kinds":
+            loads, stores = (
+                _by_cell(raster(parts, grid, progress, partial(_chosen, kinds)))
+                for kinds in (self._is_load, self._is_store)
+            )
+            return replace(frame, loads=loads, stores=stores)
+        return frame
+
+    def worst(self, frame: Frame, progress: Callable[[float], None]) -> tuple[int, int] | None:
+        """The row and column of the cell that wastes most sectors; None if none wastes any.
+
+        Where the records do not name instructions, it is the one with most sectors per request.
+        """
+        parts = self.map.parts(frame.wish.selection, frame.grid.start, frame.grid.end)
+        weigh = partial(wasted_shares, asked=self._asked) if self.knows_kinds else sectors_of_requests
+        lost = _by_cell(raster(parts, frame.grid, progress, weigh))
+        if not self.knows_kinds:
+            lost = lost / np.maximum(frame.cell_counts, 1)
+        row, column = divmod(int(lost.argmax()), lost.shape[1])
+        return (row, column) if lost[row, column] > _ANY else None
+
+    def look(self, wish: Wish, spot: Spot, progress: Callable[[float], None]) -> Detail | None:
+        """What the accesses of a spot are; None where too much of a large result would have to be read."""
+        parts = self.map.parts(wish.selection, spot.start, spot.end)
+        if len(parts) > _MOST_PARTS:
+            return None
+        found = [each for each in each_part(parts, lambda part: _look(part, spot), progress) if each.accesses]
+        return Detail(
+            accesses=sum(each.accesses for each in found),
+            first=min((each.first for each in found), default=None, key=lambda first: first or (0, 0)),
+            lines=sum((each.lines for each in found), Counter()),
+            warps=sum((each.warps for each in found), Counter()),
+            sectors=sum(each.sectors for each in found),
+            moved=sum(each.moved for each in found),
+        )
+
+
+def _chosen(kinds: NDArray[np.bool_], part: Part) -> NDArray[np.bool_]:
+    """Which records are of lines that ``kinds`` chooses."""
+    lines = part.lines()
+    if lines is None:
+        return np.zeros(part.kept, dtype=np.bool_)
+    return kinds[np.minimum(lines, len(kinds) - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Cycles ``start`` to before ``end``, bytes ``low`` to before ``high``."""
+
+    start: int
+    end: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """The accesses of a spot: the cycle and address of the first, how many each line and each warp made.
+
+    ``sectors`` is the sum over accesses of the sectors of their requests, ``moved`` that of their shares of them.
+    """
+
+    accesses: int
+    first: tuple[int, int] | None
+    lines: Counter[int]
+    warps: Counter[int]
+    sectors: float
+    moved: float
+
+
+def _look(part: Part, spot: Spot) -> Detail:
+    found = Detail(0, None, Counter(), Counter(), 0.0, 0.0)
+    for piece in part.pieces():
+        times = piece.times()
+        soon = np.flatnonzero((times >= spot.start) & (times < spot.end))
+        if not len(soon):
+            continue
+        times, addresses, warps = times[soon], piece.addresses()[soon], piece.warps()[soon]
+        here = (addresses >= spot.low) & (addresses < spot.high)
+        if not here.any():
+            continue
+        sectors, lines = sectors_by_request(addresses, times, warps)[here], piece.lines()
+        shares = sectors / _lanes(warps, times)[here]
+        times, addresses = times[here], addresses[here]
+        earliest = int(times.argmin())
+        first = (int(times[earliest]), int(addresses[earliest]))
+        found = Detail(
+            found.accesses + len(times),
+            first if found.first is None else min(found.first, first),
+            found.lines + _counted(lines[soon][here] if lines is not None else times[:0]),
+            found.warps + _counted(warps[here]),
+            found.sectors + float(sectors.sum()),
+            found.moved + float(shares.sum()),
+        )
+    return found
+
+
+def _lanes(warps: NDArray[np.int64], times: NDArray[Any]) -> NDArray[np.int64]:
+    """The accesses of each one's request."""
+    pairs = np.stack((warps, times.astype(np.int64)))
+    _, which, counts = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
+    found: NDArray[np.int64] = counts[which.reshape(-1)]
+    return found
+
+
+def _counted(values: NDArray[Any]) -> Counter[int]:
+    numbers, times = np.unique(values, return_counts=True)
+    return Counter(dict(zip(numbers.tolist(), times.tolist(), strict=True)))

@@ -1,0 +1,236 @@
+"""What the commands do to a picture of accesses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.draw import units
+
+from .accesses import Selection
+from .frame import DOTS_ACROSS
+from .space import LEAST_BYTES
+from .window import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .frame import Colouring
+    from .state import State
+
+    Move = Callable[[State], str | None]
+
+_ZOOM: Final = 0.5
+_PAGE: Final = 0.5
+_FARTHEST: Final = "this is as far as it goes"
+COLOURINGS: Final[dict[Colouring, str]] = {
+    "bands": "a colour for each band, dots for density",
+    "density": "one colour, shades for density",
+    "sectors": "sectors per request",
+    "kinds": "loads and stores",
+}
+
+
+def _along(cells: int) -> Move:
+    def move(view: State) -> None:
+        frame = view.frame
+        if frame is None:
+            return
+        column = frame.column_at(view.time) + cells
+        if not 0 <= column < frame.wish.cells:
+            _shift(view, cells * frame.wish.cells / 8, 0)
+            column = min(max(column - cells * frame.wish.cells // 8, 0), frame.wish.cells - 1)
+            column = frame.column_at(view.time) if view.wish is None else column
+        view.time = _middle(view, column)
+
+    return move
+
+
+def _middle(view: State, column: int) -> float:
+    """The time in the middle of a column of the window, of which no dot is finer than a cycle."""
+    cells = 1 if view.frame is None else view.frame.wish.cells
+    return view.window.start + (column + 0.5) * max(view.window.cycles, _finest(view)) / cells
+
+
+def _finest(view: State) -> int:
+    """The cycles that fill the picture where each column of dots is one cycle; 0 before there is a picture."""
+    return 0 if view.frame is None else view.frame.wish.cells * DOTS_ACROSS
+
+
+def _across(rows: int) -> Move:
+    def move(view: State) -> None:
+        frame = view.frame
+        if frame is None or not frame.grid.rows:
+            return
+        most = sum(strip.rows for strip in frame.strips)
+        row = frame.row_at(view.address) + rows
+        if not 0 <= row < most:
+            _shift(view, 0, rows * (view.window.high - view.window.low) / 8)
+            return
+        low, high = frame.addresses(row)
+        view.address = (low + high) // 2
+
+    return move
+
+
+def _shift(view: State, cells: float, memory: float) -> None:
+    """The window elsewhere, the cursor with it."""
+    frame = view.frame
+    before = view.window
+    cycles = cells * before.cycles / (1 if frame is None else frame.wish.cells)
+    view.window = before.moved(cycles, memory).inside(view.end)
+    view.time += view.window.start - before.start
+    moved = view.window.low - before.low
+    if moved:
+        view.address = view.space.address(view.space.place(view.address) + moved)
+
+
+def _page(cycles: int, memory: int) -> Move:
+    def move(view: State) -> str | None:
+        before, cells = view.window, 1 if view.frame is None else view.frame.wish.cells
+        _shift(view, cycles * _PAGE * cells, memory * _PAGE * (before.high - before.low))
+        return None if view.window != before else "there is nothing farther"
+
+    return move
+
+
+def _zoom(factor: float) -> Move:
+    def move(view: State) -> str | None:
+        if factor < 1 and view.window.cycles <= max(_finest(view), 2):
+            return _FARTHEST
+        before = view.window
+        view.window = before.zoomed(factor, view.time).inside(view.end)
+        return None if view.window != before else _FARTHEST
+
+    return move
+
+
+def _zoom_rows(factor: float) -> Move:
+    def move(view: State) -> str | None:
+        frame = view.frame
+        shown = 0 if frame is None else sum(strip.high - strip.low for strip in frame.strips)
+        rows = 1 if frame is None else frame.wish.rows
+        if factor < 1 and shown <= rows * LEAST_BYTES:
+            return _FARTHEST
+        before = view.window
+        view.window = before.zoomed_rows(factor, view.space.place(view.address)).inside(view.end)
+        return None if view.window != before else _FARTHEST
+
+    return move
+
+
+def _fit(view: State) -> None:
+    view.window = Window(0, view.end)
+
+
+def _end(at_end: bool) -> Move:
+    def move(view: State) -> None:
+        view.time = view.end - 1.0 if at_end else 0.0
+        middle = view.window.cycles / 2
+        if not view.window.start <= view.time < view.window.end:
+            view.window = view.window.moved(view.time - view.window.start - middle, 0).inside(view.end)
+
+    return move
+
+
+def _to_access(direction: int) -> Move:
+    def move(view: State) -> str | None:
+        frame = view.frame
+        if frame is None or not frame.grid.rows:
+            return None
+        column = frame.column_at(view.time)
+        filled = np.flatnonzero(frame.cell_counts[frame.row_at(view.address)])
+        farther = filled[filled > column] if direction > 0 else filled[filled < column][::-1]
+        if not len(farther):
+            return "nothing more in this row, as far as it is in sight"
+        view.time = _middle(view, int(farther[0]))
+        return None
+
+    return move
+
+
+def _worst(view: State) -> str:
+    view.seeking, view.colouring = True, "sectors"
+    return "where most sectors are wasted" if view.painter.knows_kinds else "where a request touches most sectors"
+
+
+def _mark(view: State) -> str:
+    here = (view.time, view.address)
+    view.marks = [*view.marks, here] if len(view.marks) < 2 else [here]
+    if len(view.marks) < 2:
+        return "marked: a second mark measures"
+    (time, address), (later, other) = view.marks
+    return f"{units.count(round(abs(later - time)))} cycles, {units.size(abs(other - address))} between the marks"
+
+
+def _colour(view: State) -> str:
+    known = [each for each in COLOURINGS if each != "kinds" or view.painter.knows_kinds]
+    view.colouring = known[(known.index(view.colouring) + 1) % len(known)]
+    return COLOURINGS[view.colouring]
+
+
+def _level(view: State) -> str:
+    """The whole grid, the block that is seen most under the cursor, its warp."""
+    per_block = view.map.accesses.start.shape[1]
+    seen = view.seen_most()
+    block, warp = view.selection.block, view.selection.warp
+    if block is None:
+        block = seen // per_block
+    elif warp is None:
+        warp = seen % per_block if seen // per_block == block else 0
+    else:
+        block = warp = None
+    view.selection = replace(view.selection, block=block, warp=warp)
+    return view.whose()
+
+
+def _select(view: State) -> str:
+    """Of the whole grid the next instruction, or all after the last; else the next block or warp."""
+    blocks, per_block = view.map.accesses.start.shape
+    block, warp = view.selection.block, view.selection.warp
+    if block is None:
+        lines = [None, *view.painter.recorded]
+        place = lines.index(view.selection.line) if view.selection.line in lines else 0
+        view.selection = Selection(line=lines[(place + 1) % len(lines)])
+    elif warp is None:
+        view.selection = replace(view.selection, block=(block + 1) % blocks)
+    else:
+        block, warp = divmod((block * per_block + warp + 1) % (blocks * per_block), per_block)
+        view.selection = replace(view.selection, block=block, warp=warp)
+    return view.whose()
+
+
+def _unit(view: State) -> str:
+    units_known = view.units_known()
+    view.unit = units_known[(units_known.index(view.unit) + 1) % len(units_known)]
+    return view.unit
+
+
+MOVES: Final[dict[str, tuple[str, Move]]] = {
+    "left": ("cursor left", _along(-1)),
+    "right": ("cursor right", _along(1)),
+    "up": ("cursor up", _across(-1)),
+    "down": ("cursor down", _across(1)),
+    "page_left": ("earlier", _page(-1, 0)),
+    "page_right": ("later", _page(1, 0)),
+    "page_up": ("lower addresses", _page(0, -1)),
+    "page_down": ("higher addresses", _page(0, 1)),
+    "zoom_in": ("zoom into time about the cursor", _zoom(_ZOOM)),
+    "zoom_out": ("zoom out of time", _zoom(1 / _ZOOM)),
+    "zoom_in_rows": ("zoom into memory about the cursor", _zoom_rows(_ZOOM)),
+    "zoom_out_rows": ("zoom out of memory", _zoom_rows(1 / _ZOOM)),
+    "fit": ("show everything", _fit),
+    "start": ("cursor to the launch's start", _end(False)),
+    "end": ("cursor to its end", _end(True)),
+    "next": ("to the next access in the row", _to_access(1)),
+    "previous": ("to the access before in the row", _to_access(-1)),
+    "worst": ("to the place in sight that wastes most sectors", _worst),
+    "mark": ("mark; a second mark measures", _mark),
+    "colour": ("next colouring: bands, density, sectors, loads and stores", _colour),
+    "level": ("whole grid, block or warp under the cursor", _level),
+    "select": ("next instruction, block or warp", _select),
+    "unit": ("cycles or time, bytes or indices", _unit),
+}
+"""Commands by name: what each does, in words and to a picture."""

@@ -1,0 +1,160 @@
+"""A frame on a canvas: the bands with their names and offsets, the cells, the axis of time, and the legend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.draw.axis import BYTES, CYCLES, TIME, draw_across, ticks
+from tui_probe.draw.canvas import ASCII_SHADES, SHADES, grades, halftone, shaded
+from tui_probe.draw.spans import clip, width
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.draw.canvas import Canvas
+
+    from .address_space import Band
+    from .frame import Colouring, Frame
+    from .space import Strip
+
+HUES: Final = 8
+_DIGITS: Final = "123456789abcdefghijklmnopqrstuvw"
+"""Sectors a request, from 1 to 32, as one character."""
+_KINDS: Final = " lsx"
+_DOTS: Final = "⡀⡄⡆⡇⣇⣧⣷⣿"
+_KIND_ROLES: Final = ("", "hue0", "hue1", "hue2")
+_MOST_CHANGES: Final = 700
+"""Changes of colour in a picture: each costs some fifteen bytes on the line."""
+_MOST_WIDE: Final = 6000
+"""Cells of a picture in characters of three bytes."""
+_ROWS_A_TICK: Final = 4
+
+
+def gutter_of(bands: Sequence[Band], cells: int) -> int:
+    """Cells left of the picture, for names and offsets."""
+    longest = max((width(band.name) for band in bands), default=0)
+    return min(max(longest + 2, 11), max(cells // 5, 11), 26)
+
+
+def draw_cells(canvas: Canvas, x: int, y: int, frame: Frame, colouring: Colouring, *, ascii_only: bool) -> None:
+    """The cells of all strips, the first of which begins in row ``y``."""
+    codes, roles = _cells(canvas, frame, colouring, ascii_only=ascii_only)
+    at = 0
+    for strip in frame.strips:
+        rows = slice(at, at + strip.rows)
+        canvas.paint(x, y + strip.top, codes[rows], roles[rows])
+        at += strip.rows
+
+
+def _cells(
+    canvas: Canvas, frame: Frame, colouring: Colouring, *, ascii_only: bool
+) -> tuple[NDArray[np.uint32], NDArray[np.uint16]]:
+    """The character and the role of each cell, without the rows between strips."""
+    counts = frame.cell_counts
+    roles = np.zeros(counts.shape, dtype=np.uint16)
+    if colouring == "sectors" and frame.sectors is not None:
+        some = counts > 0
+        whole = np.where(some, np.clip(np.nan_to_num(frame.sectors), 1, 32).round(), 0).astype(np.uint8)
+        levels = np.array([canvas.role(f"ramp{level}") for level in range(8)], dtype=np.uint16)
+        roles = calmed(levels[np.clip((np.maximum(whole, 1) - 1) // 4, 0, 7)], some)
+        return shaded(whole, " " + _DIGITS), roles
+    if colouring == "kinds" and frame.loads is not None and frame.stores is not None:
+        kinds = ((frame.loads > 0) + 2 * (frame.stores > 0)).astype(np.uint8)
+        codes = shaded(kinds, _KINDS)
+        codes[(grades(counts, 2) == 2) & (kinds > 0)] -= ord("a") - ord("A")
+        codes[(kinds == 0) & (counts > 0)] = ord("?")
+        roles = np.array([canvas.role(name) for name in _KIND_ROLES], dtype=np.uint16)[kinds]
+        return codes, calmed(roles, counts > 0)
+    ramp = _ramp(frame, colouring, ascii_only=ascii_only)
+    codes = halftone(frame.counts) if ramp == _DOTS else shaded(grades(counts, len(ramp)), " " + ramp)
+    at = 0
+    for strip in frame.strips:
+        hue = "accent" if colouring == "density" else hue_of(strip.band)
+        roles[at : at + strip.rows] = canvas.role(hue)
+        at += strip.rows
+    return codes, roles
+
+
+def hue_of(band: int) -> str:
+    """The role of a band's colour."""
+    return f"hue{band % HUES}"
+
+
+def calmed(roles: NDArray[np.uint16], some: NDArray[np.bool_], most: int = _MOST_CHANGES) -> NDArray[np.uint16]:
+    """Roles that change at most ``most`` times along the rows, and not at all where nothing is.
+
+    What changes too often is coloured in longer pieces, each as its first cell; characters stay as they are.
+    """
+    columns = np.arange(roles.shape[1])
+    last = np.maximum.accumulate(np.where(some, columns, 0), axis=1) if roles.size else columns
+    calm = np.take_along_axis(roles, last, axis=1) if roles.size else roles
+    piece = 1
+    while np.count_nonzero(np.diff(calm, axis=1)) > most and piece < roles.shape[1]:
+        piece *= 2
+        calm = calm[:, columns // piece * piece]
+    return calm
+
+
+def draw_gutter(canvas: Canvas, y: int, cells: int, frame: Frame, bands: Sequence[Band], *, in_index: bool) -> None:
+    """Names of bands, and offsets (or, of tensors, indices) of some rows; between bands what lies there unused."""
+    for place, strip in enumerate(frame.strips):
+        band, top = bands[strip.band], y + strip.top
+        for row in range(strip.rows):
+            canvas.text(cells - 1, top + row, "│", "rule")
+        marks = _marks(strip, band, in_index=in_index)
+        for row, label in marks.items():
+            canvas.text(cells - 1, top + row, "┤", "rule")
+            if row:
+                canvas.text(cells - 2 - width(label), top + row, label, "dim")
+        name = band.name if 0 in marks or strip.low == band.start else f"… {band.name}"
+        canvas.text(0, top, clip(name, cells - 2), hue_of(strip.band))
+        if place and top > y + frame.strips[place - 1].top + frame.strips[place - 1].rows:
+            gap = strip.low - frame.strips[place - 1].high
+            canvas.text(cells + 1, top - 1, f"{units.size(gap)} apart" if gap else "", "dim")
+
+
+def _marks(strip: Strip, band: Band, *, in_index: bool) -> dict[int, str]:
+    """Labels of offsets by row of a strip."""
+    origin = band.origin
+    found = {}
+    for tick in ticks(strip.low - origin, strip.high - origin, max(strip.rows // _ROWS_A_TICK, 1), BYTES):
+        row = (int(tick.value) + origin - strip.low) * strip.rows // (strip.high - strip.low)
+        index = band.tensor.index(int(tick.value)) if in_index and band.tensor is not None else None
+        label = tick.label if index is None else f"[{','.join(map(str, index))}]"
+        if row < strip.rows:
+            found[row] = label
+    return found
+
+
+def draw_time(canvas: Canvas, x: int, y: int, frame: Frame, cycles_per_ns: float | None) -> None:
+    """The axis of time, in cycles or, given what a nanosecond has, in time."""
+    low, high, unit = float(frame.grid.start), float(frame.grid.end), CYCLES
+    if cycles_per_ns is not None:
+        low, high, unit = low / cycles_per_ns, high / cycles_per_ns, TIME
+    draw_across(canvas, x, y, frame.wish.cells, low, high, unit)
+    canvas.text(0, y + 1, clip(unit.name, x - 1), "dim")
+
+
+def legend(frame: Frame, colouring: Colouring, *, ascii_only: bool) -> str:
+    """What the characters mean."""
+    if colouring == "sectors":
+        return "1-9 a-w: 1 to 32 sectors per request, mean of a cell"
+    if colouring == "kinds":
+        return "l load  s store  x both  capital: many  ?: not told"
+    most = int(frame.cell_counts.max(initial=0))
+    ramp = _ramp(frame, colouring, ascii_only=ascii_only)
+    return f"{ramp} 1 to {units.count(most)} accesses in a cell, logarithmic"
+
+
+def _ramp(frame: Frame, colouring: Colouring, *, ascii_only: bool) -> str:
+    """The characters for little to much. A picture without blanks has no shapes to see, so it is drawn in ASCII, of
+    which each character is one byte on the line, and not three.
+    """
+    if ascii_only or np.count_nonzero(frame.cell_counts) > _MOST_WIDE:
+        return ASCII_SHADES.strip()
+    return SHADES.strip() if colouring == "density" else _DOTS

@@ -1,0 +1,116 @@
+"""What is under the cursor, in words and as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tui_probe.draw import units
+from tui_probe.draw.spans import clip, width
+
+from .accesses import SECTOR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tui_probe.analysis.access_lines import AccessLine
+
+    from .address_space import Band
+    from .frame import Detail, Spot
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOut:
+    """A spot: its band, the accesses of its cell, and, where they were looked at, what they are."""
+
+    spot: Spot
+    band: Band | None
+    accesses: int
+    exact: bool
+    detail: Detail | None
+    code: Mapping[int, AccessLine]
+    warps_a_block: int
+    blocks: range
+    """The numbers of the blocks that were measured."""
+
+    def lines(self, cells: int, most: int) -> list[str]:
+        """Both in at most ``most`` lines: where, then who, going on in the next line where one is full."""
+        lines = [clip(" · ".join(self.place()), cells)]
+        for part in self.makers():
+            joined = f"{lines[-1]} · {part}"
+            if len(lines) > 1 and (width(joined) <= cells or len(lines) == most):
+                lines[-1] = clip(joined, cells)
+            else:
+                lines.append(clip(part, cells))
+        return lines
+
+    def place(self) -> Iterator[str]:
+        """Where: band, offset, index, address, cycles."""
+        low, high = self.spot.low, self.spot.high - 1
+        first = None if self.detail is None else self.detail.first
+        address = low if first is None else first[1]
+        if self.band is not None:
+            offset = address - self.band.origin
+            index = None if self.band.tensor is None else self.band.tensor.index(offset)
+            yield f"{self.band.name} +{offset:#x}" + ("" if index is None else f" [{', '.join(map(str, index))}]")
+        yield f"{address:#x}" if first is not None else f"{low:#x} to {high:#x}"
+        if first is not None:
+            yield f"cycle {units.count(first[0])}"
+        else:
+            yield f"cycles {units.count(self.spot.start)} to {units.count(self.spot.end - 1)}"
+        yield f"{'' if self.exact else 'about '}{units.counted(self.accesses, 'access')}"
+        if self.accesses and self.detail is None:
+            yield "zoom in to see which"
+
+    def makers(self) -> Iterator[str]:
+        """Who, what matters most first: the instruction, sectors per request, loads and stores, warps."""
+        detail = self.detail
+        if detail is None or not detail.accesses:
+            return
+        for line, count in detail.lines.most_common(1):
+            others = len(detail.lines) - 1
+            yield self._instruction(line) + (f" ({count / detail.accesses:.0%}) +{others}" if others else "")
+        used = self.used()
+        share = "" if used is None else f", {used:.0%} used"
+        yield f"{detail.sectors / detail.accesses:.1f} sectors per request{share}"
+        kinds = self.kinds()
+        if kinds is not None:
+            yield ", ".join(units.counted(count, kind) for kind, count in kinds.items())
+        block, warp = divmod(detail.warps.most_common(1)[0][0], self.warps_a_block)
+        others = len(detail.warps) - 1
+        yield f"block {self.blocks[block]} warp {warp}" + (f" +{others}" if others else "")
+
+    def _instruction(self, line: int) -> str:
+        """``ld.global.f32 PTX:84 matmul.cu:11``."""
+        code = self.code.get(line)
+        if code is None:
+            return f"PTX:{line}"
+        source = "" if code.source is None else f" {code.source.file.rpartition('/')[2]}:{code.source.line}"
+        return f"{code.opcode} PTX:{line}{source}"
+
+    def used(self) -> float | None:
+        """What the lanes asked for, of the bytes in the sectors that were moved.
+
+        None where the PTX does not tell how much that is, and where lanes share addresses, so that it is more.
+        """
+        if self.detail is None or not self.detail.moved:
+            return None
+        asked = 0
+        for line, count in self.detail.lines.items():
+            code = self.code.get(line)
+            if code is None or code.bytes is None:
+                return None
+            asked += count * code.bytes
+        share = asked / (SECTOR * self.detail.moved)
+        return share if self.detail.lines and share <= 1 else None
+
+    def kinds(self) -> dict[str, int] | None:
+        """Accesses by kind; None where the records or the PTX do not tell."""
+        if self.detail is None or not self.code or not self.detail.lines:
+            return None
+        found: dict[str, int] = {}
+        for line, count in self.detail.lines.items():
+            code = self.code.get(line)
+            kind = "access" if code is None else {"copy": "load"}.get(code.kind, code.kind)
+            found[kind] = found.get(kind, 0) + count
+        return dict(sorted(found.items()))

@@ -1,0 +1,179 @@
+"""Which instruction makes the uncoalesced access: requests and sectors of each PTX line, from the records of ``dmat``.
+
+    request   one execution of an access by a warp: the records of its lanes that read the same clock. A warp issues
+              one instruction at a time, so lanes that read one clock read it together, and those that came apart read
+              others; no counting of iterations is needed, which goes wrong once lanes have come apart.
+    sectors   of a request: the distinct 32-byte sectors that its lanes touch. PTX accesses are aligned and at most
+              32 bytes wide, so a lane touches one.
+    bytes     what the lanes asked for: accesses × bytes of the instruction
+    used      bytes / (32 · sectors): how much of what is moved was asked for; more than 1 where lanes share addresses
+
+For loads and stores these are what ``gmem_sectors`` and the hardware's counters count, told apart by instruction. They
+are whole if every thread kept all its records; otherwise they are of the first accesses of each thread.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.analysis.access_lines import access_lines
+from tui_probe.analysis.counts import ratio
+from tui_probe.errors import TraceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from tui_probe.analysis.access_lines import AccessLine
+    from tui_probe.ptx.access import Kind
+
+    from .accesses import Accesses, Part
+
+    Lines = NDArray[np.uint32]
+
+LARGEST: Final = 256 << 20
+"""Bytes of a result up to which one who did not ask for the table waits for it."""
+SECTOR: Final = 32
+_SECTOR_BITS: Final = np.uint64(5)
+
+
+@dataclass(frozen=True, slots=True)
+class LineAccesses:
+    """What one instruction did in one launch. ``code`` is None if ``pruned.ptx`` does not have it."""
+
+    line: int
+    code: AccessLine | None
+    accesses: int
+    requests: int
+    sectors: int
+
+    @property
+    def bytes(self) -> int | None:
+        """Bytes that its threads asked for; of a ``cp.async`` that may read less than it writes, at most."""
+        size = self.code.bytes if self.code else None
+        return None if size is None else size * self.accesses
+
+    @property
+    def sectors_per_request(self) -> float | None:
+        return ratio(self.sectors, self.requests)
+
+    @property
+    def used(self) -> float | None:
+        """The part of the moved bytes that was asked for."""
+        return None if self.bytes is None else ratio(self.bytes, SECTOR * self.sectors)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessTable:
+    """All instructions that accessed global memory, the one with the most sectors first.
+
+    ``accesses`` were made (None if not known of all threads), ``kept`` of them recorded: the rows are of those.
+    ``silent`` are the lines of accesses that were not executed; empty where records are missing that could tell.
+    """
+
+    rows: tuple[LineAccesses, ...]
+    accesses: int | None
+    kept: int
+    capacity: int
+    """Records that a thread has room for."""
+    threads_missing: int = field(default=0)
+    silent: tuple[int, ...] = ()
+
+    @property
+    def requests(self) -> int:
+        """Of all instructions."""
+        return sum(row.requests for row in self.rows)
+
+    @property
+    def sectors(self) -> int:
+        """Of all instructions."""
+        return sum(row.sectors for row in self.rows)
+
+    @property
+    def worst(self) -> LineAccesses | None:
+        """The instruction with most sectors per request."""
+        return max(self.rows, key=lambda row: row.sectors_per_request or 0, default=None)
+
+    def total(self, kind: Kind) -> tuple[int, int]:
+        """Requests and sectors of all instructions of a kind."""
+        rows = [row for row in self.rows if row.code and row.code.kind == kind]
+        return sum(row.requests for row in rows), sum(row.sectors for row in rows)
+
+
+def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
+    """The table of one launch, read part by part. ``folder`` is that of its kernel in the trace.
+
+    TraceError for results of the compact twin, which do not tell instructions.
+    """
+    if accesses.compact:
+        raise TraceError(f"{accesses.result.path}: compact records name no instructions: run with -p dmat")
+    counts: dict[str, Counter[int]] = {name: Counter() for name in ("accesses", "requests", "sectors")}
+    for part in accesses.parts():
+        for name, lines in zip(counts, _of_part(part), strict=True):
+            numbers, times = np.unique(lines, return_counts=True)
+            counts[name].update(dict(zip(numbers.tolist(), times.tolist(), strict=True)))
+        part.release()
+    code = access_lines(folder) if folder else {}
+    rows = [
+        LineAccesses(line, code.get(line), number, counts["requests"][line], counts["sectors"][line])
+        for line, number in counts["accesses"].items()
+    ]
+    rows.sort(key=lambda row: (-row.sectors, row.line))
+    kept = sum(row.accesses for row in rows)
+    named = (
+        line for line, each in code.items() if "global" in (words := each.opcode.split(".")) and "bulk" not in words
+    )
+    silent = tuple(line for line in named if line not in counts["accesses"]) if kept == accesses.made else ()
+    return AccessTable(tuple(rows), accesses.made, kept, accesses.capacity, silent=silent)
+
+
+def _of_part(part: Part) -> tuple[Lines, Lines, Lines]:
+    """The line of each access, of each request, and of each sector of a request."""
+    lines, times = part.lines(), part.times()
+    sectors = part.addresses() >> _SECTOR_BITS
+    if lines is None or not len(lines):
+        empty = np.zeros(0, dtype=np.uint32)
+        return empty, empty, empty
+    shape = part.warp_shape()
+    if shape is not None:
+        together = times.reshape(shape)
+        if (together == together[:, :1]).all():
+            return (lines, *_of_whole_warps(lines.reshape(shape)[:, 0], sectors.reshape(shape)))
+    warps = part.warps()
+    order = np.lexsort((sectors, times, warps))
+    lines, warps, times, sectors = lines[order], warps[order], times[order], sectors[order]
+    request = np.append(True, (np.diff(warps) != 0) | (times[1:] != times[:-1]))
+    sector = request | np.append(True, sectors[1:] != sectors[:-1])
+    return lines, lines[request], lines[sector]
+
+
+def _of_whole_warps(lines: Lines, sectors: NDArray[np.uint64]) -> tuple[Lines, Lines]:
+    """The same of warps whose lanes stay together: each of their records is a request.
+
+    ``lines`` has shape (warps, records), ``sectors`` (warps, lanes, records).
+    """
+    ordered = np.sort(sectors.transpose(0, 2, 1), axis=2)
+    numbers = 1 + np.count_nonzero(np.diff(ordered, axis=2), axis=2)
+    return lines.reshape(-1), np.repeat(lines.reshape(-1), numbers.reshape(-1))
+
+
+@dataclass(frozen=True, slots=True)
+class AccessCount:
+    """How many accesses there were and were kept: what is told of a result without reading its records."""
+
+    accesses: int | None
+    threads: int
+    capacity: int
+    threads_missing: int = 0
+
+
+def summary(accesses: Accesses, folder: Path | None) -> AccessTable | AccessCount:
+    """The table if it takes no longer than a moment, else the numbers of accesses."""
+    if accesses.compact or accesses.records.nbytes > LARGEST:
+        return AccessCount(accesses.made, accesses.result.threads, accesses.capacity)
+    return by_line(accesses, folder)

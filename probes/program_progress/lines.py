@@ -1,0 +1,48 @@
+"""What each basic block took, by its first line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, Lines, share_text
+
+if TYPE_CHECKING:
+    from tui_probe.probekit.probe_results import ProbeResult
+
+    from .analysis import ProgramProgress
+
+
+def _rows(of: ProbeResult, found: ProgramProgress) -> LineRows:
+    del of
+    rows = [
+        LineRow(
+            each.line,
+            each.source,
+            {
+                "share": share_text(each.cycles, found.cycles),
+                "cycles": each.cycles,
+                "visits": each.visits,
+                "cycles per visit": each.cycles_per_visit,
+                "warps": each.warps,
+            },
+        )
+        for each in found.blocks
+    ]
+    notes = ["a basic block from its first line on; cycles of all warps together"]
+    if found.unknown:
+        part = share_text(found.unknown, found.cycles)
+        notes.append(f"{part} of the time is not known: more blocks than a warp keeps")
+    return LineRows(rows, notes)
+
+
+LINES: Final = Lines(
+    (
+        LineMeasure("share"),
+        LineMeasure("cycles", "sum"),
+        LineMeasure("visits", "sum", better="neither"),
+        LineMeasure("cycles per visit", "ratio", ("cycles", "visits")),
+        LineMeasure("warps", better="neither"),
+    ),
+    "cycles",
+    _rows,
+)

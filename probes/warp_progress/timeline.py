@@ -1,0 +1,73 @@
+"""When the blocks and warps of a launch ran, from starts and paces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tui_probe.analysis import warp_pace
+from tui_probe.analysis.timeline import timeline
+from tui_probe.analysis.timeline_clocks import clock_domains, shared_clock
+from tui_probe.probekit.timelines.launch import launch_timeline
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tui_probe.analysis.timeline import Timeline
+    from tui_probe.analysis.timeline_clocks import Clocks
+    from tui_probe.analysis.warp_pace import WarpProgress
+    from tui_probe.draw.view import Progress
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.probekit.timelines.launch import LaunchTimeline
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The timeline of a launch, and the paces of its warps."""
+
+    launch: LaunchTimeline
+    progress: WarpProgress
+
+
+def timeline_of(progress: WarpProgress, *, device_sms: int | None = None, one_clock: bool = False) -> Timeline:
+    """The timeline of warps, on the axis that its pairs of clock and timer give.
+
+    Where they give none, as with a single start, SMs are aligned by their first starts. Raises TraceError if no warp
+    saved a record. ``device_sms`` is how many SMs the device has, None if the trace does not tell; ``one_clock`` says
+    that all SMs count with one clock, as those of the simulated GPU do.
+    """
+    warps, alignment = progress.warps, progress.alignment
+
+    def by_timer(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> Clocks:
+        if alignment is None:
+            return clock_domains(sms, first)
+        times = alignment.nanoseconds(sms, first) / alignment.ns_per_cycle
+        return replace(alignment.clocks(), shift=np.rint(times - times.min()).astype(np.int64))
+
+    clocks = shared_clock if one_clock else by_timer
+    return timeline(
+        warps["start"], warps["elapsed"], warps["sm"], clocks, device_sms=device_sms, sample=progress.sample
+    )
+
+
+def analyse(of: ProbeResult) -> WarpProgress:
+    """The warps of a launch. Raises TraceError if the maps are not a start and a pace for each warp."""
+    return replace(warp_pace.analyse(of.result, of.clock_khz), timed=not of.simulated)
+
+
+def recorded(of: ProbeResult, progress: Progress) -> Recorded:
+    """The timeline of a launch with the paces; its clock as it was measured, where it could be."""
+    progress(0.0)
+    warps = analyse(of)
+    launch = launch_timeline(of, timeline_of(warps, device_sms=of.sms, one_clock=of.simulated))
+    aligned = warps.alignment
+    if aligned is not None and aligned.rate_error is not None and not of.simulated:
+        launch = replace(launch, clock_khz=round(1e6 / aligned.ns_per_cycle), clock_words="as measured")
+    return Recorded(launch, warps)
+
+
+def of_launch(of: ProbeResult, progress: Progress) -> LaunchTimeline:
+    """The timeline alone."""
+    return recorded(of, progress).launch

@@ -1,0 +1,315 @@
+"""How far every warp had come at each moment: one line per warp, time to the right, iterations upwards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.analysis.distribution import distribution
+from tui_probe.draw import units
+from tui_probe.draw.axis import CYCLES, TIME, draw_across
+from tui_probe.draw.canvas import Canvas
+from tui_probe.draw.heading import draw_head, named
+from tui_probe.draw.spans import clip, pad
+from tui_probe.draw.view import Drawing
+from tui_probe.probekit import probe_results
+from tui_probe.probekit.probe_results import cycles_words
+from tui_probe.probekit.timelines.picture import draw_marks
+from tui_probe.probekit.timelines.window import Window
+from tui_probe.probekit.views import probe_view
+
+from .pace_picture import draw_picture, picture
+from .paces import paces
+from .timeline import recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from tui_probe.analysis.timeline import Intervals
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress, View
+    from tui_probe.probekit.kind import Source
+
+    from .pace_picture import PacePicture
+    from .timeline import Recorded
+
+_AROUND: Final = 5
+"""Lines that are not the picture: a head, the axis and its labels, the warps, the clocks."""
+_MOST: Final = 4096
+"""Warps with a line; of more, so many are taken at even distances, and those that stand out."""
+_NAMED: Final = 3
+_COLUMNS: Final = ("block", "warp", "sm", "start", "end", "arrivals", "stands_out")
+
+
+class ProgressView(Drawing):
+    """One launch. Pictures are computed in ``prepare``; what is pressed moves the window and the cursor."""
+
+    def __init__(self, recorded: Recorded) -> None:
+        self.launch = launch = recorded.launch
+        self.progress = recorded.progress
+        self.title = f"Warp progress of {launch.which} {launch.name}"
+        warps = launch.timeline.warps
+        late = _stragglers(recorded)
+        shown = _sample(len(warps), late)
+        self.paces = paces(recorded.progress, warps.take(shown))
+        self.standing = np.isin(shown, late)
+        self.late = np.searchsorted(shown, late)
+        """Places of the stragglers among the warps that are shown, the longest first."""
+        self.top = max(int(self.paces.count.max()), 1)
+        self.lengths = distribution(warps.duration)
+        self.window = Window(launch.timeline.span, 1)
+        self.in_time = False
+        self.pointed: int | None = None
+        self._picture: PacePicture | None = None
+
+    @property
+    def _gutter(self) -> int:
+        return len(units.count(self.top)) + 2
+
+    @property
+    def of_warps(self) -> bool:
+        return True
+
+    @property
+    def cycles(self) -> float:
+        return self.window.longest
+
+    def stretch(self, cycles: float) -> None:
+        """An axis of time that reaches further than the launch took."""
+        self.window.stretch(cycles)
+
+    def prepare(self, width: int, height: int) -> Callable[[], None] | None:
+        """Put the lines into a picture of the window, unless that is the last one."""
+        window = self.window
+        window.resize(max(width - self._gutter, 1), max(height - _AROUND, 1))
+        wanted, size = (window.begin, window.width), (window.cells, window.height)
+        last = self._picture
+        if last is not None and (last.begin, last.width) == wanted and last.dots.shape == (size[1] * 4, size[0] * 2):
+            return None
+
+        def work() -> None:
+            self._picture = picture(self.paces, self.standing, self.top, wanted, *size)
+
+        return work
+
+    def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
+        """A head, the lines, an axis, how much warps differ, and how well clocks are aligned."""
+        canvas = Canvas(width, height)
+        left, rows = self._gutter, max(height - _AROUND, 1)
+        self._draw_head(canvas)
+        if self._picture is not None:
+            draw_picture(canvas, left, 1, self._picture, ascii_only=ascii_only)
+        canvas.text(0, 1, pad(units.count(self.top), left - 1, right=True), "dim")
+        canvas.text(0, rows, pad("0", left - 1, right=True), "dim")
+        self._draw_stragglers(canvas, left, rows)
+        self._draw_axis(canvas, left, rows + 1)
+        for i, words in enumerate((self._spread_words(), self._clock_words())):
+            canvas.text(0, rows + 3 + i, clip(words, width), "dim")
+        return canvas.lines(ascii_only=ascii_only)
+
+    def _draw_head(self, canvas: Canvas) -> None:
+        line = self.paces.line
+        loop = "no loop: from start to end" if line is None else f"up: iterations of the loop at line {line}"
+        totals = f"{units.counted(len(self.launch.timeline.warps), 'warp')}, {loop}"
+        draw_head(canvas, named(PROGRESS.title, PROGRESS.about), self.launch.which, self.launch.name, totals)
+
+    def _draw_stragglers(self, canvas: Canvas, x: int, rows: int) -> None:
+        """``!block.warp`` at the end of those that stand out most."""
+        for place in self.late[:_NAMED].tolist():
+            warps = self.paces.warps
+            column = self.window.column(float(warps.end[place]))
+            text = f"!{warps.block[place]}.{warps.warp[place]}"
+            row = rows - round(self.paces.arrivals[place] / self.top * (rows - 1))
+            if 0 <= column <= self.window.cells:
+                canvas.text(x + min(column, self.window.cells - len(text)), row, text, "bad")
+
+    def _draw_axis(self, canvas: Canvas, x: int, y: int) -> None:
+        low, high, unit = self.window.begin, self.window.end, CYCLES
+        if self.in_time and self.launch.clock_khz:
+            low, high, unit = (low * 1e6 / self.launch.clock_khz, high * 1e6 / self.launch.clock_khz, TIME)
+        draw_across(canvas, x, y, self.window.cells, low, high, unit)
+        canvas.text(0, y + 1, "time" if unit is TIME else "cycles", "dim")
+        draw_marks(canvas, x, y, self.window, {"▲": self.window.time})
+
+    def _spread_words(self) -> str:
+        lengths = self.lengths
+        if lengths is None:
+            return ""
+        spread = "" if lengths.spread is None else f", spread {lengths.spread:.0%} (1–99 %)"
+        late = f"! {units.count(len(self.late))} {'stands' if len(self.late) == 1 else 'stand'} out"
+        late = late if len(self.late) else "none stands out"
+        return f"median {cycles_words(lengths.median, self.launch.clock_khz)}{spread}, {late}"
+
+    def _clock_words(self) -> str:
+        parts = [self.launch.timeline.clocks.words()]
+        if len(self.paces.warps) < len(self.launch.timeline.warps):
+            parts.append(f"{units.count(len(self.paces.warps))} of the warps drawn")
+        if self.paces.cut:
+            parts.append(f"{units.counted(self.paces.cut, 'warp')} came more often than recorded")
+        parts += self.launch.left_out()
+        return " · ".join([*parts, *(["simulated"] if self.launch.simulated else [])])
+
+    def commands(self) -> Mapping[str, str]:
+        return {name: words for name, (words, _) in _MOVES.items() if name != "unit" or self.launch.clock_khz}
+
+    def press(self, command: str) -> str | None:
+        """Do one of the commands; one that means nothing here does nothing."""
+        move = _MOVES.get(command)
+        return None if move is None else move[1](self)
+
+    def click(self, column: int, row: int) -> None:
+        """Cursor to a time."""
+        del row
+        window = self.window
+        window.to(window.begin + (column - self._gutter + 0.5) * window.width / window.cells)
+
+    def point(self, step: int) -> str | None:
+        """To the end of the next warp that stands out."""
+        if not len(self.late):
+            return "no warp stands out"
+        self.pointed = 0 if self.pointed is None else (self.pointed + step) % len(self.late)
+        self.window.to(float(self.paces.warps.end[self.late[self.pointed]]))
+        return None
+
+    def status(self) -> list[str]:
+        """At the cursor: how many warps run, and how far they have come; the warp that was pointed at."""
+        words = [f"at {units.count(round(self.window.time))}"]
+        values = self.paces.at(np.array([self.window.time]))[:, 0]
+        values = values[~np.isnan(values)]
+        words.append(f"{units.counted(len(values), 'warp')} of {units.count(len(self.paces.warps))} run")
+        if len(values):
+            low, middle, high = np.percentile(values, (0, 50, 100))
+            words.append(f"iterations {low:.1f} to {high:.1f}, median {middle:.1f}")
+        if self.pointed is not None:
+            words.append(self._straggler_words(int(self.late[self.pointed])))
+        return words
+
+    def _straggler_words(self, place: int) -> str:
+        warps, lengths = self.paces.warps, self.lengths
+        length = int(warps.duration[place])
+        times = f", {length / lengths.median:.1f}× the median" if lengths and lengths.median else ""
+        who = f"{self.launch.block_words(int(warps.block[place]))} warp {warps.warp[place]} on SM {warps.sm[place]}"
+        return f"{who}: {cycles_words(length, self.launch.clock_khz)}{times}"
+
+    def take_over(self, before: View) -> None:
+        """Unit and cursor of another launch's picture; its window where that was not everything."""
+        if not isinstance(before, ProgressView):
+            return
+        self.in_time = before.in_time and self.launch.clock_khz is not None
+        self.window.take_over(before.window)
+
+    def record(self) -> dict[str, Any]:
+        """The launch, its loops, how long warps lived (cycles), and the warps in columns."""
+        rows = list(zip(*self._rows(), strict=True))
+        return {
+            **self.launch.record(),
+            "main_loop": self.paces.line,
+            "loops": [
+                {"line": loop.line, "warps": loop.warps, "iterations": loop.iterations,
+                 "cycles_per_iteration": loop.cycles_per_iteration}
+                for loop in self.progress.loops
+            ],
+            "warp_cycles": None if self.lengths is None else self.lengths.record(),
+            "warps": dict(zip(_COLUMNS, map(list, rows), strict=True)),
+        }  # fmt: skip
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """One row per warp that is drawn."""
+        yield _COLUMNS
+        yield from self._rows()
+
+    def _rows(self) -> Iterator[Sequence[object]]:
+        warps: Intervals = self.paces.warps
+        columns = (warps.block, warps.warp, warps.sm, warps.start, warps.end, self.paces.arrivals, self.standing)
+        return zip(*(column.tolist() for column in columns), strict=True)
+
+    def plot(self, axes: Any) -> None:
+        """One line per warp; those that stand out on top."""
+        paces = self.paces
+        for place in [*np.flatnonzero(~self.standing).tolist(), *np.flatnonzero(self.standing).tolist()]:
+            points = slice(int(paces.offsets[place]), int(paces.offsets[place + 1]))
+            look = {"color": "C3"} if self.standing[place] else {"color": "C0", "alpha": 0.3}
+            axes.plot(paces.time[points], paces.count[points], linewidth=0.8, **look)
+        axes.set_xlim(self.window.begin, self.window.end)
+        axes.set_xlabel("cycles")
+        axes.set_ylabel("iterations of the main loop")
+
+
+def _stragglers(recorded: Recorded) -> Any:
+    """Places of the stragglers among the warps of the timeline, the longest first (i8)."""
+    launch = recorded.launch
+    warps = launch.timeline.warps
+    key = warps.block * launch.timeline.warps_a_block + warps.warp
+    order = np.argsort(key)
+    late, sample = recorded.progress.stragglers(), launch.timeline.sample
+    if sample is not None:
+        late[:, 0] = sample.blocks.start + sample.blocks.step * late[:, 0]
+    wanted = late[:, 0] * launch.timeline.warps_a_block + late[:, 1]
+    found = np.searchsorted(key[order], wanted).clip(max=max(len(key) - 1, 0))
+    return order[found[key[order][found] == wanted]]
+
+
+def _sample(count: int, also: Any) -> Any:
+    """Ascending places of the warps that are drawn (i8)."""
+    if count <= _MOST:
+        return np.arange(count)
+    return np.union1d(np.linspace(0, count - 1, _MOST).astype(np.int64), also[:_MOST])
+
+
+def _unit(view: ProgressView) -> str:
+    view.in_time = not view.in_time and view.launch.clock_khz is not None
+    return f"time, by {view.launch.clock_words}" if view.in_time else "cycles"
+
+
+def _zoomed(view: ProgressView, factor: float) -> str | None:
+    return None if view.window.zoom(factor) else "this is as far as it goes"
+
+
+def _worst(view: ProgressView) -> str | None:
+    """The end of the warp that stands out most, else of the longest one."""
+    view.pointed = None
+    if len(view.late):
+        return view.point(1)
+    warps = view.paces.warps
+    if not len(warps) or warps.duration.max() == warps.duration.min():
+        return "no warp stands out: all last as long as each other"
+    longest = int(warps.duration.argmax())
+    view.window.to(float(warps.end[longest]))
+    return f"no warp stands out; the longest, block {warps.block[longest]} warp {warps.warp[longest]}, ends here"
+
+
+_MOVES: Final[dict[str, tuple[str, Callable[[ProgressView], str | None]]]] = {
+    "left": ("cursor left", lambda view: view.window.move(-1)),
+    "right": ("cursor right", lambda view: view.window.move(1)),
+    "page_left": ("window left", lambda view: view.window.page(-1)),
+    "page_right": ("window right", lambda view: view.window.page(1)),
+    "zoom_in": ("zoom in about the cursor", lambda view: _zoomed(view, 0.5)),
+    "zoom_out": ("zoom out", lambda view: _zoomed(view, 2)),
+    "fit": ("show everything", lambda view: view.window.fit()),
+    "start": ("to the launch's start", lambda view: view.window.to(0)),
+    "end": ("to its end", lambda view: view.window.to(view.window.span)),
+    "next": ("to the next warp that stands out", lambda view: view.point(1)),
+    "previous": ("to the one before", lambda view: view.point(-1)),
+    "worst": ("to the end of the slowest warp", _worst),
+    "unit": ("cycles or time", _unit),
+}
+
+
+def _open(source: Source, progress: Progress) -> ProgressView:
+    return ProgressView(recorded(probe_results.read(source), progress))
+
+
+PROGRESS: Final = probe_view(
+    "progress",
+    "Warp progress",
+    "every warp's way through the main loop over time, and those that stand out",
+    _open,
+    explanation=(
+        "One line per warp: time to the right, iterations of the main loop upwards. Parallel lines are warps at one"
+        " pace; a flat piece waits; lines that lie lower or end later fall behind. ! names those that stand out.",
+    ),
+    order=50,
+    short="Warps",
+    drawn=True,
+)

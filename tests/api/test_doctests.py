@@ -1,0 +1,29 @@
+"""The examples of the public API run as they are written, on a recorded trace."""
+
+from __future__ import annotations
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+import tui_probe
+from tests.recorded import SIMULATED
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory in which ``trace`` is a recorded trace."""
+    (tmp_path / "trace").symlink_to(SIMULATED / "gmem_sectors")
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_package() -> None:
+    found = doctest.testmod(tui_probe)
+    assert (found.attempted > 4, found.failed) == (True, 0)
+
+
+def test_the_page() -> None:
+    page = Path(tui_probe.__file__).parent / "help" / "python-api.md"
+    found = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert (found.attempted > 10, found.failed) == (True, 0)

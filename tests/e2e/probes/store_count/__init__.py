@@ -1,0 +1,34 @@
+"""What the stores mean: a metric, a finding, a table of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tui_probe.analysis.counts import Sums, summed
+from tui_probe.probekit.count_table import count_kind
+from tui_probe.probekit.finding import Finding
+from tui_probe.probekit.metric import Metric
+from tui_probe.probekit.probe import Probe, Question
+from tui_probe.probekit.probe_results import ProbeResult
+
+from .records import RECORD
+
+
+def findings(of: ProbeResult, found: Sums) -> Iterator[Finding]:
+    """Stores per thread."""
+    stored = found.totals["stored"]
+    words = f"{stored} by {of.result.threads} threads"
+    yield Finding("stores", "stores", words, "stores", stands_out=True, values={"stored": stored})
+
+
+PROBES = (
+    Probe(
+        name="store_count",
+        analyse=lambda of: summed(of.result, RECORD, "store_count"),
+        metrics=(Metric("stored", "stores", better="lower", read=lambda found: found.totals["stored"]),),
+        question=Question("stores", "how many stores are there?", 5, r"st\.global"),
+        findings=findings,
+        views=(count_kind("stores", "Stores", "stores of each launch", ("Stores that threads executed.",), 1),),
+        notes=lambda found: [f"{found.totals['stored']} stores in all"],
+    ),
+)

@@ -1,0 +1,101 @@
+"""A probe of somebody else's: a folder like the built-in ones, named by path or installed by a package."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from .conftest import EXAMPLE, Tool
+
+FOLDER = Path(__file__).parent / "probes" / "store_count"
+SAXPY = [*EXAMPLE, "--kernel", "saxpy"]
+STORES = 4096 * 4
+"""One store for each element of the example."""
+SAID = "16 384"
+
+
+def recorded(tool: Tool, probe: str = str(FOLDER)) -> Path:
+    result, trace = tool.run(SAXPY, "-p", probe)
+    assert (result.returncode, result.stdout) == (0, "saxpy ok\n"), result.stderr
+    return trace
+
+
+def test_it_has_columns_pages_findings_and_comparison(tool: Tool) -> None:
+    trace = recorded(tool)
+    known = ("--probe", str(FOLDER))
+    assert f"launch 0: stores {SAID}" in tool("report", str(trace), "--page", "results", *known).stdout
+    table = tool("show", "stores", str(trace), *known)
+    assert table.returncode == 0, table.stderr
+    assert f"{STORES} stores in all" in table.stdout
+    summary = tool("show", "summary", str(trace), *known).stdout
+    assert "found in launch 0 by -p store_count" in summary
+    assert "→ Stores" in summary
+    compared = json.loads(tool("compare", str(trace), str(trace), "--format", "json", *known).stdout)
+    assert [(row["before"], row["verdict"]) for row in compared["figures"] if row["figure"] == "stored"] == [
+        (STORES, None)
+    ]
+
+
+def test_a_report_after_the_run_knows_it(tool: Tool) -> None:
+    result = tool("run", "--sim", "-p", str(FOLDER), "--", *SAXPY)
+    assert result.returncode == 0
+    assert f"stores {SAID}" in result.stdout
+
+
+def test_without_it_the_records_are_shown_and_what_to_do(tool: Tool) -> None:
+    trace = recorded(tool)
+    shown = tool("show", "results", str(trace))
+    assert shown.returncode == 0, shown.stderr
+    assert "stores stored" in shown.stdout
+    assert "the probe store_count is not known here" in shown.stdout
+    assert "--probe FOLDER" in shown.stdout
+
+
+def test_no_code_of_a_trace_is_run(tool: Tool) -> None:
+    """A trace that holds a probe's folder stays data."""
+    trace = recorded(tool)
+    (trace / "__init__.py").write_text("raise SystemExit('code of a trace was run')\n")
+    for words in (["report", str(trace)], ["show", "results", str(trace)], ["show", "summary", str(trace)]):
+        assert tool(*words).returncode == 0
+
+
+@pytest.fixture
+def installed(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package that brings the probe, as pip would lay it out."""
+    site = tool.folder / "site"
+    shutil.copytree(FOLDER, site / "store_probes" / "store_count")
+    (site / "store_probes" / "__init__.py").write_text("")
+    about = site / "store_probes-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: store-probes\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[tui_probe.probes]\nstore_count = store_probes.store_count\n")
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    return site
+
+
+def test_an_installed_one_needs_no_path(tool: Tool, installed: Path) -> None:
+    del installed
+    trace = recorded(tool, "store_count")
+    assert f"{STORES} stores in all" in tool("show", "stores", str(trace)).stdout
+    assert "store_count: stores" in tool("probes").stdout
+
+
+def test_a_broken_one_is_reported_and_stops_nothing(tool: Tool, installed: Path) -> None:
+    (installed / "store_probes" / "store_count" / "__init__.py").write_text("1 / 0\n")
+    trace = recorded(tool, "block_sched")
+    assert "No.block:" in tool("report", str(trace), "--page", "results").stdout
+    listed = tool("probes")
+    assert listed.returncode == 0
+    assert "store_probes.store_count: ZeroDivisionError: division by zero" in listed.stderr
+
+
+def test_a_broken_folder_that_is_named_is_an_error(tool: Tool) -> None:
+    folder = tool.folder / "broken"
+    shutil.copytree(FOLDER, folder)
+    (folder / "__init__.py").write_text("PROBES = (3,)\n")
+    result = tool("run", "--sim", "-p", "broken", "--", *SAXPY)
+    assert result.returncode == 2
+    assert "PROBES holds 3" in result.stderr

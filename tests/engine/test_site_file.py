@@ -1,0 +1,141 @@
+"""What the engine writes down of sites is what a reader finds who parses ``pruned.ptx`` for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.engine.kernels import CORPUS, DATA, entry, toml_probe
+from tests.ptx.corpus import CorpusFile
+from tui_probe.analysis.older_sites import OlderSites
+from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.prepare import with_probe
+from tui_probe.engine.probe_file import load_probe
+from tui_probe.engine.site_file import site_file
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.ptx.images import find_ptx
+from tui_probe.ptx.parser import parse
+from tui_probe.ptx.tree import Module
+from tui_probe.trace.sites import ProbeSites, Site, SiteInstruction, parse_sites
+from tui_probe.trace.source_lines import SourceLine
+
+PROBES = {
+    name: load_probe(name)
+    for name in ("dmat", "nan_check", "inst_mix_by_line", "program_progress", "warp_progress", "gmem_bytes_by_line")
+}
+CUBINS = ("attn_fwd.sm_90a.cubin", "triton_add.sm_90a.cubin")
+
+
+def written(kernel: Kernel, probe: str, image: bytes = b"") -> ProbeSites:
+    """What is read from the file of a kernel with one probe."""
+    notes = with_probe(kernel, PROBES[probe]).notes
+    (found,) = parse_sites(site_file(probe, kernel, notes, image).encode())
+    assert found.probe == probe
+    return found
+
+
+def compared(folder: Path, module: Module, image: bytes) -> int:
+    """Compare each kernel of a module that takes the probes; how many there were."""
+    number = 0
+    (folder / "original.bin").write_bytes(image)
+    (folder / "original.ptx").write_text(module.source)
+    for name in [each.name for each in module.entries()][:6]:
+        kernel = Kernel.of(module, name)
+        (folder / "pruned.ptx").write_text(kernel.pruned)
+        try:
+            found = {probe: written(kernel, probe, image) for probe in PROBES}
+        except UnsupportedKernelError:
+            continue
+        same_as_parsed(found, OlderSites(folder))
+        number += 1
+    return number
+
+
+def same_as_parsed(found: dict[str, ProbeSites], older: OlderSites) -> None:
+    parsed = {(one.line, one.opcode): one for one in older.instructions()}
+    for probe in ("dmat", "gmem_bytes_by_line", "inst_mix_by_line", "nan_check"):
+        for one in found[probe].instructions():
+            assert one == parsed[one.line, one.opcode]
+    accesses = {line for (line, name) in parsed if parsed[line, name].access and is_global(name)}
+    assert {one.line for one in found["dmat"].instructions() if is_global(one.opcode)} == accesses
+    assert list(found["nan_check"].unchecked) == older.unchecked()
+    sites = found["inst_mix_by_line"].maps["sites"]
+    blocks = older.blocks([site.instruction.line for site in sites])
+    assert [list(site.block) for site in sites] == blocks
+    assert len(blocks) > 0
+    for probe in ("program_progress", "warp_progress"):
+        for site in found[probe].sites:
+            assert (site.instruction.source or site.following) == older.following(site.instruction.line)
+
+
+def is_global(name: str) -> bool:
+    words = name.split(".")
+    return "global" in words and "bulk" not in words
+
+
+@pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.name)
+def test_the_file_tells_what_the_ptx_does(file: CorpusFile, tmp_path: Path) -> None:
+    compared(tmp_path, parse(file.read_text()), file.read_text().encode())
+
+
+@pytest.mark.parametrize("name", CUBINS)
+def test_sources_from_the_line_tables_of_a_cubin(name: str, tmp_path: Path) -> None:
+    image = (DATA / name).read_bytes()
+    module = parse(find_ptx(image))
+    assert compared(tmp_path, module, image) == 1
+    sites = written(Kernel.of(module, module.entries()[0].name), "dmat", image).sites
+    assert all(site.instruction.source for site in sites)
+
+
+BODY = """.reg .b32 %r<3>;
+.reg .b64 %rd<2>;
+.loc 1 7 1
+ld.param.u64 %rd1, [a];
+loop:
+ld.global.v2.u32 {%r1, %r2}, [%rd1];
+.loc 1 9 1
+st.global.u32 [%rd1], %r1;
+cp.async.ca.shared.global [%r1], [%rd1], 16;
+bra loop;"""
+PROBE = """
+[map.sums]
+level = "site"
+regs = { times = "u64" }
+[map.pace]
+level = "warp"
+cap = 8
+regs = { line = "u32" }
+[probe.first]
+position = "ld.global:cp.async"
+before = "ADD [ sums ] {1};"
+[probe.second]
+position = "st.global:ld.global"
+before = "ADD [ sums ] {1};"
+[probe.around]
+position = "loop"
+before = "SAVE [ pace ] {LINE};"
+"""
+
+
+def test_all_parts_of_a_file() -> None:
+    text = '.version 8.0\n.target sm_80\n.address_size 64\n.file 1 "/src/a b.cu"\n'
+    text += entry(BODY).partition(".address_size 64\n")[2]
+    kernel = Kernel.of(parse(text), "kernel")
+    probe = toml_probe(PROBE)
+    notes = with_probe(kernel, probe).notes
+    (found,) = parse_sites(site_file(probe.name, kernel, notes, b"").encode())
+    first = kernel.pruned.splitlines().index("ld.param.u64 %rd1, [a];") + 1
+    seven, nine = SourceLine("/src/a b.cu", 7), SourceLine("/src/a b.cu", 9)
+    load = SiteInstruction(first + 2, "ld.global.v2.u32", "load", "u32", "global", "load", 8, seven)
+    store = SiteInstruction(first + 4, "st.global.u32", "store", "u32", "global", "store", 4, nine)
+    name = "cp.async.ca.shared.global"
+    copy = SiteInstruction(first + 5, name, "load", "", "shared.global", "copy", 16, nine)
+    assert found.sites == (
+        Site("instruction", ("first", "second"), load),
+        Site("instruction", ("second",), store),
+        Site("instruction", ("first",), copy),
+        Site("loop", ("around",), load),
+    )
+    assert found.maps == {"sums": found.sites[:3]}
+    assert found.unchecked == ()

@@ -1,0 +1,205 @@
+"""What the pages of help say is what the program does: their examples are read, parsed and compiled."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import socket
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.dsl.running import COUNT, run_saxpy
+from tests.help.pages import NAMES, blocks
+from tests.recorded import DATA, SIMULATED
+from tui_probe.cli.main import COMMANDS, main_parser
+from tui_probe.draw.spans import to_ascii
+from tui_probe.engine.model import Level
+from tui_probe.engine.prepare import Options
+from tui_probe.engine.probe_file import load_probe, read_probe
+from tui_probe.engine.server import EngineServer
+from tui_probe.help import glossary, topics
+from tui_probe.ptx.instruction_classes import CLASSES
+from tui_probe.settings import read_settings
+from tui_probe.simgpu.executor.model import COSTS, Machine
+from tui_probe.simgpu.protocol import REQUESTS, Status
+from tui_probe.trace.event_readers import READERS
+from tui_probe.trace.event_types import Unknown
+from tui_probe.trace.events import parse_line
+from tui_probe.trace.kernels import parse_kernel_info
+from tui_probe.trace.run_info import parse_run_info
+from tui_probe.ui import keys
+from tui_probe.ui.help_pages import page_of
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_has_a_title_and_reads_on_any_terminal(name: str) -> None:
+    page = page_of(name)
+    assert page.startswith("# ")
+    assert "{{" not in page
+    strange = {sign for sign in page if not sign.isascii() and to_ascii(sign) == "?"}
+    assert strange == set()
+
+
+def test_every_topic_says_what_it_is_about_in_one_line() -> None:
+    for topic in topics():
+        assert topic.about
+        assert len(topic.name) + len(topic.about) <= 76, topic
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_commands_on_the_pages_can_be_given(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for block in blocks(name, "console"):
+        for line in block.splitlines():
+            words = shlex.split(line.removeprefix("$ "))
+            if words[0] == "tui-probe":
+                main_parser(words[1]).parse_args(words[1:])  # which exits for what it does not know
+    assert capsys.readouterr().err == ""
+    for command, rest in re.findall(r"`tui-probe ([a-z]+)([^`]*)`", page_of(name)):
+        assert command in COMMANDS, rest
+        for option in re.findall(r"--[a-z-]+", rest):
+            assert option in options_of(command), f"{command} {option}"
+
+
+def options_of(command: str) -> str:
+    parser = main_parser(command)
+    return next(action for action in parser._actions if action.dest == "command_name").choices[command].format_help()  # type: ignore[index,no-any-return]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_options_of_run_exist(name: str) -> None:
+    known = options_of("run")
+    for option in re.findall(r"`run (--[a-z-]+)", page_of(name)):
+        assert option in known
+
+
+_RATE = re.compile(
+    r"\b(cycles|bytes|registers?|blocks?|threads?|records?|sectors?|slots?|lines?|rows?|u32|bits?|requests?) an? "
+    r"(SM|warp|thread|block|slot|launch|kernel|line|request|record|map|site|process|trace|field)\b"
+)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "keys"])  # whose table is made elsewhere
+def test_rates_are_written_with_per(name: str) -> None:
+    assert _RATE.findall(page_of(name)) == []
+
+
+def test_topics_that_pages_lead_to_exist() -> None:
+    for name in NAMES:
+        for topic in re.findall(r"tui-probe help ([a-z-]+)", page_of(name)):
+            assert topic in NAMES, name
+
+
+def test_every_line_of_the_event_log_page_is_read() -> None:
+    for block in blocks("event-log", "text"):
+        for line in block.splitlines():
+            assert not isinstance(parse_line(line.encode()), Unknown), line
+
+
+def test_every_tag_of_the_log_is_explained() -> None:
+    page = page_of("event-log")
+    for tag in READERS:
+        assert tag.decode() in page, tag
+
+
+def test_the_example_of_kernel_info_is_a_recorded_one() -> None:
+    (block,) = blocks("kernel-info", "text")
+    recorded = next((SIMULATED / "dmat" / "kernel").glob("*/kernel.info")).read_text()
+    assert block == recorded
+    info = parse_kernel_info(block.splitlines())
+    assert (info.parameters, [each.size for each in info.maps]) == (3, [24, -1, 4])
+
+
+def test_run_json_lists_every_key() -> None:
+    page = page_of("run-json")
+    example = json.loads(blocks("run-json", "json")[0])
+    assert parse_run_info(example).cwd == "/home/ada/demo"
+    listed = set(re.findall(r"`(\w+)`", "\n".join(line for line in page.splitlines() if line.startswith("|"))))
+    for path in DATA.glob("*/*/run.json"):
+        record = json.loads(path.read_text())
+        assert set(record) <= set(example)
+        assert set(record) | set(record["options"]) | set(record["driver"]) <= listed
+
+
+def test_the_engine_answers_as_the_page_says(tmp_path: Path) -> None:
+    """The example of the page, with a kernel's folder of a real one."""
+    folder = tmp_path / "kernel"
+    folder.mkdir()
+    (folder / "original.bin").write_bytes((DATA / "ptx" / "numba_saxpy.sm_80.ptx").read_bytes())
+    name = re.search(r"\.entry (\w+)", (folder / "original.bin").read_text())
+    assert name is not None
+    lines = [line.partition("> ")[2] or line.partition("< ")[2] for line in blocks("sockets", "text")[0].splitlines()]
+    hello, welcome, prepare, answer = (line.replace("|", "\t") for line in lines)
+    prepare = prepare.replace("/tmp/trace/kernel/0_29cd7e", str(folder)).replace("zero_fill", name[1])
+    with EngineServer(tmp_path / "socket", load_probe("block_sched"), Options("ptx")):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(str(tmp_path / "socket"))
+        with connection, connection.makefile("rw") as file:
+            for request, expected in ((hello, welcome), (prepare, answer)):
+                file.write(request + "\n")
+                file.flush()
+                assert file.readline() == expected + "\n"
+    assert (folder / "kernel.info").is_file()
+    assert (folder / "process.log").is_file()
+
+
+def test_the_simulated_gpus_protocol_is_listed() -> None:
+    page = page_of("sockets")
+    for kind, request in REQUESTS.items():
+        assert f"| {kind} | `{request.__name__.upper()}` |" in page
+    for status in Status:
+        assert f"| {status.value} | `{status.name}` |" in page
+
+
+def test_the_model_of_time_is_that_of_the_code() -> None:
+    cells = re.findall(r"^\| (.*) \| (\d+) \|$", page_of("simulated-gpu"), re.MULTILINE)
+    found = sorted(int(cycles) for words, cycles in cells if "SIM" not in words)
+    assert found == sorted(COSTS.values())
+    machine = Machine()
+    for number in (machine.max_blocks_per_sm, machine.max_threads_per_sm, machine.block_launch_cycles):
+        assert re.search(rf"\b{number}\b", page_of("simulated-gpu"))
+    assert f"{machine.sm_count} SMs" in page_of("simulated-gpu")
+
+
+def test_the_probes_of_the_language_page_are_probes() -> None:
+    first, other = (read_probe(text.encode(), Path("page.toml")) for text in blocks("probe-language", "toml"))
+    python = read_probe(blocks("probe-language", "python")[0].encode(), Path("page.py"))
+    assert first.maps[0].fields == python.maps[0].fields
+    assert first.maps[0].level is python.maps[0].level is Level.WARP
+    for probe in (first, python):
+        sums = run_saxpy(probe).records["loads"]
+        assert (sums["executed"].sum(), sums["loaded"].sum()) == (2 * COUNT, 8 * COUNT)
+    assert (other.maps[0].cap, [field.name for field in other.maps[0].fields]) == (128, ["now", "addr"])
+
+
+def test_the_language_page_lists_all_classes() -> None:
+    page = page_of("probe-language")
+    assert all(f"`{name}`" in page for name in CLASSES)
+
+
+def test_the_example_of_the_settings_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text(blocks("settings", "toml")[0])
+    settings = read_settings(path)
+    assert settings.problems == ()
+    assert settings.probe == "gmem_sectors"
+    try:
+        assert keys.remap(settings.keys) == []
+    finally:
+        keys.remap({})
+    assert tomllib.loads(path.read_text())["palette"] == "light"
+
+
+def test_the_glossary_is_in_order_and_explains_its_own_words() -> None:
+    page = page_of("glossary")
+    terms = re.findall(r"^\*\*(.+?)\*\*: ", page, re.MULTILINE)
+    assert terms == sorted(terms, key=str.lower)
+    entries = glossary.entries(page)
+    for text in entries.values():
+        assert 1 <= len(re.findall(r"[.!](?= |\n|$)", text)) <= 4, text
+        for other in re.findall(r": See ([a-z ]+)\.", text):
+            assert other in entries
+    for status in ("probed", "skipped", "failed", "filtered", "pending"):
+        assert f"`{status}`" in entries["status"]

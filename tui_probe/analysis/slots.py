@@ -1,0 +1,73 @@
+"""Blocks of a launch from the records of its warps, and the slots of an SM that they take one after another.
+
+An SM holds several blocks at once. Blocks take slots in order of their start; each takes the slot that was free for
+longest (first in, first out), and a new slot only when none is free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTimes:
+    """When and where each block ran. Arrays have one element a block of the grid.
+
+    ``start`` and ``end`` (u8) are cycles of the SM's own clock, ``sm`` (u4) is the SM; they mean something only where
+    ``valid`` (bool) is set.
+    """
+
+    start: NDArray[np.uint64]
+    end: NDArray[np.uint64]
+    sm: NDArray[np.uint32]
+    valid: NDArray[np.bool_]
+    warps_missing: int
+    """Warps that saved no record, in blocks of which another warp did."""
+    blocks_missing: int
+    """Blocks of which no warp saved a record."""
+    blocks_astray: int
+    """Blocks whose warps name different SMs (moved by a context switch): left out, since clocks differ."""
+
+
+def times_of(start: NDArray[np.uint64], elapsed: NDArray[np.uint32], sm: NDArray[np.uint32]) -> BlockTimes:
+    """Start, end and SM of each block from those of its warps, arrays of shape (blocks, warps a block)."""
+    saved = (start != 0) | (elapsed != 0) | (sm != 0)
+    any_saved = saved.any(axis=1)
+    block_sm = sm[np.arange(len(sm)), saved.argmax(axis=1)]
+    astray = ((sm != block_sm[:, np.newaxis]) & saved).any(axis=1)
+    return BlockTimes(
+        start=np.min(start, axis=1, where=saved, initial=np.iinfo(np.uint64).max),
+        end=np.max(start + elapsed, axis=1, where=saved, initial=0),
+        sm=block_sm,
+        valid=any_saved & ~astray,
+        warps_missing=int((~saved[any_saved]).sum()),
+        blocks_missing=int((~any_saved).sum()),
+        blocks_astray=int(astray.sum()),
+    )
+
+
+def slot_reuse(start: NDArray[np.uint64], end: NDArray[np.uint64], ends: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which blocks of one SM take over a slot; the others are the first in theirs.
+
+    ``start`` and ``end`` (integers, cycles) are sorted by start and then end, ``ends`` is ``end`` sorted. Let e(i) be
+    how many of the blocks before block i have ended when it starts, and r(i) how many of them took over a slot. Block i
+    takes one over if r(i) < e(i), so r(i+1) = min(r(i) + 1, e(i)), which unrolls to
+    i + 1 + min(0, min over j <= i of e(j) - j - 1).
+    """
+    before = np.arange(len(start))
+    ended = np.searchsorted(ends, start, side="right") - _empty_from_here(start, end)
+    taken = before + 1 + np.minimum.accumulate(np.minimum(ended - before - 1, 0))
+    takes_over: NDArray[np.bool_] = np.diff(taken, prepend=0) == 1
+    return takes_over
+
+
+def _empty_from_here(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """For each block, how many from it on start with it and last no cycle: they have ended, but not before it."""
+    empty = np.concatenate(([0], np.cumsum(start == end)))
+    return empty[np.searchsorted(start, start, side="right")] - empty[:-1]

@@ -1,0 +1,135 @@
+"""The kernels of a trace, and what is known of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, overload
+
+from tui_probe.api.launches import Launches
+from tui_probe.api.metrics import metrics_of
+from tui_probe.api.results import Results
+from tui_probe.api.tables import Shown
+from tui_probe.draw import units
+from tui_probe.draw.formats import as_record
+from tui_probe.draw.shorten import shorten
+from tui_probe.pages.kernel_report import KERNEL_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tui_probe.draw.table import Column
+    from tui_probe.trace.model import Kernel as TracedKernel
+    from tui_probe.trace.model import Status, Trace
+
+_NAME: Final = 60
+"""Cells of a kernel's name in its ``repr``."""
+
+
+class Kernel:
+    """One kernel: what became of it, its launches, and what its probe measured. What was not measured is None."""
+
+    def __init__(self, kernel: TracedKernel) -> None:
+        self._kernel = kernel
+
+    @property
+    def index(self) -> int:
+        """Its number in the trace: kernels are counted from 0, in the order of their first launch."""
+        return self._kernel.index
+
+    @property
+    def name(self) -> str:
+        """As the image has it, so mangled for C++."""
+        return self._kernel.name
+
+    @property
+    def demangled(self) -> str:
+        """As a person reads it."""
+        return self._kernel.demangled
+
+    @property
+    def status(self) -> Status:
+        """``probed``, ``skipped``, ``failed``, ``filtered``, or ``pending`` where the log ends too soon."""
+        return self._kernel.status
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was not probed; of a probed kernel what the engine remarks."""
+        return self._kernel.reason
+
+    @property
+    def folder(self) -> Path | None:
+        """Its folder in the trace, with PTX, machine code and ``process.log``; None if it never reached the engine."""
+        return self._kernel.folder
+
+    @property
+    def registers(self) -> tuple[int | None, int | None]:
+        """Registers per thread, without the probe and with it."""
+        return self._kernel.registers_pruned, self._kernel.registers_probed
+
+    @property
+    def spills(self) -> tuple[int | None, int | None]:
+        """Spill stores and loads in bytes per thread, without the probe and with it."""
+        return self._kernel.spills_pruned, self._kernel.spills_probed
+
+    @property
+    def slowdown(self) -> float | None:
+        """Median of probed time / original time over timed launches (``run --benchmark``); None if simulated."""
+        return self._kernel.slowdown
+
+    @property
+    def time_ms(self) -> float | None:
+        """Median time of the original in milliseconds (``run --benchmark``); None if simulated."""
+        return self._kernel.time_ms
+
+    @property
+    def launches(self) -> Launches:
+        """Its launches, in the order of the log."""
+        return Launches(self._kernel)
+
+    @property
+    def results(self) -> Results:
+        """Its results, the oldest first."""
+        return Results(self._kernel)
+
+    def metrics(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
+        """What the probe measured, by name: arrays with a value per result, in the order of ``results``.
+
+        NaN is what was not measured. Empty where there is no result.
+        """
+        return metrics_of(self._kernel)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields of ``tui-probe report --format json``, of plain types."""
+        return as_record(KERNEL_COLUMNS, self._kernel)
+
+    def __repr__(self) -> str:
+        why = f" ({self.reason})" if self.reason and self.status != "probed" else ""
+        launches = units.counted(len(self.launches), "launch")
+        return f"<Kernel #{self.index} {shorten(self.demangled, _NAME)}: {self.status}{why}, {launches}>"
+
+
+class Kernels(Sequence[Kernel], Shown):
+    """The kernels of a trace, by their index."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._kernels = [Kernel(kernel) for kernel in trace.kernels]
+
+    def __len__(self) -> int:
+        return len(self._kernels)
+
+    @overload
+    def __getitem__(self, place: int) -> Kernel: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Kernel]: ...
+    def __getitem__(self, place: int | slice) -> Kernel | list[Kernel]:
+        return self._kernels[place]
+
+    def _columns(self) -> Sequence[Column[Any]]:
+        return KERNEL_COLUMNS
+
+    def _shown_rows(self) -> Iterator[TracedKernel]:
+        return (each._kernel for each in self._kernels)

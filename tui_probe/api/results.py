@@ -1,0 +1,168 @@
+"""The results of a kernel: what its probe wrote in each launch, as NumPy arrays by map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, overload
+
+import numpy as np
+
+from tui_probe.api.launches import Launch, launch_of
+from tui_probe.api.tables import Shown
+from tui_probe.draw import units
+from tui_probe.draw.table import Column
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.errors import TraceError
+from tui_probe.probekit.own_probes import own_maps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from tui_probe.trace.event_types import Dim3
+    from tui_probe.trace.model import Kernel as TracedKernel
+
+
+class Result:
+    """One result file. Arrays are read-only and mapped into memory: nothing is read before it is used.
+
+    Blocks are counted x first, then y, then z; a slot is a thread's or a warp's, by its number in the block. Where a
+    run measured only some blocks (``run --sample``), arrays have those alone, and ``blocks`` their numbers.
+    """
+
+    def __init__(self, kernel: TracedKernel, path: Path, launch: Launch | None) -> None:
+        self._kernel = kernel
+        self._read = kernel.read(path)
+        self.path = path
+        self.launch = launch
+        """The launch that it is of; None where the log does not say."""
+
+    @property
+    def grid(self) -> Dim3:
+        """Blocks of the launch in x, y, z, measured or not."""
+        return self._read.header.grid
+
+    @property
+    def block(self) -> Dim3:
+        """Threads per block in x, y, z."""
+        return self._read.header.block
+
+    @property
+    def blocks(self) -> range:
+        """The linear numbers of the blocks that were measured."""
+        return self._read.blocks
+
+    @cached_property
+    def _places(self) -> dict[str, tuple[int, np.dtype[Any]]]:
+        """The place in the file and the record of each map. Behind a map of several records are its attempts."""
+        places: dict[str, tuple[int, np.dtype[Any]]] = {}
+        place = 0
+        for own in own_maps(self._kernel.trace.directory):
+            if place >= len(self._read.maps):
+                break
+            places[own.name] = place, own.record
+            place += 1 if self._read.attempts(place) is None else 2
+        if place != len(self._read.maps) or not places:
+            raise TraceError(f"{self.path}: its maps are not those of the probe in probe.toml: it is of another one")
+        return places
+
+    @cached_property
+    def maps(self) -> dict[str, NDArray[Any]]:
+        """The records of each map, by name: a structured array of shape (blocks, slots per block, records per slot).
+
+        A map of sites has shape (1, 1, sites): a record for each instruction, with the sums of all warps. TraceError
+        if the trace has no probe file that can be read, or one with other maps.
+        """
+        return {name: self._records(place, record) for name, (place, record) in self._places.items()}
+
+    def _records(self, place: int, record: np.dtype[Any]) -> NDArray[Any]:
+        sites = self._read.sites(place, record)
+        return self._read.records(place, record) if sites is None else sites.reshape(1, 1, -1)
+
+    @cached_property
+    def written(self) -> dict[str, NDArray[np.bool_]]:
+        """Which records were written, of the shape of ``maps``; what was not is zeros.
+
+        All of them are where lanes add up sums, and in files of older systems, which do not tell.
+        """
+        found = {}
+        for name, (place, _) in self._places.items():
+            told = self._read.written(place)
+            found[name] = np.ones(self.maps[name].shape, np.bool_) if told is None else told
+        return found
+
+    @cached_property
+    def attempts(self) -> dict[str, NDArray[np.int64]]:
+        """Records that each slot was to keep, of maps with room for several: shape (blocks, slots), -1 unknown.
+
+        More attempts than ``maps`` has records per slot: the first were kept, the rest only counted.
+        """
+        told = {name: self._read.attempts(place) for name, (place, _) in self._places.items()}
+        return {name: array for name, array in told.items() if array is not None}
+
+    @cached_property
+    def sites(self) -> dict[str, NDArray[np.int64]]:
+        """The lines in ``pruned.ptx`` of the records of each map of sites, counted from 1: shape (sites,)."""
+        info = self._kernel.info
+        lines = {} if info is None else info.sites
+        return {name: np.array(lines[place], np.int64) for name, (place, _) in self._places.items() if place in lines}
+
+    def __repr__(self) -> str:
+        launch = "" if self.launch is None or self.launch.number is None else f" of launch {self.launch.number}"
+        shape = f"grid {units.extent(self.grid)}, block {units.extent(self.block)}"
+        return f"<Result {self.path.name}{launch}: {shape}, {units.counted(self._read.header.maps, 'map')}>"
+
+
+class Results(Sequence[Result], Shown):
+    """The results of one kernel, the oldest first. Files are opened when they are asked for."""
+
+    def __init__(self, kernel: TracedKernel) -> None:
+        self._kernel = kernel
+        self._rows = kernel.result_rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, place: int) -> Result: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Result]: ...
+    def __getitem__(self, place: int | slice) -> Result | list[Result]:
+        if isinstance(place, slice):
+            return [self._result(row) for row in self._rows[place]]
+        return self._result(self._rows[place])
+
+    def _result(self, row: int) -> Result:
+        results = self._kernel.trace.results
+        path = results.path(row)
+        if path is None:
+            raise TraceError(f"result/{results.name(row)}: the log names it, and it leads out of the trace")
+        return Result(self._kernel, path, self._launch(row))
+
+    def _launch(self, row: int) -> Launch | None:
+        number = self._kernel.trace.results.launch(row)
+        return None if number is None else launch_of(self._kernel.trace.launches[number])
+
+    def _columns(self) -> Sequence[Column[Any]]:
+        return _COLUMNS
+
+    def _shown_rows(self) -> Iterator[tuple[str, int, Launch | None]]:
+        """Name, size and launch, which the log tells: no file is opened."""
+        results = self._kernel.trace.results
+        return ((results.name(row), results.size(row), self._launch(row)) for row in self._rows)
+
+
+def _number(launch: Launch | None) -> str:
+    return NOT_MEASURED if launch is None or launch.number is None else str(launch.number)
+
+
+_COLUMNS: Final[tuple[Column[tuple[str, int, Launch | None]], ...]] = (
+    Column("launch", None, "launch", lambda r: _number(r[2])),
+    Column("grid", None, "grid", lambda r: NOT_MEASURED if r[2] is None else units.extent(r[2].grid)),
+    Column("block", None, "block", lambda r: NOT_MEASURED if r[2] is None else units.extent(r[2].block)),
+    Column("size", None, "size", lambda r: units.size(r[1])),
+    Column("file", None, "file", lambda r: f"result/{r[0]}", right=False),
+)

@@ -1,0 +1,52 @@
+"""Small tables of sequences: as text for ``repr``, as HTML for notebooks."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from html import escape
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw.table import Column, cell, in_tables, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+MOST: Final = 20
+"""Rows that are shown; how many more there are is said below them."""
+_CELLS: Final = 88
+
+
+class Shown:
+    """A sequence that shows itself as a table. Subclasses say which columns and rows it has."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def _columns(self) -> Sequence[Column[Any]]:
+        """The columns; those with a text are shown."""
+
+    @abstractmethod
+    def _shown_rows(self) -> Iterator[Any]:
+        """All rows, made as they are asked for."""
+
+    def _first(self) -> list[Any]:
+        return list(islice(self._shown_rows(), MOST))
+
+    def _rest(self) -> str:
+        return f"… and {len(self) - MOST} more" if len(self) > MOST else ""
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return f"<no {type(self).__name__.lower()}>"
+        return "\n".join([*table(self._columns(), self._first(), _CELLS), *([self._rest()] if self._rest() else [])])
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks; what stands in a trace is escaped."""
+        columns = in_tables(self._columns())
+        head = "".join(f"<th>{escape(column.title)}</th>" for column in columns)
+        rows = ("".join(f"<td>{escape(cell(column, row))}</td>" for column in columns) for row in self._first())
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        rest = f"<p>{self._rest()}</p>" if self._rest() else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"

@@ -1,0 +1,96 @@
+"""A trace as ``tui_probe.open`` gives it."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tui_probe.api.kernels import Kernel, Kernels
+from tui_probe.draw import units
+from tui_probe.draw.formats import SCHEMA, SCHEMA_VERSION
+from tui_probe.errors import ChoiceError
+from tui_probe.pages.head import head_lines, head_record
+from tui_probe.trace.follow import open_trace as follow_trace
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from tui_probe.trace.model import Trace as FollowedTrace
+
+
+class Trace:
+    """One process of a run, as far as its trace is written: open it again to see what came since."""
+
+    def __init__(self, trace: FollowedTrace) -> None:
+        self._trace = trace
+        self.kernels = Kernels(trace)
+
+    @property
+    def path(self) -> Path:
+        """The trace directory."""
+        return self._trace.directory
+
+    @property
+    def command(self) -> str:
+        """The command line of the process."""
+        return self._trace.state.command
+
+    @property
+    def probe(self) -> str | None:
+        """The probe as ``run -p`` was given it; None in a trace without ``run.json``."""
+        return None if self._trace.run_info is None else self._trace.run_info.probe
+
+    @property
+    def device(self) -> str | None:
+        """The first GPU of the process."""
+        return None if self._trace.state.device is None else self._trace.state.device.name
+
+    @property
+    def simulated(self) -> bool:
+        """Was it the simulated GPU? Its counts are exact; its clocks are those of a model."""
+        return self._trace.state.simulated
+
+    @property
+    def running(self) -> bool:
+        """Did the process still run when the trace was opened?"""
+        return self._trace.state.running
+
+    @property
+    def exit_status(self) -> int | None:
+        """Of the process; None while it runs, where a signal ended it, and where nobody knows."""
+        return self._trace.state.exit_status
+
+    def kernel(self, name: str) -> Kernel:
+        """The kernel of this name, mangled or not, or the only one whose name contains it. ChoiceError if none is."""
+        exact = [kernel for kernel in self.kernels if name in (kernel.name, kernel.demangled)]
+        found = exact or [kernel for kernel in self.kernels if name in kernel.name or name in kernel.demangled]
+        if len(found) == 1:
+            return found[0]
+        among = ", ".join(f"#{kernel.index} {kernel.demangled}" for kernel in found or self.kernels) or "none"
+        what = f"several kernels have {name!r} in their names" if found else f"no kernel has {name!r} in its name"
+        raise ChoiceError(f"{self.path}: {what}; there are: {among}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of ``tui-probe report --format json``, of plain types. None is not measured."""
+        kernels = [kernel.to_dict() for kernel in self.kernels]
+        head = {"schema": SCHEMA, "version": SCHEMA_VERSION, "page": "kernels", **head_record(self._trace)}
+        return {**head, "kernels": kernels}
+
+    def __repr__(self) -> str:
+        state = self._trace.state
+        numbers = (state.kernels, "kernel"), (state.launches, "launch"), (state.results, "result")
+        return f"<Trace {str(self.path)!r}: {', '.join(units.counted(*number) for number in numbers)}>"
+
+    def _repr_html_(self) -> str:
+        """What a report says first, and the kernels, for notebooks."""
+        head = "\n".join(escape(line) for line in head_lines(self._trace))
+        return f"<pre>{head}</pre>{self.kernels._repr_html_()}"
+
+
+def open_trace(trace: str | PathLike[str]) -> Trace:
+    """Read a trace: its directory, its ``event.log``, or a folder of traces, of which the newest is meant.
+
+    Results are not read before they are asked for. Raises TraceError if there is no trace.
+    """
+    return Trace(follow_trace(Path(trace)))

@@ -1,0 +1,84 @@
+"""``tui-probe help``: how things work and what words mean, page by page."""
+
+from __future__ import annotations
+
+import os
+import pydoc
+import sys
+from typing import TYPE_CHECKING
+
+from tui_probe.draw.spans import pad, to_ascii
+from tui_probe.errors import HelpError
+from tui_probe.help import glossary, topics
+from tui_probe.ui.help_pages import page_of
+
+from .output import on_terminal
+from .status import ExitStatus
+
+if TYPE_CHECKING:
+    import argparse
+
+GLOSSARY = "glossary"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A topic; of the glossary one word."""
+    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="a page; without one the list of pages")
+    parser.add_argument("term", nargs="*", metavar="TERM", help=f"of the {GLOSSARY}: the word to explain")
+    parser.set_defaults(refuse=parser.error)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List the topics, or show one: through a pager on a terminal, else as Markdown."""
+    if arguments.topic is None:
+        sys.stdout.write(contents())
+        return ExitStatus.OK
+    if arguments.term and arguments.topic != GLOSSARY:
+        arguments.refuse(f"only the {GLOSSARY} has words: tui-probe help {GLOSSARY} {' '.join(arguments.term)}")
+    try:
+        page = page_of(arguments.topic)
+        page = glossary.entry(page, " ".join(arguments.term)) if arguments.term else page
+    except HelpError as error:
+        rest = "" if arguments.term else f"{_a_command(arguments.topic)}\n\n{contents().rstrip()}"
+        sys.stderr.write(f"tui-probe: error: {error}{rest}\n")
+        return ExitStatus.USAGE
+    show(page)
+    return ExitStatus.OK
+
+
+def contents() -> str:
+    """The topics, a line each."""
+    widest = max(len(topic.name) for topic in topics())
+    lines = [f"  {pad(topic.name, widest)}  {topic.about}" for topic in topics()]
+    return "\n".join(["Topics, each for: tui-probe help TOPIC", *lines, ""])
+
+
+def _a_command(name: str) -> str:
+    """Where the name is that of a command, how to see its options."""
+    from .main import COMMANDS  # which finds this module by its name
+
+    return f" ({name} is a command: tui-probe {name} --help)" if name in COMMANDS else ""
+
+
+def show(page: str) -> None:
+    """Through a pager on a terminal, which leaves short pages on the screen; else as it is."""
+    plain = "utf" not in sys.stdout.encoding.lower()
+    if not on_terminal():
+        sys.stdout.write(to_ascii(page) if plain else page)
+        return
+    drawn = draw(page)
+    os.environ.setdefault("LESS", "FRX")  # as git does: colours, and no pager for what fits
+    pydoc.pager(to_ascii(drawn) if plain else drawn)
+
+
+def draw(page: str) -> str:
+    """The page for the terminal, with its colours."""
+    from rich.console import Console
+
+    from tui_probe.help.drawing import WIDEST, Page
+
+    console = Console(legacy_windows=False)
+    console.width = min(console.width, WIDEST)
+    with console.capture() as captured:
+        console.print(Page(page, hyperlinks=False))
+    return captured.get()

@@ -1,0 +1,82 @@
+"""Where probes are: a folder each, with ``probe.toml`` or ``probe.py``, and perhaps twins of it beside that.
+
+The folders of the built-in probes come with the package. Others are installed, named by an entry point of the group
+``tui_probe.probes`` whose value is the folder's module; or a person names them by path.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+ENTRY_POINTS: Final = "tui_probe.probes"
+DEFAULT: Final = "block_sched"
+"""The probe of a run that names none: the cheapest, and where the time went is asked first."""
+SUFFIXES: Final = (".toml", ".py")
+_MAIN: Final = "probe"
+
+
+def built_in_folder() -> Path:
+    """Where the built-in probes are: inside the installed package, or ``probes`` of a source checkout."""
+    spec = find_spec("tui_probe.probes")
+    if spec is not None and spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations)))
+    return Path(__file__).parents[2] / "probes"
+
+
+def in_folder(file: Path) -> bool:
+    """Whether a file is of a probe's folder: its ``probe.toml`` or ``probe.py``, or a twin beside that."""
+    folder = file.resolve().parent
+    return file.stem == _MAIN or (
+        file.suffix == ".toml" and any((folder / (_MAIN + end)).is_file() for end in SUFFIXES)
+    )
+
+
+def name_of(file: Path) -> str:
+    """The name of the probe in a file: of ``probe.toml`` its folder's, of a twin beside that FOLDER_TWIN.
+
+    A file that is of no probe's folder is called as it is.
+    """
+    folder = file.resolve().parent.name
+    if not in_folder(file):
+        return file.stem
+    return folder if file.stem == _MAIN else f"{folder}_{file.stem}"
+
+
+def files_in(folder: Path) -> dict[str, Path]:
+    """The files of a probe's folder by the names of the probes, the main one first; empty if it is no such folder."""
+    mains = [file for suffix in SUFFIXES if (file := folder / (_MAIN + suffix)).is_file()]
+    if not mains:
+        return {}
+    twins = sorted(file for file in folder.glob("*.toml") if file.stem != _MAIN)
+    return {name_of(file): file for file in (mains[0], *twins)}
+
+
+@cache
+def built_in_files() -> dict[str, Path]:
+    """The files of all built-in probes, by name, sorted."""
+    folders = sorted(path for path in built_in_folder().iterdir() if path.is_dir())
+    found = {name: file for folder in folders for name, file in files_in(folder).items()}
+    return dict(sorted(found.items()))
+
+
+@cache
+def installed_folders() -> dict[str, Path]:
+    """The folders of probes that other packages bring, by the module that is each folder. None is imported."""
+    found = {}
+    for point in entry_points(group=ENTRY_POINTS):
+        try:
+            spec = find_spec(point.module)
+        except (ImportError, ValueError):
+            continue  # told by the registry, which tries to import it
+        if spec is not None and spec.origin is not None:
+            found[point.module] = Path(spec.origin).parent
+    return found
+
+
+def installed_files() -> dict[str, Path]:
+    """The files of probes that other packages bring, by name."""
+    return {name: file for folder in installed_folders().values() for name, file in files_in(folder).items()}

@@ -1,0 +1,91 @@
+"""``sites.json``: what the engine knew of the sites of a probe in a kernel, so that no reader parses PTX again for it.
+
+:mod:`tui_probe.trace.sites` reads it and says what is in it. It is written as text, site by site, from parts that are
+made once for each kind of instruction, while the assembler works: without one the program waits for it.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.site_sources import SiteSources
+from tui_probe.ptx.access import access_bytes
+from tui_probe.ptx.facts import facts_of
+from tui_probe.ptx.printer import MADE_UP
+from tui_probe.ptx.tree import Instruction
+from tui_probe.trace.sites import FORMAT, MOST, PTX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tui_probe.engine.kernel import Kernel
+    from tui_probe.engine.site_notes import Site, SiteNotes
+
+_KINDS_KEPT: Final = 4096
+
+
+def site_file(probe: str, kernel: Kernel, notes: SiteNotes, image: bytes) -> str:
+    """The text of the file. ``image`` is what the kernel came from, which may tell its source lines."""
+    writer = _Writer(kernel, image)
+    recorded = {number for numbers in notes.maps.values() for number in numbers}
+    sites = [writer.site(site, whole=number in recorded) for number, site in enumerate(notes.sites)]
+    unchecked = [writer.instruction(each) for each in notes.unchecked]
+    maps = json.dumps({name: {"sites": numbers} for name, numbers in notes.maps.items()})
+    return (
+        f'{{"version": {FORMAT},\n"files": {json.dumps(list(writer.sources.files))},\n'
+        f'"probes": [{{"probe": {json.dumps(probe)}, "way": "{PTX}",\n"sites": {_listed(sites)},\n'
+        f'"maps": {maps},\n"unchecked": {_listed(unchecked)}}}]}}\n'
+    )
+
+
+def _listed(items: Iterable[str]) -> str:
+    return "[" + ",\n".join(items) + "]"
+
+
+class _Writer:
+    """The text of single sites."""
+
+    def __init__(self, kernel: Kernel, image: bytes) -> None:
+        self.sources = SiteSources(kernel, image)
+        self._shift = self.sources.shift
+
+    def site(self, site: Site, *, whole: bool) -> str:
+        """``whole`` tells that the instructions of a block are named, each with its line."""
+        if site.at == "instruction":
+            return self.instruction(site.instruction, site.at, site.points)
+        line, rest = site.instruction.span.line + self._shift, ""
+        if not self.sources.of(line) and (following := self.sources.following(line)):
+            rest = f', "following": {following}'
+        if whole:
+            rest += f', "block": [{", ".join(map(self.instruction, site.block))}]'
+        return self.instruction(site.instruction, site.at, site.points, rest)
+
+    def instruction(self, one: Instruction, at: str = "", points: tuple[str, ...] = (), rest: str = "") -> str:
+        """``at`` and ``points`` are those of a site, ``rest`` is what else is told of it."""
+        line, opcode = one.span.line + self._shift, one.opcode
+        told = _told(at, points, opcode, one.modifiers, access_bytes(one) if opcode == "cp" else None)
+        source = self.sources.of(line)
+        named = f', "source": {source}' if source else ""
+        return f'{{"line": {line}, {told}{named}{rest}}}'
+
+
+@lru_cache(maxsize=_KINDS_KEPT)
+def _told(at: str, points: tuple[str, ...], opcode: str, modifiers: tuple[str, ...], copied: int | None) -> str:
+    """What is the same for all instructions of a name at which the same points are; a copy has its bytes among its
+    operands.
+    """
+    one = Instruction(opcode, modifiers, (), MADE_UP)
+    facts = facts_of(one)
+    size = copied if opcode == "cp" else facts.bytes
+    told: dict[str, object] = {"at": at, "points": points} if at else {}
+    told |= {
+        "opcode": facts.opcode,
+        "class": facts.work,
+        "type": facts.type or None,
+        "space": facts.space or None,
+        "access": facts.access,
+        "bytes": size if size is not None and 0 <= size < MOST else None,
+    }
+    return json.dumps({name: value for name, value in told.items() if value is not None})[1:-1]

@@ -1,0 +1,79 @@
+"""The pages of ``tui-probe help``: Markdown beside this module, one file per topic.
+
+The first line of a page, ``# name: what it is about``, is its line in the list of topics. A page may have a line
+``{{keys}}`` or the like, in the place of a table that is made from the code, so that it cannot fall behind.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_probe.errors import HelpError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A page: ``name`` is what one asks for, ``about`` what the list says of it."""
+
+    name: str
+    about: str
+
+
+@cache
+def topics() -> tuple[Topic, ...]:
+    """All topics, by name."""
+    return tuple(_topic(path) for path in sorted(_FOLDER.glob("*.md")))
+
+
+def _topic(path: Path) -> Topic:
+    with path.open(encoding="utf-8") as file:
+        title = file.readline().removeprefix("# ").strip()
+    return Topic(path.stem, title.partition(": ")[2] or title)
+
+
+def read_page(name: str, tables: Mapping[str, Callable[[], str]]) -> str:
+    """The Markdown of a topic, its ``{{table}}`` lines replaced by what ``tables`` makes. Raises HelpError.
+
+    ``event.log`` and ``event_log`` mean ``event-log``.
+    """
+    topic = name.lower().replace(".", "-").replace("_", "-")
+    names = [known.name for known in topics()]
+    if topic not in names:
+        raise HelpError(f"there is no help on {name!r}{meant(topic, names) or _mentioned(topic)}")
+    return "\n".join(_made(line, tables) for line in _lines(topic)) + "\n"
+
+
+def _lines(topic: str) -> list[str]:
+    return (_FOLDER / f"{topic}.md").read_text(encoding="utf-8").splitlines()
+
+
+def _mentioned(word: str) -> str:
+    """``: it is a part of formats``, for a word in the heading of a part of a page."""
+    pages = [
+        topic.name
+        for topic in topics()
+        if any(line.startswith("## ") and word in line.lower() for line in _lines(topic.name))
+    ]
+    return f": it is a part of {' and of '.join(pages)}" if pages else ""
+
+
+def _made(line: str, tables: Mapping[str, Callable[[], str]]) -> str:
+    if not (line.startswith("{{") and line.endswith("}}")):
+        return line
+    return tables[line[2:-2]]().rstrip("\n")
+
+
+def meant(name: str, names: Sequence[str]) -> str:
+    """``: did you mean event-log?``, or "" where no name is like the one that was asked for."""
+    within = [known for known in names if len(name) > 2 and name in known]
+    close = list(dict.fromkeys([*difflib.get_close_matches(name, names, 3, 0.6), *within]))[:3]
+    return f": did you mean {' or '.join(close)}?" if close else ""

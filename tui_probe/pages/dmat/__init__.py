@@ -1,1 +1,0 @@
-"""The picture of a launch's memory accesses: address space by time."""

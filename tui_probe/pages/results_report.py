@@ -1,0 +1,96 @@
+"""What probes measured in a trace: one line per result in text, one row per figure in data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tui_probe.draw.hanging import hanging
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import Column, safe
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.probekit.measured import Measured, all_measured, figure_text, name_of_probe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.probekit.metric import Figure
+    from tui_probe.trace.model import Trace
+
+
+class FigureRow(NamedTuple):
+    """One figure of one result; no figure where the result has a problem."""
+
+    result: Measured
+    figure: Figure | None
+
+
+def result_lines(trace: Trace, cells: int, *, most: int | None = None) -> Iterator[str]:
+    """The page as text: the kernels, and under each its results. Nothing if no kernel has any."""
+    for kernel in trace.kernels:
+        if not kernel.result_rows:
+            continue
+        name = safe(name_of_probe(kernel))
+        yield from hanging(f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 24)}  {name}", cells)
+        for result in all_measured(trace, kernel, most=most):
+            yield from hanging(f"  {result.label}: {result.words}", cells)
+        more = len(kernel.result_rows) - (most or len(kernel.result_rows))
+        if more > 0:
+            yield f"  and {more} more: tui-probe report {safe(str(trace.directory))} --page results"
+
+
+def page_lines(trace: Trace, cells: int) -> Iterator[str]:
+    """The page, or how to get one."""
+    lines = result_lines(trace, cells)
+    first = next(lines, None)
+    yield "No kernel has results: run a program under a probe: tui-probe run." if first is None else first
+    yield from lines
+
+
+def figure_rows(trace: Trace) -> Iterator[FigureRow]:
+    """Every figure of every result."""
+    for kernel in trace.kernels:
+        for result in all_measured(trace, kernel):
+            if result.analysis is None:
+                yield FigureRow(result, None)
+            else:
+                yield from (FigureRow(result, figure) for figure in result.figures)
+
+
+FIGURE_COLUMNS: Final[tuple[Column[FigureRow], ...]] = (
+    Column("kernel", lambda r: r.result.kernel.index, "#", lambda r: str(r.result.kernel.index)),
+    Column("name", lambda r: r.result.kernel.name),
+    Column("demangled", lambda r: r.result.kernel.demangled, "kernel", lambda r: r.result.kernel.demangled, False),
+    Column(
+        "launch",
+        lambda r: r.result.launch.number if r.result.launch else None,
+        "launch",
+        lambda r: r.result.label,
+        False,
+    ),
+    Column("result", lambda r: f"result/{r.result.file}"),
+    Column("probe", lambda r: _probe(r), "probe", lambda r: _probe(r), False),
+    Column("figure", lambda r: r.figure.key if r.figure else None, "figure", lambda r: _label(r), False),
+    Column("value", lambda r: r.figure.value if r.figure else None, "value", lambda r: _value(r)),
+    Column("unit", lambda r: r.figure.unit or None if r.figure else None),
+    Column("blocks", lambda r: r.result.blocks),
+    Column("blocks_measured", lambda r: r.result.blocks_measured),
+    Column("threads_missing", lambda r: r.result.threads_missing),
+    Column("simulated", lambda r: r.result.kernel.trace.state.simulated),
+    Column("problem", lambda r: r.result.problem, "problem", lambda r: r.result.problem or "", False),
+)
+"""One row per figure: ``value`` is null where a figure was not measured; ``unit`` is null for plain counts.
+
+Sums are of the ``blocks_measured``, which are fewer than ``blocks`` where a sample was taken.
+"""
+
+
+def _probe(row: FigureRow) -> str:
+    return name_of_probe(row.result.kernel)
+
+
+def _label(row: FigureRow) -> str:
+    return row.figure.label if row.figure else ""
+
+
+def _value(row: FigureRow) -> str:
+    return figure_text(row.figure) if row.figure else NOT_MEASURED

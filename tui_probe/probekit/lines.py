@@ -1,0 +1,79 @@
+"""What a probe tells of single lines of PTX: which quantities, and a row of them for each line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tui_probe.probekit.metric import Better
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.trace.source_lines import SourceLine
+
+Value = int | float | str | None
+
+Rule = Literal["sum", "ratio", "first", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class LineMeasure:
+    """A quantity of a line. ``better`` lower: the line with most of it is the one to look at.
+
+    ``rule`` says what several lines of PTX, which came from one line of source, have together: the sum; the ratio of
+    the sums of two other measures, ``parts``; the value of the first; or nothing that can be said.
+    """
+
+    name: str
+    rule: Rule = "none"
+    parts: tuple[str, str] = ("", "")
+    better: Better = "lower"
+
+    @property
+    def key(self) -> str:
+        """As data names it."""
+        return self.name.replace(" ", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class LineRow:
+    """A line of pruned.ptx, 0 if the row is of none, its source, and what was found of it by the measure's name."""
+
+    line: int
+    source: SourceLine | None
+    found: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class LineRows:
+    """The rows in the order in which they matter, and what must be said of all of them.
+
+    ``silent`` are lines that were certainly not executed.
+    """
+
+    rows: list[LineRow]
+    notes: list[str] = field(default_factory=list)
+    silent: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The ``measures`` in the order of their columns, which of them says most of a line, and how rows are read."""
+
+    measures: tuple[LineMeasure, ...]
+    main: str
+    rows: Callable[[ProbeResult, Any], LineRows]
+
+
+NOT_DECLARED: Final = LineMeasure("")
+
+
+def measure_named(measures: tuple[LineMeasure, ...], name: str) -> LineMeasure:
+    """The declaration of a column."""
+    return next((measure for measure in measures if measure.name == name), NOT_DECLARED)
+
+
+def share_text(part: float, whole: float) -> str | None:
+    """``12.5%``; None where there is nothing to take a share of."""
+    return f"{part / whole:.1%}" if whole else None

@@ -1,0 +1,148 @@
+"""A metric: one number that a probe tells of a launch. Tables, comparison, data and trends all read its declaration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+Better = Literal["lower", "higher", "neither"]
+OverLaunches = Literal["sum", "mean", "largest", "none"]
+Quantity = Literal[
+    "", "launch cycles", "bytes read", "bytes written", "tensor operations",
+    "load requests", "load sectors", "store requests", "store sectors",
+    "fp32 instructions", "fp64 instructions", "fp16 instructions", "bf16 instructions",
+]  # fmt: skip
+
+
+def always(analysis: Any, value: float | None) -> bool:
+    """Show the number whatever it is."""
+    del analysis, value
+    return True
+
+
+def where_known(analysis: Any, value: float | None) -> bool:
+    """Show the number where it was measured."""
+    del analysis
+    return value is not None
+
+
+def where_any(analysis: Any, value: float | None) -> bool:
+    """Show the number where it is neither 0 nor unknown."""
+    del analysis
+    return bool(value)
+
+
+def never(analysis: Any, value: float | None) -> bool:
+    """Leave the number to data: in text others say as much."""
+    del analysis, value
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What is declared of a number.
+
+    ``key`` names it in data, ``title`` in text; a count has no ``unit``: "". ``better`` says which way a change is for
+    the better, ``over_launches`` how numbers of several launches make one. ``quantity`` names what it is an amount of,
+    for pages that set numbers of any probe beside others; a probe has each at most once. A ``place`` says where
+    something is (a line, a block): it has no size, so it is never compared. What is ``clocked`` is made of clock
+    cycles, whatever its unit; those of a simulated GPU are no time. ``read`` takes it from an analysis: None where it
+    was not measured. Without ``read`` it is the attribute of that ``key``.
+    """
+
+    key: str
+    title: str
+    unit: str = ""
+    better: Better = "neither"
+    over_launches: OverLaunches = "sum"
+    quantity: Quantity = ""
+    place: bool = False
+    clocked: bool = False
+    read: Callable[[Any], float | None] | None = None
+    shown: Callable[[Any, float | None], bool] = always
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is a duration, or made of some."""
+        return self.clocked or self.unit in ("cycles", "ns")
+
+    def of(self, analysis: Any) -> Figure:
+        """Its number in one analysis."""
+        value = getattr(analysis, self.key) if self.read is None else self.read(analysis)
+        return Figure(self, value, self.shown(analysis, value))
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A metric's number of one launch; ``value`` is None where it was not measured.
+
+    Text leaves out a figure that is not ``shown``, since it says nothing that others do not.
+    """
+
+    metric: Metric
+    value: float | None
+    shown: bool = True
+
+    @property
+    def key(self) -> str:
+        """As data names it."""
+        return self.metric.key
+
+    @property
+    def label(self) -> str:
+        """As text names it."""
+        return self.metric.title
+
+    @property
+    def unit(self) -> str:
+        """ "" for a count."""
+        return self.metric.unit
+
+
+def figures_of(metrics: Iterable[Metric], analysis: Any) -> tuple[Figure, ...]:
+    """The numbers of an analysis, in the order of their declarations."""
+    return tuple(metric.of(analysis) for metric in metrics)
+
+
+def by_line(metrics: Iterable[Metric], words: str) -> tuple[Metric, ...]:
+    """The metrics of a probe's twin that tells lines apart: those of its ``whole``, then the line that stands out.
+
+    ``words`` say by what it does, such as ``most bytes``. The analysis is a ``CountsByLine``.
+    """
+    return (*_of_whole(metrics), _worst_line(words), _WORST_VALUE)
+
+
+def _of_whole(metrics: Iterable[Metric]) -> Iterator[Metric]:
+    for metric in metrics:
+        yield replace(metric, read=_read_whole(metric), shown=_shown_in_whole(metric))
+
+
+def _read_whole(metric: Metric) -> Callable[[Any], float | None]:
+    return lambda analysis: metric.of(analysis.whole).value
+
+
+def _shown_in_whole(metric: Metric) -> Callable[[Any, float | None], bool]:
+    return lambda analysis, value: metric.shown(analysis.whole, value)
+
+
+def _worst_line(words: str) -> Metric:
+    return Metric(
+        "worst_line",
+        f"{words} at PTX line",
+        over_launches="none",
+        place=True,
+        read=lambda analysis: analysis.worst[0].line if analysis.worst else None,
+        shown=where_known,
+    )
+
+
+_WORST_VALUE: Final = Metric(
+    "worst_value",
+    "with",
+    over_launches="none",
+    read=lambda analysis: analysis.worst[1] if analysis.worst else None,
+    shown=where_known,
+)

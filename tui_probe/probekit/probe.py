@@ -1,0 +1,85 @@
+"""A probe: what it is asked for, what its results mean, and where they are shown.
+
+A probe's folder holds its file (``probe.toml``, or ``.py`` in the tracing language; ``NAME.toml`` beside it is a twin,
+called FOLDER_NAME) and a module whose ``PROBES`` are objects of this class. Nothing outside the folder names it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tui_probe.probekit.metric import figures_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tui_probe.draw.view import Progress
+    from tui_probe.probekit.finding import Finding
+    from tui_probe.probekit.kind import Kind, TracePage
+    from tui_probe.probekit.lines import Lines
+    from tui_probe.probekit.metric import Figure, Metric
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.probekit.timelines.launch import LaunchTimeline
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person asks that runs this probe.
+
+    ``key`` is what findings and other probes call it by. ``rank`` orders questions, the one asked most first.
+    ``needs`` is a regular expression that occurs in the PTX of the kernels for which the question means something.
+    """
+
+    key: str
+    words: str
+    rank: int
+    needs: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Where a launch waited: ``values`` (cycles, i8) by what they are of, and ``words`` to go with them."""
+
+    which: str
+    values: Mapping[str, NDArray[np.int64]]
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """Everything that a probe means.
+
+    ``analyse`` turns a result into an analysis, any object; it raises TraceError if the result is not the probe's.
+    All that takes an analysis gets what ``analyse`` returned for the same result.
+    """
+
+    name: str
+    analyse: Callable[[ProbeResult], Any]
+    metrics: Sequence[Metric] = ()
+    question: Question | None = None
+    answers: tuple[str, ...] = ()
+    """Keys of questions that its results answer besides its own."""
+    findings: Callable[[ProbeResult, Any], Iterable[Finding]] | None = None
+    lines: Lines | None = None
+    """What it tells of single lines."""
+    timeline: Callable[[ProbeResult, Progress], LaunchTimeline] | None = None
+    """When its blocks and warps ran, for a probe that records it."""
+    waits: Callable[[ProbeResult, Progress], Waits] | None = None
+    views: tuple[Kind, ...] = ()
+    """Views of its own, beside those that all probes share."""
+    pages: tuple[TracePage, ...] = ()
+    """Pages about a whole trace."""
+    line: Callable[[Any], str] | None = None
+    """A launch in one line, where the list of figures would say it worse."""
+    notes: Callable[[Any], Sequence[str]] | None = None
+    """What must be known of a launch's figures where they stand in a table."""
+    figures: Callable[[Any], tuple[Figure, ...]] | None = None
+    """The numbers of an analysis, where it depends on the launch which there are; ``metrics`` are then all of them."""
+
+    def figures_in(self, analysis: Any) -> tuple[Figure, ...]:
+        """The numbers of a launch, in the order in which they are shown."""
+        return figures_of(self.metrics, analysis) if self.figures is None else self.figures(analysis)

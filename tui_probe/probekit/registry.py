@@ -1,0 +1,115 @@
+"""The probes that are known: built-in, installed by other packages, or named by the user as a folder.
+
+Code comes from these places alone. A trace only names its probe: nothing in it is ever run.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from functools import cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.engine.probe_folders import built_in_files, files_in, installed_folders
+from tui_probe.errors import ProbeFileError
+from tui_probe.probekit.probe import Probe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+_BUILT_IN: Final = "tui_probe.probes"
+_UNASKED: Final = 1 << 30
+_added: dict[str, Probe] = {}
+_problems: dict[str, str] = {}
+
+
+def probe_named(name: str | None) -> Probe | None:
+    """The probe of that name; None if none is known, or what should hold it is broken (see ``problems``)."""
+    if name is None:
+        return None
+    if name in _added:
+        return _added[name]
+    if name in built_in_files():
+        return _of_module(f"{_BUILT_IN}.{built_in_files()[name].parent.name}").get(name)
+    return _installed().get(name)
+
+
+def all_probes() -> list[Probe]:
+    """Every probe that is known; first those whose questions are asked most, then by name."""
+    found = {name: probe for name in built_in_files() if (probe := probe_named(name)) is not None}
+    found |= {**_installed(), **_added}
+    return sorted(found.values(), key=lambda probe: (probe.question.rank if probe.question else _UNASKED, probe.name))
+
+
+def names_of(wanted: Callable[[Probe], Any]) -> tuple[str, ...]:
+    """The names of the probes of which something is true, in the order of ``all_probes``."""
+    return tuple(probe.name for probe in all_probes() if wanted(probe))
+
+
+def problems() -> list[str]:
+    """Why a probe that should be known is not, a line each: its module cannot be imported, or holds no probes."""
+    all_probes()
+    return list(_problems.values())
+
+
+def add_folder(folder: Path) -> None:
+    """Know the probes in a folder that the user named. A folder without a module is one of records alone: none.
+
+    Raises ProbeFileError if its module is broken: who names a folder wants to know.
+    """
+    folder = folder.resolve()
+    module = folder / "__init__.py"
+    if not module.is_file():
+        return
+    name = f"tui_probe_folder_{sha256(str(folder).encode()).hexdigest()[:12]}"
+    found = _of_module(name, lambda: _import_folder(name, folder))
+    if name in _problems:
+        raise ProbeFileError(_problems.pop(name))
+    strangers = sorted(found.keys() - files_in(folder).keys())
+    if strangers:
+        raise ProbeFileError(f"{module}: PROBES names {', '.join(strangers)}, of which there is no file beside it")
+    _added.update(found)
+
+
+def _import_folder(name: str, folder: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{folder} is no package")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def _installed() -> dict[str, Probe]:
+    return {name: probe for module in installed_folders() for name, probe in _of_module(module).items()}
+
+
+_modules: dict[str, dict[str, Probe]] = {}
+
+
+def _of_module(name: str, load: Callable[[], Any] | None = None) -> dict[str, Probe]:
+    """The probes of a folder's module by name; one that is broken has none, and stops nothing else."""
+    if name not in _modules:
+        try:
+            module = importlib.import_module(name) if load is None else load()
+            _modules[name] = {probe.name: probe for probe in _probes_in(module)}
+            _problems.pop(name, None)
+        except Exception as error:  # noqa: BLE001 - code of others: whatever it raises must not stop the rest
+            sys.modules.pop(name, None)
+            _problems[name] = f"{name}: {type(error).__name__}: {error}"
+            return {}
+    return _modules[name]
+
+
+def _probes_in(module: Any) -> Iterator[Probe]:
+    for probe in module.PROBES:
+        if not isinstance(probe, Probe):
+            raise TypeError(f"PROBES holds {probe!r}, which is no tui_probe.probekit.probe.Probe")
+        yield probe

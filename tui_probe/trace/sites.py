@@ -1,0 +1,213 @@
+"""``sites.json`` of a kernel's folder: what the engine knew of each place at which a probe is, so that no reader has to
+parse PTX for it.
+
+A file of the version that this module reads::
+
+    {"version": 1, "files": [PATH, …], "probes": [{"probe": NAME, "way": "ptx",
+     "sites": [SITE, …], "maps": {MAP: {"sites": [NUMBER, …]}, …}, "unchecked": [INSTRUCTION, …]}, …]}
+
+``tui_probe/help/formats.md`` says what the parts mean. Traces of older versions have no such file.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
+
+from tui_probe.errors import TraceError
+from tui_probe.ptx.access import Kind
+from tui_probe.ptx.instruction_classes import CLASSES
+from tui_probe.trace.events import text_of
+from tui_probe.trace.source_lines import SourceLine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+NAME: Final = "sites.json"
+FORMAT: Final = 1
+PTX: Final = "ptx"
+"""The way of a probe that was put into PTX."""
+LARGEST: Final = 64 << 20
+"""Bytes of a file that is read."""
+MOST: Final = 1 << 32
+"""All numbers are smaller."""
+
+At = Literal["instruction", "block", "loop"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SiteInstruction:
+    """An instruction on ``line`` of ``pruned.ptx``, counted from 1: ``opcode`` with modifiers, and its class of work.
+
+    ``type`` and ``space`` are the types and state spaces among the modifiers, joined by dots, "" without any. ``bytes``
+    are those of one lane, None where that is not known or nothing is accessed.
+    """
+
+    line: int
+    opcode: str
+    work: str
+    type: str = ""
+    space: str = ""
+    access: Kind | None = None
+    bytes: int | None = None
+    source: SourceLine | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place at which ``points`` of a probe are: an instruction, or the first one of a basic block or a loop.
+
+    ``following`` is the source of the first line from the site on that has one, of a block or loop whose own has none.
+    ``block`` holds the instructions of a basic block that a map has a record for.
+    """
+
+    at: At
+    points: tuple[str, ...]
+    instruction: SiteInstruction
+    following: SourceLine | None = None
+    block: tuple[SiteInstruction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSites:
+    """The sites of one probe. ``maps`` has those that a map has a record for, by the name of the map and in the order
+    of the records. ``unchecked`` were left out, since nothing tells what they store.
+    """
+
+    probe: str
+    sites: tuple[Site, ...]
+    maps: dict[str, tuple[Site, ...]] = field(default_factory=dict)
+    unchecked: tuple[SiteInstruction, ...] = ()
+
+    def instructions(self) -> Iterator[SiteInstruction]:
+        """Those that the probe is at, each followed by what else is in its block."""
+        for site in self.sites:
+            yield from site.block or (site.instruction,)
+
+
+def read_sites(folder: Path) -> tuple[ProbeSites, ...] | None:
+    """What ``sites.json`` of a kernel's folder tells of the probes that were put into its PTX; None without the file.
+
+    TraceError for a file that is not as it should be, or of a later version.
+    """
+    path = folder / NAME
+    if not path.is_file():
+        return None
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or error}") from error
+    return parse_sites(data, str(path))
+
+
+def parse_sites(data: bytes, source: str = NAME) -> tuple[ProbeSites, ...]:
+    """The same of the bytes of a file; ``source`` is its name for messages."""
+    if len(data) > LARGEST:
+        raise TraceError(f"{source}: more than {LARGEST >> 20} MiB; without this file pruned.ptx is read in its place")
+    try:
+        return _Reader(_table(json.loads(data))).probes()
+    except (ValueError, RecursionError) as error:
+        words = " ".join(str(error).split())[:200]
+        raise TraceError(f"{source}: {words}; without this file pruned.ptx is read in its place") from error
+
+
+class _Reader:
+    """Reads the parts of one file. Raises ValueError for what is not as it should be."""
+
+    def __init__(self, whole: Mapping[str, Any]) -> None:
+        version = _number(whole.get("version"))
+        if version != FORMAT:
+            raise ValueError(f"version {version} is not read, only {FORMAT}: a newer tui-probe may")
+        self._whole = whole
+        self._files = _each(_text, whole.get("files"))
+
+    def probes(self) -> tuple[ProbeSites, ...]:
+        """Those of the way that is read; what is said of other ways is for others."""
+        tables = _each(_table, self._whole.get("probes"))
+        return tuple(self._probe(each) for each in tables if each.get("way") == PTX)
+
+    def _probe(self, told: Mapping[str, Any]) -> ProbeSites:
+        sites = _each(self._site, told.get("sites"))
+        maps = {
+            _text(name): tuple(_picked(sites, number) for number in _listed(_table(own).get("sites")))
+            for name, own in _table(told.get("maps")).items()
+        }
+        return ProbeSites(_text(told.get("probe")), sites, maps, _each(self._instruction, told.get("unchecked")))
+
+    def _site(self, value: object) -> Site:
+        told = _table(value)
+        at = _one_of(told.get("at"), get_args(At))
+        block = _each(self._instruction, told["block"]) if "block" in told else ()
+        points = _each(_text, told.get("points"))
+        return Site(at, points, self._instruction(told), self._source(told.get("following")), block)
+
+    def _instruction(self, value: object) -> SiteInstruction:
+        told = _table(value)
+        access, size = told.get("access"), told.get("bytes")
+        return SiteInstruction(
+            line=_number(told.get("line")),
+            opcode=_text(told.get("opcode")),
+            work=_one_of(told.get("class"), CLASSES),
+            type=_text(told.get("type", "")),
+            space=_text(told.get("space", "")),
+            access=None if access is None else _one_of(access, get_args(Kind)),
+            bytes=None if size is None else _number(size),
+            source=self._source(told.get("source")),
+        )
+
+    def _source(self, value: object) -> SourceLine | None:
+        if value is None:
+            return None
+        told = _table(value)
+        return SourceLine(_picked(self._files, told.get("file")), _number(told.get("line")))
+
+
+def _table(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"an object was expected, not {_shown(value)}")
+    return value
+
+
+def _listed(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"a list was expected, not {_shown(value)}")
+    return value
+
+
+def _each(read: Callable[[object], T], value: object) -> tuple[T, ...]:
+    return tuple(map(read, _listed(value)))
+
+
+def _picked(of: Sequence[T], value: object) -> T:
+    number = _number(value)
+    if number >= len(of):
+        raise ValueError(f"number {number} of {len(of)}")
+    return of[number]
+
+
+def _one_of(value: object, words: Sequence[T]) -> T:
+    for word in words:
+        if word == value:
+            return word
+    raise ValueError(f"{_shown(value)} is none of {', '.join(map(str, words))}")
+
+
+def _number(value: object) -> int:
+    if type(value) is not int or not 0 <= value < MOST:
+        raise ValueError(f"a number from 0 on was expected, not {_shown(value)}")
+    return value
+
+
+def _text(value: object) -> str:
+    """A text that can be printed and put into JSON again."""
+    if not isinstance(value, str):
+        raise ValueError(f"a text was expected, not {_shown(value)}")
+    return value if value.isascii() else text_of(value.encode("utf-8", "surrogatepass"))
+
+
+def _shown(value: object) -> str:
+    return ascii(value)[:40] if isinstance(value, str | int | float | bool | None) else type(value).__name__
