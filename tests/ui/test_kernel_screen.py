@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.ui.conftest import Stage, golden_screen, on_stage
-from tests.ui.fakes import FakeDrawing, Gate, show_fakes
+from tests.ui.fakes import FakeDrawing, Gate, show_fakes, show_pages
 from tui_probe.draw.view import Document
-from tui_probe.pages.views import kind_of
+from tui_probe.pages.views import FIXED
 from tui_probe.probekit.kind import Kind
 from tui_probe.ui.feed import Session
-from tui_probe.ui.opening import FIXED, pages_of
+from tui_probe.ui.opening import pages_of
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.views.document import DocumentView
 from tui_probe.ui.views.drawing import DrawingView
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.ui.synthetic import TraceWriter
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.kind import Source, ViewKind
+    from tui_probe.probekit.kind import Source
 
 RECORDED = Path(__file__).parents[1] / "data" / "h200" / "demo"
 
@@ -70,7 +70,7 @@ async def let_run(stage: Stage) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("page", ["1", "3", "6"])
 async def test_the_screen(recorded: Session, size: tuple[int, int], page: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.ui.opening.NAMES", FIXED)  # what else there is has goldens of its own
+    show_pages(monkeypatch, others=False)  # what else there is has goldens of its own
     async with on_stage(recorded, size) as stage:
         stage.live.table.select(4)
         await stage.press("enter", page)
@@ -98,7 +98,7 @@ async def test_a_number_typed_before_the_pages_are_known_is_not_lost(
 ) -> None:
     known = threading.Event()
 
-    def late(source: Source) -> list[tuple[ViewKind, bool]]:
+    def late(source: Source) -> list[tuple[Kind, bool]]:
         assert known.wait(10)
         return pages_of(source)
 
@@ -117,7 +117,7 @@ async def test_a_number_typed_before_the_pages_are_known_is_not_lost(
 async def test_a_number_is_forgotten_with_the_screen(recorded: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     known = threading.Event()
 
-    def late(source: Source) -> list[tuple[ViewKind, bool]]:
+    def late(source: Source) -> list[tuple[Kind, bool]]:
         assert known.wait(10)
         return pages_of(source)
 
@@ -307,10 +307,7 @@ async def test_a_page_says_itself_whether_it_grows_and_what_it_is_called_where_t
         words = f"A long title of {name}, which {name} is"
         return Kind(name, words, "made up", lambda _: None, open_page, short=name.title(), grows=grows)
 
-    own = {"still": made("still", grows=False), "growing": made("growing", grows=True)}
-    for module in ("opening", "screens.kernel"):
-        monkeypatch.setattr(f"tui_probe.ui.{module}.kind_of", lambda name: own.get(name) or kind_of(name))
-    monkeypatch.setattr("tui_probe.ui.opening.NAMES", (*FIXED, *own))
+    show_pages(monkeypatch, made("still", grows=False), made("growing", grows=True), others=False)
     async with on_stage(session, (80, 30)) as stage:
         await stage.press("enter")
         assert " 7 Still  8 Growing" in stage.text.split("\n")[1]
@@ -328,9 +325,7 @@ async def test_a_page_says_itself_whether_it_grows_and_what_it_is_called_where_t
 async def test_what_was_missing_is_looked_for_again(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     why = ["there is nothing yet"]
     made = Kind("late", "Late", "made up", lambda _: why[0] or None, lambda source, _: FakeDrawing(source, Gate()))
-    for module in ("opening", "screens.kernel"):
-        monkeypatch.setattr(f"tui_probe.ui.{module}.kind_of", lambda name: made if name == "late" else kind_of(name))
-    monkeypatch.setattr("tui_probe.ui.opening.NAMES", (*FIXED, "late"))
+    show_pages(monkeypatch, made, others=False)
     async with on_stage(session) as stage:
         await stage.press("enter", "7")
         assert "there is nothing yet" in stage.text

@@ -11,9 +11,9 @@ import pytest
 from tests.ui.conftest import Stage, on_stage
 from tests.ui.fakes import FakeDrawing, show_fakes
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
+from tui_probe.pages.views import FIXED
 from tui_probe.ui import keys
 from tui_probe.ui.feed import Session
-from tui_probe.ui.opening import FIXED
 from tui_probe.ui.screens.compare import CompareScreen
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.kernel import KernelScreen

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tui_probe.draw.spans import plain
-from tui_probe.pages.views import kind_of
-from tui_probe.ui.opening import FIXED
+from tui_probe.pages.views import FIXED, kind_of
 from tui_probe.ui.screens.kernel import tab_of
 from tui_probe.ui.widgets.bars import Tab, TabBar
 
