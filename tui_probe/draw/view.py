@@ -1,6 +1,6 @@
 """What a view is, for every front end.
 
-A view shows one launch of one kernel, or a whole trace. It is opened in the background (``ViewKind.open``, which may
+A view shows one launch of one kernel, or a whole trace. It is opened in the background (``Kind.open``, which may
 read files) and is pure state from then on. There are two kinds: a :class:`Document` is lines to scroll through, a
 :class:`Drawing` fills the window that it gets and answers commands (pan, zoom, mark).
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from tui_probe.draw.spans import Line
 
@@ -20,7 +21,7 @@ Progress: TypeAlias = "Callable[[float], None]"
 
 
 class Cancelled(Exception):  # noqa: N818 - no error: someone went on to another view
-    """Raised by ``Progress`` when the view is no longer wanted; passes through ``ViewKind.open``."""
+    """Raised by ``Progress`` when the view is no longer wanted; passes through ``Kind.open``."""
 
 
 def no_progress(share: float) -> None:
@@ -122,6 +123,13 @@ class Document(Data):
         """The first line of ``pruned.ptx`` whose figure is marked as the most or fewest, and the figure in words."""
         return None
 
+    def worst(self) -> tuple[int, str] | None:
+        """The number of the line, of those that were made last, that shows what is worst, and what that is in words.
+
+        None where nothing stands out.
+        """
+        return None
+
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The line that is about a line of ``pruned.ptx``."""
         del ptx_line, width
@@ -170,6 +178,10 @@ class Drawing(Data):
 
     def ptx_line(self) -> int | None:
         """The line of ``pruned.ptx`` under the cursor, counted from 1, where Enter shows it; None for none."""
+        return None
+
+    def opened(self) -> tuple[Path, int] | None:
+        """The trace and the index of the kernel under the cursor, where Enter goes to its screen; None for none."""
         return None
 
     @abstractmethod
