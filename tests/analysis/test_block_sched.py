@@ -13,6 +13,7 @@ from tests.analysis.simulate import SimulatedSM, schedule_by_heap
 from tests.trace.make import block_sched_result, result_bytes
 from tui_probe.errors import TraceError
 from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse, block_times
+from tui_probe.probes.block_sched.words import schedule_line
 from tui_probe.trace.results import read_result
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def test_one_block_at_a_time(file: Path) -> None:
     assert schedule.sm_running.tolist() == [270, 50]
     assert schedule.sm_scheduling.tolist() == [30, 0]
     assert schedule.sm_span.tolist() == [300, 50]
-    assert schedule.line() == "No.block:4 Running:160 Scheduling:15(cycle)"
+    assert schedule_line(schedule) == "No.block:4 Running:160 Scheduling:15(cycle)"
 
 
 def test_two_resident_blocks(file: Path) -> None:

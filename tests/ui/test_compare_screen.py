@@ -34,7 +34,7 @@ async def test_two_kernels_of_a_run() -> None:
         await stage.press("C", "right_square_bracket", "C")
         lines = stage.text.split("\n")
         assert lines[2].startswith(
-            " B is faster: span cycles 6 957 → 1 618 (-76.7 %); better: registers a thread 32 → 15"
+            " B is faster: span cycles 6 957 → 1 618 (-76.7 %); better: registers per thread 32 → 15"
         )
         running = next(line for line in lines if "running cycles" in line)
         assert running.split()[-6:] == ["▼", "-5", "339", "-76.7", "%", "better"]

@@ -70,7 +70,7 @@ def state_lines(row: KernelRow, cells: int) -> list[Line]:
     if row.reason:
         label = "note" if row.status == "probed" else "why"
         lines += _field(label, row.reason, cells, "bad" if row.status == "failed" else "")
-    if words := advice(row.status, row.reason):
+    if words := advice(row.status, row.why):
         lines += _field("what to do", words, cells)
     return lines
 

@@ -8,7 +8,10 @@ decoded as UTF-8 with other bytes written as ``\\xNN``, so that any log can be s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from tui_probe.reasons import Reason
 
 Dim3: TypeAlias = tuple[int, int, int]
 Shape: TypeAlias = tuple[int, int, int, int, int, int, int]
@@ -145,7 +148,7 @@ class EngineAnswer:
     """What the probe engine made of a kernel: ``ok``, ``skipped`` or ``failed``, and why."""
 
     outcome: str
-    reason: str
+    reason: Reason | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +186,7 @@ class KernelFate:
     status: Fate
     figures: FunctionFigures
     name: str
-    reason: str | None
+    reason: Reason | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +259,7 @@ class PassedThrough:
     kernel: int | None
     number: int | None
     time_ns: int | None
-    reason: str | None
+    reason: Reason | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +302,7 @@ class Alternating:
     """A kernel that cannot be run twice: its launches are by turns the original's and the probed one's."""
 
     index: int
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +342,7 @@ class Exited:
     launches: int
     probed: int
     dropped: int
-    reason: str | None
+    reason: Reason | None
 
 
 Event: TypeAlias = (

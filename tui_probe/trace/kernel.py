@@ -21,6 +21,7 @@ from tui_probe.trace.results import Result, read_result
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tui_probe.reasons import Reason
     from tui_probe.trace.event_types import Benchmark, Dim3, FunctionFigures, Shape
     from tui_probe.trace.model import Trace
 
@@ -50,7 +51,7 @@ class Kernel:
     name: str
     trace: Trace = field(repr=False, compare=False)
     status: Status = "pending"
-    stated_reason: str | None = None
+    stated_reason: Reason | None = None
     launches: int = 0
     launches_probed: int = 0
     shape: Shape | None = None
@@ -134,6 +135,16 @@ class Kernel:
     @property
     def reason(self) -> str | None:
         """Why it was not probed; of a probed kernel what the engine remarks, None where there is nothing to say."""
+        return None if (why := self.why) is None else why.text
+
+    @property
+    def reason_code(self) -> str | None:
+        """The code of the reason; None where no version known here writes it."""
+        return None if (why := self.why) is None else why.code
+
+    @property
+    def why(self) -> Reason | None:
+        """The reason with its code."""
         if self.stated_reason is None and self.status == "failed":
             return self.process_log.reason
         return self.stated_reason
