@@ -48,5 +48,6 @@ KIND: Final = Kind(
         " many records it kept, and the least and the most of each field, or its sum where lanes add to it.",
     ),
     order=95,
+    short="Res",
     grows=True,
 )
