@@ -83,7 +83,7 @@ TABLE = (
     Key("leave", ("q", "escape"), "back", "kernel", "back: stop reading, end search and filter; to the live screen",
         "back"),
     Key("jump", ("enter",), "jump", "kernel",
-        "from a line of code, of Lines, or from an access in a drawing to the PTX or Lines", "go to"),
+        "from a line of code, of Lines, or from a drawn access to the PTX or Lines", "go to"),
     Key("worst", ("exclamation_mark",), "worst", "kernel",
         "to the worst place: wasted sectors, longest block, tail, line", "worst"),
     Key("view_1", ("1",), "number(1)", "kernel", "summary: why probed or not, registers, occupancy, times"),
