@@ -58,6 +58,11 @@ class KernelRow:
         """The words of ``why``."""
         return None if self.why is None else self.why.text
 
+    @property
+    def reason_code(self) -> str | None:
+        """The code of ``why``."""
+        return None if self.why is None else self.why.code
+
 
 _MADE = ("results", "device", "folder", "read")
 _COPIED = [name for name in KernelRow.__slots__ if name not in _MADE]
