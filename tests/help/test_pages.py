@@ -18,9 +18,9 @@ from tui_probe.cli.main import COMMANDS, main_parser
 from tui_probe.draw.spans import to_ascii
 from tui_probe.engine.model import Level
 from tui_probe.engine.prepare import Options
-from tui_probe.engine.probe_file import load_probe, read_probe
 from tui_probe.engine.server import EngineServer
 from tui_probe.help import glossary, topics
+from tui_probe.probe_files.loading import load_probe, read_probe
 from tui_probe.ptx.instruction_classes import CLASSES
 from tui_probe.settings import read_settings
 from tui_probe.simgpu.executor.model import COSTS, Machine
