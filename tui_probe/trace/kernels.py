@@ -14,7 +14,7 @@ from tui_probe.trace.events import text_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.trace.results import Level
+    from tui_probe.trace.result_layout import Level
 
 _LARGEST_LOG: Final = 4 << 20
 _LEVELS: Final[dict[str, Level]] = {"0": "thread", "1": "warp"}
