@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.trace.launches import Launch
-    from tui_probe.trace.model import Kernel
     from tui_probe.ui.feed import ProcessView
     from tui_probe.ui.views.view import View
 
@@ -348,7 +347,7 @@ class LiveScreen(ViewScreen):
             self.notice("no later launch has a result" if step > 0 else "no earlier launch has a result")
         else:
             self.take_launch(source, found)
-            self.notice(f"#{source.kernel.index}: {self.launch_words(source.kernel)}; Enter shows it")
+            self.notice(f"#{source.kernel.index}: {self.launch_words(source)}; Enter shows it")
 
     def take_launch(self, source: Source, launch: Launch) -> None:
         """Have this launch at hand; the newest one stays the newest, whatever comes."""
@@ -384,9 +383,9 @@ class LiveScreen(ViewScreen):
             return None
         return Source(trace, kernel, self.launches_at_hand.get(kernel.index))
 
-    def launch_words(self, kernel: Kernel) -> str:
+    def launch_words(self, source: Source) -> str:
         """Which launch is at hand, and of how many."""
-        return launch_words(Source(kernel.trace, kernel, self.launches_at_hand.get(kernel.index)))
+        return launch_words(Source(source.trace, source.kernel, self.launches_at_hand.get(source.kernel.index)))
 
     def action_next_process(self) -> None:
         """The next process of the target."""
