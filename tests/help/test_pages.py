@@ -14,7 +14,8 @@ import pytest
 from tests.dsl.running import COUNT, run_saxpy
 from tests.help.pages import NAMES, blocks
 from tests.recorded import DATA, SIMULATED
-from tui_probe.cli.main import COMMANDS, main_parser
+from tui_probe.cli.commands import COMMANDS
+from tui_probe.cli.main import main_parser
 from tui_probe.draw.spans import to_ascii
 from tui_probe.engine.model import Level
 from tui_probe.engine.prepare import Options
