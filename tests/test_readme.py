@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tui_probe import settings
-from tui_probe.cli.main import COMMANDS
+from tui_probe.cli.commands import COMMANDS
 from tui_probe.ui.keys import readme_section
 
 ROOT = Path(__file__).parents[1]

@@ -20,7 +20,7 @@ from tui_probe.analysis.sm_clocks import align
 from tui_probe.analysis.timeline_clocks import Clocks, clock_domains, shared_clock
 from tui_probe.errors import TraceError
 from tui_probe.trace.allocations import LaunchMemory
-from tui_probe.trace.results import WARP_SIZE
+from tui_probe.trace.result_layout import WARP_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

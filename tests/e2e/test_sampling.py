@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.e2e.conftest import EXAMPLE, Tool
-from tui_probe.engine.probe_file import load_probe
+from tui_probe.probe_files.loading import load_probe
 from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:

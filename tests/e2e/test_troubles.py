@@ -49,7 +49,7 @@ def test_kernels_run_unprobed_when_the_engine_has_died(tool: Tool) -> None:
     with start(tool, IN_STEPS) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"zero_fill ok\n"
-        engine = next(child for child in children_of(process.pid) if "engine.server" in command_line(child))
+        engine = next(child for child in children_of(process.pid) if "engine_process" in command_line(child))
         os.kill(engine, signal.SIGKILL)
         rest, messages = process.communicate(b"\n", timeout=60)
     assert (process.returncode, rest) == (0, b"saxpy ok\n")

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +14,7 @@ import pytest
 from tests.engine.kernels import BLOCK_SCHED, DATA, HEADER, STORE, toml_probe
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.prepare import Options
-from tui_probe.engine.server import EngineServer, main
+from tui_probe.engine.server import EngineServer
 from tui_probe.engine.toolchain import Tool
 from tui_probe.errors import LaunchError
 from tui_probe.reasons import because
@@ -338,31 +334,3 @@ def test_stopping_finishes_the_assemblies_under_way(tmp_path: Path, ptxas: Tool)
 def test_a_socket_that_cannot_be_made(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="socket cannot be made"):
         EngineServer(tmp_path / "none" / "engine", BLOCK_SCHED, assembler=Assembler([])).start()
-
-
-def test_the_module_runs_as_a_process(tmp_path: Path) -> None:
-    path = tmp_path / "engine"
-    root = Path(__file__).parents[2]
-    command = [sys.executable, "-m", "tui_probe.engine.server", "--socket", path, "--probe", "block_sched"]
-    environment = os.environ | {"PYTHONPATH": str(root)}
-    with subprocess.Popen(command, env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
-        while not path.exists():
-            assert process.poll() is None
-        with connected(path) as hook:
-            assert hook.send(b"hello\t1\t1\n") == "hello\t1"
-            process.send_signal(signal.SIGTERM)
-            _, errors = process.communicate()
-        assert process.returncode == 0
-        assert errors == ""
-    assert not path.exists()
-
-
-def test_a_bad_probe_is_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bad = tmp_path / "bad.toml"
-    bad.write_text("x = ")
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, set())
-    try:
-        assert main(["--socket", str(tmp_path / "engine"), "--probe", str(bad)]) == 2
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-    assert "bad.toml: this is not TOML" in capsys.readouterr().err

@@ -14,13 +14,14 @@ import pytest
 from tests.dsl.running import COUNT, run_saxpy
 from tests.help.pages import NAMES, blocks
 from tests.recorded import DATA, SIMULATED
-from tui_probe.cli.main import COMMANDS, main_parser
+from tui_probe.cli.commands import COMMANDS
+from tui_probe.cli.main import main_parser
 from tui_probe.draw.spans import to_ascii
 from tui_probe.engine.model import Level
 from tui_probe.engine.prepare import Options
-from tui_probe.engine.probe_file import load_probe, read_probe
 from tui_probe.engine.server import EngineServer
 from tui_probe.help import glossary, topics
+from tui_probe.probe_files.loading import load_probe, read_probe
 from tui_probe.ptx.instruction_classes import CLASSES
 from tui_probe.settings import read_settings
 from tui_probe.simgpu.executor.model import COPY_BYTES_PER_CYCLE, COPY_LATENCY, COSTS, TRY_WAIT_CYCLES, Machine

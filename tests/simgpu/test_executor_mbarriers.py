@@ -13,7 +13,7 @@ from tui_probe.errors import SimulationError
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import DeadlockError, compile_kernel
 from tui_probe.simgpu.executor.faults import MBarrierError
-from tui_probe.simgpu.executor.mbarriers import MAX_COUNT, Word
+from tui_probe.simgpu.executor.mbarrier_words import MAX_COUNT, Word
 from tui_probe.simgpu.executor.model import COPY_LATENCY, COSTS, TRY_WAIT_CYCLES, copy_cycles
 
 WAITS = parse((Path(__file__).parent.parent / "data" / "ptx" / "waits.sm_90a.ptx").read_text())

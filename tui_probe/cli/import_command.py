@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from tui_probe.cli.main import Command
+    from tui_probe.cli.commands import Command
     from tui_probe.trace.model import Trace
 
 TOOLS: Final = {

@@ -7,8 +7,6 @@ from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from tui_probe.engine.probe_file import load_probe
-from tui_probe.engine.probe_folders import DEFAULT, built_in_files, in_folder, installed_files
 from tui_probe.errors import ProbeFileError
 from tui_probe.launcher.options import MAX_TRACE_BYTES, RunOptions
 from tui_probe.launcher.passing import run_passing_on
@@ -16,6 +14,8 @@ from tui_probe.launcher.screened import ScreenedTarget
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
+from tui_probe.probe_files.folders import DEFAULT, built_in_files, in_folder, installed_files
+from tui_probe.probe_files.loading import load_probe
 from tui_probe.trace.recent import remember
 
 from .chosen import chosen_settings, tell_problems, trace_dir

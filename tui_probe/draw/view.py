@@ -1,8 +1,8 @@
 """What a view is, for every front end.
 
-A view shows one launch of one kernel, or a whole trace. It is opened in the background (``Kind.open``, which may
-read files) and is pure state from then on. There are two kinds: a :class:`Document` is lines to scroll through, a
-:class:`Drawing` fills the window that it gets and answers commands (pan, zoom, mark).
+A view is opened in the background, which may read files, and is pure state from then on. There are two kinds: a
+:class:`Document` is lines to scroll through, a :class:`Drawing` fills the window that it gets and answers commands such
+as pan, zoom and mark. Neither knows what it shows; views of one thing lead to each other by the lines of its PTX.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Progress: TypeAlias = "Callable[[float], None]"
 
 
 class Cancelled(Exception):  # noqa: N818 - no error: someone went on to another view
-    """Raised by ``Progress`` when the view is no longer wanted; passes through ``Kind.open``."""
+    """Raised by ``Progress`` when the view is no longer wanted; passes through what opens it."""
 
 
 def no_progress(share: float) -> None:
@@ -68,7 +68,7 @@ class Data(ABC):
         del before
 
     def leads_to(self) -> str:
-        """The view that Enter goes to, at the line of ``pruned.ptx`` that the cursor is on; "" for none."""
+        """The view that Enter goes to, at the line of PTX that the cursor is on; "" for none."""
         return ""
 
 
@@ -111,16 +111,16 @@ class Document(Data):
         return []
 
     def ptx_line(self, number: int, width: int) -> int | None:
-        """The line of ``pruned.ptx`` that a line is about, counted from 1; None if it is of none."""
+        """The line of the PTX that a line is about, counted from 1; None if it is of none."""
         del number, width
         return None
 
     def target(self, number: int, width: int) -> int | None:
-        """The line of ``pruned.ptx`` that Enter goes to from a line: its own, unless there is a better one."""
+        """The line of the PTX that Enter goes to from a line: its own, unless there is a better one."""
         return self.ptx_line(number, width)
 
     def marked(self) -> tuple[int, str] | None:
-        """The first line of ``pruned.ptx`` whose figure is marked as the most or fewest, and the figure in words."""
+        """The first line of the PTX whose figure is marked as the most or fewest, and the figure in words."""
         return None
 
     def worst(self) -> tuple[int, str] | None:
@@ -131,7 +131,7 @@ class Document(Data):
         return None
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
-        """The line that is about a line of ``pruned.ptx``."""
+        """The line that is about a line of the PTX."""
         del ptx_line, width
         return None
 
@@ -177,7 +177,7 @@ class Drawing(Data):
         """Let the axis of time have at least so many cycles: the same scale as in a drawing beside this one."""
 
     def ptx_line(self) -> int | None:
-        """The line of ``pruned.ptx`` under the cursor, counted from 1, where Enter shows it; None for none."""
+        """The line of the PTX under the cursor, counted from 1, where Enter shows it; None for none."""
         return None
 
     def opened(self) -> tuple[Path, int] | None:

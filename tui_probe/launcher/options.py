@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tui_probe.engine.probe_folders import DEFAULT
+from tui_probe.probe_files.folders import DEFAULT
 
 MAX_TRACE_BYTES = 1 << 30
 """How many bytes of results a run saves if nobody says otherwise."""

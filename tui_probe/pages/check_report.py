@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.units import count, counted, size
-from tui_probe.engine.catalogue import describe
+from tui_probe.probe_files.catalogue import describe
 from tui_probe.trace.demangle import demangle
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.engine.probe_folders import built_in_files, files_in, installed_folders
 from tui_probe.errors import ProbeFileError
+from tui_probe.probe_files.folders import built_in_files, files_in, installed_folders
 from tui_probe.probekit.probe import Probe
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tui_probe.reasons import Reason
     from tui_probe.trace.event_types import Benchmark, Dim3, FunctionFigures, Shape
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.run import Run
 
 Status = Literal["pending", "probed", "skipped", "failed", "filtered"]
 """``pending``: being prepared, or the log ends before its fate is known."""
@@ -49,7 +49,7 @@ class Kernel:
 
     index: int
     name: str
-    trace: Trace = field(repr=False, compare=False)
+    trace: Run = field(repr=False, compare=False)
     status: Status = "pending"
     stated_reason: Reason | None = None
     launches: int = 0

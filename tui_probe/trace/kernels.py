@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.reasons import Reason
-    from tui_probe.trace.results import Level
+    from tui_probe.trace.result_layout import Level
 
 _LARGEST_LOG: Final = 4 << 20
 _LEVELS: Final[dict[str, Level]] = {"0": "thread", "1": "warp"}

@@ -1,10 +1,7 @@
 """Result files: what a probe wrote during one launch, mapped into memory.
 
-Layout, little-endian: eight u32 ``gridDim.xyz, blockDim.xyz, sharedMemBytes, numMaps``; one section of 16 bytes a map;
-then the slots of each map, slot = block_linear × slots_per_block + slot, slots_per_block = ceil(threads / warpDiv).
-A section is ``u32 bytes per slot, u32 warpDiv, u64 offset``; in files of older systems ``u64 bytes of the whole map,
-u64 offset``, which leaves open whether a slot is a thread's or a warp's. What may follow: see ``result_about``, and
-``result_sample`` for a file of only some blocks of its grid.
+``result_layout`` says how they are laid out; what may follow the maps: see ``result_about``, and ``result_sample`` for
+a file of only some blocks of its grid.
 """
 
 from __future__ import annotations
@@ -18,6 +15,7 @@ import numpy as np
 
 from tui_probe.errors import TraceError
 from tui_probe.trace.result_about import About, Kind, read_about
+from tui_probe.trace.result_layout import WARP_SIZE, Header, Level, Section
 from tui_probe.trace.result_sample import Sample, read_sample
 
 if TYPE_CHECKING:
@@ -26,57 +24,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-    from tui_probe.trace.event_types import Dim3
 
-WARP_SIZE: Final = 32
 _HEADER: Final = struct.Struct("<8I")
 _SECTION: Final = struct.Struct("<IIQ")
 _OLDER_SECTION: Final = struct.Struct("<QQ")
 _COUNT_UNKNOWN: Final = 0xFFFFFFFF
 _MOST_MAPS: Final = 4096
 
-Level = Literal["thread", "warp"]
 Dialect = Literal["current", "older"]
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The launch that a result is of. ``shared`` is the dynamic shared memory in bytes per block.
-
-    ``blocks`` are those of the whole grid, measured or not.
-    """
-
-    grid: Dim3
-    block: Dim3
-    shared: int
-    maps: int
-
-    @property
-    def blocks(self) -> int:
-        x, y, z = self.grid
-        return x * y * z
-
-    @property
-    def threads(self) -> int:
-        """Threads a block."""
-        x, y, z = self.block
-        return x * y * z
-
-    def slots(self, level: Level) -> int:
-        """Slots a block: its threads, or its warps, the last of which may be partial."""
-        return self.threads if level == "thread" else -(-self.threads // WARP_SIZE)
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """Where a map is: ``slot_bytes`` a slot, from ``offset`` on."""
-
-    level: Level
-    slot_bytes: int
-    offset: int
-
-    def size(self, header: Header) -> int:
-        return header.blocks * header.slots(self.level) * self.slot_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 from tui_probe.ptx.tree import Immediate, Memory
 from tui_probe.simgpu.executor.access import Access
 from tui_probe.simgpu.executor.bulk_copy import build_bulk, build_bulk_wait
-from tui_probe.simgpu.executor.copy_groups import CopyWait, pending_groups
+from tui_probe.simgpu.executor.copy_waits import CopyWait, pending_groups
 from tui_probe.simgpu.executor.forms import operands_of
 from tui_probe.simgpu.executor.loads import store, whole_type
 from tui_probe.simgpu.executor.mbarriers import build_tracking

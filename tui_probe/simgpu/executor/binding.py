@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tui_probe.ptx.tree import Instruction, Symbol
 from tui_probe.simgpu.executor.async_copy import build_copy_wait
-from tui_probe.simgpu.executor.barriers import build_barrier, is_barrier
+from tui_probe.simgpu.executor.barrier_instructions import build_barrier, is_barrier
 from tui_probe.simgpu.executor.control import Branch, Control, End, build_branch, build_call, build_indexed_branch
 from tui_probe.simgpu.executor.faults import UnsupportedInstructionError
 from tui_probe.simgpu.executor.forms import UnsupportedFormError

@@ -12,9 +12,10 @@ import numpy as np
 
 from tui_probe.errors import SimulationError
 from tui_probe.simgpu.executor.access import Access
-from tui_probe.simgpu.executor.copy_groups import CopyWait, pending_groups
+from tui_probe.simgpu.executor.copy_waits import CopyWait, pending_groups
 from tui_probe.simgpu.executor.forms import operands_of
-from tui_probe.simgpu.executor.mbarriers import WORD_BYTES, Event, happen_in_turn, words_of
+from tui_probe.simgpu.executor.mbarrier_words import WORD_BYTES, Event
+from tui_probe.simgpu.executor.mbarriers import happen_in_turn, words_of
 from tui_probe.simgpu.executor.model import COPY_LATENCY, copy_cycles
 from tui_probe.simgpu.executor.scalars import B128, TYPES
 

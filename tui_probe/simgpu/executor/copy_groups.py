@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.ptx.tree import Immediate
-from tui_probe.simgpu.executor.forms import operands_of
-from tui_probe.simgpu.executor.scalars import integer_literal
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from numpy.typing import NDArray
 
-    from tui_probe.ptx.tree import Instruction
-    from tui_probe.simgpu.executor.group import Group
     from tui_probe.simgpu.executor.lanes import Lanes
-    from tui_probe.simgpu.executor.operands import Binder
-    from tui_probe.simgpu.executor.program import Finish
-    from tui_probe.simgpu.executor.scheduler import Scheduler
 
 KEPT: Final = 32
 """Groups that are told apart; a wait can leave fewer than these pending."""
@@ -57,29 +45,3 @@ class CopyGroups:
     def end_of_all(self, lanes: Lanes) -> NDArray[np.int64]:
         """When all copies are done, in groups or not, for each lane."""
         return np.maximum(self._open[lanes.places], self.end_of_groups(lanes, 0))
-
-
-@dataclass(slots=True)
-class CopyWait:
-    """A wait for copies, which are done at ``end``, one a lane."""
-
-    end: Callable[[Group], NDArray[np.int64]]
-    may_end: bool = False
-
-    def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
-        return (following,)
-
-    def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
-        def finish(group: Group, scheduler: Scheduler) -> Group | None:  # noqa: ARG001
-            np.maximum.at(group.batch.counters, group.lanes.warp, self.end(group))
-            group.block = following
-            return group
-
-        return finish
-
-
-def pending_groups(instruction: Instruction, bind: Binder) -> int:
-    """How many of the newest groups a ``wait_group N`` leaves pending."""
-    (operand,) = operands_of(instruction, 1)
-    pending = integer_literal(operand.text) if isinstance(operand, Immediate) else KEPT
-    return pending if 0 <= pending < KEPT else bind.unsupported()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.probe_file import load_probe
-from tui_probe.engine.probe_folders import built_in_files, installed_files
+from tui_probe.probe_files.folders import built_in_files, installed_files
+from tui_probe.probe_files.loading import load_probe
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.kernels import toml_probe
-from tui_probe.engine.catalogue import known_probes
 from tui_probe.engine.model import Field, Level, Position, Probe, Save
-from tui_probe.engine.probe_file import built_in_names, find_probe, load_probe, probe_of_tables, read_probe
 from tui_probe.errors import ProbeFileError
+from tui_probe.probe_files.catalogue import known_probes
+from tui_probe.probe_files.loading import built_in_names, find_probe, load_probe, probe_of_tables, read_probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -194,7 +194,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(ProbeFileError, match="UTF-8"):
         read_probe(b"\xff\xfe", Path("x.toml"))
     (tmp_path / "folder.toml").mkdir()
-    with pytest.raises(ProbeFileError, match=r"no probe\.toml and no probe\.py"):
+    with pytest.raises(ProbeFileError, match=r"no probe\.toml and no probe\.py in this folder"):
         load_probe(str(tmp_path / "folder.toml"))
 
 

@@ -6,12 +6,12 @@ import tomllib
 from pathlib import Path
 from typing import Final
 
-from tui_probe.engine.dialects import OTHER_TABLES, Contents, read_dialect_a, read_dialect_b
 from tui_probe.engine.model import About, Probe
-from tui_probe.engine.probe_folders import built_in_files, files_in, in_folder, installed_files, name_of
-from tui_probe.engine.toml_table import Table
 from tui_probe.engine.verify import verify
 from tui_probe.errors import ProbeFileError
+from tui_probe.probe_files.dialects import OTHER_TABLES, Contents, read_dialect_a, read_dialect_b
+from tui_probe.probe_files.folders import built_in_files, files_in, in_folder, installed_files, name_of
+from tui_probe.probe_files.toml_table import Table
 
 _PYTHON_SUFFIX: Final = ".py"
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.model import FIELD_BYTES, Field, FieldType, Level, Map, Place, ProbePoint, Save, Snippet
 from tui_probe.engine.positions import parse_positions
 from tui_probe.engine.snippet import ParsedSnippet, merge_saves, parse_snippet
-from tui_probe.engine.toml_table import Table, as_integer
+from tui_probe.probe_files.toml_table import Table, as_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
