@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.engine.probe_folders import DEFAULT
+from tui_probe.probe_files.folders import DEFAULT
 from tui_probe.settings import SETTINGS, read_settings, readme_section, settings_path
 from tui_probe.ui import keys
 

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import tui_probe
-from tui_probe.engine.probe_folders import DEFAULT, built_in_files
+from tui_probe.probe_files.folders import DEFAULT, built_in_files
 
 PACKAGE = Path(tui_probe.__file__).parent
 CHOICE = f'DEFAULT: Final = "{DEFAULT}"'
-"""The one line that chooses a probe, in ``engine/probe_folders.py``."""
+"""The one line that chooses a probe, in ``probe_files/folders.py``."""
 
 
 def test_no_module_names_a_built_in_probe() -> None:
