@@ -26,20 +26,20 @@ struct context {
     uint64_t id;
     unsigned flags;
     unsigned api_version;
-    CUresult fault;  /* after a kernel failed, what every call returns */
+    CUresult fault; /* after a kernel failed, what every call returns */
     size_t limits[LIMIT_COUNT];
 };
 
 struct driver {
     bool initialized;
-    atomic_bool forked;  /* this process is a fork of the one that called cuInit */
+    atomic_bool forked; /* this process is a fork of the one that called cuInit */
     unsigned sm_count;
     int memory_file;
-    uint8_t *memory;        /* device memory, then pinned host memory: one mapping, shared with the server */
-    uint64_t memory_bytes;  /* of each of the two */
+    uint8_t *memory;       /* device memory, then pinned host memory: one mapping, shared with the server */
+    uint64_t memory_bytes; /* of each of the two */
     struct heap device_heap;
     struct heap host_heap;
-    atomic_uint_fast64_t clock_cycles;  /* simulated time */
+    atomic_uint_fast64_t clock_cycles; /* simulated time */
 };
 
 extern struct driver driver;

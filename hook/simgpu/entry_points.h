@@ -8,7 +8,7 @@ typedef void entry_function(void);
 
 struct entry_point {
     const char *name;
-    int version;  /* of CUDA, in which this form of the function appeared */
+    int version; /* of CUDA, in which this form of the function appeared */
     entry_function *address, *per_thread_address;
 };
 

@@ -12,11 +12,11 @@ enum block_use { BLOCK_FREE, BLOCK_DEVICE, BLOCK_MANAGED, BLOCK_HOST, BLOCK_VARI
 
 struct block {
     uint64_t address;
-    uint64_t size;       /* a multiple of HEAP_ALIGNMENT */
-    uint64_t requested;  /* bytes asked for */
-    uint64_t id;         /* unique in the process */
+    uint64_t size;      /* a multiple of HEAP_ALIGNMENT */
+    uint64_t requested; /* bytes asked for */
+    uint64_t id;        /* unique in the process */
     enum block_use use;
-    const void *owner;  /* context or library that the block dies with */
+    const void *owner; /* context or library that the block dies with */
     struct block *previous, *next;
 };
 
@@ -24,7 +24,7 @@ struct heap {
     uint64_t address;
     uint64_t size;
     uint64_t used;
-    struct block *first;  /* blocks in order of address, without gaps; no two free neighbours */
+    struct block *first; /* blocks in order of address, without gaps; no two free neighbours */
 };
 
 bool heap_init(struct heap *heap, uint64_t address, uint64_t size);

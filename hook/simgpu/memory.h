@@ -5,19 +5,22 @@
 #include "driver.h"
 
 /* The block that contains `address`, in device or in pinned host memory, or NULL. */
-static inline struct block *memory_block(CUdeviceptr address) {
+static inline struct block *memory_block(CUdeviceptr address)
+{
     struct block *block = heap_find(&driver.device_heap, address);
     return block ? block : heap_find(&driver.host_heap, address);
 }
 
 /* Whether all of `bytes` from `address` lie in one block. */
-static inline bool memory_holds(CUdeviceptr address, size_t bytes) {
+static inline bool memory_holds(CUdeviceptr address, size_t bytes)
+{
     const struct block *block = memory_block(address);
     return block && bytes <= block->size - (address - block->address);
 }
 
 /* Whether `address` lies in our mapping, allocated or not; elsewhere is ordinary host memory. */
-static inline bool memory_is_ours(CUdeviceptr address) {
+static inline bool memory_is_ours(CUdeviceptr address)
+{
     return address - driver.device_heap.address < 2 * driver.memory_bytes;
 }
 

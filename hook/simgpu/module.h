@@ -10,16 +10,16 @@ struct parameter {
 
 struct kernel {
     struct module *module;
-    uint32_t index;  /* in the module */
+    uint32_t index; /* in the module */
     char *name;
     CUfunction function_handle;
-    CUkernel kernel_handle;  /* of a library's kernel, else NULL */
-    bool described;          /* what follows is known only then */
+    CUkernel kernel_handle; /* of a library's kernel, else NULL */
+    bool described;         /* what follows is known only then */
     uint32_t static_shared_bytes, local_bytes, max_threads;
-    int32_t registers;  /* -1: not known */
+    int32_t registers; /* -1: not known */
     uint32_t parameter_count, parameter_bytes;
     struct parameter *parameters;
-    int max_dynamic_shared, shared_carveout;  /* set by the program */
+    int max_dynamic_shared, shared_carveout; /* set by the program */
 };
 
 struct variable {
@@ -30,10 +30,10 @@ struct variable {
 
 struct module {
     CUmodule handle;
-    CUlibrary library_handle;     /* of a library, else NULL */
-    const struct context *owner;  /* NULL for a library */
+    CUlibrary library_handle;    /* of a library, else NULL */
+    const struct context *owner; /* NULL for a library */
     uint64_t server_id;
-    uint32_t target;  /* 80 for sm_80 */
+    uint32_t target; /* 80 for sm_80 */
     uint32_t kernel_count, variable_count;
     struct kernel *kernels;
     struct variable *variables;

@@ -35,10 +35,10 @@ enum request_kind { REQUEST_LOAD = 1, REQUEST_PLACE = 2, REQUEST_DESCRIBE = 3, R
 
 enum reply_status {
     STATUS_OK = 0,
-    STATUS_NOT_SUPPORTED = 1,       /* the simulated GPU cannot execute this */
-    STATUS_NO_PTX = 2,              /* the image holds no PTX */
-    STATUS_INVALID_PTX = 3,         /* the PTX cannot be read */
-    STATUS_ILLEGAL_ADDRESS = 4,     /* from here on: the kernel failed as it would on a GPU */
+    STATUS_NOT_SUPPORTED = 1,   /* the simulated GPU cannot execute this */
+    STATUS_NO_PTX = 2,          /* the image holds no PTX */
+    STATUS_INVALID_PTX = 3,     /* the PTX cannot be read */
+    STATUS_ILLEGAL_ADDRESS = 4, /* from here on: the kernel failed as it would on a GPU */
     STATUS_MISALIGNED_ADDRESS = 5,
     STATUS_TRAP = 6,
     STATUS_DEADLOCK = 7,

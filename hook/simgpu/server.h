@@ -11,7 +11,7 @@ CUresult server_start(void);
 
 struct reply {
     struct reader body;
-    char *error;  /* what went wrong, NULL if nothing */
+    char *error; /* what went wrong, NULL if nothing */
     uint8_t *memory;
 };
 

@@ -8,7 +8,7 @@
 /* What the server is told when it starts. */
 struct server_setup {
     int memory_file;
-    uint64_t memory_address, memory_bytes;  /* of the whole mapping */
+    uint64_t memory_address, memory_bytes; /* of the whole mapping */
     unsigned sm_count;
 };
 

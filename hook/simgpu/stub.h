@@ -3,10 +3,11 @@
 #ifndef TUI_PROBE_SIMGPU_STUB_H
 #define TUI_PROBE_SIMGPU_STUB_H
 
-#define STUB(name)                                                     \
-    int name(void);                                                    \
-    __attribute__((weak, visibility("default"))) int name(void) {      \
-        return 801; /* CUDA_ERROR_NOT_SUPPORTED */                     \
+#define STUB(name)                                              \
+    int name(void);                                             \
+    __attribute__((weak, visibility("default"))) int name(void) \
+    {                                                           \
+        return 801; /* CUDA_ERROR_NOT_SUPPORTED */              \
     }
 
 #endif

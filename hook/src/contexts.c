@@ -27,10 +27,10 @@ static CUresult left_context(CUcontext context, CUresult result)
     return result;
 }
 
-#define DESTROY_CONTEXT(function, context)                                         \
-    do {                                                                           \
-        leave_context();                                                           \
-        return left_context(context, REAL_OR_NOT_FOUND(function, context));        \
+#define DESTROY_CONTEXT(function, context)                                  \
+    do {                                                                    \
+        leave_context();                                                    \
+        return left_context(context, REAL_OR_NOT_FOUND(function, context)); \
     } while (0)
 
 CUresult cuCtxDestroy(CUcontext context)
@@ -78,10 +78,10 @@ static CUresult reset(CUdevice device, CUresult result)
     return result;
 }
 
-#define LEAVE_PRIMARY(left, function, device)                       \
-    do {                                                            \
-        leave_context();                                            \
-        return left(device, REAL_OR_NOT_FOUND(function, device));   \
+#define LEAVE_PRIMARY(left, function, device)                     \
+    do {                                                          \
+        leave_context();                                          \
+        return left(device, REAL_OR_NOT_FOUND(function, device)); \
     } while (0)
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device)

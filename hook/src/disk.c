@@ -11,7 +11,7 @@
 #include "signals.h"
 #include "trace_dir.h"
 
-enum { LOOK_BYTES = 64 << 20, SLACK_PARTS = 8, SIZE_TEXT = 32 };
+enum { LOOK_BYTES = 64 << 20, SLACK_PARTS = 8, SIZE_TEXT = 32, LEAST_TEXT = 2 * SIZE_TEXT };
 
 /* The disk when it was last looked at. A file system that does not tell its size is not known, and never short. */
 struct look {
@@ -23,7 +23,7 @@ struct look {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct look last;
 static uint64_t wanted; /* size of the largest file that found no room */
-static _Atomic(const char *) shut_reason;
+static _Atomic(const struct reason *) shut_reason;
 
 static void look(void)
 {
@@ -89,26 +89,44 @@ static void size_text(char text[SIZE_TEXT], uint64_t bytes)
     snprintf(text, SIZE_TEXT, "%llu %s", (unsigned long long)(bytes >> units[unit].shift), units[unit].name);
 }
 
-const char *disk_reason(void)
+/* "2 GiB or 5 %", as it was asked for. */
+static void least_text(char text[LEAST_TEXT])
 {
-    const char *reason = atomic_load(&shut_reason);
     char size[SIZE_TEXT];
-    if (reason)
-        return reason;
     size_text(size, settings.min_free.bytes);
     if (!settings.min_free.percent)
-        reason = reason_print("disk is nearly full (less than %s free)", size);
+        snprintf(text, LEAST_TEXT, "%s", size);
     else if (!settings.min_free.bytes)
-        reason = reason_print("disk is nearly full (less than %u %% free)", settings.min_free.percent);
+        snprintf(text, LEAST_TEXT, "%u %%", settings.min_free.percent);
     else
-        reason = reason_print("disk is nearly full (less than %s or %u %% free)", size, settings.min_free.percent);
+        snprintf(text, LEAST_TEXT, "%s or %u %%", size, settings.min_free.percent);
+}
+
+const struct reason *disk_reason(void)
+{
+    const struct reason *reason = atomic_load(&shut_reason);
+    char least[LEAST_TEXT];
+    if (reason)
+        return reason;
+    least_text(least);
+    reason = reason_with(DISK_LOW, least);
     atomic_store(&shut_reason, reason);
     return reason;
 }
 
-bool disk_admits(uint64_t size, _Atomic(const char *) *gate)
+static void tell_pause(const struct look *found, uint64_t size)
 {
-    const char *before = NULL;
+    char least[LEAST_TEXT];
+    least_text(least);
+    event_log(
+        "[exec] save-paused disk is nearly full (less than %s free): %llu of %llu bytes are free, %llu wanted for a "
+        "result; make room, name another disk with --tracedir, or allow less with --min-free-disk\n",
+        least, (unsigned long long)found->free, (unsigned long long)found->total, (unsigned long long)size);
+}
+
+bool disk_admits(uint64_t size, _Atomic(const struct reason *) *gate)
+{
+    const struct reason *before = NULL;
     if (!settings.min_free.bytes && !settings.min_free.percent)
         return true;
     signals_hold();
@@ -118,16 +136,13 @@ bool disk_admits(uint64_t size, _Atomic(const char *) *gate)
     pthread_mutex_unlock(&mutex);
     signals_release();
     if (!enough && atomic_compare_exchange_strong(gate, &before, disk_reason()))
-        event_log("[exec] save-paused %s: %llu of %llu bytes are free, %llu wanted for a result; make room, name "
-                  "another disk with --tracedir, or allow less with --min-free-disk\n",
-                  disk_reason(), (unsigned long long)found.free, (unsigned long long)found.total,
-                  (unsigned long long)size);
+        tell_pause(&found, size);
     return enough;
 }
 
-bool disk_still_short(_Atomic(const char *) *gate)
+bool disk_still_short(_Atomic(const struct reason *) *gate)
 {
-    const char *reason = atomic_load(gate);
+    const struct reason *reason = atomic_load(gate);
     if (!reason || reason != disk_reason())
         return false;
     pthread_mutex_lock(&mutex);

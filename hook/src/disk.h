@@ -6,18 +6,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct reason;
+
 /* How old what is known of the disk may get. */
 enum { DISK_MILLISECONDS = 100 };
 
 /* Why results are not saved meanwhile. */
-const char *disk_reason(void);
+const struct reason *disk_reason(void);
 
 /* Whether a file of SIZE bytes leaves enough of the disk free. If not, GATE is shut: it is set to the reason,
  * unless it holds one already. */
-bool disk_admits(uint64_t size, _Atomic(const char *) *gate);
+bool disk_admits(uint64_t size, _Atomic(const struct reason *) *gate);
 
 /* Whether GATE is still shut for want of room; opens it where there is room again. While it is shut, to be called
  * every DISK_MILLISECONDS by a thread that the program does not wait for. */
-bool disk_still_short(_Atomic(const char *) *gate);
+bool disk_still_short(_Atomic(const struct reason *) *gate);
 
 #endif

@@ -61,7 +61,7 @@ static CUresult write_through(struct chunk *chunk)
         if (chunk->pieces[i].void_launch)
             continue;
         if (!result_write(&chunk->pieces[i], &source))
-            drain_dropped(1, window.result ? reason_error_name(window.result) : result_stopped());
+            drain_dropped(1, window.result ? reason_of_driver(window.result) : result_stopped());
         if (window.result != CUDA_SUCCESS)
             return window.result;
     }
@@ -96,7 +96,7 @@ static CUresult save_results(struct chunk *chunk)
     }
     free(bytes);
     if (result != CUDA_SUCCESS)
-        drain_dropped(chunk_results(chunk), reason_error_name(result));
+        drain_dropped(chunk_results(chunk), reason_of_driver(result));
     return result == CUDA_SUCCESS ? write_through(chunk) : result;
 }
 
@@ -105,7 +105,7 @@ static void fault(struct chunk *chunk, CUresult result)
 {
     const char *name = reason_error_name(result);
     buffers_lock();
-    chunk->pool->fault = reason_print("context is faulted (%s)", name);
+    chunk->pool->fault = reason_with(CONTEXT_FAULTED, name);
     chunk->pool->busy--;
     buffers_unlock();
     event_log("[exec] drain-failed %d %s\n", result, name);
@@ -124,7 +124,7 @@ static void drain_chunk(struct chunk *chunk)
     if (result == CUDA_SUCCESS)
         result = chunk_wait(chunk);
     if (result != CUDA_SUCCESS)
-        drain_dropped(chunk_results(chunk), reason_error_name(result));
+        drain_dropped(chunk_results(chunk), reason_of_driver(result));
     else if (chunk_results(chunk))
         result = save_results(chunk);
     if (result == CUDA_SUCCESS)

@@ -3,9 +3,9 @@
 #include <stdatomic.h>
 
 static atomic_uint_fast64_t dropped;
-static _Atomic(const char *) dropped_reason;
+static _Atomic(const struct reason *) dropped_reason;
 
-void drain_dropped(size_t results, const char *reason)
+void drain_dropped(size_t results, const struct reason *reason)
 {
     if (!results)
         return;
@@ -13,7 +13,7 @@ void drain_dropped(size_t results, const char *reason)
     atomic_store(&dropped_reason, reason);
 }
 
-uint64_t drain_dropped_count(const char **last_reason)
+uint64_t drain_dropped_count(const struct reason **last_reason)
 {
     *last_reason = atomic_load(&dropped_reason);
     return atomic_load(&dropped);

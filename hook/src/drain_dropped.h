@@ -5,11 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Counts some. REASON is never freed. */
-void drain_dropped(size_t results, const char *reason);
+struct reason;
+
+/* Counts some. */
+void drain_dropped(size_t results, const struct reason *reason);
 
 /* How many, and why the last ones; NULL if there are none. */
-uint64_t drain_dropped_count(const char **last_reason);
+uint64_t drain_dropped_count(const struct reason **last_reason);
 
 void drain_dropped_reset(void);
 

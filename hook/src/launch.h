@@ -35,6 +35,6 @@ bool launch_is_cooperative(const struct launch *launch);
 CUresult launch_enqueue(const struct launch *launch, CUfunction function, void **parameters);
 
 /* Enqueues the original and logs REASON. */
-CUresult launch_pass(const struct launch *launch, struct kernel *kernel, const char *reason);
+CUresult launch_pass(const struct launch *launch, struct kernel *kernel, const struct reason *reason);
 
 #endif

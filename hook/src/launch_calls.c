@@ -37,7 +37,7 @@ static CUresult follow(struct launch *launch)
     if (status == KERNEL_NEW) {
         registry_number_kernel(kernel);
         if (stream_is_capturing(launch_stream(launch)))
-            return launch_pass(launch, kernel, REASON_CAPTURING);
+            return launch_pass(launch, kernel, reason(CAPTURING));
         status = prepare_kernel(kernel, launch);
         launch->time = clock_now();
     }

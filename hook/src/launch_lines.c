@@ -4,6 +4,7 @@
 
 #include "layout.h"
 #include "log_file.h"
+#include "reasons.h"
 
 typedef unsigned long long ull;
 
@@ -70,7 +71,7 @@ void launch_lines(const struct launch_record *r)
     }
     log_file_append("[exec] backup %u %u %u block %u %u %u shared %u kernel %u launch %llu time %llu reason %s\n",
                     r->grid[0], r->grid[1], r->grid[2], r->block[0], r->block[1], r->block[2], r->shared,
-                    r->kernel->index, (ull)r->number, (ull)r->time, r->reason);
+                    r->kernel->index, (ull)r->number, (ull)r->time, r->reason->written);
     if (r->result)
         log_file_append("[exec] failed %d\n", r->result);
 }

@@ -30,7 +30,7 @@ struct slot {
     uint32_t number;             /* low half */
     uint64_t time;
     const struct kernel *kernel;
-    const char *reason;
+    const struct reason *reason;
     uint32_t grid[3], block[3], shared;
     int32_t result;
 };
@@ -115,8 +115,8 @@ static inline void fetch_for_writing(const struct slot *slot)
 #endif
 }
 
-static void publish(size_t position, const struct launch *launch, const struct kernel *kernel, const char *reason,
-                    int32_t result)
+static void publish(size_t position, const struct launch *launch, const struct kernel *kernel,
+                    const struct reason *reason, int32_t result)
 {
     struct slot *slot = slot_at(position);
     slot->number = (uint32_t)launch->number;
@@ -133,7 +133,8 @@ static void publish(size_t position, const struct launch *launch, const struct k
     fetch_for_writing(slot_at(position + 1));
 }
 
-void launch_log_passed(const struct launch *launch, const struct kernel *kernel, const char *reason, int32_t result)
+void launch_log_passed(const struct launch *launch, const struct kernel *kernel, const struct reason *reason,
+                       int32_t result)
 {
     publish(claim(1), launch, kernel, reason, result);
 }

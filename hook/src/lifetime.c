@@ -24,6 +24,7 @@
 #include "log_file.h"
 #include "nvtx.h"
 #include "prepare.h"
+#include "reasons.h"
 #include "registry.h"
 #include "result.h"
 #include "settings.h"
@@ -51,7 +52,7 @@ void hook_flush(void)
 
 static void last_words(void)
 {
-    const char *reason = NULL;
+    const struct reason *reason = NULL;
     prepare_log_unprepared();
     benchmark_end();
     nvtx_flush();
@@ -62,7 +63,7 @@ static void last_words(void)
     else if (atomic_load(&exit_status) >= 0)
         event_log("[exit] status %d\n", atomic_load(&exit_status));
     event_log("[exit] launches %llu probed %llu dropped %llu reason %s\n", (unsigned long long)launch_count(),
-              (unsigned long long)launch_probed_count(), (unsigned long long)dropped, reason ? reason : "-");
+              (unsigned long long)launch_probed_count(), (unsigned long long)dropped, reason ? reason->written : "-");
     hook_state_off();
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,8 @@
 
 static atomic_uint_fast64_t last_stamp;
 static atomic_uint_fast64_t bytes_booked;
-static _Atomic(const char *) full;    /* what is said of launches beyond the limit */
-static _Atomic(const char *) stopped; /* the disk refused, or is nearly full */
+static _Atomic(const struct reason *) full;    /* what is said of launches beyond the limit */
+static _Atomic(const struct reason *) stopped; /* the disk refused, or is nearly full */
 
 enum {
     HEADER_BYTES = 8 * sizeof(uint32_t),
@@ -47,21 +48,24 @@ static uint64_t booking(const struct kernel *kernel, size_t device_size)
     return HEADER_BYTES + MAP_BYTES * kernel->n_maps + device_size;
 }
 
-static const char *no_room(void)
+static const struct reason *no_room(void)
 {
-    const char *reason = atomic_load_explicit(&full, memory_order_relaxed), *before = NULL;
+    const struct reason *reason = atomic_load_explicit(&full, memory_order_relaxed), *before = NULL;
+    char limit[REASON_NUMBER_SIZE];
     if (reason)
         return reason;
-    reason = reason_print("trace is full (%llu bytes)", (unsigned long long)settings.max_trace_bytes);
+    reason = reason_with(TRACE_FULL, reason_number(limit, settings.max_trace_bytes));
     if (atomic_compare_exchange_strong(&full, &before, reason))
-        event_log("[exec] save-full %s: allow more with --max-trace-bytes, or probe fewer launches with --launches\n",
-                  reason);
+        event_log(
+            "[exec] save-full trace is full (%s bytes): allow more with --max-trace-bytes, or probe fewer launches "
+            "with --launches\n",
+            limit);
     return reason;
 }
 
-const char *result_reserve(const struct kernel *kernel, size_t device_size)
+const struct reason *result_reserve(const struct kernel *kernel, size_t device_size)
 {
-    const char *reason = atomic_load_explicit(&stopped, memory_order_relaxed);
+    const struct reason *reason = atomic_load_explicit(&stopped, memory_order_relaxed);
     if (reason || !settings.max_trace_bytes)
         return reason;
     uint64_t size = booking(kernel, device_size);
@@ -77,9 +81,9 @@ void result_unreserve(const struct kernel *kernel, size_t device_size)
         atomic_fetch_sub(&bytes_booked, booking(kernel, device_size));
 }
 
-const char *result_stopped(void)
+const struct reason *result_stopped(void)
 {
-    const char *reason = atomic_load(&stopped);
+    const struct reason *reason = atomic_load(&stopped);
     return reason ? reason : disk_reason(); /* there is room again by now */
 }
 
@@ -231,7 +235,8 @@ static bool write_about(struct saving *s)
 static bool write_sample(struct saving *s)
 {
     const struct sampled *sampled = &s->extent.sampled;
-    struct about_sample about = {.first = (uint32_t)sampled->first, .step = (uint32_t)sampled->step,
+    struct about_sample about = {.first = (uint32_t)sampled->first,
+                                 .step = (uint32_t)sampled->step,
                                  .count = (uint32_t)sampled->count};
     memcpy(about.magic, SAMPLE_MAGIC, sizeof about.magic);
     memcpy(about.grid, s->piece->grid, sizeof about.grid);
@@ -240,9 +245,14 @@ static bool write_sample(struct saving *s)
 
 static struct conversion conversion_of(struct saving *s, size_t map, uint64_t from)
 {
-    return (struct conversion){.map = &s->piece->kernel->maps[map], .cap = device_cap(s, map),
-                               .file_cap = cap_of(s, map), .extent = s->extent, .source = s->source, .from = from,
-                               .records = &s->records, .second = &s->second};
+    return (struct conversion){.map = &s->piece->kernel->maps[map],
+                               .cap = device_cap(s, map),
+                               .file_cap = cap_of(s, map),
+                               .extent = s->extent,
+                               .source = s->source,
+                               .from = from,
+                               .records = &s->records,
+                               .second = &s->second};
 }
 
 /* Without memory for it the file becomes larger than it need be. */
@@ -352,8 +362,10 @@ void result_learn(const struct piece *piece, const struct result_source *source)
 
 static void stop(const char *name, int error)
 {
-    const char *reason = reason_print("results stopped: %s (%s/%s)", strerror(error), trace_dir_path(), name);
-    const char *before = NULL;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", trace_dir_path(), name);
+    const struct reason *reason = reason_of_file(path, error);
+    const struct reason *before = NULL;
     if (atomic_compare_exchange_strong(&stopped, &before, reason))
         event_log("[exec] save-failed %s %d %s\n", name, error, strerror(error));
 }

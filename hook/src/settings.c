@@ -139,12 +139,12 @@ static bool contains_any(const char *name, char *const *parts)
     return false;
 }
 
-const char *settings_filter(const char *kernel_name)
+const struct reason *settings_filter(const char *kernel_name)
 {
     if (settings.only && settings.only[0] && !contains_any(kernel_name, settings.only))
-        return "not among the kernels asked for";
+        return reason(NOT_CHOSEN);
     if (contains_any(kernel_name, settings.never))
-        return "filtered out by name";
+        return reason(EXCLUDED);
     return NULL;
 }
 

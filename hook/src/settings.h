@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "reasons.h"
 #include "sampling.h"
 
 struct launch_range {
@@ -40,7 +41,7 @@ extern struct settings settings;
 void settings_read(void);
 
 /* Why a kernel of this name is not to be probed, or NULL. */
-const char *settings_filter(const char *kernel_name);
+const struct reason *settings_filter(const char *kernel_name);
 
 /* Whether the n-th launch (from 0) of a kernel is to be probed. */
 bool settings_selects_launch(uint64_t n);

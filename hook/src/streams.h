@@ -6,8 +6,6 @@
 
 #include "cuda_abi.h"
 
-#define REASON_CAPTURING "stream is capturing"
-
 /* Whether any stream of the process may be in capture. Costs nothing. */
 bool streams_any_capture(void);
 

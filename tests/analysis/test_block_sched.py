@@ -13,6 +13,7 @@ from tests.analysis.simulate import SimulatedSM, schedule_by_heap
 from tests.trace.make import block_sched_result, result_bytes
 from tui_probe.errors import TraceError
 from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse, block_times
+from tui_probe.probes.block_sched.words import schedule_line
 from tui_probe.trace.results import read_result
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def test_one_block_at_a_time(file: Path) -> None:
     assert schedule.sm_running.tolist() == [270, 50]
     assert schedule.sm_scheduling.tolist() == [30, 0]
     assert schedule.sm_span.tolist() == [300, 50]
-    assert schedule.line() == "No.block:4 Running:160 Scheduling:15(cycle)"
+    assert schedule_line(schedule) == "No.block:4 Running:160 Scheduling:15(cycle)"
 
 
 def test_two_resident_blocks(file: Path) -> None:
@@ -113,8 +114,8 @@ def test_block_times_of_each_block(file: Path) -> None:
     ("slots", "message"),
     [
         (np.zeros((2, 1, 16), dtype=np.uint8), "no warp saved a record"),
-        (np.zeros((2, 1, 32), dtype=np.uint8), "2 records a slot, block_sched saves one"),
-        (np.zeros((2, 1, 24), dtype=np.uint8), "24 bytes a slot, which are no whole records of 16"),
+        (np.zeros((2, 1, 32), dtype=np.uint8), "2 records per slot, block_sched saves one"),
+        (np.zeros((2, 1, 24), dtype=np.uint8), "24 bytes per slot, which are no whole records of 16"),
     ],
 )
 def test_results_of_other_probes_are_refused(file: Path, slots: np.ndarray, message: str) -> None:

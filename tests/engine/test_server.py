@@ -17,6 +17,7 @@ from tui_probe.engine.prepare import Options
 from tui_probe.engine.server import EngineServer
 from tui_probe.engine.toolchain import Tool
 from tui_probe.errors import LaunchError
+from tui_probe.reasons import because
 
 FILES = {
     "original.bin",
@@ -117,8 +118,8 @@ def test_images_of_every_kind(server: Path, tmp_path: Path) -> None:
         assert hook.prepare(cubin, "attn_fwd", "sm_90") == ("ok", "probed.bin")
         assert "-arch=sm_90a" in (cubin / "process.log").read_text()
         no_ptx = kernel_directory(tmp_path, (DATA / "image.no_ptx.cubin").read_bytes(), "2")
-        assert hook.prepare(no_ptx, "gemm") == ("skipped", "no PTX in image")
-        assert (no_ptx / "process.log").read_text().splitlines()[-1] == "[skipped] no PTX in image"
+        assert hook.prepare(no_ptx, "gemm") == ("skipped", "no PTX in image code no-ptx")
+        assert (no_ptx / "process.log").read_text().splitlines()[-1] == "[skipped] no PTX in image code no-ptx"
         assert {path.name for path in no_ptx.iterdir()} == {"original.bin", "process.log"}
 
 
@@ -151,7 +152,8 @@ def test_kernels_that_cannot_be_probed_are_skipped(server: Path, tmp_path: Path)
     text = f"{HEADER}.func f() {{ exit; }}\n.entry kernel() {{ call f; ret; }}"
     directory = kernel_directory(tmp_path, text.encode())
     with connected(server) as hook:
-        assert hook.prepare(directory, "kernel") == ("skipped", "line 4: function f ends the kernel with exit")
+        reason = because("function-exits", line=4, function="f")
+        assert hook.prepare(directory, "kernel") == ("skipped", reason.written)
     assert (directory / "pruned.ptx").exists()
     assert not (directory / "kernel.info").exists()
 
@@ -183,10 +185,10 @@ def test_our_own_mistakes_leave_their_traceback(server: Path, tmp_path: Path, mo
     monkeypatch.setattr("tui_probe.engine.prepare.insert_probe", mistake)
     directory = kernel_directory(tmp_path, (HEADER + STORE).encode())
     with connected(server) as hook:
-        assert hook.prepare(directory, "store") == ("failed", "KeyError: 'mistake'")
+        assert hook.prepare(directory, "store") == ("failed", "KeyError: 'mistake' code engine-defect")
     log = (directory / "process.log").read_text()
     assert "Traceback (most recent call last):" in log
-    assert log.rstrip().endswith("KeyError: 'mistake'") or "KeyError: 'mistake'\n" in log
+    assert log.rstrip().endswith("KeyError: 'mistake' code engine-defect") or "KeyError: 'mistake'\n" in log
 
 
 def test_without_an_assembler_the_driver_gets_ptx(without_ptxas: Path, tmp_path: Path) -> None:
@@ -229,7 +231,7 @@ ret;
         "callback block_sched",
         "global visits",
         "global limit",
-        "no-replay the kernel calls malloc",
+        "no-replay the kernel calls malloc code calls-host",
     ]
 
 
@@ -251,12 +253,12 @@ def test_counts_are_maps_of_their_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "answer"),
     [
-        (b"\n", "failed\t-\tthe request was not understood"),
-        (b"\x00\xff\xfe\n", "failed\t-\tthe request was not understood"),
-        (b"prepare\t7\n", "failed\t7\tthe request was not understood"),
-        (b"prepare\t7\ta\tb\tc\td\n", "failed\t7\tthe request was not understood"),
-        (b"hello\t2\t1\n", "failed\t-\tthis engine speaks version 1 of the protocol"),
-        (b"x" * 70000 + b"\n", "failed\t-\tthe request was not understood"),
+        (b"\n", "failed\t-\tthe request was not understood code request-unknown"),
+        (b"\x00\xff\xfe\n", "failed\t-\tthe request was not understood code request-unknown"),
+        (b"prepare\t7\n", "failed\t7\tthe request was not understood code request-unknown"),
+        (b"prepare\t7\ta\tb\tc\td\n", "failed\t7\tthe request was not understood code request-unknown"),
+        (b"hello\t2\t1\n", "failed\t-\tthis engine speaks version 1 of the protocol code protocol"),
+        (b"x" * 70000 + b"\n", "failed\t-\tthe request was not understood code request-unknown"),
     ],
 )
 def test_garbage_is_answered(without_ptxas: Path, tmp_path: Path, line: bytes, answer: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,22 @@ def serving(host: Host) -> Engine:
 def test_no_engine(host: Host) -> None:
     status, reason = only_fate(host, TUI_PROBE_ENGINE="/nowhere.sock")
     assert (status, reason) == ("failed", "no probe engine at /nowhere.sock: No such file or directory")
+
+
+def test_codes_of_an_engine_are_kept_and_words_alone_get_one(host: Host, serving: Engine) -> None:
+    """An answer may end with a code of the list; what an engine of another version says has a code of its own."""
+    serving.answer = lambda _directory, _name: "skipped\t<id>\tno PTX in image code no-ptx"
+    run = host.python(ADD)
+    assert run.codes == ["no-ptx"]
+    assert run.fates() == [("skipped", "add__8", "no PTX in image")]
+
+
+@pytest.mark.parametrize("said", ["no such thing", "no PTX in image code nothing-like-it", "the code no-ptx, here"])
+def test_words_without_a_code_of_the_list_get_one(host: Host, serving: Engine, said: str) -> None:
+    serving.answer = lambda _directory, _name: f"failed\t<id>\t{said}"
+    run = host.python(ADD)
+    assert run.codes == ["engine-said"]
+    assert run.fates() == [("failed", "add__8", said)]
 
 
 def test_engine_refuses(host: Host, serving: Engine) -> None:
@@ -350,9 +367,10 @@ print(read(w))
     (failed,) = run.lines(r"\[exec\] save-failed")
     assert failed.endswith("27 File too large")
     (backup,) = run.lines(r"\[exec\] backup")
-    assert "reason results stopped: File too large" in backup
+    assert re.search(r"reason \S+/result/\d+\.\d{6}\.bin: File too large$", backup)
+    assert run.codes == ["file-limit"]
     assert not list((run.directory / "result").glob(".*"))
-    assert run.lines(r"\[exit\] launches 4 probed 3 dropped 2 reason results stopped")
+    assert run.lines(r"\[exit\] launches 4 probed 3 dropped 2 reason .*: File too large$")
 
 
 def test_trace_root_that_is_no_directory(host: Host) -> None:

@@ -48,12 +48,32 @@ def test_what_is_no_trace_has_exit_status_4(tmp_path: Path, capfd: pytest.Captur
     assert err == f"tui-probe: error: {message}\n"
 
 
-@pytest.mark.parametrize("words", [["--width", "7"], ["--width", "x"], ["--format", "xml"], ["--page", "0"]])
+@pytest.mark.parametrize("words", [["--width", "7"], ["--width", "x"], ["--format", "xml"]])
 def test_wrong_options_have_exit_status_2(example: str, words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["report", example, *words])
     assert stopped.value.code == 2
     assert words[0] in capfd.readouterr().err
+
+
+def test_a_page_that_there_is_not_has_exit_status_2(example: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", example, "--page", "nonsense"]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "argument --page: there is no page 'nonsense'; there are kernels, summary, launches, results" in err
+    assert "blocks" in err, "the pages of probes are named too"
+
+
+@pytest.mark.parametrize(("before", "name"), [("counts", "results"), ("log", "events")])
+def test_a_page_that_was_renamed_keeps_its_old_name(
+    example: str, before: str, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", example, "--page", before]) == 0
+    old = capfd.readouterr().out
+    assert main(["report", example, "--page", name]) == 0
+    assert capfd.readouterr().out == old
+    assert main(["report", example, "--page", before, "--format", "json"]) == 0
+    assert json.loads(capfd.readouterr().out)["page"] == before
 
 
 def test_the_list_of_probes(capfd: pytest.CaptureFixture[str]) -> None:

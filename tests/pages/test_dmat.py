@@ -111,7 +111,7 @@ def test_the_strided_access_stands_out(view: Dmat) -> None:
     assert any("w" in re.sub("param", "", line) for line in lines[1:33])
     view.address, view.time = C + 1, float(view.map.end - 1)
     view.press("previous")
-    assert "st.global.f32 PTX:16 stream.cu:11 · 32.0 sectors a request, 12% used" in drawn(view)[-1]
+    assert "st.global.f32 PTX:16 stream.cu:11 · 32.0 sectors per request, 12% used" in drawn(view)[-1]
 
 
 def test_the_worst_place_is_the_strided_access(view: Dmat) -> None:
@@ -120,14 +120,14 @@ def test_the_worst_place_is_the_strided_access(view: Dmat) -> None:
     lines = drawn(view)
     assert view.colouring == "sectors"
     assert not view.seeking
-    assert "st.global.f32 PTX:16 stream.cu:11 · 32.0 sectors a request, 12% used" in lines[-1]
+    assert "st.global.f32 PTX:16 stream.cu:11 · 32.0 sectors per request, 12% used" in lines[-1]
 
 
 def test_without_instructions_the_worst_place_has_most_sectors_per_request(tmp_path: Path) -> None:
     write_dmat(tmp_path / "trace", compact=True)
     view = opened(tmp_path / "trace")
     obey(view, ["worst"], (120, 40))
-    assert "32.0 sectors a request" in drawn(view)[-1]
+    assert "32.0 sectors per request" in drawn(view)[-1]
 
 
 def test_where_nothing_is_wasted_that_is_said(view: Dmat) -> None:
@@ -146,7 +146,7 @@ def test_where_nothing_is_wasted_that_is_said(view: Dmat) -> None:
 def test_nothing_essential_under_the_cursor_is_cut(view: Dmat, width: int) -> None:
     obey(view, ["worst"], (width, 24))
     text = "\n".join(drawn(view, width, 24)[-3:])
-    instruction, sectors = "st.global.f32 PTX:16 stream.cu:11", "32.0 sectors a request, 12% used"
+    instruction, sectors = "st.global.f32 PTX:16 stream.cu:11", "32.0 sectors per request, 12% used"
     assert all(words in text for words in ("param 2 +0x", instruction, sectors, "stores", "block "))
     assert "…" not in text
 
@@ -174,7 +174,7 @@ def test_what_is_under_the_cursor(view: Dmat) -> None:
     view.time, view.address = 40.0, A
     where, who = drawn(view)[-2:]
     assert where.startswith(f"param 0 +0x0 · {A:#x} · cycle 40 · ")
-    assert who.startswith("ld.global.f32 PTX:12 stream.cu:7 · 4.0 sectors a request, 100% used · ")
+    assert who.startswith("ld.global.f32 PTX:12 stream.cu:7 · 4.0 sectors per request, 100% used · ")
     assert "loads · block 0 warp" in who
 
 

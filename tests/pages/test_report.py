@@ -128,7 +128,7 @@ def test_a_trace_without_kernels(tmp_path: Path) -> None:
     TraceWriter(tmp_path / "t").start()
     trace = open_trace(tmp_path / "t")
     assert "No kernel was launched." in run_report(trace)
-    assert "No kernel has results of block_sched" in page_text(trace, "blocks")
+    assert "No kernel has block schedules: run with -p block_sched" in page_text(trace, "blocks")
     assert json.loads(page_text(trace, "kernels", "json"))["kernels"] == []
     assert len(page_text(trace, "launches").splitlines()) == len(page_text(trace, "kernels").splitlines())
 

@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
+from tui_probe.errors import ChoiceError
 from tui_probe.pages.choices import FORMATS
 
+from .output import warn
 from .status import ExitStatus
 
 NARROWEST = 40
@@ -40,7 +42,12 @@ def run(arguments: argparse.Namespace) -> int:
     plain = arguments.ascii or (arguments.format == "table" and not speaks_utf8(sys.stdout))
     if arguments.format != "table" and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
-    for line in report_lines(trace, arguments.page, arguments.format, width=width, ascii_only=plain):
+    try:
+        lines = report_lines(trace, arguments.page, arguments.format, width=width, ascii_only=plain)
+    except ChoiceError as error:
+        warn(f"error: argument --page: {error}")
+        return ExitStatus.USAGE
+    for line in lines:
         sys.stdout.write(line + "\n")
     return ExitStatus.OK
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from tui_probe.draw.spans import Line
 
@@ -122,6 +123,13 @@ class Document(Data):
         """The first line of the PTX whose figure is marked as the most or fewest, and the figure in words."""
         return None
 
+    def worst(self) -> tuple[int, str] | None:
+        """The number of the line, of those that were made last, that shows what is worst, and what that is in words.
+
+        None where nothing stands out.
+        """
+        return None
+
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The line that is about a line of the PTX."""
         del ptx_line, width
@@ -170,6 +178,10 @@ class Drawing(Data):
 
     def ptx_line(self) -> int | None:
         """The line of the PTX under the cursor, counted from 1, where Enter shows it; None for none."""
+        return None
+
+    def opened(self) -> tuple[Path, int] | None:
+        """The trace and the index of the kernel under the cursor, where Enter goes to its screen; None for none."""
         return None
 
     @abstractmethod

@@ -28,6 +28,7 @@ from tui_probe.ptx.instructions import statements_in
 from tui_probe.ptx.lexer import lex
 from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Instruction, Label, Register, Scope, Span, Statement, Symbol
+from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -289,11 +290,7 @@ class _Inserter:
         """Copy a helper's value to a register of its own."""
         bits = TYPE_BITS.get(value.type, 0)
         if not bits:
-            raise UnsupportedKernelError(
-                f"{helper} is overwritten by the instruction behind which it is used",
-                at,
-                f"use {helper} in 'before'",
-            )
+            raise UnsupportedKernelError(because("helper-overwritten", line=at, helper=helper))
         name = self._names.temporary(f"kept_{helper.lower()}_b{bits}", f"b{bits}")
         lines.append(f"mov.b{bits} {name}, {value.operand};")
         return HelperValue(name, f"b{bits}")

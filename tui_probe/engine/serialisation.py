@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.positions import matches
 from tui_probe.engine.walk import instructions
+from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from tui_probe.engine.kernel import Kernel
     from tui_probe.engine.model import Probe
+    from tui_probe.reasons import Reason
 
 _SERIALISED: Final = re.compile(
     r"wgmma\.mma_async instructions are serialized|(?:wait_group|warpgroup\.wait) is injected"
@@ -45,14 +47,11 @@ def without_yielding(probe: Probe) -> Probe:
     return replace(probe, points=tuple(point for point in probe.points if not point.yielding))
 
 
-def reason(probe: Probe, sites: Counter[str], before: int | None, after: int | None) -> str:
+def reason(probe: Probe, sites: Counter[str], before: int | None, after: int | None) -> Reason:
     """Why those sites were left out: ptxas had ``before`` such remarks on the kernel and ``after`` on the probed one;
     None where no ptxas could tell.
     """
     places = ", ".join(f"{count} {opcode}" for opcode, count in sites.items())
     if before is None or after is None:
-        return f"{probe.name} left out {places}: no ptxas tells here whether its wgmma would still run asynchronously"
-    return (
-        f"{probe.name} left out {places}: for the probe there, ptxas serialised wgmma or waited for it "
-        f"{after} times, {before} without it"
-    )
+        return because("wgmma-unchecked", probe=probe.name, sites=places)
+    return because("wgmma-serialised", probe=probe.name, sites=places, after=after, before=before)

@@ -3,6 +3,7 @@
     hook → engine   hello TAB 1 TAB pid                                    engine → hook   hello TAB 1
     hook → engine   prepare TAB id TAB kernel directory TAB sm_XY TAB kernel name
     engine → hook   ok TAB id TAB file  |  skipped TAB id TAB reason  |  failed TAB id TAB reason
+    A reason ends with its code: no PTX in image code no-ptx
     launcher → engine  cache TAB id         engine → launcher  ok TAB id TAB hits SPACE misses
 
 One connection a process; requests of a connection are answered in order, connections at once. The launcher runs it
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.prepare import Answer, Options, Preparer
 from tui_probe.errors import LaunchError
+from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from tui_probe.engine.model import Probe
 
 PROTOCOL: Final = "1"
+
+_NOT_UNDERSTOOD: Final = Answer.refusal("failed", because("request-unknown"))
 
 _MAX_LINE: Final = 1 << 20
 
@@ -122,7 +126,7 @@ class EngineServer:
             case ["hello", version, _] if version == PROTOCOL:
                 return f"hello\t{PROTOCOL}\n"
             case ["hello", *_]:
-                return f"failed\t-\tthis engine speaks version {PROTOCOL} of the protocol\n"
+                return _line(Answer.refusal("failed", because("protocol", version=PROTOCOL)), "-")
             case ["prepare", request, directory, arch, name]:
                 answer = self._preparer.prepare(Path(directory), arch, name)
                 return _line(answer, request)
@@ -130,12 +134,12 @@ class EngineServer:
                 counts = self._preparer.counts
                 return f"ok\t{request}\t{counts.hits} {counts.misses}\n"
             case [_, request, *_]:
-                return _line(Answer("failed", "the request was not understood"), request)
-        return _line(Answer("failed", "the request was not understood"), "-")
+                return _line(_NOT_UNDERSTOOD, request)
+        return _line(_NOT_UNDERSTOOD, "-")
 
 
 def _line(answer: Answer, request: str) -> str:
-    return f"{answer.outcome}\t{request}\t{answer.text}\n"
+    return f"{answer.outcome}\t{request}\t{answer.written}\n"
 
 
 def _shut(connection: socket.socket, how: int) -> None:

@@ -175,6 +175,7 @@ def _kernel_record(check: Check, kernel: KernelCheck, log: ProcessLog) -> dict[s
         "status": kernel.status,
         "arch": kernel.arch,
         "reason": kernel.reason or None,
+        "reason_code": kernel.code,
         "line": kernel.line or None,
         "assembler_errors": list(kernel.said),
         "instead": kernel.instead or None,

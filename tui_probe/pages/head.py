@@ -87,6 +87,7 @@ def head_record(trace: Trace) -> dict[str, Any]:
             "launches_probed": state.launches_probed,
             "launches_dropped": state.launches_dropped,
             "dropped_reason": state.dropped_reason,
+            "dropped_reason_code": state.dropped_reason_code,
             "results": state.results,
             "bytes_written": state.bytes_written,
         },

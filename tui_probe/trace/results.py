@@ -36,7 +36,7 @@ Dialect = Literal["current", "older"]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A result file. ``maps[i]`` is a read-only u1 view of shape (measured blocks, slots a block, bytes a slot).
+    """A result file. ``maps[i]`` is a read-only u1 view of shape (measured blocks, slots per block, bytes per slot).
 
     ``about`` is empty where the file tells nothing but the bytes, as older ones do. ``sample`` is None where all blocks
     were measured; all arrays are of the ``blocks`` that were, in their order.
@@ -61,10 +61,10 @@ class Result:
         return len(self.blocks) * self.header.threads
 
     def attempts(self, index: int) -> NDArray[np.int64] | None:
-        """Records that each slot of map ``index`` was to keep: int64, shape (blocks, slots a block).
+        """Records that each slot of map ``index`` was to keep: int64, shape (blocks, slots per block).
 
         -1 where that is unknown, since a thread ended in a way that told no number. None if the file does not tell:
-        a map with one record a slot, or a file of an older system.
+        a map with one record per slot, or a file of an older system.
         """
         if self._kind(index) != "counted":
             return None
@@ -83,7 +83,7 @@ class Result:
         return self.sections[index].slot_bytes // self.about[index].record_bytes
 
     def written(self, index: int) -> NDArray[np.bool_] | None:
-        """Whether each record of map ``index`` was written: shape (blocks, slots a block, records a slot).
+        """Whether each record of map ``index`` was written: shape (blocks, slots per block, records per slot).
 
         What was not is zeros. None if the file does not tell: sums, which begin with zero, and older files. Of a slot
         with an unknown number of attempts, a record that is not all zeros was written.
@@ -136,7 +136,7 @@ class Result:
         return blocks, slots, self.capacity(index) or 0
 
     def records(self, index: int, record: DTypeLike) -> NDArray[Any]:
-        """Map ``index`` as records: shape (blocks, slots a block, records a slot), dtype ``record``, no copy.
+        """Map ``index`` as records: shape (blocks, slots per block, records per slot), dtype ``record``, no copy.
 
         TraceError if the slots of the map do not hold a whole number of such records.
         """
@@ -146,7 +146,7 @@ class Result:
         size = slots.shape[2]
         if dtype.itemsize == 0 or size % dtype.itemsize:
             raise TraceError(
-                f"{self.path}: map {index} has {size} bytes a slot, which are no whole records of "
+                f"{self.path}: map {index} has {size} bytes per slot, which are no whole records of "
                 f"{dtype.itemsize} bytes: it was written by another probe"
             )
         return slots.view(dtype)
@@ -238,7 +238,7 @@ def _current_sections(
         at = _section_offset(index)
         slot_bytes, divisor, offset = _SECTION.unpack_from(data, at)
         if divisor not in (1, WARP_SIZE):
-            raise TraceError(f"{path}, offset {at + 4}: {divisor} threads a slot, of 1 or {WARP_SIZE}")
+            raise TraceError(f"{path}, offset {at + 4}: {divisor} threads per slot, of 1 or {WARP_SIZE}")
         level: Level = "thread" if divisor == 1 else "warp"
         if levels is not None and levels[index] != level:
             raise TraceError(f"{path}, offset {at + 4}: a slot a {level}, a slot a {levels[index]} was expected")

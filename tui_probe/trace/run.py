@@ -36,6 +36,7 @@ class State:
     launches_dropped: int | None = None
     """Probed launches whose result was not saved; None until the process ends in an orderly way."""
     dropped_reason: str | None = None
+    dropped_reason_code: str | None = None
     results: int = 0
     bytes_written: int = 0
     """Bytes of all result files."""

@@ -59,7 +59,7 @@ def test_anchors_are_the_chart_and_the_sms(view: Blocks) -> None:
     lines = text_of(view, (80, 24))
     chart, sms = view.anchors(80)
     assert "┌" in lines[chart]
-    assert lines[sms].startswith("SMs, cycles a slot")
+    assert lines[sms].startswith("SMs, cycles per slot")
 
 
 def test_a_row_an_sm(view: Blocks) -> None:

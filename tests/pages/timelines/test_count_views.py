@@ -12,12 +12,14 @@ import pytest
 from tests.pages.timelines.drawing import EVERY_FORM, golden_view, text_of
 from tests.probes.test_report import Writer
 from tui_probe.draw.view import no_progress
-from tui_probe.pages.views import kind_of, memory, sectors
+from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.output import data_csv
 from tui_probe.probekit.count_table import CountTable
 from tui_probe.probekit.kind import Kind, Source
 from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
+from tui_probe.probes.gmem_bytes.view import MEMORY
 from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
+from tui_probe.probes.gmem_sectors.view import SECTORS
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
@@ -48,34 +50,34 @@ def opened(kind: Kind, trace: Trace, kernel: int, launch: int | None = None) -> 
 
 
 @pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
-@pytest.mark.parametrize(("kind", "kernel"), [(memory.KIND, 0), (sectors.KIND, 1)], ids=["memory", "sectors"])
+@pytest.mark.parametrize(("kind", "kernel"), [(MEMORY, 0), (SECTORS, 1)], ids=["memory", "sectors"])
 def test_goldens(trace: Trace, kind: Kind, kernel: int, size: tuple[int, int], ascii_only: bool) -> None:
     golden_view(kind.name, opened(kind, trace, kernel), size, ascii_only=ascii_only)
 
 
 def test_the_strided_store_touches_twice_the_sectors(trace: Trace) -> None:
-    view = opened(sectors.KIND, trace, 1)
+    view = opened(SECTORS, trace, 1)
     text = "\n".join(text_of(view, (200, 50)))
     assert "a store touches 8.00 sectors of 32 B" in text
     assert "a load touches 4.00 sectors of 32 B" in text
 
 
 def test_a_damaged_result_is_told_beside_the_others(trace: Trace) -> None:
-    rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(opened(sectors.KIND, trace, 1))))))
+    rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(opened(SECTORS, trace, 1))))))
     assert rows[0]["store_sectors"] == str(64 * 2 * 16)
     assert (rows[1]["store_sectors"], "cut off" in rows[1]["problem"]) == ("", True)
 
 
 def test_what_is_not_known_is_none(trace: Trace) -> None:
-    launches = json.loads(json.dumps(opened(memory.KIND, trace, 0).record()))["launches"]
+    launches = json.loads(json.dumps(opened(MEMORY, trace, 0).record()))["launches"]
     assert [each["read"] for each in launches] == [256 * 6, 2 * (2**40 + 512), None]
     assert launches[1]["threads_missing"] == 3
 
 
 def test_one_launch_alone(trace: Trace) -> None:
-    assert [each["launch"] for each in opened(memory.KIND, trace, 0, 1).record()["launches"]] == [1]
+    assert [each["launch"] for each in opened(MEMORY, trace, 0, 1).record()["launches"]] == [1]
 
 
 def test_another_probe_is_named(trace: Trace) -> None:
     missing = kind_of("sectors").missing(Source(trace, trace.kernels[0]))
-    assert missing == "the kernel was probed with gmem_bytes: run with -p gmem_sectors or -p gmem_sectors_by_line"
+    assert missing == "the kernel was probed with gmem_bytes: run with -p gmem_sectors_by_line or -p gmem_sectors"

@@ -187,8 +187,8 @@ def test_a_picture_for_matplotlib(view: ProgressView) -> None:
 
 
 def test_the_same_result_has_a_timeline(source: Source) -> None:
-    assert timeline.PROGRESS.missing(source) is None
-    found = timeline.PROGRESS.open(source, no_progress)
+    assert timeline.KIND.missing(source) is None
+    found = timeline.KIND.open(source, no_progress)
     assert isinstance(found, timeline.Timeline)
     assert len(after(found, "level", "level", size=(120, 40))) == 40
     assert len(found.timeline.warps) == WARPS

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from tui_probe.errors import SimulationError
+from tui_probe.reasons import because
 
 
 class UnsupportedInstructionError(SimulationError):
     """An instruction, or a form of one, that the simulated GPU does not execute."""
 
     def __init__(self, text: str, line: int) -> None:
-        super().__init__(f"unsupported instruction {text} at line {line}")
+        super().__init__(because("unsupported-instruction", instruction=text, at=line))
         self.line = line
 
 
