@@ -73,7 +73,8 @@ def test_a_page_that_was_renamed_keeps_its_old_name(
     assert main(["report", example, "--page", name]) == 0
     assert capfd.readouterr().out == old
     assert main(["report", example, "--page", before, "--format", "json"]) == 0
-    assert json.loads(capfd.readouterr().out)["page"] == before
+    document = json.loads(capfd.readouterr().out)
+    assert (document["page"], before in document) == (before, True)
 
 
 def test_the_list_of_probes(capfd: pytest.CaptureFixture[str]) -> None:

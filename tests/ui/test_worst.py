@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pages.dmat_example import STORE_C, write_dmat
 from tests.pages.timelines import planted
+from tests.probes.dmat_example import STORE_C, write_dmat
 from tests.ui.conftest import golden_screen, on_stage
 from tests.ui.test_kernel_screen import screen_of
 from tui_probe.pages.views.timeline import Timeline

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.dmat_files import Launch, opened
+from tests.probes.dmat_files import Launch, opened
 from tui_probe.probes.dmat import access_map
 from tui_probe.probes.dmat.access_map import read_map
 from tui_probe.probes.dmat.accesses import RECORD, UNKNOWN, WARP, Selection, read_accesses

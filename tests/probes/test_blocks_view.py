@@ -18,7 +18,7 @@ from tui_probe.probekit.kind import Source
 from tui_probe.probes.block_sched.view import BLOCKS, Blocks
 from tui_probe.trace.follow import open_trace
 
-RECORDED = Path(__file__).parents[2] / "data" / "h200"
+RECORDED = Path(__file__).parents[1] / "data" / "h200"
 
 
 def opened(source: Source) -> Blocks:

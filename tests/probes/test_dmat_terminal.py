@@ -14,8 +14,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.segment import Segment
 
-from tests.pages.dmat_example import everywhere, write_dmat
-from tests.pages.dmat_view import opened, prepared
+from tests.probes.dmat_example import everywhere, write_dmat
+from tests.probes.dmat_view import opened, prepared
 from tests.ui.terminal import Terminal
 from tui_probe.draw.palette import PALETTES
 from tui_probe.draw.spans import plain

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.analysis.simulate import SimulatedSM, schedule_by_heap
+from tests.probes.simulate import SimulatedSM, schedule_by_heap
 from tests.trace.make import block_sched_result, result_bytes
 from tui_probe.errors import TraceError
 from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse, block_times

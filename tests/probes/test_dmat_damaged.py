@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.analysis.dmat_files import Launch
-from tests.pages.dmat_example import LOAD_A, A, write_dmat
-from tests.pages.dmat_view import drawn, opened
+from tests.probes.dmat_example import LOAD_A, A, write_dmat
+from tests.probes.dmat_files import Launch
+from tests.probes.dmat_view import drawn, opened
 from tui_probe.errors import TraceError
 from tui_probe.probes.dmat.view import Dmat
 

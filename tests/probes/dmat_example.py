@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.analysis.dmat_files import Launch
+from tests.probes.dmat_files import Launch
 from tests.trace.make import EPOCH_NS, TraceWriter
 
 A, B, C = 0x7F20_0000_0000, 0x7F20_0020_0000, 0x7F30_0000_0000

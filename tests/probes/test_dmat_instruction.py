@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tests.pages.dmat_example import BLOCKS, LOAD_A, LOAD_B, STEPS, STORE_C, THREADS, write_dmat
-from tests.pages.dmat_view import opened, prepared
+from tests.probes.dmat_example import BLOCKS, LOAD_A, LOAD_B, STEPS, STORE_C, THREADS, write_dmat
+from tests.probes.dmat_view import opened, prepared
 from tui_probe.pages.views.output import obey
 from tui_probe.probes.dmat.accesses import Selection
 

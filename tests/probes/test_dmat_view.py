@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tests.analysis.dmat_files import START
 from tests.golden import golden
-from tests.pages import dmat_example
-from tests.pages.dmat_example import BLOCKS, LOAD_A, STEPS, STORE_C, A, B, C, stream, write_dmat
-from tests.pages.dmat_view import drawn, opened, prepared
 from tests.pages.timelines.drawing import EVERY_FORM, golden_view
+from tests.probes import dmat_example
+from tests.probes.dmat_example import BLOCKS, LOAD_A, STEPS, STORE_C, A, B, C, stream, write_dmat
+from tests.probes.dmat_files import START
+from tests.probes.dmat_view import drawn, opened, prepared
 from tui_probe.draw.spans import to_ascii
 from tui_probe.draw.view import Cancelled
 from tui_probe.pages.views.output import obey
