@@ -25,12 +25,13 @@ PLANTED = {
     "summary": "block_sched", "ptx": "block_sched", "diff": "block_sched", "log": "block_sched",
     "launches": "block_sched", "timeline": "block_sched", "blocks": "block_sched", "latency": "block_sched",
     "dmat": "dmat", "lines": "dmat", "progress": "warp_progress", "memory": "gmem_bytes", "sectors": "gmem_sectors",
+    "results": "gmem_sectors",
 }  # fmt: skip
 """The trace that each view is shown of."""
 OF_H200 = {
     "dmat": ("dmat", 2), "lines": ("dmat", 2), "progress": ("attention_progress", 1),
     "latency": ("attention_blocks", 1), "blocks": ("attention_blocks", 1), "source": ("attention_sectors", 1),
-    "sectors": ("attention_sectors", 1), "memory": ("demo_bytes", 4),
+    "sectors": ("attention_sectors", 1), "memory": ("demo_bytes", 4), "results": ("demo_bytes", 4),
 }  # fmt: skip
 """The trace and the kernel; the other views have goldens of an H200 beside their own tests."""
 

@@ -121,7 +121,8 @@ def _of_result(source: Source, row: int) -> Iterator[Figure]:
     if result.sample is not None:
         yield Figure("blocks_measured", "blocks measured", result.blocks_measured, _count, "neither")
     for each in result.figures:
-        if not each.metric.place:
+        nothing = not each.shown and not each.value  # a count of what seldom occurs
+        if not each.metric.place and not nothing:
             yield _measured(each, simulated=source.trace.state.simulated)
 
 
