@@ -21,7 +21,7 @@ Level = Literal["thread", "warp"]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The launch that a result is of. ``shared`` is the dynamic shared memory in bytes a block.
+    """The launch that a result is of. ``shared`` is the dynamic shared memory in bytes per block.
 
     ``blocks`` are those of the whole grid, measured or not.
     """
@@ -38,18 +38,18 @@ class Header:
 
     @property
     def threads(self) -> int:
-        """Threads a block."""
+        """Threads per block."""
         x, y, z = self.block
         return x * y * z
 
     def slots(self, level: Level) -> int:
-        """Slots a block: its threads, or its warps, the last of which may be partial."""
+        """Slots per block: its threads, or its warps, the last of which may be partial."""
         return self.threads if level == "thread" else -(-self.threads // WARP_SIZE)
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Where a map is: ``slot_bytes`` a slot, from ``offset`` on."""
+    """Where a map is: ``slot_bytes`` per slot, from ``offset`` on."""
 
     level: Level
     slot_bytes: int
