@@ -77,12 +77,12 @@ def test_json_is_one_document_of_the_schema(example: Trace, page: str) -> None:
 
 
 def test_json_has_the_documented_fields_of_a_kernel(example: Trace) -> None:
-    probed, matmul, skipped, failed, filtered = json.loads(page_text(example, "kernels", "json"))["kernels"]
+    probed, matmul, skipped, failed, excluded = json.loads(page_text(example, "kernels", "json"))["kernels"]
     documented = {
         "index", "name", "demangled", "status", "reason", "launches", "grid", "block", "registers_pruned",
         "registers_probed", "spills_pruned", "spills_probed", "slowdown", "probe_bytes",
     }  # fmt: skip
-    for kernel in (probed, matmul, skipped, failed, filtered):
+    for kernel in (probed, matmul, skipped, failed, excluded):
         assert documented <= kernel.keys()
     assert probed["slowdown"] == pytest.approx(1.2)
     assert (matmul["slowdown"], matmul["grid"], matmul["block"], matmul["spills_probed"]) == (
@@ -92,7 +92,7 @@ def test_json_has_the_documented_fields_of_a_kernel(example: Trace) -> None:
         16,
     )
     assert skipped["registers_probed"] is skipped["spills_pruned"] is skipped["probe_bytes"] is None
-    assert [k["status"] for k in (probed, skipped, failed, filtered)] == ["probed", "skipped", "failed", "filtered"]
+    assert [k["status"] for k in (probed, skipped, failed, excluded)] == ["probed", "skipped", "failed", "excluded"]
 
 
 def test_csv_has_the_same_values(example: Trace) -> None:

@@ -22,7 +22,7 @@ _ADVICE = (
 )  # fmt: skip
 
 _BY_STATUS = {
-    "filtered": "It was left out by --kernel or --filter. Run again without them to probe it.",
+    "excluded": "It was left out by --kernel or --exclude. Run again without them to probe it.",
     "pending": "It is being prepared: pruned, probed and assembled.",
     "failed": "The original kernel ran in its place, with its own results. process.log says what went wrong.",
     "skipped": "The original kernel ran. event.log has the lines around its first launch.",
@@ -33,7 +33,7 @@ def advice(status: str, reason: str | None) -> str:
     """What to do about a kernel of this status; "" for a probed one."""
     if status == "probed":
         return ""
-    if status == "filtered":
+    if status == "excluded":
         return _BY_STATUS[status]
     words = (reason or "").lower()
     return next((text for key, text in _ADVICE if key in words), _BY_STATUS.get(status, ""))
