@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tui_probe import __version__
-from tui_probe.errors import ImportFileError, NoDriverError, ProbeError, TargetError, TraceError
+from tui_probe.errors import ImportFileError, NoDriverError, ProbeError, TargetError, TraceError, UsageError
 
 from .output import discard_output, on_terminal
 from .status import ExitStatus
@@ -147,6 +147,8 @@ def status_of(error: ProbeError) -> int:
             return ExitStatus.NO_DRIVER
         case TargetError(status=status):
             return status
+        case UsageError():
+            return ExitStatus.USAGE
         case TraceError() | ImportFileError():
             return ExitStatus.UNREADABLE_TRACE
         case _:
