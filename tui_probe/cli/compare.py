@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from tui_probe.errors import ChoiceError
 
 from .output import inform, warn
-from .report import cells, speaks_utf8
-from .show import fits, rows
+from .sizes import cells, fits, rows, speaks_utf8
 from .status import ExitStatus
 
 if TYPE_CHECKING:

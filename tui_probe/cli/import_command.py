@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.pages.choices import FORMATS
 
-from .report import NARROWEST, cells, speaks_utf8
+from .sizes import NARROWEST, cells, speaks_utf8
 from .status import ExitStatus
 
 if TYPE_CHECKING:

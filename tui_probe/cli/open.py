@@ -11,8 +11,8 @@ from tui_probe.trace.recent import remember
 
 from .import_command import opened, text_width
 from .import_ncu import add_plan_options, add_tensor_options, plan_of, tensor_of
-from .report import speaks_utf8
 from .screen import add_screen_options, show, wants_screen
+from .sizes import speaks_utf8
 from .status import ExitStatus
 from .text import write_report
 

@@ -13,8 +13,8 @@ from tui_probe.pages.choices import FORMATS
 
 from .chosen import chosen_settings
 from .import_command import text_width
-from .report import speaks_utf8
 from .screen import add_screen_options, show, wants_screen
+from .sizes import speaks_utf8
 from .status import ExitStatus
 
 if TYPE_CHECKING:

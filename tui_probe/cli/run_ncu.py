@@ -84,7 +84,7 @@ def report(log: Path, wanted: Sequence[str], arguments: argparse.Namespace) -> N
     from tui_probe.pages.nsight.page import page_lines
 
     from .import_command import text_width
-    from .report import speaks_utf8
+    from .sizes import speaks_utf8
 
     try:
         table = read_ncu([log])

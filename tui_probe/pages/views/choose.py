@@ -47,6 +47,14 @@ def choose(trace: Trace, kind: Kind, kernel: str | None = None, launch: int | No
     return Choice(sources[0], why)
 
 
+def meant_by(trace: Trace, kernel: str) -> list[Kernel]:
+    """The kernels that an index or a regular expression means. Raises ChoiceError if there is none."""
+    meant = list(_meant(trace, kernel, None))
+    if not meant:
+        raise ChoiceError(_none_meant(trace, kernel, None))
+    return meant
+
+
 def _launch(trace: Trace, number: int) -> Launch:
     row = trace.launches.row_of(number)
     if row is None:
