@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from tui_probe.errors import UsageError
 from tui_probe.pages.schema import NEWEST, SCHEMAS
 
-from .addresses import opened
+from .addresses import opened, place_of
 from .kernel_page import files_of, write_kernel_page
 from .sizes import speaks_utf8, table_width
 from .status import ExitStatus
+from .text import write_report
 
 if TYPE_CHECKING:
     import argparse
@@ -62,3 +63,14 @@ def _write_trace_page(trace: Trace, arguments: argparse.Namespace) -> int:
     for line in lines:
         sys.stdout.write(line + "\n")
     return ExitStatus.OK
+
+
+def write_summary(address: Address, arguments: argparse.Namespace) -> int:
+    """What ``open`` and ``watch`` write where there is no screen: the report of a run, or the summary of a kernel."""
+    if address.is_whole:
+        write_report([place_of(address)], arguments.ascii)
+        return ExitStatus.OK
+    from tui_probe.pages.registry import page_named
+
+    arguments.page, arguments.format, arguments.schema, arguments.width = "summary", "text", NEWEST, None
+    return write_page(page_named(arguments.page, {}), address, arguments)

@@ -6,14 +6,26 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from tui_probe.errors import UsageError
+from tui_probe.errors import ChoiceError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+class Named(Protocol):
+    """A kernel, as far as an address tells it from others."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def demangled(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +89,19 @@ def _without_launch(word: str) -> tuple[str, int | None]:
     """What stands before ``@NUMBER`` at the end, and the number."""
     before, at, number = word.rpartition("@")
     return (before, int(number)) if at and number.isascii() and number.isdigit() else (word, None)
+
+
+def means(kernel: str | None) -> Callable[[Named], bool]:
+    """Whether a word means a kernel: its index, or a regular expression found in either form of its name; None any.
+
+    Raises ChoiceError for what is no regular expression.
+    """
+    if kernel is None:
+        return lambda _: True
+    if kernel.isdigit():
+        return lambda each: each.index == int(kernel)
+    try:
+        pattern = re.compile(kernel)
+    except re.error as error:
+        raise ChoiceError(f"{kernel}: {error}; a kernel is named by a regular expression or an index") from error
+    return lambda each: bool(pattern.search(each.name) or pattern.search(each.demangled))

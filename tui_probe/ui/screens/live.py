@@ -9,6 +9,7 @@ from textual.containers import Container
 
 from tui_probe.probekit.kind import Source
 from tui_probe.ui import keys
+from tui_probe.ui.beginning import Beginning
 from tui_probe.ui.early_keys import EarlyKeys
 from tui_probe.ui.feed import Snapshot
 from tui_probe.ui.launches import launch_words, newer_result, next_launch, step_applies
@@ -70,6 +71,7 @@ class LiveScreen(ViewScreen):
         self.launches_at_hand: dict[int, Launch] = {}
         self.early_keys = EarlyKeys()
         self._pressing = False
+        self._beginning: Beginning | None = None
         self.table = KernelTable(self, "kernels", self.show_kernel)
         self.kernel_page = KernelPage(self, "kernel")
         self.process_log = LogView(self, "process", follow=False)
@@ -162,6 +164,7 @@ class LiveScreen(ViewScreen):
         self.event_log.open(process.event_log if process else None, "no event.log yet")
         for name, path in (("stdout", snapshot.stdout), ("stderr", snapshot.stderr)):
             self.outputs[name].open(path, f"nothing on {name}")
+        self._begin()
         self._release_keys()
         page = self.page
         if isinstance(page, LogView):
@@ -172,6 +175,11 @@ class LiveScreen(ViewScreen):
             self.ranges.look(process)
         elif page is self.gpu_page:
             self.gpu_page.show_gpus(self.probe_app.gpu.latest, simulated=snapshot.simulated)
+
+    def _begin(self) -> None:
+        """Where the command line says, as soon as that is there."""
+        self._beginning = self._beginning or Beginning(self.probe_app.session.at)
+        self._beginning.look(self)
 
     def on_key(self, event: events.Key) -> None:
         """A key for the table waits until there is one."""
@@ -218,6 +226,7 @@ class LiveScreen(ViewScreen):
         kernel = self.table.kernel
         self.kernel_page.show_kernel(kernel)
         self.probe_app.feed.wanted = self.table.unread_in_sight()
+        self._begin()
         self._release_keys()
         if kernel is not None and not kernel.read:
             self.process_log.open(None, READING)
