@@ -32,6 +32,8 @@ _KEYS: Final[Mapping[str, Mapping[str, str]]] = {
     "latency": _LATENCY,
 }
 """For each page the keys that schema 1 calls otherwise."""
+_NAMES: Final = {new.replace("_", " "): old.replace("_", " ") for new, old in _LATENCY.items()}
+"""The same as they name rows of CSV."""
 
 
 def in_schema(record: Any, page: str, schema: Schema) -> Any:
@@ -51,13 +53,17 @@ def _status(key: str, value: Any) -> Any:
 
 def rows_in_schema(rows: Iterable[Sequence[object]], page: str, schema: Schema) -> Iterator[Sequence[object]]:
     """The rows of a table in CSV, the headings first."""
-    keys = {} if schema == NEWEST else _KEYS.get(page, {})
-    headings: list[str] | None = None
+    if schema == NEWEST:
+        yield from rows
+        return
+    keys = _KEYS.get(page, {})
+    headings: list[str] = []
     for row in rows:
-        if headings is None:
+        if not headings:
             headings = [str(name) for name in row]
             yield [keys.get(name, name) for name in headings]
-        elif schema == NEWEST:
-            yield row
-        else:
-            yield [_status(name, value) for name, value in zip(headings, row, strict=True)]
+            continue
+        first = str(row[0])
+        names = [headings[0], *(first if first == "status" else name for name in headings[1:])]
+        values = [_status(name, value) for name, value in zip(names, row, strict=True)]
+        yield [_NAMES.get(first, values[0]) if page == "latency" else values[0], *values[1:]]
