@@ -69,7 +69,7 @@ def test_the_log_page_is_the_log(example: Trace) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_json_is_one_document_of_the_schema(example: Trace, page: str) -> None:
     document = json.loads(page_text(example, page, "json"))
-    assert (document["schema"], document["version"], document["page"]) == ("tui-probe.report", 1, page)
+    assert (document["schema"], document["version"], document["page"]) == ("tui-probe.report", 2, page)
     assert document["run"]["simulated"] is False
     assert bool(document[page]) is (page not in ("counts", "ranges")), (
         "the example is one of block_sched, without ranges"
