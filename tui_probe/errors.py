@@ -9,6 +9,7 @@ ProbeError                 anything below; its text is meant for a person
 ├── TraceError             a trace directory, log or result file that cannot be read
 ├── ImportFileError        a file of another profiler that cannot be read, or holds nothing to show
 ├── ChoiceError            a kernel, launch or view that was asked for and is not in the trace
+│   └── UsageError         words of the command line that contradict each other, or name a page that there is not
 ├── HelpError              a help topic, or a word of the glossary, that there is not
 ├── BandwidthError         a memory or disk whose bandwidth cannot be measured
 ├── LaunchError            a target, driver or hook that cannot be started
@@ -97,6 +98,10 @@ class TraceError(ProbeError):
 
 class ChoiceError(ProbeError):
     """A kernel, launch or view that was asked for and is not in the trace."""
+
+
+class UsageError(ChoiceError):
+    """Words of the command line that contradict each other, or name a page that there is not."""
 
 
 class HelpError(ProbeError):

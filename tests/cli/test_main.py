@@ -67,7 +67,9 @@ def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
         (["run", "-k", "a::b", "true"], "empty part"),
         (["run", "--memusage", "true"], "--memusage is not supported"),
         (["run", "--callback", "x.py", "true"], "--callback is not supported"),
-        (["open"], "TRACE"),
+        (["report", ".", "--page", "kernls"], "did you mean kernels?"),
+        (["compare", "a:0@x", ":1"], "the number of a launch is expected after the @"),
+        (["show", "log", ":0", "-k", "1"], "--kernel 1 does not agree with 0"),
     ],
 )
 def test_usage_errors(command: Command, words: list[str], complaint: str, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_only_some_kernels(tool: Tool) -> None:
     probed, trace = tool.run(EXAMPLE, "-k", "store:saxpy", "--filter", "strided")
     assert probed.returncode == 0
     statuses = {kernel.name: kernel.status for kernel in open_trace(trace).kernels}
-    assert statuses == {name: "probed" if name in ("coalesced_store", "saxpy") else "filtered" for name in KERNELS}
+    assert statuses == {name: "probed" if name in ("coalesced_store", "saxpy") else "excluded" for name in KERNELS}
     assert len(list((trace / "result").iterdir())) == 2
 
 

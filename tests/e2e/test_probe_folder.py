@@ -30,7 +30,7 @@ def test_it_has_columns_pages_findings_and_comparison(tool: Tool) -> None:
     table = tool("show", "stores", str(trace), *known)
     assert table.returncode == 0, table.stderr
     assert f"{STORES} stores in all" in table.stdout
-    summary = tool("show", "summary", str(trace), *known).stdout
+    summary = tool("show", "summary", f"{trace}:0", *known).stdout
     assert "found in launch 0 by -p store_count" in summary
     assert "→ Stores" in summary
     compared = json.loads(tool("compare", str(trace), str(trace), "--format", "json", *known).stdout)
@@ -47,7 +47,7 @@ def test_a_report_after_the_run_knows_it(tool: Tool) -> None:
 
 def test_without_it_the_records_are_shown_and_what_to_do(tool: Tool) -> None:
     trace = recorded(tool)
-    shown = tool("show", "results", str(trace))
+    shown = tool("show", "results", f"{trace}:0")
     assert shown.returncode == 0, shown.stderr
     assert "stores stored" in shown.stdout
     assert "the probe store_count is not known here" in shown.stdout

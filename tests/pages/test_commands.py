@@ -48,7 +48,7 @@ def test_what_is_no_trace_has_exit_status_4(tmp_path: Path, capfd: pytest.Captur
     assert err == f"tui-probe: error: {message}\n"
 
 
-@pytest.mark.parametrize("words", [["--width", "7"], ["--width", "x"], ["--format", "xml"]])
+@pytest.mark.parametrize("words", [["--width", "7"], ["--width", "x"], ["--format", "xml"], ["--schema", "3"]])
 def test_wrong_options_have_exit_status_2(example: str, words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["report", example, *words])

@@ -259,9 +259,7 @@ def test_drawings_side_by_side_have_one_scale(capfd: pytest.CaptureFixture[str])
 @pytest.mark.usefixtures("traces")
 @pytest.mark.parametrize(("sides", "said"), [
     (("one", "one:0"), "a trace and a kernel cannot be compared"),
-    ((":0", "one:0"), "name a trace before the colon"),
     (("one:0", ":99"), "no kernel is 99"),
-    (("one:0@x", ":1"), "number of a launch"),
     (("one:0", ":1", "--figures", "speed"), "no figure is speed; there are "),
 ])  # fmt: skip
 def test_what_cannot_be_compared(sides: tuple[str, ...], said: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ BLOCKS, FEW, WARPS, ROUNDS, STRAGGLER, STRAGGLER_ROUNDS = 40, 3, 2, 3, 21, 60
 REQUESTS = WARPS * ((BLOCKS - 1) * ROUNDS + STRAGGLER_ROUNDS)
 """Of loads, of all warps together."""
 PLANTED = {
-    "summary": "block_sched", "ptx": "block_sched", "diff": "block_sched", "log": "block_sched",
+    "summary": "block_sched", "ptx": "block_sched", "diff": "block_sched", "process": "block_sched",
     "launches": "block_sched", "timeline": "block_sched", "blocks": "block_sched", "latency": "block_sched",
     "dmat": "dmat", "lines": "dmat", "progress": "warp_progress", "memory": "gmem_bytes", "sectors": "gmem_sectors",
     "results": "gmem_sectors",
@@ -86,7 +86,7 @@ def test_a_drawing_has_a_largest_size(folder: Path, capfd: pytest.CaptureFixture
     assert main(["show", "timeline", trace, *size]) == 1
     assert "a drawing has at most 1,000,000 characters" in capfd.readouterr().err
     assert main(["compare", f"{trace}:0@0", ":0@1", "--view", "timeline", *size]) == 1
-    assert main(["show", "launches", trace, *size]) == 0
+    assert main(["show", "launches", f"{trace}:.", *size]) == 0
 
 
 # -- what was planted is in the picture

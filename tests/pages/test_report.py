@@ -69,18 +69,18 @@ def test_the_page_of_events_is_the_log(example: Trace) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_json_is_one_document_of_the_schema(example: Trace, page: str) -> None:
     document = json.loads(page_text(example, page, "json"))
-    assert (document["schema"], document["version"], document["page"]) == ("tui-probe.report", 1, page)
+    assert (document["schema"], document["version"], document["page"]) == ("tui-probe.report", 2, page)
     assert document["run"]["simulated"] is False
     assert bool(document[page]) is (page != "ranges"), "the example is one of block_sched, without ranges"
 
 
 def test_json_has_the_documented_fields_of_a_kernel(example: Trace) -> None:
-    probed, matmul, skipped, failed, filtered = json.loads(page_text(example, "kernels", "json"))["kernels"]
+    probed, matmul, skipped, failed, excluded = json.loads(page_text(example, "kernels", "json"))["kernels"]
     documented = {
         "index", "name", "demangled", "status", "reason", "launches", "grid", "block", "registers_pruned",
         "registers_probed", "spills_pruned", "spills_probed", "slowdown", "probe_bytes",
     }  # fmt: skip
-    for kernel in (probed, matmul, skipped, failed, filtered):
+    for kernel in (probed, matmul, skipped, failed, excluded):
         assert documented <= kernel.keys()
     assert probed["slowdown"] == pytest.approx(1.2)
     assert (matmul["slowdown"], matmul["grid"], matmul["block"], matmul["spills_probed"]) == (
@@ -90,7 +90,7 @@ def test_json_has_the_documented_fields_of_a_kernel(example: Trace) -> None:
         16,
     )
     assert skipped["registers_probed"] is skipped["spills_pruned"] is skipped["probe_bytes"] is None
-    assert [k["status"] for k in (probed, skipped, failed, filtered)] == ["probed", "skipped", "failed", "filtered"]
+    assert [k["status"] for k in (probed, skipped, failed, excluded)] == ["probed", "skipped", "failed", "excluded"]
 
 
 def test_csv_has_the_same_values(example: Trace) -> None:

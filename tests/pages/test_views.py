@@ -25,7 +25,7 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
 DATA = Path(__file__).parents[1] / "data"
-OF_KERNELS = {"summary": "4", "ptx": "0", "diff": "4", "sass": "0", "log": "4", "launches": "4"}
+OF_KERNELS = {"summary": "4", "ptx": "0", "diff": "4", "sass": "0", "process": "4", "launches": "4"}
 """The views made here, and the kernel of the recorded run that each shows."""
 
 
@@ -89,7 +89,7 @@ def test_a_kernel_that_was_not_probed_says_why_and_what_to_do(benchmarked: Trace
     text = "\n".join(text_lines(view_lines(opened(benchmarked, "summary", "2"), 100, None)))
     assert "no PTX in image" in text
     assert "TORCH_CUDA_ARCH_LIST" in text
-    for name in ("ptx", "diff", "sass", "log"):
+    for name in ("ptx", "diff", "sass", "process"):
         missing = choose(benchmarked, kind_of(name), "2").missing
         assert missing is not None
         assert "no PTX in image" in missing
@@ -192,7 +192,7 @@ def test_what_is_explained_stands_below_the_view(recorded: Trace, capfd: pytest.
 
 def test_show_without_a_view_lists_them(benchmarked: Trace, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["show"]) == 0
-    assert "diff        pruned and probed PTX" in capfd.readouterr().out
+    assert "diff        kernel         pruned and probed PTX" in capfd.readouterr().out
     assert main(["show", str(benchmarked.directory)]) == 0
     out = capfd.readouterr().out
     assert "launches    5 of 5 kernels" in out
@@ -200,8 +200,10 @@ def test_show_without_a_view_lists_them(benchmarked: Trace, capfd: pytest.Captur
 
 
 @pytest.mark.parametrize(("words", "status", "said"), [
-    (["nonesuch", "."], 2, "there is no view 'nonesuch'"),
-    (["summary"], 2, "name a trace"),
+    (["nonesuch", "."], 2, "there is no page 'nonesuch'. There are kernels, summary, "),
+    (["sumary", "TRACE"], 2, "there is no page 'sumary': did you mean summary?"),
+    (["kernels", "TRACE", "--kernel", "0"], 2, "kernels is a page of a whole trace: leave out the kernel"),
+    (["kernels", "TRACE", "--svg", "x.svg"], 2, "kernels is a page of a whole trace: pictures"),
     (["summary", "/nowhere"], 4, "does not exist"),
     (["summary", "TRACE", "--kernel", "99"], 1, "no kernel is 99"),
     (["summary", "TRACE", "--kernel", "("], 1, "regular expression"),

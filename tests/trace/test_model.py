@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytest
@@ -95,6 +95,15 @@ def test_benchmark_gives_medians(writer: TraceWriter) -> None:
     kernel = only(trace)
     assert (kernel.slowdown, kernel.time_ms, kernel.time_probed_ms) == (3.0, 1.0, 6.0)
     assert trace.state.benchmark
+
+
+@pytest.mark.parametrize("word", ["filtered", "excluded"])
+def test_a_kernel_that_the_log_calls_filtered_was_excluded(
+    writer: TraceWriter, word: Literal["filtered", "excluded"]
+) -> None:
+    writer.kernel(0, FILL, word, reason="filtered out by name")
+    kernel = only(open_trace(writer.directory))
+    assert (kernel.status, kernel.reason) == ("excluded", "filtered out by name")
 
 
 def test_launch_records(writer: TraceWriter) -> None:

@@ -180,12 +180,12 @@ async def test_the_form_is_filled_in_and_shows_the_command_line() -> None:
         await stage.press("tab", *"python q.py", "left", "left", "left", *"?", "enter")
         assert home.form.command == "python q?.py"
         await stage.press("right", "down", *"a:b", "enter", *"c", "enter", *"0-9")
-        assert (home.form.probe, home.form.kernels, home.form.filtered) == ("dmat", "a:b", "c")
+        assert (home.form.probe, home.form.kernels, home.form.excluded) == ("dmat", "a:b", "c")
         assert home.form.simulated is True  # no driver was found
         await stage.press("down", "right", "down", "right")
         assert (home.form.simulated, home.form.benchmark) == (False, True)
         assert "the GPU (none was found here)" in stage.text
-        line = "tui-probe run -p dmat -k a:b --filter c --launches 0-9 --benchmark -- python q?.py"
+        line = "tui-probe run -p dmat -k a:b --exclude c --launches 0-9 --benchmark -- python q?.py"
         assert line in stage.text
         await stage.press("down")
         await stage.pilot.press("enter")

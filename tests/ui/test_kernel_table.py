@@ -122,7 +122,7 @@ def test_views_of_one_status(table: KernelTable) -> None:
         ("probed", [0, 1, 2]),
         ("skipped", [3]),
         ("failed", [5]),
-        ("filtered", [4]),
+        ("excluded", [4]),
         ("", [0, 1, 2, 3, 4, 5]),
     ]
 

@@ -51,4 +51,4 @@ async def test_a_form_is_filled_in_the_order_of_typing() -> None:
     async with at_home(home) as stage:
         await at_once(stage, "tab", "<python >", "train.py", "down", "down", "mat", "down", "cop")
         form = home.form
-        assert (form.command, form.kernels, form.filtered) == ("python train.py", "mat", "cop")
+        assert (form.command, form.kernels, form.excluded) == ("python train.py", "mat", "cop")

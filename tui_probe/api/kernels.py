@@ -52,7 +52,7 @@ class Kernel:
 
     @property
     def status(self) -> Status:
-        """``probed``, ``skipped``, ``failed``, ``filtered``, or ``pending`` where the log ends too soon."""
+        """``probed``, ``skipped``, ``failed``, ``excluded``, or ``pending`` where the log ends too soon."""
         return self._kernel.status
 
     @property

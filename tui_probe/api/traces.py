@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from tui_probe.api.kernels import Kernel, Kernels
 from tui_probe.draw import units
-from tui_probe.draw.formats import SCHEMA, SCHEMA_VERSION
+from tui_probe.draw.formats import SCHEMA
 from tui_probe.errors import ChoiceError
 from tui_probe.pages.head import head_lines, head_record
+from tui_probe.pages.schema import NEWEST
 from tui_probe.trace.follow import open_trace as follow_trace
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Trace:
     def to_dict(self) -> dict[str, Any]:
         """The document of ``tui-probe report --format json``, of plain types. None is not measured."""
         kernels = [kernel.to_dict() for kernel in self.kernels]
-        head = {"schema": SCHEMA, "version": SCHEMA_VERSION, "page": "kernels", **head_record(self._trace)}
+        head = {"schema": SCHEMA, "version": NEWEST, "page": "kernels", **head_record(self._trace)}
         return {**head, "kernels": kernels}
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from tui_probe.pages.choices import FORMATS
 
 from .import_command import text_width
 from .output import inform
-from .report import speaks_utf8
+from .sizes import speaks_utf8
 from .status import ExitStatus
 from .values import size
 

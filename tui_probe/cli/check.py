@@ -17,7 +17,7 @@ from tui_probe.pages.check_report import Check, check_json, check_text, error_js
 from tui_probe.probe_files.loading import find_probe, load_probe
 from tui_probe.trace.kernels import read_process_log
 
-from .report import speaks_utf8
+from .sizes import speaks_utf8
 from .status import ExitStatus
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ import json
 import shutil
 import sys
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ChoiceError
+from tui_probe.trace.address import parse_address
 
+from .addresses import opened as open_address
 from .output import inform, warn
-from .report import cells, speaks_utf8
-from .show import fits, rows
+from .sizes import cells, fits, rows, speaks_utf8
 from .status import ExitStatus
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tui_probe.pages.comparison import Comparison
     from tui_probe.probekit.kind import Source
+    from tui_probe.trace.address import Address
     from tui_probe.trace.model import Trace
 
     Sides = tuple[Source, Source] | tuple[Trace, Trace]
@@ -34,7 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Both sides, and the form."""
     parser.epilog = (
         "A and B are TRACE, TRACE:KERNEL or TRACE:KERNEL@LAUNCH; KERNEL is an index or a regular expression."
-        " B may leave out the trace of A: tui-probe compare trace:matmul@0 :matmul@5. Exit status 1 where"
+        " Without TRACE, A is of the newest trace, and B of that of A: tui-probe compare trace:matmul@0 :matmul@5."
+        " Exit status 1 where"
         " --fail-if-worse finds something, or there was nothing to compare."
     )
     parser.add_argument("before", metavar="A", help="what was before")
@@ -112,17 +114,12 @@ def percent(word: str) -> float:
 
 def opened(before: str, after: str) -> Sides:
     """Both sides: two traces, or a kernel of each. Raises ChoiceError for a trace against a kernel."""
-    from tui_probe.trace.follow import open_trace
-
-    first_path, first = side(before)
-    second_path, second = side(after)
-    if first_path is None:
-        raise ChoiceError(f"{before}: name a trace before the colon")
-    one = open_trace(first_path)
-    other = one if second_path is None else open_trace(second_path)
-    if first is None and second is None:
+    first, second = parse_address(before), parse_address(after)
+    one = open_address(first)
+    other = one if second.path is None else open_address(second)
+    if first.is_whole and second.is_whole:
         return one, other
-    if first is None or second is None:
+    if first.is_whole or second.is_whole:
         raise ChoiceError("a trace and a kernel cannot be compared: name a kernel on both sides, TRACE:KERNEL")
     return source(one, first), source(other, second)
 
@@ -160,25 +157,12 @@ def drawn(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
     return text_lines(view_lines(view, width, height, ascii_only=arguments.ascii or not speaks_utf8(sys.stdout)))
 
 
-def side(word: str) -> tuple[Path | None, str | None]:
-    """The trace and the kernel that a side names; the path None where it is left out."""
-    path, colon, kernel = word.rpartition(":")
-    if not colon or Path(word).exists():
-        return Path(word), None
-    return (Path(path) if path else None), kernel
-
-
-def source(trace: Trace, word: str) -> Source:
-    """``KERNEL`` or ``KERNEL@LAUNCH``."""
+def source(trace: Trace, address: Address) -> Source:
+    """The kernel, or the launch."""
     from tui_probe.pages.views import kind_of
     from tui_probe.pages.views.choose import choose
 
-    kernel, at, launch = word.rpartition("@")
-    if not at:
-        return choose(trace, kind_of("summary"), word).source
-    if not launch.isdigit():
-        raise ChoiceError(f"{word}: the number of a launch is expected after the @")
-    return choose(trace, kind_of("summary"), kernel or None, int(launch)).source
+    return choose(trace, kind_of("summary"), address.kernel, address.launch).source
 
 
 def written(comparison: Comparison, arguments: argparse.Namespace) -> Iterator[str]:

@@ -96,7 +96,7 @@ def options_of(form: Form) -> RunOptions:
         probe=form.probe,
         trace_root=trace_dir(),
         kernels=form.kernels or None,
-        filtered=form.filtered or None,
+        excluded=form.excluded or None,
         launches=launches(form.launches) if form.launches else None,
         benchmark=form.benchmark,
         simulated=has_no_driver() if form.simulated is None else form.simulated,

@@ -9,14 +9,15 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.pages.choices import FORMATS
+from tui_probe.trace.address import parse_address
 
-from .report import NARROWEST, cells, speaks_utf8
+from .addresses import opened_in_part
+from .sizes import NARROWEST, cells, speaks_utf8
 from .status import ExitStatus
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from tui_probe.cli.commands import Command
     from tui_probe.trace.model import Trace
@@ -56,13 +57,9 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     shown.add_argument("--explain", action="store_true", help="add how to read the page, and what it can answer")
 
 
-def opened(paths: Sequence[Path]) -> list[Trace]:
-    """The traces of these directories. Raises TraceError."""
-    if not paths:
-        return []  # what reads traces takes longer to import than a profile to read
-    from tui_probe.trace.follow import open_trace
-
-    return [open_trace(path) for path in paths]
+def opened(words: Sequence[str]) -> list[Trace]:
+    """The traces of these addresses, each with the kernels alone that it names. Raises TraceError, ChoiceError."""
+    return [opened_in_part(parse_address(word)) for word in words]
 
 
 def write_page(page: Any, arguments: argparse.Namespace) -> int:

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--page", choices=NCU_PAGES, default="kernels", help="what to show; default %(default)s")
     parser.add_argument(
-        "--trace", action="append", default=[], type=Path, metavar="TRACE",
+        "--trace", action="append", default=[], metavar="TRACE[:KERNEL]",
         help="a trace of the same program with a counting probe, for the pages sectors and critical; may be repeated",
     )  # fmt: skip
     add_plan_options(parser)

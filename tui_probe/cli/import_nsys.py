@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--page", choices=NSYS_PAGES, default="kernels", help="what to show; default %(default)s")
     parser.add_argument("--search", default="", metavar="TEXT", help="only kernels and ranges with TEXT in their names")
     parser.add_argument(
-        "--trace", action="append", default=[], type=Path, metavar="TRACE",
+        "--trace", action="append", default=[], metavar="TRACE[:KERNEL]",
         help="a trace of the same program: the page kernels names its kernels; may be repeated",
     )  # fmt: skip
     parser.add_argument("--height", type=lines, metavar="N", default=24, help="lines of the timeline; default 24")

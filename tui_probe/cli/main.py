@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe import __version__
-from tui_probe.errors import ImportFileError, NoDriverError, ProbeError, TargetError, TraceError
+from tui_probe.errors import ImportFileError, NoDriverError, ProbeError, TargetError, TraceError, UsageError
 
 from .commands import COMMANDS, READS_RESULTS
 from .output import discard_output, on_terminal
@@ -114,6 +114,8 @@ def status_of(error: ProbeError) -> int:
             return ExitStatus.NO_DRIVER
         case TargetError(status=status):
             return status
+        case UsageError():
+            return ExitStatus.USAGE
         case TraceError() | ImportFileError():
             return ExitStatus.UNREADABLE_TRACE
         case _:

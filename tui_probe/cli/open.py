@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.trace.locate import LOG, find_trace
+from tui_probe.trace.address import parse_address
+from tui_probe.trace.locate import LOG
 from tui_probe.trace.recent import remember
 
+from .addresses import place_of
 from .import_command import opened, text_width
 from .import_ncu import add_plan_options, add_tensor_options, plan_of, tensor_of
-from .report import speaks_utf8
+from .page import write_summary
 from .screen import add_screen_options, show, wants_screen
+from .sizes import speaks_utf8
 from .status import ExitStatus
-from .text import write_report
 
 if TYPE_CHECKING:
     import argparse
@@ -23,12 +26,13 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A trace or files, and how to show them."""
     parser.add_argument(
-        "trace", type=Path, metavar="TRACE",
-        help="a trace directory, a folder of them, a file of ncu or nsys, or what bandwidth --format json wrote",
+        "trace", nargs="?", default="", metavar="TRACE",
+        help="a trace (also TRACE:KERNEL@LAUNCH), a folder of them, a file of ncu or nsys, or what bandwidth --format"
+        " json wrote; default the newest trace",
     )  # fmt: skip
     parser.add_argument("more", nargs="*", type=Path, metavar="FILE", help="more files of the same profiler")
     parser.add_argument(
-        "--trace", action="append", default=[], type=Path, metavar="TRACE", dest="beside",
+        "--trace", action="append", default=[], metavar="TRACE[:KERNEL]", dest="beside",
         help="beside files of ncu or nsys: a trace of the same program; may be repeated",
     )  # fmt: skip
     add_screen_options(parser)
@@ -39,18 +43,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the trace, whether its process has ended or not."""
-    if arguments.trace.is_file() and arguments.trace.name != LOG:
-        return open_files(arguments, [arguments.trace, *arguments.more])
+    file = Path(arguments.trace)
+    if file.is_file() and file.name != LOG:
+        return open_files(arguments, [file, *arguments.more])
     if arguments.more:
         arguments.refuse("one trace at a time; several files only of ncu or nsys")
     if arguments.beside:
         arguments.refuse("--trace is for files of ncu or nsys: tui-probe open FILE --trace TRACE")
-    trace = find_trace(arguments.trace)
+    address = parse_address(arguments.trace)
+    trace = place_of(address)
     remember(trace)
     if wants_screen(arguments):
-        return show(arguments, traces=(trace,))
-    write_report([trace], arguments.ascii)
-    return ExitStatus.OK
+        return show(arguments, traces=(trace,), at=address)
+    return write_summary(replace(address, path=trace), arguments)
 
 
 def open_files(arguments: argparse.Namespace, files: list[Path]) -> int:

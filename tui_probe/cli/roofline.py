@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImportFileError
 from tui_probe.pages.choices import FORMATS
+from tui_probe.trace.address import parse_address
 
+from .addresses import opened_in_part
 from .chosen import chosen_settings
 from .import_command import text_width
-from .report import speaks_utf8
 from .screen import add_screen_options, show, wants_screen
+from .sizes import speaks_utf8
 from .status import ExitStatus
 
 if TYPE_CHECKING:
@@ -31,8 +33,9 @@ _SCALES: Final = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The traces and the two limits."""
     parser.add_argument(
-        "trace", type=Path, nargs="+", metavar="TRACE",
-        help="traces of the same program: with probes of bytes and of tensor operations, one of them with --benchmark",
+        "trace", nargs="*", metavar="TRACE",
+        help="traces of the same program: with probes of bytes and of tensor operations, one of them with --benchmark;"
+        " TRACE:KERNEL for some kernels alone; default the newest trace",
     )  # fmt: skip
     parser.add_argument(
         "--bandwidth", metavar="RATE|FILE",
@@ -59,9 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
     from tui_probe.draw.spans import to_ascii
     from tui_probe.pages.roofline_pages import open_roofline
     from tui_probe.pages.roofline_points import points
-    from tui_probe.trace.follow import open_trace
 
-    traces = [open_trace(path) for path in arguments.trace]
+    traces = [opened_in_part(parse_address(word)) for word in arguments.trace or [""]]
     try:
         bandwidth = measured_bandwidth(arguments.bandwidth or chosen_settings().bandwidth)
     except argparse.ArgumentTypeError as error:

@@ -45,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--callback", action=Unsupported, instead="a probe file names its callback")
     chosen = parser.add_argument_group("what is probed")
     chosen.add_argument("-k", "--kernel", type=names, metavar="A:B", help="only kernels with A or B in their names")
-    chosen.add_argument("--filter", type=names, metavar="A:B", help="not the kernels with A or B in their names")
+    chosen.add_argument(
+        "--exclude", "--filter", type=names, metavar="A:B", help="not the kernels with A or B in their names"
+    )
     chosen.add_argument("--launches", type=launches, metavar="0-9,20", help="only these launches of each kernel")
     chosen.add_argument(
         "--sample", type=sample, metavar="SPEC",
@@ -94,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
         probe=arguments.probe,
         trace_root=arguments.tracedir,
         kernels=arguments.kernel,
-        filtered=arguments.filter,
+        excluded=arguments.exclude,
         launches=arguments.launches,
         sample=arguments.sample,
         benchmark=arguments.benchmark,

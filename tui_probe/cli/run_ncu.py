@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 METRIC = re.compile(r"\w+__[\w.]+|(?:group|regex|breakdown|pmsampling):\S+")
 HOOK_OPTIONS = (
-    "benchmark", "kernel", "filter", "launches", "max_trace_bytes", "min_free_disk", "max_probe_memory",
+    "benchmark", "kernel", "exclude", "launches", "max_trace_bytes", "min_free_disk", "max_probe_memory",
     "driver", "sim",
 )  # fmt: skip
 
@@ -91,7 +91,7 @@ def report(log: Path, wanted: Sequence[str], arguments: argparse.Namespace) -> N
     from tui_probe.pages.nsight.page import page_lines
 
     from .import_command import text_width
-    from .report import speaks_utf8
+    from .sizes import speaks_utf8
 
     try:
         table = read_ncu([log])

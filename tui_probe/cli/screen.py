@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from tui_probe.launcher.screened import ScreenedTarget
     from tui_probe.pages.imported import Imported
+    from tui_probe.trace.address import Address
     from tui_probe.ui import Appearance
     from tui_probe.ui.feed import Session
 
@@ -48,12 +49,16 @@ def show(
     imported: Imported | None = None,
     *,
     watching: bool = False,
+    at: Address | None = None,
 ) -> int:
-    """Show a running target, traces, or imported files, until the user quits. Returns what ``ui.run`` returns."""
+    """Show a running target, traces, or imported files, until the user quits. Returns what ``ui.run`` returns.
+
+    The screen begins at the kernel and the launch that ``at`` names.
+    """
     from tui_probe.ui.feed import Session
 
     return show_session(
-        Session(target=target, traces=traces, imported=imported, watching=watching), appearance_of(arguments)
+        Session(target=target, traces=traces, imported=imported, watching=watching, at=at), appearance_of(arguments)
     )
 
 

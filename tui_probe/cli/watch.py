@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import TraceError
 from tui_probe.launcher.spool import living_runs
+from tui_probe.trace.address import parse_address
 from tui_probe.trace.locate import LOG, find_trace, is_trace
 from tui_probe.trace.recent import brief, remember, running_traces
 
 from .chosen import trace_dir
 from .output import inform
+from .page import write_summary
 from .screen import add_screen_options, show, wants_screen
-from .status import ExitStatus
-from .text import write_report
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
 
 INTERVAL = 0.2
@@ -27,25 +28,26 @@ INTERVAL = 0.2
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run."""
     parser.add_argument(
-        "trace", nargs="?", type=Path, metavar="TRACE",
-        help="a trace directory, or a folder of them: its newest run that still lasts; default the folder of traces",
+        "trace", nargs="?", default="", metavar="TRACE",
+        help="a trace directory, or a folder of them: its newest run that still lasts; default the folder of traces;"
+        " with :KERNEL@LAUNCH the screen begins there",
     )  # fmt: skip
     add_screen_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Follow the run until the user quits; without a terminal, report what there is now."""
-    folder = arguments.trace or trace_dir()
+    address = parse_address(arguments.trace)
+    folder = address.path or trace_dir()
     if wants_screen(arguments):
         wait_for_the_first_kernel(folder)
     trace = trace_to_watch(folder)
     remember(trace)
     if wants_screen(arguments):
-        return show(arguments, traces=(trace,), watching=True)
+        return show(arguments, traces=(trace,), watching=True, at=address)
     known = brief(trace)
     inform(f"{'still running' if known and known.running else 'ended'}: {trace}")
-    write_report([trace], arguments.ascii)
-    return ExitStatus.OK
+    return write_summary(replace(address, path=trace), arguments)
 
 
 def wait_for_the_first_kernel(folder: Path) -> None:

@@ -24,9 +24,11 @@ def as_record(columns: Sequence[Column[Row]], row: Row) -> dict[str, Any]:
     return {column.key: column.value(row) for column in columns if column.value is not None}
 
 
-def as_json(head: dict[str, Any], key: str, records: Iterable[dict[str, Any]]) -> Iterator[str]:
+def as_json(
+    head: dict[str, Any], key: str, records: Iterable[dict[str, Any]], version: int = SCHEMA_VERSION
+) -> Iterator[str]:
     """A document of the report schema, a line a record, in which ``key`` holds the records."""
-    fields = {"schema": SCHEMA, "version": SCHEMA_VERSION, **head}
+    fields = {"schema": SCHEMA, "version": version, **head}
     yield "{"
     for name, value in fields.items():
         yield f"  {json.dumps(name)}: {_dumps(value)},"

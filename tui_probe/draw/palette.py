@@ -16,7 +16,7 @@ ALIASES = {
     "probed": "good",
     "skipped": "dim",
     "failed": "bad",
-    "filtered": "dim",
+    "excluded": "dim",
     "pending": "warn",
     "running": "accent",
     "finished": "good",

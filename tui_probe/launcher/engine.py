@@ -37,7 +37,7 @@ class Engine:
         self._log = log
         command = [sys.executable, "-P", "-m", "tui_probe.launcher.engine_process"]
         command += ["--socket", str(self.socket), "--probe", str(probe), "--load", "ptx" if load_ptx else "bin"]
-        command += ["--kernels", options.kernels or "", "--filter", options.filtered or ""]
+        command += ["--kernels", options.kernels or "", "--filter", options.excluded or ""]
         command += [] if options.cache else ["--no-cache"]
         command += ["--sources"] if options.sources else []
         command += ["--sample"] if options.sample else []

@@ -81,7 +81,7 @@ def choices(options: RunOptions) -> dict[str, str]:
     """The hook's variables that follow from options; "" where the hook's default holds."""
     return {
         "TUI_PROBE_KERNELS": options.kernels or "",
-        "TUI_PROBE_FILTER": options.filtered or "",
+        "TUI_PROBE_FILTER": options.excluded or "",
         "TUI_PROBE_LAUNCHES": options.launches or "",
         "TUI_PROBE_SAMPLE": options.sample or "",
         "TUI_PROBE_BENCHMARK": "1" if options.benchmark else "",

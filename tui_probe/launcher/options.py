@@ -20,7 +20,7 @@ class RunOptions:
     probe: str = DEFAULT
     trace_root: Path = Path("trace")
     kernels: str | None = None
-    filtered: str | None = None
+    excluded: str | None = None
     launches: str | None = None
     sample: str | None = None
     benchmark: bool = False
@@ -40,7 +40,7 @@ class RunOptions:
         """What run.json keeps of the options: those that change what is measured."""
         return {
             "kernels": self.kernels,
-            "filter": self.filtered,
+            "filter": self.excluded,
             "launches": self.launches,
             "sample": self.sample,
             "benchmark": self.benchmark,

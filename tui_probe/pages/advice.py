@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tui_probe.reasons import Reason
 
 _BY_STATUS = {
-    "filtered": "It was left out by --kernel or --filter. Run again without them to probe it.",
+    "excluded": "It was left out by --kernel or --exclude. Run again without them to probe it.",
     "pending": "It is being prepared: pruned, probed and assembled.",
     "failed": "The original kernel ran in its place, with its own results. process.log says what went wrong.",
     "skipped": "The original kernel ran. event.log has the lines around its first launch.",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-RENAMED: Final = {"counts": "results", "log": "events"}
-"""Pages of a report that had another name before; they are shown under the name that is asked for."""
+REPORT_ONCE: Final = {"counts": "results", "log": "events"}
+"""What ``report --page`` called pages before."""
+SHOW_ONCE: Final = {"log": "process"}
+"""What ``show`` called them."""
 
 Format = Literal["table", "json", "csv", "md"]
 FORMATS: Final[tuple[Format, ...]] = ("table", "json", "csv", "md")

@@ -17,8 +17,8 @@ _LIVE: Final[dict[str, tuple[str, ...]]] = {
     "kernels": (
         "One row per kernel, in the order of its first launch. Registers and spills are before→after probing; slowdown"
         " is probed over original time. Enter shows what was found in a kernel and all its pages.",
-        "Skipped: nothing to probe, as in kernels without PTX. Failed: the original ran instead. Filtered: left out by"
-        " --kernel or --filter. The page below says why, and what to do.",
+        "Skipped: nothing to probe, as in kernels without PTX. Failed: the original ran instead. Excluded: left out by"
+        " --kernel or --exclude. The page below says why, and what to do.",
     ),
     "kernel": (
         "The selected kernel: why it was probed or not and what to do, what the probe costs it, how it was launched."

@@ -20,7 +20,7 @@ TWO_COLUMNS = 130
 """Cells from which on there are two."""
 NAME_LINES = 2
 """Lines of the name above everything; a longer one is whole at the end of the page."""
-_GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "filtered": "·", "pending": "◌"}
+_GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "excluded": "·", "pending": "◌"}
 
 
 def detail_lines(

@@ -57,9 +57,19 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class TracePage:
-    """A page about a whole trace: lines of text of a width, and rows of a table as data."""
+    """A page about a whole trace: lines of text of a width, and rows of a table as data.
+
+    Without ``lines`` the rows are its text, too. ``title`` and ``about`` are those of the page of a kernel that has the
+    same name, where there is one.
+    """
 
     name: str
-    lines: Callable[[Trace, int], Iterator[str]]
+    lines: Callable[[Trace, int], Iterator[str]] | None
     columns: Sequence[Column[Any]]
     rows: Callable[[Trace], Iterator[Any]]
+    title: str = ""
+    about: str = ""
+    headed: bool = True
+    """Whether its text begins with what the trace is of."""
+    head: Callable[[Trace], dict[str, Any]] | None = None
+    """What else the head of its JSON says."""

@@ -75,7 +75,7 @@ def probe_of(kernel: Kernel) -> str | None:
 def missing(source: Source, *probes: str) -> str | None:
     """Why there is no result of one of these probes, and what to do; None if there is one."""
     kernel, wanted = source.kernel, " or ".join(f"-p {probe}" for probe in probes)
-    if kernel.status in ("skipped", "failed", "filtered"):
+    if kernel.status in ("skipped", "failed", "excluded"):
         return f"the kernel was not probed: {kernel.reason or kernel.status}"
     probe = probe_of(kernel)
     if probe is None:

@@ -144,8 +144,10 @@ FATES: Final[dict[bytes, Fate]] = {
     b"probed": "probed",
     b"skipped": "skipped",
     b"failed": "failed",
-    b"filtered": "filtered",
+    b"excluded": "excluded",
+    b"filtered": "excluded",
 }
+"""What a log says of a kernel; ``filtered`` is how the hook writes that it was excluded."""
 
 
 def _kernel_fate(m: Match) -> Event:
@@ -218,7 +220,7 @@ _MEMORY: Final = r"(cu\w+) {CODE} dptr {POINTER}(?: bytesize {COUNT})?"
 _EXIT: Final = "launches {COUNT} probed {COUNT} dropped {COUNT}(?: reason (.*))?"
 _PROBED_FUNCTION: Final = "{INDEX} probed-function registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE}"
 _FATE: Final = (
-    "{INDEX} (probed|skipped|failed|filtered) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
+    "{INDEX} (probed|skipped|failed|excluded|filtered) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
     r"name (\S*)(?: reason (.*))?"
 )
 _BENCHMARK: Final = (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Dim3: TypeAlias = tuple[int, int, int]
 Shape: TypeAlias = tuple[int, int, int, int, int, int, int]
 """Grid x y z, block x y z in threads, dynamic shared memory in bytes per block; each at most the largest u32."""
-Fate: TypeAlias = Literal["probed", "skipped", "failed", "filtered"]
+Fate: TypeAlias = Literal["probed", "skipped", "failed", "excluded"]
 
 
 @dataclass(frozen=True, slots=True)

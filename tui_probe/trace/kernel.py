@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.event_types import Benchmark, Dim3, FunctionFigures, Shape
     from tui_probe.trace.run import Run
 
-Status = Literal["pending", "probed", "skipped", "failed", "filtered"]
+Status = Literal["pending", "probed", "skipped", "failed", "excluded"]
 """``pending``: being prepared, or the log ends before its fate is known."""
 
 

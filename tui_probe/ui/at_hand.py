@@ -54,6 +54,11 @@ class AtHand:
         else:
             self._launches.pop(source.kernel.index, None)
 
+    def keep_launch(self, source: Source) -> None:
+        """Have the launch of this source at hand, whatever comes."""
+        if source.launch is not None:
+            self._launches[source.kernel.index] = source.launch
+
     def step_launch(self, source: Source, step: int) -> str:
         """Have the launch ``step`` places on at hand. Returns why there is none, "" if there is."""
         found = next_launch(source, step)

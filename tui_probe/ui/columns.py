@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from tui_probe.pages.kernel_row import KernelRow
     from tui_probe.trace.event_types import Dim3
 
-GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "filtered": "·", "pending": "◌"}
-STATUSES = ("probed", "skipped", "failed", "filtered")
+GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "excluded": "·", "pending": "◌"}
+STATUSES = ("probed", "skipped", "failed", "excluded")
 TIMED = ("slowdown", "time_ms")
 """Columns that only a benchmark fills."""
 UNREAD = "…"

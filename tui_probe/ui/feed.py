@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from tui_probe.pages.imported import Imported
     from tui_probe.pages.kernel_row import KernelRow
+    from tui_probe.trace.address import Address
     from tui_probe.trace.model import Trace
     from tui_probe.ui.home import Home
 
@@ -88,6 +89,8 @@ class Session:
     """The home screen, shown instead."""
     watching: bool = False
     """Somebody else started the run: say so, and when it ends."""
+    at: Address | None = None
+    """The kernel and the launch to begin at, if it names any."""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class Form:
     command: str = ""
     probe: str = DEFAULT
     kernels: str = ""
-    filtered: str = ""
+    excluded: str = ""
     launches: str = ""
     simulated: bool | None = None
     """None: as the machine has a GPU or not."""
@@ -57,7 +57,7 @@ class Form:
     def command_line(self) -> str:
         """The same on the command line, without what need not be said."""
         words = ["tui-probe", "run", "-p", self.probe]
-        for option, text in (("-k", self.kernels), ("--filter", self.filtered), ("--launches", self.launches)):
+        for option, text in (("-k", self.kernels), ("--exclude", self.excluded), ("--launches", self.launches)):
             words += [option, text] if text else []
         words += ["--sim"] if self.simulated else []
         words += ["--benchmark"] if self.benchmark else []

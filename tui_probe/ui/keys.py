@@ -118,7 +118,7 @@ TABLE = (
     Key("sort", ("s",), "sort(1)", "table", "sort by the next column", "sort"),
     Key("sort_back", ("S",), "sort(-1)", "table", "sort by the previous column"),
     Key("reverse", ("r",), "reverse", "table", "reverse the order"),
-    Key("status", ("v",), "next_status", "table", "view all kernels, or only those probed, skipped, failed, filtered"),
+    Key("status", ("v",), "next_status", "table", "view all kernels, or only those probed, skipped, failed, excluded"),
     Key("follow", ("f",), "follow", "log", "follow the end of the log, or stop following", "follow"),
     Key("tags", ("t",), "tags", "log", "choose which tags of event.log are shown", "tags"),
     Key("together", ("o",), "together", "ranges", "ranges of one name together, or each by itself", "together"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from tui_probe.probekit.kind import Kind
 
-FIXED: Final = ("summary", "ptx", "diff", "sass", "log", "launches")
+FIXED: Final = ("summary", "ptx", "diff", "sass", "process", "launches")
 """Pages whose number is the same for every kernel."""
 _SHARED: Final = ("lines", "timeline", "latency", "results", "source")
 """Pages that several probes fill."""

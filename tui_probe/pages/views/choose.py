@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ChoiceError
 from tui_probe.probekit.kind import Source
+from tui_probe.trace.address import means
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +47,14 @@ def choose(trace: Trace, kind: Kind, kernel: str | None = None, launch: int | No
     return Choice(sources[0], why)
 
 
+def meant_by(trace: Trace, kernel: str) -> list[Kernel]:
+    """The kernels that an index or a regular expression means. Raises ChoiceError if there is none."""
+    meant = list(_meant(trace, kernel, None))
+    if not meant:
+        raise ChoiceError(_none_meant(trace, kernel, None))
+    return meant
+
+
 def _launch(trace: Trace, number: int) -> Launch:
     row = trace.launches.row_of(number)
     if row is None:
@@ -56,16 +64,7 @@ def _launch(trace: Trace, number: int) -> Launch:
 
 
 def _meant(trace: Trace, kernel: str | None, launch: Launch | None) -> Iterator[Kernel]:
-    if kernel is None or kernel.isdigit():
-        wanted = None if kernel is None else int(kernel)
-        found = (each for each in trace.kernels if wanted is None or each.index == wanted)
-    else:
-        try:
-            pattern = re.compile(kernel)
-        except re.error as error:
-            raise ChoiceError(f"--kernel {kernel}: {error}; it is a regular expression or an index") from error
-        found = (each for each in trace.kernels if pattern.search(each.name) or pattern.search(each.demangled))
-    for each in found:
+    for each in filter(means(kernel), trace.kernels):
         if launch is None or launch.kernel == each.index:
             yield each
 

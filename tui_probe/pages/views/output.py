@@ -10,16 +10,17 @@ from tui_probe.draw.spans import clip_line, plain, to_ascii
 from tui_probe.draw.table import safe
 from tui_probe.draw.view import COMMANDS, Document
 from tui_probe.errors import ChoiceError
+from tui_probe.pages.schema import NEWEST, in_schema, rows_in_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import View
+    from tui_probe.pages.schema import Schema
     from tui_probe.probekit.kind import Source
 
 SCHEMA: Final = "tui-probe.view"
-SCHEMA_VERSION: Final = 1
 
 
 def view_lines(view: View, width: int, height: int | None, *, ascii_only: bool = False) -> Iterator[Line]:
@@ -43,14 +44,14 @@ def text_lines(lines: Iterable[Line]) -> Iterator[str]:
     return (plain(line).rstrip() for line in lines)
 
 
-def head(name: str, source: Source | None) -> dict[str, Any]:
+def head(name: str, source: Source | None, schema: Schema = NEWEST) -> dict[str, Any]:
     """What a view is about, as data; one of imported files has no trace."""
     if source is None:
-        return {"schema": SCHEMA, "version": SCHEMA_VERSION, "view": name}
+        return {"schema": SCHEMA, "version": schema, "view": name}
     trace, kernel = source.trace, source.kernel
     return {
         "schema": SCHEMA,
-        "version": SCHEMA_VERSION,
+        "version": schema,
         "view": name,
         "trace": str(trace.directory).encode("utf-8", "backslashreplace").decode(),
         "simulated": trace.state.simulated,
@@ -59,15 +60,18 @@ def head(name: str, source: Source | None) -> dict[str, Any]:
     }
 
 
-def json_lines(name: str, source: Source | None, view: View) -> Iterator[str]:
-    """One document; ``data`` is what the view shows, None what was not measured."""
-    document = {**head(name, source), "data": view.record()}
+def json_lines(name: str, source: Source | None, view: View, schema: Schema = NEWEST, page: str = "") -> Iterator[str]:
+    """One document; ``data`` is what the view shows, None what was not measured.
+
+    ``page`` is the name of its page, where ``name`` is an older one.
+    """
+    document = in_schema({**head(name, source, schema), "data": view.record()}, page or name, schema)
     yield json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
 
 
-def data_csv(view: View) -> Iterator[str]:
-    """The rows of a view, the headings first."""
-    return csv_lines(view.cells())
+def data_csv(view: View, page: str = "", schema: Schema = NEWEST) -> Iterator[str]:
+    """The rows of a view, the headings first; ``page`` is the name of its page, for schemas but the newest."""
+    return csv_lines(rows_in_schema(view.cells(), page, schema))
 
 
 def obey(view: View, commands: Sequence[str], size: tuple[int, int]) -> list[str]:

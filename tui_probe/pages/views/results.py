@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def _missing(source: Source) -> str | None:
     kernel, launch = source.kernel, source.launch
-    if kernel.status in ("skipped", "failed", "filtered"):
+    if kernel.status in ("skipped", "failed", "excluded"):
         return f"the kernel was not probed: {kernel.reason or kernel.status}"
     if launch is not None and launch.result is None:
         return f"launch {launch.number} has no result: {launch.reason or 'it was not saved'}"

@@ -98,7 +98,11 @@ class LiveScreen(LiveFrame):
         if self.table.kernel is None:
             self.notice("no kernel is selected")
         else:
-            self.app.push_screen(KernelScreen(self.at_hand))
+            self.show_screen_of_kernel()
+
+    def show_screen_of_kernel(self) -> None:
+        """Go to the screen of the selected kernel."""
+        self.app.push_screen(KernelScreen(self.at_hand))
 
     def open_kernel(self, directory: Path, index: int) -> str:
         """To the screen of a kernel of the trace in ``directory``. Returns why that cannot be done yet."""
@@ -109,11 +113,8 @@ class LiveScreen(LiveFrame):
         self.switch.show(place)
         self.table.select(index)
         # The table takes its rows in the background: what is asked for later comes after it.
-        self.tables.submit((self, "open"), lambda: None, self._open_selected)
+        self.tables.submit((self, "open"), lambda: None, lambda _: self.show_screen_of_kernel())
         return ""
-
-    def _open_selected(self, _: None) -> None:
-        self.app.push_screen(KernelScreen(self.at_hand))
 
     def action_step_kernel(self, step: int) -> None:
         """Previous or next kernel; page and pane stay."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Container
 
 from tui_probe.ui.at_hand import AtHand
+from tui_probe.ui.beginning import Beginning
 from tui_probe.ui.early_keys import EarlyKeys
 from tui_probe.ui.layout import arrangement
 from tui_probe.ui.live_pages import TABS, LivePages
@@ -47,6 +48,7 @@ class LiveFrame(ViewScreen):
         self.pages = LivePages(self, ascii_only=ascii_only)
         self.at_hand = AtHand(self.table)
         self.switch = ProcessSwitch(self, self.at_hand, self._take_again)
+        self._beginning: Beginning | None = None
         self.early_keys = EarlyKeys(self, lambda: not self.at_hand.snapshot.loaded or self.table.waits)
 
     def compose(self) -> ComposeResult:
@@ -117,8 +119,23 @@ class LiveFrame(ViewScreen):
         process = self.process
         self.table.say_empty(process.problem if process and process.problem else why_empty(snapshot))
         self.table.show(process.kernels if process else (), timed=snapshot.benchmark)
+        self._begin()
         self.early_keys.release()
         self.pages.take(snapshot, process, self.probe_app.gpu.latest)
+
+    def _begin(self) -> None:
+        """Go where the command line says, as soon as that is there."""
+        self._beginning = self._beginning or Beginning(self.probe_app.session.at)
+        found = self._beginning.look(self.at_hand)
+        if isinstance(found, str):
+            self.notice(found)
+        elif found is not None:
+            self.table.select(found.kernel.index)
+            self.at_hand.keep_launch(found)
+            self.show_screen_of_kernel()
+
+    def show_screen_of_kernel(self) -> None:
+        """Go to the screen of the selected kernel."""
 
     def _take_again(self) -> None:
         """Show the same snapshot: another process of it."""
@@ -128,6 +145,7 @@ class LiveFrame(ViewScreen):
     def show_kernel(self) -> None:
         """Show the selected kernel on the pages about one kernel."""
         self.probe_app.feed.wanted = self.table.unread_in_sight()
+        self._begin()
         self.early_keys.release()
         self.pages.show_kernel(self.table.kernel)
 

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 TEXTS = {
     "command": ("Command", "the program and its arguments, as in a shell: python train.py --steps 10"),
     "kernels": ("Only kernels", "parts of names, as matmul:softmax; empty: all"),
-    "filtered": ("Not kernels", "parts of names of kernels to leave alone"),
+    "excluded": ("Not kernels", "parts of names of kernels to leave alone"),
     "launches": ("Launches", "of each kernel, as 0-9,20; empty: all"),
 }
 """Fields to type in: their label, and what stands in them while they are empty."""
 _CHOICES = {"probe": "Probe", "simulated": "Run on", "benchmark": "Benchmark"}
-FIELDS = ("command", "probe", "kernels", "filtered", "launches", "simulated", "benchmark", "start")
+FIELDS = ("command", "probe", "kernels", "excluded", "launches", "simulated", "benchmark", "start")
 LABEL = 14
 ROWS = len(FIELDS) + 1
 """Lines of the form: one a field, and one more about the probe."""

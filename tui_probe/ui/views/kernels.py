@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tui_probe.draw.formats import as_csv, as_json, as_markdown, as_record
 from tui_probe.draw.spans import Line, Span, pad, width, wrap
 from tui_probe.pages.kernel_row import KernelRow
+from tui_probe.pages.schema import NEWEST
 from tui_probe.ui.arrange import GAP, Shown, arrange, fit_columns
 from tui_probe.ui.columns import COLUMNS, DATA_COLUMNS, STATUSES, TIMED, UNREAD, status_text
 from tui_probe.ui.exports import write_lines
@@ -64,7 +65,7 @@ def table_text(rows: Rows) -> Iterator[str]:
 
 
 def _json(rows: Rows) -> Iterator[str]:
-    return as_json({"page": "kernels"}, "kernels", (as_record(DATA_COLUMNS, row) for row in rows))
+    return as_json({"page": "kernels"}, "kernels", (as_record(DATA_COLUMNS, row) for row in rows), NEWEST)
 
 
 class KernelTable(View):

@@ -73,8 +73,8 @@ def _open(source: Source, progress: Progress) -> Log:
 
 
 KIND: Final = Kind(
-    "log",
-    "Log",
+    "process",
+    "process.log",
     "process.log: how the kernel was found, probed and assembled",
     missing,
     _open,

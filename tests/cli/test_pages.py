@@ -1,0 +1,171 @@
+"""One name, one meaning: pages of traces and of kernels for show, report and the screen."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.pages.example import write_example
+from tui_probe.cli import chosen
+from tui_probe.cli.main import main
+from tui_probe.pages.choices import REPORT_ONCE, SHOW_ONCE
+from tui_probe.pages.registry import pages
+from tui_probe.ui.screens.live import RANGES, TABS
+
+DATA = Path(__file__).parents[1] / "data"
+SECTORS = str(DATA / "h200" / "attention_sectors")
+BLOCKS = str(DATA / "h200" / "demo")
+
+
+@pytest.fixture
+def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An older and a newer trace where traces are looked for; the newer one."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    chosen.chosen_settings.cache_clear()
+    write_example(tmp_path / "trace" / "newest")
+    return "trace/newest"
+
+
+def told(capfd: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(list(words)) == 0
+    return capfd.readouterr().out
+
+
+def test_a_name_is_one_page_with_a_title_and_a_line_about_it() -> None:
+    names = [page.name for page in pages()]
+    assert len(names) == len(set(names))
+    for page in pages():
+        assert page.title
+        assert page.about
+        assert page.scope in ("trace", "kernel", "trace, kernel")
+    assert {page.name for page in pages() if page.scope == "trace, kernel"} == {
+        "summary", "launches", "results", "blocks",
+    }  # fmt: skip
+
+
+def test_what_pages_were_once_called_is_no_page_now() -> None:
+    names = {page.name for page in pages()}
+    for once in (REPORT_ONCE, SHOW_ONCE):
+        assert set(once.values()) <= names
+        assert not set(once) & names
+
+
+def test_the_live_screen_has_the_names_and_titles_of_pages() -> None:
+    titles = {page.name: page.title for page in pages()}
+    tabs = {tab.id: tab.title for tab in (*TABS, RANGES)}
+    assert {"process", "events", "results", "ranges"} <= tabs.keys() & titles.keys()
+    assert all(titles[name] == title for name, title in tabs.items() if name in titles)
+
+
+@pytest.mark.parametrize("page", ["kernels", "summary", "launches", "results", "blocks", "ranges", "events"])
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_show_and_report_write_the_same_of_a_trace(
+    trace: str, page: str, form: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shown = told(capfd, "show", page, trace, "--format", form)
+    assert shown == told(capfd, "report", trace, "--page", page, "--format", form)
+
+
+@pytest.mark.parametrize("page", ["summary", "launches", "results", "blocks", "source", "process"])
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_show_and_report_write_the_same_of_a_kernel(page: str, form: str, capfd: pytest.CaptureFixture[str]) -> None:
+    kernel = f"{BLOCKS}:zero"
+    shown = told(capfd, "show", page, kernel, "--format", form)
+    assert shown == told(capfd, "report", kernel, "--page", page, "--format", form)
+    assert shown == told(capfd, "show", page, BLOCKS, "-k", "zero", "--format", form)
+
+
+def test_text_of_a_kernel_in_a_report(capfd: pytest.CaptureFixture[str]) -> None:
+    shown = told(capfd, "show", "summary", f"{BLOCKS}:0", "--width", "100")
+    assert told(capfd, "report", f"{BLOCKS}:0", "--width", "100") == shown
+    assert told(capfd, "report", f"{BLOCKS}:0", "--width", "100", "--format", "md") == f"```text\n{shown}```\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "name"),
+    [
+        (("show", "log", f"{BLOCKS}:0"), "view", "log"),
+        (("show", "process", f"{BLOCKS}:0"), "view", "process"),
+        (("report", BLOCKS, "--page", "log"), "page", "log"),
+        (("report", BLOCKS, "--page", "events"), "page", "events"),
+        (("report", BLOCKS, "--page", "counts"), "page", "counts"),
+        (("show", "results", BLOCKS), "page", "results"),
+    ],
+)
+def test_older_names_have_their_keys(
+    words: tuple[str, ...], key: str, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads(told(capfd, *words, "--format", "json"))
+    assert document[key] == name
+    assert document["data" if key == "view" else name]
+
+
+def test_without_a_trace_it_is_the_newest(trace: str, capfd: pytest.CaptureFixture[str]) -> None:
+    of_it = told(capfd, "report", trace)
+    assert told(capfd, "report") == told(capfd, "show", "kernels") == of_it
+    assert told(capfd, "show", "summary", ":2") == told(capfd, "show", "summary", f"{trace}:2")
+    assert "summary" in told(capfd, "show", ":0")
+
+
+def test_where_no_trace_is_it_says_where_was_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    chosen.chosen_settings.cache_clear()
+    for words in (["report"], ["show", "kernels"], ["open"], ["compare", ":0", ":1"], ["roofline"]):
+        assert main(words) == 4
+        assert f"no trace was found in {tmp_path}/trace" in capfd.readouterr().err
+
+
+def test_a_trace_whose_path_has_colons(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_example(tmp_path / "at:12:30")
+    assert len(json.loads(told(capfd, "report", f"{tmp_path}/at:12:30", "--format", "json"))["kernels"]) == 5
+    document = json.loads(told(capfd, "show", "summary", f"{tmp_path}/at:12:30:2", "--format", "json"))
+    assert document["kernel"]["index"] == 2
+
+
+def test_commands_take_kernels_of_traces(trace: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert "copy_kernel" in told(capfd, "open", f"{trace}:copy", "--no-ui")
+    assert main(["roofline", f"{trace}:nonsense"]) == 1
+    assert "no kernel is nonsense" in capfd.readouterr().err
+    assert main(["roofline", f"{trace}@1"]) == 2
+    assert "leave out @1" in capfd.readouterr().err
+
+
+def test_excluded_kernels_are_filtered_in_schema_1(trace: str, capfd: pytest.CaptureFixture[str]) -> None:
+    for schema, status in (("1", "filtered"), ("2", "excluded")):
+        words = ("--schema", schema, "--format")
+        document = json.loads(told(capfd, "report", trace, *words, "json"))
+        assert document["version"] == int(schema)
+        assert document["kernels"][4]["status"] == status
+        rows = list(csv.DictReader(io.StringIO(told(capfd, "report", trace, *words, "csv"))))
+        assert rows[4]["status"] == status
+        view = json.loads(told(capfd, "show", "summary", f"{trace}:4", *words, "json"))
+        assert (view["version"], view["kernel"]["status"], view["data"]["status"]) == (int(schema), status, status)
+        assert f"status,{status}" in told(capfd, "show", "summary", f"{trace}:4", *words, "csv").splitlines()
+
+
+@pytest.mark.parametrize(("schema", "key"), [("1", "sectors_a_request"), ("2", "sectors_per_request")])
+@pytest.mark.parametrize("page", ["lines", "diff"])
+def test_rates_of_lines(page: str, schema: str, key: str, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ("show", page, SECTORS, "--schema", schema, "--format")
+    lines = json.loads(told(capfd, *words, "json"))["data"]["lines"]
+    assert any(key in line for line in lines)
+    if page == "lines":
+        assert key in told(capfd, *words, "csv").splitlines()[0].split(",")
+    other = {"1": "sectors_per_request", "2": "sectors_a_request"}[schema]
+    assert not any(other in line for line in lines)
+
+
+@pytest.mark.parametrize(("schema", "keys"), [("1", {"a_block", "a_gap"}), ("2", {"one_block", "one_gap"})])
+def test_times_of_latency(schema: str, keys: set[str], capfd: pytest.CaptureFixture[str]) -> None:
+    words = ("show", "latency", f"{BLOCKS}:4", "--schema", schema, "--format")
+    assert json.loads(told(capfd, *words, "json"))["data"]["inside"]["cycles"].keys() >= keys
+    first_cells = {line.split(",")[0] for line in told(capfd, *words, "csv").splitlines()}
+    assert {"1": "a block", "2": "one block"}[schema] in first_cells

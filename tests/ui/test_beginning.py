@@ -1,0 +1,54 @@
+"""The screen begins at what the command line names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ui.conftest import on_stage
+from tests.ui.synthetic import example
+from tui_probe.trace.address import Address
+from tui_probe.ui.feed import Session
+from tui_probe.ui.screens.kernel import KernelScreen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("address", "kernel", "launch"),
+    [
+        (Address(None, "vectorized"), 1, None),
+        (Address(None, "0", 2), 0, 2),
+        (Address(None, None, 5), 2, 5),
+    ],
+)
+async def test_a_kernel_and_its_launch(tmp_path: Path, address: Address, kernel: int, launch: int | None) -> None:
+    trace = example(tmp_path / "trace")
+    async with on_stage(Session(traces=(trace.directory,), at=address)) as stage:
+        assert isinstance(stage.app.screen, KernelScreen)
+        source = stage.live.source()
+        assert source is not None
+        assert source.kernel.index == kernel
+        assert (source.launch.number if source.launch else None) == launch
+        await stage.press("escape")
+        await stage.refresh()
+        assert stage.app.screen is stage.live
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        (Address(None, "nonsense"), "nothing in this trace is :nonsense"),
+        (Address(None, "0", 99), "nothing in this trace is :0@99"),
+        (Address(None, "0", 5), "nothing in this trace is :0@5"),
+        (Address(None, "(", None), "a kernel is named by a regular expression or an index"),
+    ],
+)
+async def test_what_is_not_there_is_told(tmp_path: Path, address: Address, words: str) -> None:
+    trace = example(tmp_path / "trace")
+    trace.exit()
+    async with on_stage(Session(traces=(trace.directory,), at=address), size=(120, 40)) as stage:
+        assert stage.app.screen is stage.live
+        assert words in stage.text

@@ -1,0 +1,52 @@
+"""Traces, kernels and launches as the command line names them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_probe.errors import TraceError, UsageError
+from tui_probe.trace.locate import find_trace, traces_in
+
+from .chosen import trace_dir
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.trace.address import Address
+    from tui_probe.trace.model import Trace
+
+ADDRESS = "TRACE, TRACE:KERNEL, TRACE@LAUNCH or TRACE:KERNEL@LAUNCH; without TRACE the newest trace"
+"""For helps: KERNEL is an index or a regular expression, LAUNCH the number of a launch of the process."""
+
+
+def place_of(address: Address) -> Path:
+    """The directory of its trace: the newest where it names none. Raises TraceError, which says where was looked."""
+    if address.path is not None:
+        return find_trace(address.path)
+    folder = trace_dir()
+    found = traces_in(folder) if folder.is_dir() else []
+    if not found:
+        raise TraceError(f"no trace was found in {folder.absolute()}: name one, or set trace_dir in the settings")
+    return found[-1]
+
+
+def opened(address: Address) -> Trace:
+    """The trace. Raises TraceError."""
+    from tui_probe.trace.follow import open_trace
+
+    return open_trace(place_of(address))
+
+
+def opened_in_part(address: Address) -> Trace:
+    """The trace with the kernels alone that the address names, for pages about several traces. Raises ChoiceError."""
+    trace = opened(address)
+    if address.launch is not None:
+        raise UsageError(f"{address}: all launches of a kernel are taken together here: leave out @{address.launch}")
+    if address.kernel is not None:
+        from tui_probe.pages.views.choose import meant_by
+
+        meant = meant_by(trace, address.kernel)
+        trace.kernels.clear()
+        for kernel in meant:
+            trace.kernels.add(kernel)
+    return trace

@@ -1,0 +1,69 @@
+"""Data in the words of a schema: 2 is today's, 1 has the words of the time before statuses and rates were renamed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+Schema = Literal[1, 2]
+SCHEMAS: Final = cast("tuple[Schema, ...]", get_args(Schema))
+NEWEST: Final[Schema] = 2
+
+_STATUS: Final = {"excluded": "filtered"}
+_MEASURES: Final = {
+    "sectors_per_request": "sectors_a_request",
+    "lanes_per_execution": "lanes_an_execution",
+    "passes_per_access": "passes_an_access",
+    "cycles_per_visit": "cycles_a_visit",
+    "cycles_per_iteration": "cycles_an_iteration",
+    "cycles_per_wait": "cycles_a_wait",
+}
+"""What was measured of a line. Results had figures of some of these names before, and have them in both schemas."""
+_LATENCY: Final = {
+    "one_block": "a_block",
+    "one_gap": "a_gap",
+    "one_warp": "a_warp_waits",
+    "one_barrier": "at_a_barrier",
+}
+_KEYS: Final[Mapping[str, Mapping[str, str]]] = {
+    **dict.fromkeys(("lines", "source", "ptx", "diff", "sass"), _MEASURES),
+    "latency": _LATENCY,
+}
+"""For each page the keys that schema 1 calls otherwise."""
+_NAMES: Final = {new.replace("_", " "): old.replace("_", " ") for new, old in _LATENCY.items()}
+"""The same as they name rows of CSV."""
+
+
+def in_schema(record: Any, page: str, schema: Schema) -> Any:
+    """A record, or anything in one, in the words of a schema."""
+    return record if schema == NEWEST else _older(record, _KEYS.get(page, {}))
+
+
+def _older(value: Any, keys: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {keys.get(key, key): _status(key, _older(each, keys)) for key, each in value.items()}
+    return [_older(each, keys) for each in value] if isinstance(value, list) else value
+
+
+def _status(key: str, value: Any) -> Any:
+    return _STATUS.get(value, value) if key == "status" and isinstance(value, str) else value
+
+
+def rows_in_schema(rows: Iterable[Sequence[object]], page: str, schema: Schema) -> Iterator[Sequence[object]]:
+    """The rows of a table in CSV, the headings first."""
+    if schema == NEWEST:
+        yield from rows
+        return
+    keys = _KEYS.get(page, {})
+    headings: list[str] = []
+    for row in rows:
+        if not headings:
+            headings = [str(name) for name in row]
+            yield [keys.get(name, name) for name in headings]
+            continue
+        first = str(row[0])
+        names = [headings[0], *(first if first == "status" else name for name in headings[1:])]
+        values = [_status(name, value) for name, value in zip(names, row, strict=True)]
+        yield [_NAMES.get(first, values[0]) if page == "latency" else values[0], *values[1:]]

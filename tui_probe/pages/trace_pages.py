@@ -1,0 +1,49 @@
+"""The pages about a whole trace: those of every trace, then those of probes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.pages.findings.report import FINDING_COLUMNS, finding_rows, summary_head, summary_lines
+from tui_probe.pages.kernel_report import KERNEL_COLUMNS
+from tui_probe.pages.launch_report import LAUNCH_COLUMNS, launch_rows
+from tui_probe.pages.log_report import LOG_COLUMNS, log_rows
+from tui_probe.pages.range_report import RANGE_COLUMNS, range_lines, range_rows
+from tui_probe.pages.results_report import FIGURE_COLUMNS, figure_rows, page_lines
+from tui_probe.probekit.kind import TracePage
+from tui_probe.probekit.registry import all_probes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.trace.model import Trace
+
+
+def _log_lines(trace: Trace, _: int) -> Iterator[str]:
+    return (row.text for row in log_rows(trace))
+
+
+_SHARED: Final = (
+    TracePage(
+        "kernels", None, KERNEL_COLUMNS, lambda trace: iter(trace.kernels),
+        "Kernels", "every kernel: what became of it, its launches, and what the probe costs it",
+    ),
+    TracePage(
+        "summary", summary_lines, FINDING_COLUMNS, finding_rows,
+        "Summary", "what was found in each kernel, and what to ask next", head=summary_head,
+    ),
+    TracePage("launches", None, LAUNCH_COLUMNS, launch_rows, "Launches", "every launch, in the order of the log"),
+    TracePage("results", page_lines, FIGURE_COLUMNS, figure_rows, "Results", "what the probe measured, every result"),
+    TracePage("ranges", range_lines, RANGE_COLUMNS, range_rows, "Ranges", "NVTX ranges and the kernels in them"),
+    TracePage(
+        "events", _log_lines, LOG_COLUMNS, log_rows,
+        "event.log", "event.log: what the hook saw and did, line by line", headed=False,
+    ),
+)  # fmt: skip
+
+
+def trace_pages() -> tuple[TracePage, ...]:
+    """All of them; one name stands for one page, the first that has it."""
+    pages = {page.name: page for probe in all_probes() for page in probe.pages}
+    shared = {page.name: page for page in _SHARED}
+    return tuple({**shared, **{name: page for name, page in pages.items() if name not in shared}}.values())
