@@ -1,4 +1,4 @@
-"""What the README says is what the program does."""
+"""What the README and the pages for contributors say is what there is."""
 
 from __future__ import annotations
 
@@ -7,32 +7,35 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe import settings
-from tui_probe.cli.main import COMMANDS
-from tui_probe.ui.keys import readme_section
+from tui_probe import help as pages
+from tui_probe.cli.commands import COMMANDS
 
 ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+FILES = [
+    f"/{path.relative_to(ROOT)}"
+    for folder in ("tui_probe", "probes", "hook", "tests")
+    for path in (ROOT / folder).rglob("*.*")
+]
+MADE = ("event.log", "sites.json")
+"""Files of a trace."""
 
 
-def test_the_keys_are_those_of_the_table() -> None:
-    _, _, rest = README.partition("## Keys\n")
-    assert rest.partition("\n## ")[0].strip() == readme_section().strip()
-
-
-def test_the_settings_are_those_that_are_read() -> None:
-    _, found, rest = README.partition("## Settings\n")
-    if not found:
-        pytest.skip("the README lists no settings")
-    assert settings.readme_section().strip() in rest.partition("\n## ")[0]
-
-
-def test_commands_exist() -> None:
-    named = set(re.findall(r"(?:`|\$ |/)tui-probe ([a-z]+)", README))
-    assert named
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_and_topics_exist(page: str) -> None:
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    named = set(re.findall(r"(?:`|\$ |/)tui-probe ([a-z]+)", text))
     assert named <= set(COMMANDS)
+    topics = set(re.findall(r"tui-probe help ([a-z][a-z-]+)", text))
+    assert topics <= {topic.name for topic in pages.topics()}
 
 
-def test_files_exist() -> None:
-    for path in re.findall(r"\]\(([\w/.-]+)\)", README):
-        assert (ROOT / path).is_file(), path
+@pytest.mark.parametrize("page", PAGES)
+def test_files_exist(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    linked = re.findall(r"\]\(([\w/.-]+)\)", text)
+    named = re.findall(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|c|h|md|toml|def|txt|sh))`", text) if page != "README.md" else []
+    for path in (*linked, *named):
+        if "NAME" not in path and path not in MADE:
+            assert (ROOT / path).is_file() or any(file.endswith(f"/{path}") for file in FILES), path

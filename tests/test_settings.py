@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui_probe.probe_files.folders import DEFAULT
 from tui_probe.settings import SETTINGS, read_settings, readme_section, settings_path
 from tui_probe.ui import keys
 
@@ -30,7 +31,7 @@ def test_all_settings_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     settings = read_settings(write(tmp_path, text))
     assert settings.problems == ()
     assert (settings.palette, settings.ascii, settings.low_bandwidth, settings.mouse) == ("light", True, True, False)
-    assert (settings.trace_dir, settings.probe) == (Path("/home/ada/traces"), "gmem_bytes")
+    assert (settings.trace_dir, settings.probe) == (Path("/home/ada/traces"), DEFAULT)
     assert settings.keys == {"sort": ("ctrl+s",)}
 
 

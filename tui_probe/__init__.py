@@ -5,8 +5,8 @@
 >>> k = t.kernels[0]
 >>> k.name, k.status, len(k.launches)
 ('planted', 'probed', 2)
->>> k.results[0].maps["gmem_sectors"].shape           # (blocks, slots per block, records per slot)
-(40, 2, 1)
+>>> [each.shape for each in k.results[0].maps.values()]  # (blocks, slots per block, records per slot)
+[(40, 2, 1)]
 >>> k.metrics()["store_sectors"]
 array([2560,  192])
 

@@ -20,9 +20,28 @@ ProbeError                 anything below; its text is meant for a person
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from tui_probe.reasons import because
+
+if TYPE_CHECKING:
+    from tui_probe.reasons import Reason
+
 
 class ProbeError(Exception):
-    """Base of all errors of tui-probe. ``str(error)`` names the file and what to do."""
+    """Base of all errors of tui-probe. ``str(error)`` names the file and what to do.
+
+    An error that can end the preparation of a kernel may be raised with the ``reason`` that is told of the kernel.
+    """
+
+    def __init__(self, said: str | Reason = "") -> None:
+        super().__init__(said if isinstance(said, str) else said.text)
+        self._reason = None if isinstance(said, str) else said
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why a kernel was not probed, if the error is about one."""
+        return self._reason
 
 
 class PtxError(ProbeError):
@@ -31,10 +50,19 @@ class PtxError(ProbeError):
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(f"line {line}: {message}" if line else message)
         self.line = line
+        self._message = message
+
+    @property
+    def reason(self) -> Reason:
+        return because("ptx-unreadable", line=self.line, words=self._message)
 
 
 class ImageError(ProbeError):
     """A kernel image that cannot be read or holds no PTX."""
+
+    @property
+    def reason(self) -> Reason:
+        return self._reason or because("image-unreadable", words=str(self))
 
 
 class ProbeFileError(ProbeError):
@@ -44,17 +72,24 @@ class ProbeFileError(ProbeError):
 class UnsupportedKernelError(ProbeError):
     """A kernel that cannot be probed without changing what it does.
 
-    ``line`` is 1-based in the kernel's PTX, 0 where none applies; ``instead`` says what to write, "" if nothing helps.
+    ``reason`` has the line of the kernel's PTX, and its advice says what to write instead.
     """
 
-    def __init__(self, message: str, line: int = 0, instead: str = "") -> None:
-        super().__init__(f"line {line}: {message}" if line else message)
-        self.line = line
-        self.instead = instead
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason)
+        self._reason: Reason = reason
+
+    @property
+    def reason(self) -> Reason:
+        return self._reason
 
 
 class ToolchainError(ProbeError):
-    """An assembler that is missing or failed."""
+    """An assembler that is missing or failed. ``details`` are its command and all that it said."""
+
+    def __init__(self, said: str | Reason, details: str = "") -> None:
+        super().__init__(said)
+        self.details = details
 
 
 class TraceError(ProbeError):

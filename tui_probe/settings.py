@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_probe.engine.probe_folders import DEFAULT
+from tui_probe.probe_files.folders import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

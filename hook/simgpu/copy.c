@@ -1,109 +1,140 @@
-// Copies and fills. They happen at once: device memory is mapped into this process.
+/* Copies and fills. They happen at once: device memory is mapped into this process. */
 
 #include <string.h>
 
 #include "driver.h"
 #include "memory.h"
 
-// The device's side of a copy must lie in one allocation. Bytes outside our mapping belong to the program, which is
-// trusted with its own pointers, as by the real driver.
-static bool is_device_range(CUdeviceptr address, size_t bytes) { return bytes == 0 || memory_holds(address, bytes); }
+/* The device's side of a copy must lie in one allocation. Bytes outside our mapping belong to the program, which is
+ * trusted with its own pointers, as by the real driver. */
+static bool is_device_range(CUdeviceptr address, size_t bytes)
+{
+    return bytes == 0 || memory_holds(address, bytes);
+}
 
-static bool is_any_range(CUdeviceptr address, size_t bytes) {
+static bool is_any_range(CUdeviceptr address, size_t bytes)
+{
     return bytes == 0 || (memory_is_ours(address) ? memory_holds(address, bytes) : address != 0);
 }
 
-static CUresult copy(CUdeviceptr target, bool target_on_device, CUdeviceptr source, bool source_on_device,
-                     size_t bytes) {
+static CUresult copy(CUdeviceptr target, bool target_on_device, CUdeviceptr source, bool source_on_device, size_t bytes)
+{
     struct context *context;
     CUresult result = enter(&context);
-    if (result) return result;
+    if (result)
+        return result;
     bool target_fits = target_on_device ? is_device_range(target, bytes) : is_any_range(target, bytes);
     bool source_fits = source_on_device ? is_device_range(source, bytes) : is_any_range(source, bytes);
     result = leave(target_fits && source_fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
-    if (!result && bytes) memmove((void *)target, (const void *)source, bytes);
+    if (!result && bytes)
+        memmove((void *)target, (const void *)source, bytes);
     return result;
 }
 
-static CUresult to_device(CUdeviceptr target, const void *source, size_t bytes) {
+static CUresult to_device(CUdeviceptr target, const void *source, size_t bytes)
+{
     return copy(target, true, (uintptr_t)source, false, bytes);
 }
 
-static CUresult to_host(void *target, CUdeviceptr source, size_t bytes) {
+static CUresult to_host(void *target, CUdeviceptr source, size_t bytes)
+{
     return copy((uintptr_t)target, false, source, true, bytes);
 }
 
-API cuMemcpyHtoD_v2(CUdeviceptr target, const void *source, size_t bytes) { return to_device(target, source, bytes); }
+API cuMemcpyHtoD_v2(CUdeviceptr target, const void *source, size_t bytes)
+{
+    return to_device(target, source, bytes);
+}
 PER_THREAD_DEFAULT(cuMemcpyHtoD_v2);
 
-API cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void *source, size_t bytes, CUstream stream) {
+API cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void *source, size_t bytes, CUstream stream)
+{
     (void)stream;
     return to_device(target, source, bytes);
 }
 PER_THREAD_STREAM(cuMemcpyHtoDAsync_v2);
 
-API cuMemcpyDtoH_v2(void *target, CUdeviceptr source, size_t bytes) { return to_host(target, source, bytes); }
+API cuMemcpyDtoH_v2(void *target, CUdeviceptr source, size_t bytes)
+{
+    return to_host(target, source, bytes);
+}
 PER_THREAD_DEFAULT(cuMemcpyDtoH_v2);
 
-API cuMemcpyDtoHAsync_v2(void *target, CUdeviceptr source, size_t bytes, CUstream stream) {
+API cuMemcpyDtoHAsync_v2(void *target, CUdeviceptr source, size_t bytes, CUstream stream)
+{
     (void)stream;
     return to_host(target, source, bytes);
 }
 PER_THREAD_STREAM(cuMemcpyDtoHAsync_v2);
 
-API cuMemcpyDtoD_v2(CUdeviceptr target, CUdeviceptr source, size_t bytes) {
+API cuMemcpyDtoD_v2(CUdeviceptr target, CUdeviceptr source, size_t bytes)
+{
     return copy(target, true, source, true, bytes);
 }
 PER_THREAD_DEFAULT(cuMemcpyDtoD_v2);
 
-API cuMemcpyDtoDAsync_v2(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream) {
+API cuMemcpyDtoDAsync_v2(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream)
+{
     (void)stream;
     return copy(target, true, source, true, bytes);
 }
 PER_THREAD_STREAM(cuMemcpyDtoDAsync_v2);
 
-API cuMemcpy(CUdeviceptr target, CUdeviceptr source, size_t bytes) { return copy(target, false, source, false, bytes); }
+API cuMemcpy(CUdeviceptr target, CUdeviceptr source, size_t bytes)
+{
+    return copy(target, false, source, false, bytes);
+}
 PER_THREAD_DEFAULT(cuMemcpy);
 
-API cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream) {
+API cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream)
+{
     (void)stream;
     return copy(target, false, source, false, bytes);
 }
 PER_THREAD_STREAM(cuMemcpyAsync);
 
-// A rectangle of a copy: where it starts, and whether that is on the device. False for an array.
-static bool rectangle_start(unsigned type, const void *host, CUdeviceptr device, CUdeviceptr *start, bool *on_device) {
+/* A rectangle of a copy: where it starts, and whether that is on the device. False for an array. */
+static bool rectangle_start(unsigned type, const void *host, CUdeviceptr device, CUdeviceptr *start, bool *on_device)
+{
     *start = type == MEMORY_HOST ? (uintptr_t)host : device;
     *on_device = type == MEMORY_DEVICE;
     return type == MEMORY_HOST || type == MEMORY_DEVICE || type == MEMORY_UNIFIED;
 }
 
-static CUresult copy_rectangle(const CUmemcpy2D *plan) {
+static CUresult copy_rectangle(const CUmemcpy2D *plan)
+{
     CUdeviceptr target, source;
     bool target_on_device, source_on_device;
-    if (!plan) return CUDA_ERROR_INVALID_VALUE;
+    if (!plan)
+        return CUDA_ERROR_INVALID_VALUE;
     if (!rectangle_start(plan->target_type, plan->target_host, plan->target_device, &target, &target_on_device) ||
         !rectangle_start(plan->source_type, plan->source_host, plan->source_device, &source, &source_on_device)) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     size_t target_pitch = plan->target_pitch ? plan->target_pitch : plan->width;
     size_t source_pitch = plan->source_pitch ? plan->source_pitch : plan->width;
-    if (target_pitch < plan->width || source_pitch < plan->width) return CUDA_ERROR_INVALID_VALUE;
+    if (target_pitch < plan->width || source_pitch < plan->width)
+        return CUDA_ERROR_INVALID_VALUE;
     for (size_t row = 0; row < plan->height; row++) {
-        CUresult result = copy(target + (plan->target_y + row) * target_pitch + plan->target_x, target_on_device,
-                               source + (plan->source_y + row) * source_pitch + plan->source_x, source_on_device,
-                               plan->width);
-        if (result) return result;
+        CUresult result =
+            copy(target + (plan->target_y + row) * target_pitch + plan->target_x, target_on_device,
+                 source + (plan->source_y + row) * source_pitch + plan->source_x, source_on_device, plan->width);
+        if (result)
+            return result;
     }
     return CUDA_SUCCESS;
 }
 
-API cuMemcpy2D_v2(const CUmemcpy2D *plan) { return copy_rectangle(plan); }
+API cuMemcpy2D_v2(const CUmemcpy2D *plan)
+{
+    return copy_rectangle(plan);
+}
 PER_THREAD_DEFAULT(cuMemcpy2D_v2);
 SAME_AS(cuMemcpy2DUnaligned_v2, cuMemcpy2D_v2);
 SAME_AS(cuMemcpy2DUnaligned_v2_ptds, cuMemcpy2D_v2);
 
-API cuMemcpy2DAsync_v2(const CUmemcpy2D *plan, CUstream stream) {
+API cuMemcpy2DAsync_v2(const CUmemcpy2D *plan, CUstream stream)
+{
     (void)stream;
     return copy_rectangle(plan);
 }

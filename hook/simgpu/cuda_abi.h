@@ -1,6 +1,7 @@
-// The part of the CUDA driver API's binary interface that the simulated driver speaks: types, numbers, structures.
-// Facts of the interface only, so that it builds without CUDA's headers.
-#pragma once
+/* The part of the CUDA driver API's binary interface that the simulated driver speaks: types, numbers, structures.
+ * Facts of the interface only, so that it builds without CUDA's headers. */
+#ifndef TUI_PROBE_SIMGPU_CUDA_ABI_H
+#define TUI_PROBE_SIMGPU_CUDA_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,7 +43,7 @@ struct CUlaunchAttribute {
 
 enum { LAUNCH_ATTRIBUTE_COOPERATIVE = 2, LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4 };
 
-// Elements of the `extra` argument of a launch.
+/* Elements of the `extra` argument of a launch. */
 #define LAUNCH_PARAM_END ((void *)0)
 #define LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
 #define LAUNCH_PARAM_BUFFER_SIZE ((void *)2)
@@ -103,3 +104,5 @@ enum pointer_attribute {
     POINTER_RANGE_SIZE = 12,
     POINTER_MAPPED = 13,
 };
+
+#endif

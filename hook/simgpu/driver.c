@@ -1,4 +1,4 @@
-// cuInit, and the lock around everything.
+/* cuInit, and the lock around everything. */
 
 #include "driver.h"
 
@@ -18,38 +18,54 @@ static const uint64_t DEFAULT_MEMORY_BYTES = UINT64_C(4) << 30;
 struct driver driver = {.memory_file = -1};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-void driver_lock(void) { pthread_mutex_lock(&lock); }
-void driver_unlock(void) { pthread_mutex_unlock(&lock); }
+void driver_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+void driver_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
 
-CUresult enter_driver(void) {
-    if (driver.forked) return CUDA_ERROR_NOT_INITIALIZED;
+CUresult enter_driver(void)
+{
+    if (driver.forked)
+        return CUDA_ERROR_NOT_INITIALIZED;
     driver_lock();
     return driver.initialized ? CUDA_SUCCESS : leave(CUDA_ERROR_NOT_INITIALIZED);
 }
 
-CUresult enter(struct context **context) {
+CUresult enter(struct context **context)
+{
     CUresult result = enter_driver();
-    if (result) return result;
+    if (result)
+        return result;
     result = current_context(context);
-    if (!result) result = (*context)->fault;
-    if (!result) result = server_failure();
+    if (!result)
+        result = (*context)->fault;
+    if (!result)
+        result = server_failure();
     return result ? leave(result) : CUDA_SUCCESS;
 }
 
-CUresult leave(CUresult result) {
+CUresult leave(CUresult result)
+{
     driver_unlock();
     return result;
 }
 
-// A whole number with an optional K, M or G (powers of 1024) from the environment.
-static bool read_setting(const char *name, uint64_t smallest, uint64_t largest, uint64_t *value) {
+/* A whole number with an optional K, M or G (powers of 1024) from the environment. */
+static bool read_setting(const char *name, uint64_t smallest, uint64_t largest, uint64_t *value)
+{
     const char *text = getenv(name);
-    if (!text || !*text) return true;
+    if (!text || !*text)
+        return true;
     char *end;
     errno = 0;
     uint64_t number = strtoull(text, &end, 10);
     unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-    if (shift) end++;
+    if (shift)
+        end++;
     bool is_number = *text >= '0' && *text <= '9' && !*end && !errno && number <= UINT64_MAX >> shift;
     if (!is_number || number << shift < smallest || number << shift > largest) {
         report("%s=%s is no number between %llu and %llu", name, text, (unsigned long long)smallest,
@@ -60,12 +76,14 @@ static bool read_setting(const char *name, uint64_t smallest, uint64_t largest, 
     return true;
 }
 
-static CUresult map_memory(uint64_t bytes) {
+static CUresult map_memory(uint64_t bytes)
+{
     driver.memory_file = memfd_create("tui-probe-simulated-gpu", MFD_CLOEXEC);
     if (driver.memory_file >= 0 && ftruncate(driver.memory_file, (off_t)(2 * bytes)) == 0) {
         driver.memory =
             mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, driver.memory_file, 0);
-        if (driver.memory == MAP_FAILED) driver.memory = NULL;
+        if (driver.memory == MAP_FAILED)
+            driver.memory = NULL;
     }
     uint64_t address = (uintptr_t)driver.memory;
     if (!driver.memory || !heap_init(&driver.device_heap, address, bytes) ||
@@ -78,13 +96,16 @@ static CUresult map_memory(uint64_t bytes) {
     return CUDA_SUCCESS;
 }
 
-static void after_fork(void) {
-    if (!driver.initialized) return;
+static void after_fork(void)
+{
+    if (!driver.initialized)
+        return;
     driver.forked = true;
     server_forget();
 }
 
-static CUresult start_driver(void) {
+static CUresult start_driver(void)
+{
     uint64_t memory_bytes = DEFAULT_MEMORY_BYTES, sm_count = DEFAULT_SM_COUNT;
     if (!read_setting("TUI_PROBE_SIM_MEMORY", 1 << 20, UINT64_C(1) << 40, &memory_bytes) ||
         !read_setting("TUI_PROBE_SIM_SMS", 1, MAX_SM_COUNT, &sm_count)) {
@@ -93,21 +114,28 @@ static CUresult start_driver(void) {
     memory_bytes &= ~UINT64_C(0xffff);
     driver.sm_count = (unsigned)sm_count;
     CUresult result = map_memory(memory_bytes);
-    if (result) return result;
-    if (pthread_atfork(NULL, NULL, after_fork)) return CUDA_ERROR_OPERATING_SYSTEM;
+    if (result)
+        return result;
+    if (pthread_atfork(NULL, NULL, after_fork))
+        return CUDA_ERROR_OPERATING_SYSTEM;
     driver.initialized = true;
     return CUDA_SUCCESS;
 }
 
-API cuInit(unsigned flags) {
-    if (flags) return CUDA_ERROR_INVALID_VALUE;
-    if (driver.forked) return CUDA_ERROR_NOT_INITIALIZED;
+API cuInit(unsigned flags)
+{
+    if (flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (driver.forked)
+        return CUDA_ERROR_NOT_INITIALIZED;
     driver_lock();
     return leave(driver.initialized ? CUDA_SUCCESS : start_driver());
 }
 
-API cuDriverGetVersion(int *version) {
-    if (!version) return CUDA_ERROR_INVALID_VALUE;
+API cuDriverGetVersion(int *version)
+{
+    if (!version)
+        return CUDA_ERROR_INVALID_VALUE;
     *version = DRIVER_VERSION;
     return CUDA_SUCCESS;
 }

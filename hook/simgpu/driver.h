@@ -1,5 +1,6 @@
-// The state of the simulated driver, and how an exported function begins and ends.
-#pragma once
+/* The state of the simulated driver, and how an exported function begins and ends. */
+#ifndef TUI_PROBE_SIMGPU_DRIVER_H
+#define TUI_PROBE_SIMGPU_DRIVER_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -9,10 +10,10 @@
 #include "handles.h"
 #include "heap.h"
 
-// An exported function.
+/* An exported function. */
 #define API __attribute__((visibility("default"))) CUresult
 
-// The form of an exported function for a per-thread default stream. Everything runs in order here: it is the same.
+/* The form of an exported function for a per-thread default stream. Everything runs in order here: it is the same. */
 #define SAME_AS(alias_name, name) \
     extern __typeof__(name) alias_name __attribute__((alias(#name), visibility("default")))
 #define PER_THREAD_STREAM(name) SAME_AS(name##_ptsz, name)
@@ -25,20 +26,20 @@ struct context {
     uint64_t id;
     unsigned flags;
     unsigned api_version;
-    CUresult fault;  // after a kernel failed, what every call returns
+    CUresult fault; /* after a kernel failed, what every call returns */
     size_t limits[LIMIT_COUNT];
 };
 
 struct driver {
     bool initialized;
-    atomic_bool forked;  // this process is a fork of the one that called cuInit
+    atomic_bool forked; /* this process is a fork of the one that called cuInit */
     unsigned sm_count;
     int memory_file;
-    uint8_t *memory;        // device memory, then pinned host memory: one mapping, shared with the server
-    uint64_t memory_bytes;  // of each of the two
+    uint8_t *memory;       /* device memory, then pinned host memory: one mapping, shared with the server */
+    uint64_t memory_bytes; /* of each of the two */
     struct heap device_heap;
     struct heap host_heap;
-    atomic_uint_fast64_t clock_cycles;  // simulated time
+    atomic_uint_fast64_t clock_cycles; /* simulated time */
 };
 
 extern struct driver driver;
@@ -46,17 +47,20 @@ extern struct driver driver;
 void driver_lock(void);
 void driver_unlock(void);
 
-// Locks the driver. Fails, without the lock, before cuInit and in a forked child.
+/* Locks the driver. Fails, without the lock, before cuInit and in a forked child. */
 CUresult enter_driver(void);
 
-// Locks the driver and finds the thread's current context. Fails, without the lock, if there is none or it is broken.
+/* Locks the driver and finds the thread's current context. Fails, without the lock, if there is none or it is
+ * broken. */
 CUresult enter(struct context **context);
 
-// Unlocks the driver and returns `result`.
+/* Unlocks the driver and returns `result`. */
 CUresult leave(CUresult result);
 
-// The current context of this thread, destroyed or broken as it may be. The caller holds the lock.
+/* The current context of this thread, destroyed or broken as it may be. The caller holds the lock. */
 CUresult current_context(struct context **context);
 
-// Ends what belongs to a context: its modules and its memory. The caller holds the lock.
+/* Ends what belongs to a context: its modules and its memory. The caller holds the lock. */
 void context_clear(struct context *context);
+
+#endif

@@ -1,4 +1,4 @@
-// This file takes the addresses of the functions alone, so it includes no declaration of them.
+/* This file takes the addresses of the functions alone, so it includes no declaration of them. */
 
 #include "entry_points.h"
 

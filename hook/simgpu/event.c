@@ -16,28 +16,36 @@ struct event {
 
 static struct event *events;
 
-static void destroy(struct event *event) {
+static void destroy(struct event *event)
+{
     struct event **link = &events;
-    while (*link != event) link = &(*link)->next;
+    while (*link != event)
+        link = &(*link)->next;
     *link = event->next;
     handle_destroy(event->handle);
     free(event);
 }
 
-void events_destroy_owner(const struct context *owner) {
+void events_destroy_owner(const struct context *owner)
+{
     for (struct event *event = events, *next; event; event = next) {
         next = event->next;
-        if (event->owner == owner) destroy(event);
+        if (event->owner == owner)
+            destroy(event);
     }
 }
 
-API cuEventCreate(CUevent *handle, unsigned flags) {
+API cuEventCreate(CUevent *handle, unsigned flags)
+{
     struct context *context;
     CUresult result = enter(&context);
-    if (result) return result;
-    if (!handle || flags > 7) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (result)
+        return result;
+    if (!handle || flags > 7)
+        return leave(CUDA_ERROR_INVALID_VALUE);
     struct event *event = calloc(1, sizeof *event);
-    if (!event) return leave(CUDA_ERROR_OUT_OF_MEMORY);
+    if (!event)
+        return leave(CUDA_ERROR_OUT_OF_MEMORY);
     *event = (struct event){.owner = context, .flags = flags, .next = events};
     event->handle = handle_create(HANDLE_EVENT, event);
     if (!event->handle) {
@@ -49,56 +57,72 @@ API cuEventCreate(CUevent *handle, unsigned flags) {
     return leave(CUDA_SUCCESS);
 }
 
-static CUresult enter_event(CUevent handle, struct event **event) {
+static CUresult enter_event(CUevent handle, struct event **event)
+{
     struct context *context;
     CUresult result = enter(&context);
-    if (result) return result;
+    if (result)
+        return result;
     *event = handle_object(HANDLE_EVENT, handle);
     return *event ? CUDA_SUCCESS : leave(CUDA_ERROR_INVALID_HANDLE);
 }
 
-static CUresult record(CUevent handle, CUstream stream) {
+static CUresult record(CUevent handle, CUstream stream)
+{
     struct event *event;
     CUresult result = enter_event(handle, &event);
-    if (result) return result;
-    if (!stream_exists(stream)) return leave(CUDA_ERROR_INVALID_HANDLE);
+    if (result)
+        return result;
+    if (!stream_exists(stream))
+        return leave(CUDA_ERROR_INVALID_HANDLE);
     event->cycles = driver.clock_cycles;
     event->recorded = true;
     return leave(CUDA_SUCCESS);
 }
 
-API cuEventRecord(CUevent handle, CUstream stream) { return record(handle, stream); }
+API cuEventRecord(CUevent handle, CUstream stream)
+{
+    return record(handle, stream);
+}
 PER_THREAD_STREAM(cuEventRecord);
 
-API cuEventRecordWithFlags(CUevent handle, CUstream stream, unsigned flags) {
+API cuEventRecordWithFlags(CUevent handle, CUstream stream, unsigned flags)
+{
     return flags > 1 ? CUDA_ERROR_INVALID_VALUE : record(handle, stream);
 }
 PER_THREAD_STREAM(cuEventRecordWithFlags);
 
-API cuEventSynchronize(CUevent handle) {
+API cuEventSynchronize(CUevent handle)
+{
     struct event *event;
     CUresult result = enter_event(handle, &event);
     return result ? result : leave(CUDA_SUCCESS);
 }
 SAME_AS(cuEventQuery, cuEventSynchronize);
 
-API cuEventElapsedTime_v2(float *milliseconds, CUevent start_handle, CUevent end_handle) {
+API cuEventElapsedTime_v2(float *milliseconds, CUevent start_handle, CUevent end_handle)
+{
     struct event *start;
     CUresult result = enter_event(start_handle, &start);
-    if (result) return result;
+    if (result)
+        return result;
     const struct event *end = handle_object(HANDLE_EVENT, end_handle);
     bool timed = end && start->recorded && end->recorded && !((start->flags | end->flags) & EVENT_DISABLE_TIMING);
-    if (!timed) return leave(CUDA_ERROR_INVALID_HANDLE);
-    if (!milliseconds) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (!timed)
+        return leave(CUDA_ERROR_INVALID_HANDLE);
+    if (!milliseconds)
+        return leave(CUDA_ERROR_INVALID_VALUE);
     *milliseconds = (float)(((double)end->cycles - (double)start->cycles) / CLOCK_KHZ);
     return leave(CUDA_SUCCESS);
 }
 SAME_AS(cuEventElapsedTime, cuEventElapsedTime_v2);
 
-API cuEventDestroy_v2(CUevent handle) {
+API cuEventDestroy_v2(CUevent handle)
+{
     struct event *event;
     CUresult result = enter_event(handle, &event);
-    if (result) return result;
+    if (result)
+        return result;
     destroy(event);
     return leave(CUDA_SUCCESS);
 }

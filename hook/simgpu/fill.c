@@ -1,55 +1,65 @@
-// cuMemset…: one value of 1, 2 or 4 bytes, repeated over a range or over the rows of a rectangle.
+/* cuMemset…: one value of 1, 2 or 4 bytes, repeated over a range or over the rows of a rectangle. */
 
 #include <string.h>
 
 #include "driver.h"
 #include "memory.h"
 
-static void fill_row(unsigned char *row, uint32_t value, size_t value_bytes, size_t count) {
+static void fill_row(unsigned char *row, uint32_t value, size_t value_bytes, size_t count)
+{
     if (value_bytes == 1) {
         memset(row, (int)value, count);
         return;
     }
-    for (size_t i = 0; i < count; i++) memcpy(row + i * value_bytes, &value, value_bytes);  // little-endian
+    for (size_t i = 0; i < count; i++)
+        memcpy(row + i * value_bytes, &value, value_bytes); /* little-endian */
 }
 
-static CUresult fill(CUdeviceptr address, size_t pitch, uint32_t value, size_t value_bytes, size_t count, size_t rows) {
+static CUresult fill(CUdeviceptr address, size_t pitch, uint32_t value, size_t value_bytes, size_t count, size_t rows)
+{
     struct context *context;
     CUresult result = enter(&context);
-    if (result) return result;
-    if (!count || !rows) return leave(CUDA_SUCCESS);
+    if (result)
+        return result;
+    if (!count || !rows)
+        return leave(CUDA_SUCCESS);
     size_t last_row, row_bytes, bytes;
     bool fits = !__builtin_mul_overflow(count, value_bytes, &row_bytes) &&
                 !__builtin_mul_overflow(pitch, rows - 1, &last_row) &&
                 !__builtin_add_overflow(last_row, row_bytes, &bytes) && address % value_bytes == 0 &&
                 (rows == 1 || pitch >= row_bytes) && memory_holds(address, bytes);
-    if (leave(fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE)) return CUDA_ERROR_INVALID_VALUE;
+    if (leave(fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE))
+        return CUDA_ERROR_INVALID_VALUE;
     for (size_t row = 0; row < rows; row++) {
         fill_row((unsigned char *)address + row * pitch, value, value_bytes, count);
     }
     return CUDA_SUCCESS;
 }
 
-// The four forms of one function for each width of a value.
-#define FILL(bits, value_type)                                                                                      \
-    API cuMemsetD##bits##_v2(CUdeviceptr address, value_type value, size_t count) {                                  \
-        return fill(address, 0, value, bits / 8, count, 1);                                                         \
-    }                                                                                                               \
-    PER_THREAD_DEFAULT(cuMemsetD##bits##_v2);                                                                       \
-    API cuMemsetD##bits##Async(CUdeviceptr address, value_type value, size_t count, CUstream stream) {              \
-        (void)stream;                                                                                               \
-        return fill(address, 0, value, bits / 8, count, 1);                                                         \
-    }                                                                                                               \
-    PER_THREAD_STREAM(cuMemsetD##bits##Async);                                                                      \
-    API cuMemsetD2D##bits##_v2(CUdeviceptr address, size_t pitch, value_type value, size_t width, size_t height) {  \
-        return fill(address, pitch, value, bits / 8, width, height);                                                \
-    }                                                                                                               \
-    PER_THREAD_DEFAULT(cuMemsetD2D##bits##_v2);                                                                     \
-    API cuMemsetD2D##bits##Async(CUdeviceptr address, size_t pitch, value_type value, size_t width, size_t height,  \
-                                 CUstream stream) {                                                                 \
-        (void)stream;                                                                                               \
-        return fill(address, pitch, value, bits / 8, width, height);                                                \
-    }                                                                                                               \
+/* The four forms of one function for each width of a value. */
+#define FILL(bits, value_type)                                                                                     \
+    API cuMemsetD##bits##_v2(CUdeviceptr address, value_type value, size_t count)                                  \
+    {                                                                                                              \
+        return fill(address, 0, value, bits / 8, count, 1);                                                        \
+    }                                                                                                              \
+    PER_THREAD_DEFAULT(cuMemsetD##bits##_v2);                                                                      \
+    API cuMemsetD##bits##Async(CUdeviceptr address, value_type value, size_t count, CUstream stream)               \
+    {                                                                                                              \
+        (void)stream;                                                                                              \
+        return fill(address, 0, value, bits / 8, count, 1);                                                        \
+    }                                                                                                              \
+    PER_THREAD_STREAM(cuMemsetD##bits##Async);                                                                     \
+    API cuMemsetD2D##bits##_v2(CUdeviceptr address, size_t pitch, value_type value, size_t width, size_t height)   \
+    {                                                                                                              \
+        return fill(address, pitch, value, bits / 8, width, height);                                               \
+    }                                                                                                              \
+    PER_THREAD_DEFAULT(cuMemsetD2D##bits##_v2);                                                                    \
+    API cuMemsetD2D##bits##Async(CUdeviceptr address, size_t pitch, value_type value, size_t width, size_t height, \
+                                 CUstream stream)                                                                  \
+    {                                                                                                              \
+        (void)stream;                                                                                              \
+        return fill(address, pitch, value, bits / 8, width, height);                                               \
+    }                                                                                                              \
     PER_THREAD_STREAM(cuMemsetD2D##bits##Async)
 
 FILL(8, unsigned char);

@@ -1,6 +1,7 @@
-// Handles that the program holds: opaque, checked at each use, and used again after they are destroyed, as the real
-// driver's are. The caller holds the driver's lock.
-#pragma once
+/* Handles that the program holds: opaque, checked at each use, and used again after they are destroyed, as the real
+ * driver's are. The caller holds the driver's lock. */
+#ifndef TUI_PROBE_SIMGPU_HANDLES_H
+#define TUI_PROBE_SIMGPU_HANDLES_H
 
 #include <stdbool.h>
 
@@ -15,10 +16,12 @@ enum handle_kind {
     HANDLE_EVENT,
 };
 
-// NULL when out of memory.
+/* NULL when out of memory. */
 void *handle_create(enum handle_kind kind, void *object);
 
-// The object behind a handle, or NULL if it is no live handle of this kind.
+/* The object behind a handle, or NULL if it is no live handle of this kind. */
 void *handle_object(enum handle_kind kind, const void *handle);
 
 void handle_destroy(void *handle);
+
+#endif

@@ -3,36 +3,48 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-// Freed ranges of this size or more give their pages back to the system.
+/* Freed ranges of this size or more give their pages back to the system. */
 enum { PAGE_BYTES = 65536 };
 
-bool heap_init(struct heap *heap, uint64_t address, uint64_t size) {
+bool heap_init(struct heap *heap, uint64_t address, uint64_t size)
+{
     struct block *whole = calloc(1, sizeof *whole);
-    if (!whole) return false;
+    if (!whole)
+        return false;
     *whole = (struct block){.address = address, .size = size};
     *heap = (struct heap){.address = address, .size = size, .first = whole};
     return true;
 }
 
-static bool split(struct block *block, uint64_t size) {
-    if (block->size == size) return true;
+static bool split(struct block *block, uint64_t size)
+{
+    if (block->size == size)
+        return true;
     struct block *rest = calloc(1, sizeof *rest);
-    if (!rest) return false;
-    *rest = (struct block){
-        .address = block->address + size, .size = block->size - size, .previous = block, .next = block->next};
-    if (rest->next) rest->next->previous = rest;
+    if (!rest)
+        return false;
+    *rest = (struct block){.address = block->address + size,
+                           .size = block->size - size,
+                           .previous = block,
+                           .next = block->next};
+    if (rest->next)
+        rest->next->previous = rest;
     block->next = rest;
     block->size = size;
     return true;
 }
 
-struct block *heap_allocate(struct heap *heap, uint64_t bytes, enum block_use use, const void *owner) {
+struct block *heap_allocate(struct heap *heap, uint64_t bytes, enum block_use use, const void *owner)
+{
     static uint64_t last_id;
-    if (bytes == 0 || bytes > heap->size) return NULL;
+    if (bytes == 0 || bytes > heap->size)
+        return NULL;
     uint64_t size = (bytes + HEAP_ALIGNMENT - 1) / HEAP_ALIGNMENT * HEAP_ALIGNMENT;
     for (struct block *block = heap->first; block; block = block->next) {
-        if (block->use != BLOCK_FREE || block->size < size) continue;
-        if (!split(block, size)) return NULL;
+        if (block->use != BLOCK_FREE || block->size < size)
+            continue;
+        if (!split(block, size))
+            return NULL;
         block->use = use;
         block->owner = owner;
         block->requested = bytes;
@@ -43,41 +55,54 @@ struct block *heap_allocate(struct heap *heap, uint64_t bytes, enum block_use us
     return NULL;
 }
 
-struct block *heap_find(const struct heap *heap, uint64_t address) {
-    if (address < heap->address || address - heap->address >= heap->size) return NULL;
+struct block *heap_find(const struct heap *heap, uint64_t address)
+{
+    if (address < heap->address || address - heap->address >= heap->size)
+        return NULL;
     struct block *block = heap->first;
-    while (block->next && block->next->address <= address) block = block->next;
+    while (block->next && block->next->address <= address)
+        block = block->next;
     return block->use == BLOCK_FREE ? NULL : block;
 }
 
-static void absorb_next(struct block *block) {
+static void absorb_next(struct block *block)
+{
     struct block *next = block->next;
     block->size += next->size;
     block->next = next->next;
-    if (next->next) next->next->previous = block;
+    if (next->next)
+        next->next->previous = block;
     free(next);
 }
 
-static void give_pages_back(const struct block *block) {
+static void give_pages_back(const struct block *block)
+{
     uint64_t start = (block->address + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
     uint64_t end = (block->address + block->size) / PAGE_BYTES * PAGE_BYTES;
-    if (end > start) (void)madvise((void *)start, end - start, MADV_REMOVE);
+    if (end > start)
+        (void)madvise((void *)start, end - start, MADV_REMOVE);
 }
 
-void heap_release(struct heap *heap, struct block *block) {
+void heap_release(struct heap *heap, struct block *block)
+{
     heap->used -= block->size;
     give_pages_back(block);
     block->use = BLOCK_FREE;
     block->owner = NULL;
-    if (block->next && block->next->use == BLOCK_FREE) absorb_next(block);
-    if (block->previous && block->previous->use == BLOCK_FREE) absorb_next(block->previous);
+    if (block->next && block->next->use == BLOCK_FREE)
+        absorb_next(block);
+    if (block->previous && block->previous->use == BLOCK_FREE)
+        absorb_next(block->previous);
 }
 
-void heap_release_owner(struct heap *heap, const void *owner) {
+void heap_release_owner(struct heap *heap, const void *owner)
+{
     for (struct block *block = heap->first, *next; block; block = next) {
         next = block->next;
-        if (block->use == BLOCK_FREE || block->owner != owner) continue;
-        if (next && next->use == BLOCK_FREE) next = next->next;  // will be absorbed
+        if (block->use == BLOCK_FREE || block->owner != owner)
+            continue;
+        if (next && next->use == BLOCK_FREE)
+            next = next->next; /* will be absorbed */
         heap_release(heap, block);
     }
 }

@@ -1,5 +1,6 @@
-// A first-fit allocator over one range of addresses. It never touches the memory that it hands out.
-#pragma once
+/* A first-fit allocator over one range of addresses. It never touches the memory that it hands out. */
+#ifndef TUI_PROBE_SIMGPU_HEAP_H
+#define TUI_PROBE_SIMGPU_HEAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,11 +12,11 @@ enum block_use { BLOCK_FREE, BLOCK_DEVICE, BLOCK_MANAGED, BLOCK_HOST, BLOCK_VARI
 
 struct block {
     uint64_t address;
-    uint64_t size;       // a multiple of HEAP_ALIGNMENT
-    uint64_t requested;  // bytes asked for
-    uint64_t id;         // unique in the process
+    uint64_t size;      /* a multiple of HEAP_ALIGNMENT */
+    uint64_t requested; /* bytes asked for */
+    uint64_t id;        /* unique in the process */
     enum block_use use;
-    const void *owner;  // context or library that the block dies with
+    const void *owner; /* context or library that the block dies with */
     struct block *previous, *next;
 };
 
@@ -23,18 +24,20 @@ struct heap {
     uint64_t address;
     uint64_t size;
     uint64_t used;
-    struct block *first;  // blocks in order of address, without gaps; no two free neighbours
+    struct block *first; /* blocks in order of address, without gaps; no two free neighbours */
 };
 
 bool heap_init(struct heap *heap, uint64_t address, uint64_t size);
 
-// NULL when no free block is large enough.
+/* NULL when no free block is large enough. */
 struct block *heap_allocate(struct heap *heap, uint64_t bytes, enum block_use use, const void *owner);
 
-// The block in use that contains `address`, or NULL.
+/* The block in use that contains `address`, or NULL. */
 struct block *heap_find(const struct heap *heap, uint64_t address);
 
 void heap_release(struct heap *heap, struct block *block);
 
-// Releases every block of `owner`.
+/* Releases every block of `owner`. */
 void heap_release_owner(struct heap *heap, const void *owner);
+
+#endif

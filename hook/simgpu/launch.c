@@ -1,6 +1,6 @@
-// Launches: the arguments are checked and packed here, the kernel runs in the server, and the call returns when it has
-// ended. A kernel that fails breaks its context, and later calls tell, as with the real driver; a kernel that the
-// simulated GPU cannot execute fails its launch and nothing else.
+/* Launches: the arguments are checked and packed here, the kernel runs in the server, and the call returns when it has
+ * ended. A kernel that fails breaks its context, and later calls tell, as with the real driver; a kernel that the
+ * simulated GPU cannot execute fails its launch and nothing else. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,59 +20,80 @@ struct launch {
     void **parameters, **extra;
 };
 
-static bool shape_is_valid(const struct launch *launch) {
+static bool shape_is_valid(const struct launch *launch)
+{
     const unsigned *grid = launch->grid, *block = launch->block;
     for (int i = 0; i < 3; i++) {
-        if (!grid[i] || !block[i]) return false;
+        if (!grid[i] || !block[i])
+            return false;
     }
     return grid[0] <= GRID_MAX_X && grid[1] <= GRID_MAX_YZ && grid[2] <= GRID_MAX_YZ && block[0] <= BLOCK_MAX_X &&
            block[1] <= BLOCK_MAX_Y && block[2] <= BLOCK_MAX_Z;
 }
 
-static CUresult check(const struct launch *launch, const struct kernel *kernel) {
-    if (!stream_exists(launch->stream)) return CUDA_ERROR_INVALID_HANDLE;
-    if (!shape_is_valid(launch) || (launch->parameters && launch->extra)) return CUDA_ERROR_INVALID_VALUE;
+static CUresult check(const struct launch *launch, const struct kernel *kernel)
+{
+    if (!stream_exists(launch->stream))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!shape_is_valid(launch) || (launch->parameters && launch->extra))
+        return CUDA_ERROR_INVALID_VALUE;
     uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
     uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-    if (threads > BLOCK_MAX_THREADS || threads > kernel->max_threads) return CUDA_ERROR_INVALID_VALUE;
-    if (launch->dynamic_shared_bytes > (unsigned)kernel_dynamic_shared_limit(kernel)) return CUDA_ERROR_INVALID_VALUE;
+    if (threads > BLOCK_MAX_THREADS || threads > kernel->max_threads)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (launch->dynamic_shared_bytes > (unsigned)kernel_dynamic_shared_limit(kernel))
+        return CUDA_ERROR_INVALID_VALUE;
     uint64_t resident = kernel_blocks_per_sm(kernel, (unsigned)threads, launch->dynamic_shared_bytes);
-    if (!resident) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    if (!resident)
+        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     bool too_large = launch->cooperative && blocks > resident * driver.sm_count;
     return too_large ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
-// The parameters as one buffer that the program made: `extra`.
-static CUresult copy_buffer(void **extra, uint8_t *packed, size_t packed_bytes) {
+/* The parameters as one buffer that the program made: `extra`. */
+static CUresult copy_buffer(void **extra, uint8_t *packed, size_t packed_bytes)
+{
     const void *buffer = NULL;
     size_t bytes = 0;
     for (; *extra != LAUNCH_PARAM_END; extra += 2) {
-        if (*extra == LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[1];
-        else if (*extra == LAUNCH_PARAM_BUFFER_SIZE) bytes = *(const size_t *)extra[1];
-        else return CUDA_ERROR_INVALID_VALUE;
+        if (*extra == LAUNCH_PARAM_BUFFER_POINTER)
+            buffer = extra[1];
+        else if (*extra == LAUNCH_PARAM_BUFFER_SIZE)
+            bytes = *(const size_t *)extra[1];
+        else
+            return CUDA_ERROR_INVALID_VALUE;
     }
-    if (bytes < packed_bytes || (packed_bytes && !buffer)) return CUDA_ERROR_INVALID_VALUE;
-    if (packed_bytes) memcpy(packed, buffer, packed_bytes);
+    if (bytes < packed_bytes || (packed_bytes && !buffer))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (packed_bytes)
+        memcpy(packed, buffer, packed_bytes);
     return CUDA_SUCCESS;
 }
 
-static CUresult pack(const struct launch *launch, const struct kernel *kernel, uint8_t *packed) {
-    if (launch->extra) return copy_buffer(launch->extra, packed, kernel->parameter_bytes);
-    if (kernel->parameter_count && !launch->parameters) return CUDA_ERROR_INVALID_VALUE;
+static CUresult pack(const struct launch *launch, const struct kernel *kernel, uint8_t *packed)
+{
+    if (launch->extra)
+        return copy_buffer(launch->extra, packed, kernel->parameter_bytes);
+    if (kernel->parameter_count && !launch->parameters)
+        return CUDA_ERROR_INVALID_VALUE;
     for (uint32_t i = 0; i < kernel->parameter_count; i++) {
         memcpy(packed + kernel->parameters[i].offset, launch->parameters[i], kernel->parameters[i].size);
     }
     return CUDA_SUCCESS;
 }
 
-static CUresult build(const struct launch *launch, const struct kernel *kernel, struct message *request) {
+static CUresult build(const struct launch *launch, const struct kernel *kernel, struct message *request)
+{
     uint8_t *packed = calloc(1, kernel->parameter_bytes + 1);
-    if (!packed) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!packed)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = pack(launch, kernel, packed);
     message_put_u64(request, kernel->module->server_id);
     message_put_u32(request, kernel->index);
-    for (int i = 0; i < 3; i++) message_put_u32(request, launch->grid[i]);
-    for (int i = 0; i < 3; i++) message_put_u32(request, launch->block[i]);
+    for (int i = 0; i < 3; i++)
+        message_put_u32(request, launch->grid[i]);
+    for (int i = 0; i < 3; i++)
+        message_put_u32(request, launch->block[i]);
     message_put_u32(request, launch->dynamic_shared_bytes);
     message_put_u64(request, driver.clock_cycles);
     message_put_bytes(request, packed, kernel->parameter_bytes);
@@ -80,42 +101,55 @@ static CUresult build(const struct launch *launch, const struct kernel *kernel, 
     return result;
 }
 
-// Whether a result that the server told is a failure of the kernel itself. The real driver would not know of it when
-// the launch returns.
-static bool is_fault(CUresult result) {
+/* Whether a result that the server told is a failure of the kernel itself. The real driver would not know of it when
+ * the launch returns. */
+static bool is_fault(CUresult result)
+{
     return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED;
 }
 
-static CUresult execute(const struct message *request, CUcontext handle, const char *name) {
+static CUresult execute(const struct message *request, CUcontext handle, const char *name)
+{
     struct reply reply;
     CUresult result = server_call(REQUEST_LAUNCH, request, &reply);
-    if (!result) driver.clock_cycles += reader_u64(&reply.body);
+    if (!result)
+        driver.clock_cycles += reader_u64(&reply.body);
     bool is_told = reply.error != NULL;
-    if (is_told) report("kernel %s: %s", name, reply.error);
+    if (is_told)
+        report("kernel %s: %s", name, reply.error);
     reply_free(&reply);
-    if (!is_told || !is_fault(result)) return result;
+    if (!is_told || !is_fault(result))
+        return result;
     driver_lock();
     struct context *context = handle_object(HANDLE_CONTEXT, handle);
-    if (context) context->fault = result;
+    if (context)
+        context->fault = result;
     return leave(CUDA_SUCCESS);
 }
 
-// The driver's lock is not held while the kernel runs: other threads may allocate, copy and query meanwhile.
-static CUresult run(const struct launch *launch) {
+/* The driver's lock is not held while the kernel runs: other threads may allocate, copy and query meanwhile. */
+static CUresult run(const struct launch *launch)
+{
     struct context *context;
     struct message request = {0};
     char *name = NULL;
     CUresult result = enter(&context);
-    if (result) return result;
+    if (result)
+        return result;
     CUcontext handle = context->handle;
     struct kernel *kernel = kernel_of(launch->function);
-    if (!kernel) return leave(CUDA_ERROR_INVALID_HANDLE);
+    if (!kernel)
+        return leave(CUDA_ERROR_INVALID_HANDLE);
     result = kernel_describe(kernel);
-    if (!result) result = check(launch, kernel);
-    if (!result) result = build(launch, kernel, &request);
-    if (!result && !(name = strdup(kernel->name))) result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (!result)
+        result = check(launch, kernel);
+    if (!result)
+        result = build(launch, kernel, &request);
+    if (!result && !(name = strdup(kernel->name)))
+        result = CUDA_ERROR_OUT_OF_MEMORY;
     leave(result);
-    if (!result) result = execute(&request, handle, name);
+    if (!result)
+        result = execute(&request, handle, name);
     free(name);
     message_free(&request);
     return result;
@@ -123,34 +157,51 @@ static CUresult run(const struct launch *launch) {
 
 API cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters,
-                   void **extra) {
-    return run(&(struct launch){.function = function, .grid = {grid_x, grid_y, grid_z},
-                                .block = {block_x, block_y, block_z}, .dynamic_shared_bytes = shared_bytes,
-                                .stream = stream, .parameters = parameters, .extra = extra});
+                   void **extra)
+{
+    return run(&(struct launch){.function = function,
+                                .grid = {grid_x, grid_y, grid_z},
+                                .block = {block_x, block_y, block_z},
+                                .dynamic_shared_bytes = shared_bytes,
+                                .stream = stream,
+                                .parameters = parameters,
+                                .extra = extra});
 }
 PER_THREAD_STREAM(cuLaunchKernel);
 
 API cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                               unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
-                              void **parameters) {
-    return run(&(struct launch){.function = function, .grid = {grid_x, grid_y, grid_z},
-                                .block = {block_x, block_y, block_z}, .dynamic_shared_bytes = shared_bytes,
-                                .stream = stream, .cooperative = true, .parameters = parameters});
+                              void **parameters)
+{
+    return run(&(struct launch){.function = function,
+                                .grid = {grid_x, grid_y, grid_z},
+                                .block = {block_x, block_y, block_z},
+                                .dynamic_shared_bytes = shared_bytes,
+                                .stream = stream,
+                                .cooperative = true,
+                                .parameters = parameters});
 }
 PER_THREAD_STREAM(cuLaunchCooperativeKernel);
 
-API cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
-    if (!config || (config->attribute_count && !config->attributes)) return CUDA_ERROR_INVALID_VALUE;
-    struct launch launch = {.function = function, .grid = {config->grid_x, config->grid_y, config->grid_z},
+API cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
+{
+    if (!config || (config->attribute_count && !config->attributes))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct launch launch = {.function = function,
+                            .grid = {config->grid_x, config->grid_y, config->grid_z},
                             .block = {config->block_x, config->block_y, config->block_z},
-                            .dynamic_shared_bytes = config->shared_bytes, .stream = config->stream,
-                            .parameters = parameters, .extra = extra};
+                            .dynamic_shared_bytes = config->shared_bytes,
+                            .stream = config->stream,
+                            .parameters = parameters,
+                            .extra = extra};
     for (unsigned i = 0; i < config->attribute_count; i++) {
         const struct CUlaunchAttribute *attribute = &config->attributes[i];
-        if (attribute->id == LAUNCH_ATTRIBUTE_COOPERATIVE) launch.cooperative = attribute->value.cooperative != 0;
-        bool clusters = attribute->id == LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && attribute->value.cluster.x *
-                            attribute->value.cluster.y * attribute->value.cluster.z > 1;
-        if (clusters) return CUDA_ERROR_INVALID_CLUSTER_SIZE;  // compute capability 8.0 has no clusters
+        if (attribute->id == LAUNCH_ATTRIBUTE_COOPERATIVE)
+            launch.cooperative = attribute->value.cooperative != 0;
+        bool clusters = attribute->id == LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
+                        attribute->value.cluster.x * attribute->value.cluster.y * attribute->value.cluster.z > 1;
+        if (clusters)
+            return CUDA_ERROR_INVALID_CLUSTER_SIZE; /* compute capability 8.0 has no clusters */
     }
     return run(&launch);
 }

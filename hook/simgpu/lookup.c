@@ -1,4 +1,4 @@
-// cuGetProcAddress: the address of a function by its name and the version of the ABI that the caller was built for.
+/* cuGetProcAddress: the address of a function by its name and the version of the ABI that the caller was built for. */
 
 #include <string.h>
 
@@ -7,44 +7,55 @@
 #include "machine.h"
 
 enum { SYMBOL_FOUND = 0, SYMBOL_NOT_FOUND = 1, VERSION_NOT_SUFFICIENT = 2 };
-enum { LEGACY_STREAM_FORM = 1, PER_THREAD_STREAM_FORM = 2 };  // 0: the default, legacy
+enum { LEGACY_STREAM_FORM = 1, PER_THREAD_STREAM_FORM = 2 }; /* 0: the default, legacy */
 
-static int find(const char *name, int version, uint64_t flags, entry_function **address) {
+static int find(const char *name, int version, uint64_t flags, entry_function **address)
+{
     int status = SYMBOL_NOT_FOUND;
     for (size_t i = 0; i < entry_point_count; i++) {
         const struct entry_point *entry = &entry_points[i];
-        if (strcmp(entry->name, name) != 0) continue;
-        if (entry->version > version) return status == SYMBOL_FOUND ? status : VERSION_NOT_SUFFICIENT;
+        if (strcmp(entry->name, name) != 0)
+            continue;
+        if (entry->version > version)
+            return status == SYMBOL_FOUND ? status : VERSION_NOT_SUFFICIENT;
         *address = flags == PER_THREAD_STREAM_FORM ? entry->per_thread_address : entry->address;
         status = SYMBOL_FOUND;
     }
     return status;
 }
 
-static CUresult look_up(const char *name, void **address, int version, uint64_t flags, int *status) {
-    if (!name || !address || flags > PER_THREAD_STREAM_FORM) return CUDA_ERROR_INVALID_VALUE;
-    if (version > DRIVER_VERSION) return CUDA_ERROR_INVALID_VALUE;
+static CUresult look_up(const char *name, void **address, int version, uint64_t flags, int *status)
+{
+    if (!name || !address || flags > PER_THREAD_STREAM_FORM)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (version > DRIVER_VERSION)
+        return CUDA_ERROR_INVALID_VALUE;
     entry_function *found = NULL;
     *status = find(name, version, flags, &found);
     *(entry_function **)address = found;
     return CUDA_SUCCESS;
 }
 
-// As the real one: this older form fails for an unknown name, the newer one succeeds with a NULL address and a status.
-API cuGetProcAddress(const char *name, void **address, int version, uint64_t flags) {
+/* As the real one: this older form fails for an unknown name, the newer one succeeds with a NULL address and a
+ * status. */
+API cuGetProcAddress(const char *name, void **address, int version, uint64_t flags)
+{
     int status;
     CUresult result = look_up(name, address, version, flags, &status);
     return !result && status != SYMBOL_FOUND ? CUDA_ERROR_NOT_FOUND : result;
 }
 
-API cuGetProcAddress_v2(const char *name, void **address, int version, uint64_t flags, int *status) {
+API cuGetProcAddress_v2(const char *name, void **address, int version, uint64_t flags, int *status)
+{
     int unwanted;
     return look_up(name, address, version, flags, status ? status : &unwanted);
 }
 
-// The private tables that cudart wants are not part of any interface, so a cudart program cannot run here.
-API cuGetExportTable(const void **table, const void *id) {
-    if (!table || !id) return CUDA_ERROR_INVALID_VALUE;
+/* The private tables that cudart wants are not part of any interface, so a cudart program cannot run here. */
+API cuGetExportTable(const void **table, const void *id)
+{
+    if (!table || !id)
+        return CUDA_ERROR_INVALID_VALUE;
     *table = NULL;
     return CUDA_ERROR_NOT_FOUND;
 }

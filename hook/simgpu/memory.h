@@ -1,21 +1,27 @@
-// Which memory an address lies in. The caller holds the driver's lock.
-#pragma once
+/* Which memory an address lies in. The caller holds the driver's lock. */
+#ifndef TUI_PROBE_SIMGPU_MEMORY_H
+#define TUI_PROBE_SIMGPU_MEMORY_H
 
 #include "driver.h"
 
-// The block that contains `address`, in device or in pinned host memory, or NULL.
-static inline struct block *memory_block(CUdeviceptr address) {
+/* The block that contains `address`, in device or in pinned host memory, or NULL. */
+static inline struct block *memory_block(CUdeviceptr address)
+{
     struct block *block = heap_find(&driver.device_heap, address);
     return block ? block : heap_find(&driver.host_heap, address);
 }
 
-// Whether all of `bytes` from `address` lie in one block.
-static inline bool memory_holds(CUdeviceptr address, size_t bytes) {
+/* Whether all of `bytes` from `address` lie in one block. */
+static inline bool memory_holds(CUdeviceptr address, size_t bytes)
+{
     const struct block *block = memory_block(address);
     return block && bytes <= block->size - (address - block->address);
 }
 
-// Whether `address` lies in our mapping, allocated or not; elsewhere is ordinary host memory.
-static inline bool memory_is_ours(CUdeviceptr address) {
+/* Whether `address` lies in our mapping, allocated or not; elsewhere is ordinary host memory. */
+static inline bool memory_is_ours(CUdeviceptr address)
+{
     return address - driver.device_heap.address < 2 * driver.memory_bytes;
 }
+
+#endif

@@ -1,5 +1,6 @@
-// Modules and libraries: kernels and variables that came from one image.
-#pragma once
+/* Modules and libraries: kernels and variables that came from one image. */
+#ifndef TUI_PROBE_SIMGPU_MODULE_H
+#define TUI_PROBE_SIMGPU_MODULE_H
 
 #include "driver.h"
 
@@ -9,16 +10,16 @@ struct parameter {
 
 struct kernel {
     struct module *module;
-    uint32_t index;  // in the module
+    uint32_t index; /* in the module */
     char *name;
     CUfunction function_handle;
-    CUkernel kernel_handle;  // of a library's kernel, else NULL
-    bool described;          // what follows is known only then
+    CUkernel kernel_handle; /* of a library's kernel, else NULL */
+    bool described;         /* what follows is known only then */
     uint32_t static_shared_bytes, local_bytes, max_threads;
-    int32_t registers;  // -1: not known
+    int32_t registers; /* -1: not known */
     uint32_t parameter_count, parameter_bytes;
     struct parameter *parameters;
-    int max_dynamic_shared, shared_carveout;  // set by the program
+    int max_dynamic_shared, shared_carveout; /* set by the program */
 };
 
 struct variable {
@@ -29,38 +30,40 @@ struct variable {
 
 struct module {
     CUmodule handle;
-    CUlibrary library_handle;     // of a library, else NULL
-    const struct context *owner;  // NULL for a library
+    CUlibrary library_handle;    /* of a library, else NULL */
+    const struct context *owner; /* NULL for a library */
     uint64_t server_id;
-    uint32_t target;  // 80 for sm_80
+    uint32_t target; /* 80 for sm_80 */
     uint32_t kernel_count, variable_count;
     struct kernel *kernels;
     struct variable *variables;
     struct module *next;
 };
 
-// All of these: the caller holds the driver's lock.
+/* All of these: the caller holds the driver's lock. */
 
-// Loads an image of at most `limit` bytes into a context, or as a library for NULL. `error` receives a text to be
-// freed, or NULL.
+/* Loads an image of at most `limit` bytes into a context, or as a library for NULL. `error` receives a text to be
+ * freed, or NULL. */
 CUresult module_load(const void *image, size_t limit, const struct context *owner, struct module **loaded,
                      char **error);
 
 void module_unload(struct module *module);
 void modules_unload_owner(const struct context *owner);
 
-// NULL if there is none of that name.
+/* NULL if there is none of that name. */
 struct kernel *module_kernel(struct module *module, const char *name);
 struct variable *module_variable(struct module *module, const char *name);
 
-// The kernel behind a CUfunction, or behind a CUkernel used as one. NULL if it is neither.
+/* The kernel behind a CUfunction, or behind a CUkernel used as one. NULL if it is neither. */
 struct kernel *kernel_of(const void *handle);
 
-// Has the server compile the kernel and say what it is, once.
+/* Has the server compile the kernel and say what it is, once. */
 CUresult kernel_describe(struct kernel *kernel);
 
-// The largest dynamic shared memory, bytes, that a launch of the kernel may ask for.
+/* The largest dynamic shared memory, bytes, that a launch of the kernel may ask for. */
 int kernel_dynamic_shared_limit(const struct kernel *kernel);
 
-// 0 if not even one block fits.
+/* 0 if not even one block fits. */
 unsigned kernel_blocks_per_sm(const struct kernel *kernel, unsigned threads, size_t dynamic_shared_bytes);
+
+#endif

@@ -1,30 +1,31 @@
-// What the driver and its server say to each other over a stream socket. tui_probe/simgpu/protocol.py says the same.
-//
-// Integers are little-endian and unsigned unless said otherwise. TEXT and BYTES are a u32 length and that many bytes.
-//
-// The server is started with the socket as descriptor 3 and the memory file as descriptor 4; its one argument tells
-// where the program has mapped that file, and the machine: "memory_address=N,memory_bytes=N,sm_count=N,…". It begins:
-//   READY       u32 version
-// Then each request has one reply:
-//   request     u32 kind, u32 length of the body, body
-//   reply       u32 status, u32 length of the body, body. Unless the status is OK the body is a TEXT: what went wrong.
-//
-// LOAD          BYTES image as given to cuModuleLoadData, without what follows its end
-//   OK          u64 module, u32 target (80 for sm_80), u32 kernels, a TEXT each: name,
-//               u32 variables, each: TEXT name, u32 space (0 global, 1 const), u64 size, u64 alignment, BYTES initial
-//                 (as long as the size, or empty for zeros)
-// PLACE         u64 module, u32 variables, a u64 each: address, in the order of the LOAD reply. The driver has written
-//                 the initial values to memory; the server then writes what addresses they hold.
-//   OK          nothing
-// DESCRIBE      u64 module, u32 kernel (index in the LOAD reply)
-//   OK          u32 static shared bytes, u32 local bytes, u32 largest number of threads of a block,
-//               i32 registers (-1: not known), u32 parameters, each: u32 offset, u32 size
-// LAUNCH        u64 module, u32 kernel, u32 grid x y z, u32 block x y z, u32 dynamic shared bytes, u64 start cycle,
-//               BYTES parameters
-//   OK          u64 cycles from start to end, u64 instructions executed by warps
-// UNLOAD        u64 module
-//   OK          nothing
-#pragma once
+/* What the driver and its server say to each other over a stream socket. tui_probe/simgpu/protocol.py says the same.
+ *
+ * Integers are little-endian and unsigned unless said otherwise. TEXT and BYTES are a u32 length and that many bytes.
+ *
+ * The server is started with the socket as descriptor 3 and the memory file as descriptor 4; its one argument tells
+ * where the program has mapped that file, and the machine: "memory_address=N,memory_bytes=N,sm_count=N,…". It begins:
+ *   READY       u32 version
+ * Then each request has one reply:
+ *   request     u32 kind, u32 length of the body, body
+ *   reply       u32 status, u32 length of the body, body. Unless the status is OK the body is a TEXT: what went wrong.
+ *
+ * LOAD          BYTES image as given to cuModuleLoadData, without what follows its end
+ *   OK          u64 module, u32 target (80 for sm_80), u32 kernels, a TEXT each: name,
+ *               u32 variables, each: TEXT name, u32 space (0 global, 1 const), u64 size, u64 alignment, BYTES initial
+ *                 (as long as the size, or empty for zeros)
+ * PLACE         u64 module, u32 variables, a u64 each: address, in the order of the LOAD reply. The driver has written
+ *                 the initial values to memory; the server then writes what addresses they hold.
+ *   OK          nothing
+ * DESCRIBE      u64 module, u32 kernel (index in the LOAD reply)
+ *   OK          u32 static shared bytes, u32 local bytes, u32 largest number of threads of a block,
+ *               i32 registers (-1: not known), u32 parameters, each: u32 offset, u32 size
+ * LAUNCH        u64 module, u32 kernel, u32 grid x y z, u32 block x y z, u32 dynamic shared bytes, u64 start cycle,
+ *               BYTES parameters
+ *   OK          u64 cycles from start to end, u64 instructions executed by warps
+ * UNLOAD        u64 module
+ *   OK          nothing */
+#ifndef TUI_PROBE_SIMGPU_PROTOCOL_H
+#define TUI_PROBE_SIMGPU_PROTOCOL_H
 
 #include <stdint.h>
 
@@ -34,11 +35,13 @@ enum request_kind { REQUEST_LOAD = 1, REQUEST_PLACE = 2, REQUEST_DESCRIBE = 3, R
 
 enum reply_status {
     STATUS_OK = 0,
-    STATUS_NOT_SUPPORTED = 1,       // the simulated GPU cannot execute this
-    STATUS_NO_PTX = 2,              // the image holds no PTX
-    STATUS_INVALID_PTX = 3,         // the PTX cannot be read
-    STATUS_ILLEGAL_ADDRESS = 4,     // from here on: the kernel failed as it would on a GPU
+    STATUS_NOT_SUPPORTED = 1,   /* the simulated GPU cannot execute this */
+    STATUS_NO_PTX = 2,          /* the image holds no PTX */
+    STATUS_INVALID_PTX = 3,     /* the PTX cannot be read */
+    STATUS_ILLEGAL_ADDRESS = 4, /* from here on: the kernel failed as it would on a GPU */
     STATUS_MISALIGNED_ADDRESS = 5,
     STATUS_TRAP = 6,
     STATUS_DEADLOCK = 7,
 };
+
+#endif

@@ -18,9 +18,11 @@ struct said {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct said *all_said;
 
-static bool is_new(const char *line) {
+static bool is_new(const char *line)
+{
     for (const struct said *said = all_said; said; said = said->next) {
-        if (strcmp(said->line, line) == 0) return false;
+        if (strcmp(said->line, line) == 0)
+            return false;
     }
     struct said *said = malloc(sizeof *said + strlen(line) + 1);
     if (said) {
@@ -31,26 +33,33 @@ static bool is_new(const char *line) {
     return true;
 }
 
-static void write_line(int file, const char *line) {
+static void write_line(int file, const char *line)
+{
     for (size_t left = strlen(line); left;) {
         ssize_t written = write(file, line, left);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return;
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return;
         line += written;
         left -= (size_t)written;
     }
 }
 
-static void append_to_log(const char *line) {
+static void append_to_log(const char *line)
+{
     const char *path = getenv("TUI_PROBE_SIM_LOG");
-    if (!path || !*path) return;
+    if (!path || !*path)
+        return;
     int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-    if (file < 0) return;
+    if (file < 0)
+        return;
     write_line(file, line);
     close(file);
 }
 
-void report(const char *format, ...) {
+void report(const char *format, ...)
+{
     char line[4096] = "tui-probe simulated GPU: ";
     size_t start = strlen(line);
     va_list arguments;

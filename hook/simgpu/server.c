@@ -17,10 +17,12 @@ static const size_t LARGEST_REPLY = UINT32_C(1) << 31;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int connection = -1;
 static bool started, greeted;
-static atomic_int failure;  // a CUresult: why the server answers no more
+static atomic_int failure; /* a CUresult: why the server answers no more */
 
-CUresult server_start(void) {
-    if (started) return CUDA_SUCCESS;
+CUresult server_start(void)
+{
+    if (started)
+        return CUDA_SUCCESS;
     struct server_setup setup = {
         .memory_file = driver.memory_file,
         .memory_address = (uintptr_t)driver.memory,
@@ -32,33 +34,42 @@ CUresult server_start(void) {
     return started ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
-static bool send_all(const void *bytes, size_t count) {
+static bool send_all(const void *bytes, size_t count)
+{
     for (const char *next = bytes; count;) {
         ssize_t sent = send(connection, next, count, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR) continue;
-        if (sent <= 0) return false;
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent <= 0)
+            return false;
         next += sent;
         count -= (size_t)sent;
     }
     return true;
 }
 
-static bool receive_all(void *bytes, size_t count) {
+static bool receive_all(void *bytes, size_t count)
+{
     for (char *next = bytes; count;) {
         ssize_t received = recv(connection, next, count, 0);
-        if (received < 0 && errno == EINTR) continue;
-        if (received <= 0) return false;
+        if (received < 0 && errno == EINTR)
+            continue;
+        if (received <= 0)
+            return false;
         next += received;
         count -= (size_t)received;
     }
     return true;
 }
 
-// The server's first words, read when the first reply is needed: it starts while the program goes on.
-static bool greet(void) {
+/* The server's first words, read when the first reply is needed: it starts while the program goes on. */
+static bool greet(void)
+{
     uint32_t version = 0;
-    if (greeted) return true;
-    if (!receive_all(&version, sizeof version)) return false;
+    if (greeted)
+        return true;
+    if (!receive_all(&version, sizeof version))
+        return false;
     greeted = version == PROTOCOL_VERSION;
     if (!greeted) {
         report("the tui_probe of %s speaks protocol %u, this library speaks %d: install them together", server_python(),
@@ -67,33 +78,48 @@ static bool greet(void) {
     return greeted;
 }
 
-static bool exchange(enum request_kind kind, const struct message *request, uint32_t *status, struct reply *reply) {
-    if (connection < 0 || !greet()) return false;
+static bool exchange(enum request_kind kind, const struct message *request, uint32_t *status, struct reply *reply)
+{
+    if (connection < 0 || !greet())
+        return false;
     uint32_t header[2] = {(uint32_t)kind, (uint32_t)request->length};
-    if (!send_all(header, sizeof header) || !send_all(request->bytes, request->length)) return false;
-    if (!receive_all(header, sizeof header) || header[1] > LARGEST_REPLY) return false;
+    if (!send_all(header, sizeof header) || !send_all(request->bytes, request->length))
+        return false;
+    if (!receive_all(header, sizeof header) || header[1] > LARGEST_REPLY)
+        return false;
     reply->memory = malloc(header[1] + 1);
-    if (!reply->memory || !receive_all(reply->memory, header[1])) return false;
+    if (!reply->memory || !receive_all(reply->memory, header[1]))
+        return false;
     reply->body = (struct reader){.next = reply->memory, .end = reply->memory + header[1]};
     *status = header[0];
     return true;
 }
 
-static CUresult result_of(uint32_t status) {
+static CUresult result_of(uint32_t status)
+{
     switch (status) {
-        case STATUS_OK: return CUDA_SUCCESS;
-        case STATUS_NOT_SUPPORTED: return CUDA_ERROR_NOT_SUPPORTED;
-        case STATUS_NO_PTX: return CUDA_ERROR_NO_BINARY_FOR_GPU;
-        case STATUS_INVALID_PTX: return CUDA_ERROR_INVALID_PTX;
-        case STATUS_ILLEGAL_ADDRESS: return CUDA_ERROR_ILLEGAL_ADDRESS;
-        case STATUS_MISALIGNED_ADDRESS: return CUDA_ERROR_MISALIGNED_ADDRESS;
-        case STATUS_DEADLOCK: return CUDA_ERROR_LAUNCH_TIMEOUT;
-        default: return CUDA_ERROR_LAUNCH_FAILED;
+    case STATUS_OK:
+        return CUDA_SUCCESS;
+    case STATUS_NOT_SUPPORTED:
+        return CUDA_ERROR_NOT_SUPPORTED;
+    case STATUS_NO_PTX:
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    case STATUS_INVALID_PTX:
+        return CUDA_ERROR_INVALID_PTX;
+    case STATUS_ILLEGAL_ADDRESS:
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case STATUS_MISALIGNED_ADDRESS:
+        return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case STATUS_DEADLOCK:
+        return CUDA_ERROR_LAUNCH_TIMEOUT;
+    default:
+        return CUDA_ERROR_LAUNCH_FAILED;
     }
 }
 
-// Tells once that the server is gone, and what that means for a call.
-static CUresult give_up(void) {
+/* Tells once that the server is gone, and what that means for a call. */
+static CUresult give_up(void)
+{
     if (connection >= 0) {
         report("its server (%s -m tui_probe.simgpu) %s: no kernel runs in this process", server_python(),
                greeted ? "has ended" : "did not start");
@@ -104,26 +130,35 @@ static CUresult give_up(void) {
     return server_failure();
 }
 
-CUresult server_failure(void) { return (CUresult)failure; }
+CUresult server_failure(void)
+{
+    return (CUresult)failure;
+}
 
-CUresult server_call(enum request_kind kind, const struct message *request, struct reply *reply) {
+CUresult server_call(enum request_kind kind, const struct message *request, struct reply *reply)
+{
     uint32_t status = STATUS_OK;
     *reply = (struct reply){0};
-    if (request->failed || request->length > UINT32_MAX) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (request->failed || request->length > UINT32_MAX)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&lock);
     CUresult result = exchange(kind, request, &status, reply) ? result_of(status) : give_up();
     pthread_mutex_unlock(&lock);
-    if (status != STATUS_OK) reply->error = reader_text(&reply->body);
+    if (status != STATUS_OK)
+        reply->error = reader_text(&reply->body);
     return result;
 }
 
-void reply_free(struct reply *reply) {
+void reply_free(struct reply *reply)
+{
     free(reply->error);
     free(reply->memory);
     *reply = (struct reply){0};
 }
 
-void server_forget(void) {
-    if (connection >= 0) close(connection);
+void server_forget(void)
+{
+    if (connection >= 0)
+        close(connection);
     connection = -1;
 }

@@ -12,27 +12,33 @@ static const char DRIVER_NAME[] = "libcuda.so.1";
 
 typedef bool is_unwanted(const char *entry);
 
-static bool is_driver(const char *path) {
+static bool is_driver(const char *path)
+{
     const char *slash = strrchr(path, '/');
     return strcmp(slash ? slash + 1 : path, DRIVER_NAME) == 0;
 }
 
-static bool holds_driver(const char *folder) {
+static bool holds_driver(const char *folder)
+{
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", folder, DRIVER_NAME);
     return access(path, F_OK) == 0;
 }
 
-// "NAME=a:b:c" without the entries that are unwanted. The separators are those of `separators`; the first joins again.
-static char *without(const char *variable, const char *separators, is_unwanted *unwanted) {
+/* "NAME=a:b:c" without the entries that are unwanted. The separators are those of `separators`; the first joins
+ * again. */
+static char *without(const char *variable, const char *separators, is_unwanted *unwanted)
+{
     size_t name_length = strcspn(variable, "=") + 1;
     char *kept = calloc(1, strlen(variable) + 1), *entries = strdup(variable + name_length), *place = NULL;
     if (kept && entries) {
         memcpy(kept, variable, name_length);
         char *end = kept + name_length;
         for (char *entry = strtok_r(entries, separators, &place); entry; entry = strtok_r(NULL, separators, &place)) {
-            if (unwanted(entry)) continue;
-            if (end[-1] != '=') *end++ = separators[0];
+            if (unwanted(entry))
+                continue;
+            if (end[-1] != '=')
+                *end++ = separators[0];
             end = stpcpy(end, entry);
         }
     }
@@ -40,24 +46,29 @@ static char *without(const char *variable, const char *separators, is_unwanted *
     return kept;
 }
 
-static bool is(const char *variable, const char *name) {
+static bool is(const char *variable, const char *name)
+{
     size_t length = strlen(name);
     return strncmp(variable, name, length) == 0 && variable[length] == '=';
 }
 
-// Of the program's settings for Python, those that tell where modules are. Others (tracing imports, turning warnings
-// into errors, staying interactive) are not meant for the server.
-static bool is_unwanted_setting(const char *variable) {
+/* Of the program's settings for Python, those that tell where modules are. Others (tracing imports, turning warnings
+ * into errors, staying interactive) are not meant for the server. */
+static bool is_unwanted_setting(const char *variable)
+{
     static const char *const wanted[] = {"PYTHONHOME", "PYTHONNOUSERSITE", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX",
                                          "PYTHONDONTWRITEBYTECODE"};
-    if (strncmp(variable, "PYTHON", strlen("PYTHON")) != 0) return false;
+    if (strncmp(variable, "PYTHON", strlen("PYTHON")) != 0)
+        return false;
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        if (is(variable, wanted[i])) return false;
+        if (is(variable, wanted[i]))
+            return false;
     }
     return true;
 }
 
-static char *python_path(void) {
+static char *python_path(void)
+{
     const char *ours = getenv("TUI_PROBE_SIM_PYTHONPATH"), *theirs = getenv("PYTHONPATH");
     bool has_ours = ours && *ours, has_theirs = theirs && *theirs;
     char *variable;
@@ -66,29 +77,40 @@ static char *python_path(void) {
     return length < 0 ? NULL : variable;
 }
 
-char **server_environment(void) {
+char **server_environment(void)
+{
     size_t count = 0;
-    while (environ[count]) count++;
+    while (environ[count])
+        count++;
     char **copy = calloc(count + 2, sizeof *copy);
-    if (!copy) return NULL;
+    if (!copy)
+        return NULL;
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        if (is_unwanted_setting(environ[i])) continue;  // PYTHONPATH comes at the end
-        if (is(environ[i], "LD_PRELOAD")) copy[kept++] = without(environ[i], ": ", is_driver);
-        else if (is(environ[i], "LD_LIBRARY_PATH")) copy[kept++] = without(environ[i], ":", holds_driver);
-        else copy[kept++] = strdup(environ[i]);
+        if (is_unwanted_setting(environ[i]))
+            continue; /* PYTHONPATH comes at the end */
+        if (is(environ[i], "LD_PRELOAD"))
+            copy[kept++] = without(environ[i], ": ", is_driver);
+        else if (is(environ[i], "LD_LIBRARY_PATH"))
+            copy[kept++] = without(environ[i], ":", holds_driver);
+        else
+            copy[kept++] = strdup(environ[i]);
     }
     copy[kept++] = python_path();
     for (size_t i = 0; i < kept; i++) {
-        if (copy[i]) continue;
-        for (size_t j = 0; j < kept; j++) free(copy[j]);
+        if (copy[i])
+            continue;
+        for (size_t j = 0; j < kept; j++)
+            free(copy[j]);
         free(copy);
         return NULL;
     }
     return copy;
 }
 
-void server_environment_free(char **environment) {
-    for (char **variable = environment; *variable; variable++) free(*variable);
+void server_environment_free(char **environment)
+{
+    for (char **variable = environment; *variable; variable++)
+        free(*variable);
     free(environment);
 }

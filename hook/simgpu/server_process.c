@@ -17,14 +17,16 @@
 #include "report.h"
 #include "server_environment.h"
 
-const char *server_python(void) {
+const char *server_python(void)
+{
     const char *python = getenv("TUI_PROBE_SIM_PYTHON");
     return python && *python ? python : "python3";
 }
 
-// The server keeps the program's stderr for its own failures, and nothing else of the program's: no input, no output,
-// no signals of its terminal.
-static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, int socket, int memory) {
+/* The server keeps the program's stderr for its own failures, and nothing else of the program's: no input, no output,
+ * no signals of its terminal. */
+static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, int socket, int memory)
+{
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
@@ -33,55 +35,71 @@ static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attri
     if (!error && !has_stderr) {
         error = posix_spawn_file_actions_addopen(actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     }
-    if (!error) error = posix_spawn_file_actions_adddup2(actions, STDERR_FILENO, STDOUT_FILENO);
-    if (!error) error = posix_spawn_file_actions_adddup2(actions, socket, SOCKET_DESCRIPTOR);
-    if (!error) error = posix_spawn_file_actions_adddup2(actions, memory, MEMORY_DESCRIPTOR);
-    if (!error) error = posix_spawnattr_setsigmask(attributes, &none);
-    if (!error) error = posix_spawnattr_setsigdefault(attributes, &all);
+    if (!error)
+        error = posix_spawn_file_actions_adddup2(actions, STDERR_FILENO, STDOUT_FILENO);
+    if (!error)
+        error = posix_spawn_file_actions_adddup2(actions, socket, SOCKET_DESCRIPTOR);
+    if (!error)
+        error = posix_spawn_file_actions_adddup2(actions, memory, MEMORY_DESCRIPTOR);
+    if (!error)
+        error = posix_spawnattr_setsigmask(attributes, &none);
+    if (!error)
+        error = posix_spawnattr_setsigdefault(attributes, &all);
     short flags = POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
     return error ? error : posix_spawnattr_setflags(attributes, flags);
 }
 
-static int spawn(const struct server_setup *setup, int socket, int memory, pid_t *process) {
+static int spawn(const struct server_setup *setup, int socket, int memory, pid_t *process)
+{
     char machine[256];
     snprintf(machine, sizeof machine,
              "memory_address=%" PRIu64 ",memory_bytes=%" PRIu64 ",sm_count=%u,clock_khz=%d,max_threads_per_sm=%d,"
              "max_blocks_per_sm=%d,shared_bytes_per_sm=%d",
              setup->memory_address, setup->memory_bytes, setup->sm_count, CLOCK_KHZ, SM_MAX_THREADS, SM_MAX_BLOCKS,
              SM_SHARED_BYTES);
-    // -P: a file of the program's that has the name of a Python module is not taken for it.
+    /* -P: a file of the program's that has the name of a Python module is not taken for it. */
     const char *arguments[] = {server_python(), "-P", "-W", "ignore", "-m", "tui_probe.simgpu", machine, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     char **environment = server_environment();
-    if (!environment) return ENOMEM;
+    if (!environment)
+        return ENOMEM;
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
     int error = prepare(&actions, &attributes, socket, memory);
-    if (!error) error = posix_spawnp(process, arguments[0], &actions, &attributes, (char **)arguments, environment);
+    if (!error)
+        error = posix_spawnp(process, arguments[0], &actions, &attributes, (char **)arguments, environment);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     server_environment_free(environment);
     return error;
 }
 
-// The process that was started forks the server and ends at once.
-static bool started(pid_t process) {
+/* The process that was started forks the server and ends at once. */
+static bool started(pid_t process)
+{
     int status = 0;
     pid_t waited;
-    do waited = waitpid(process, &status, 0);
+    do
+        waited = waitpid(process, &status, 0);
     while (waited < 0 && errno == EINTR);
-    if (waited < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) return true;  // not waitable: SIGCHLD is ignored
+    if (waited < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
+        return true; /* not waitable: SIGCHLD is ignored */
     report("its server did not start: `%s -P -m tui_probe.simgpu` ended at once. Set TUI_PROBE_SIM_PYTHON to a Python "
            "(3.11 or newer) in which tui-probe is installed",
            server_python());
     return false;
 }
 
-// A duplicate above the descriptors that the server expects, so that none of them is overwritten before it is copied.
-static int move_up(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, MEMORY_DESCRIPTOR + 1); }
+/* A duplicate above the descriptors that the server expects, so that none of them is overwritten before it is
+ * copied. */
+static int move_up(int descriptor)
+{
+    return fcntl(descriptor, F_DUPFD_CLOEXEC, MEMORY_DESCRIPTOR + 1);
+}
 
-int server_spawn(const struct server_setup *setup) {
+int server_spawn(const struct server_setup *setup)
+{
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
         report("no socket for its server: %s", strerror(errno));
@@ -91,10 +109,14 @@ int server_spawn(const struct server_setup *setup) {
     pid_t process = 0;
     int error = socket < 0 || memory < 0 ? errno : spawn(setup, socket, memory, &process);
     close(ends[1]);
-    if (socket >= 0) close(socket);
-    if (memory >= 0) close(memory);
-    if (error) report("cannot start %s: %s. Set TUI_PROBE_SIM_PYTHON", server_python(), strerror(error));
-    if (!error && started(process)) return ends[0];
+    if (socket >= 0)
+        close(socket);
+    if (memory >= 0)
+        close(memory);
+    if (error)
+        report("cannot start %s: %s. Set TUI_PROBE_SIM_PYTHON", server_python(), strerror(error));
+    if (!error && started(process))
+        return ends[0];
     close(ends[0]);
     return -1;
 }

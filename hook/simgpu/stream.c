@@ -15,45 +15,62 @@ struct stream {
 
 static struct stream *streams;
 
-static bool is_default(CUstream handle) {
+static bool is_default(CUstream handle)
+{
     return handle == NULL || handle == STREAM_LEGACY || handle == STREAM_PER_THREAD;
 }
 
-static struct stream *stream_of(CUstream handle) { return handle_object(HANDLE_STREAM, handle); }
+static struct stream *stream_of(CUstream handle)
+{
+    return handle_object(HANDLE_STREAM, handle);
+}
 
-bool stream_exists(CUstream handle) { return is_default(handle) || stream_of(handle); }
+bool stream_exists(CUstream handle)
+{
+    return is_default(handle) || stream_of(handle);
+}
 
-static void destroy(struct stream *stream) {
+static void destroy(struct stream *stream)
+{
     struct stream **link = &streams;
-    while (*link != stream) link = &(*link)->next;
+    while (*link != stream)
+        link = &(*link)->next;
     *link = stream->next;
     handle_destroy(stream->handle);
     free(stream);
 }
 
-void streams_destroy_owner(const struct context *owner) {
+void streams_destroy_owner(const struct context *owner)
+{
     for (struct stream *stream = streams, *next; stream; stream = next) {
         next = stream->next;
-        if (stream->owner == owner) destroy(stream);
+        if (stream->owner == owner)
+            destroy(stream);
     }
     events_destroy_owner(owner);
 }
 
-// Locks the driver and checks a stream. Fails, without the lock, for a handle that is none.
-static CUresult enter_stream(CUstream handle, struct context **context) {
+/* Locks the driver and checks a stream. Fails, without the lock, for a handle that is none. */
+static CUresult enter_stream(CUstream handle, struct context **context)
+{
     CUresult result = enter(context);
-    if (result) return result;
+    if (result)
+        return result;
     return stream_exists(handle) ? CUDA_SUCCESS : leave(CUDA_ERROR_INVALID_HANDLE);
 }
 
-static CUresult create(CUstream *handle, unsigned flags, int priority) {
-    static uint64_t last_id = 2;  // after the two default streams
+static CUresult create(CUstream *handle, unsigned flags, int priority)
+{
+    static uint64_t last_id = 2; /* after the two default streams */
     struct context *context;
     CUresult result = enter(&context);
-    if (result) return result;
-    if (!handle || flags > 1) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (result)
+        return result;
+    if (!handle || flags > 1)
+        return leave(CUDA_ERROR_INVALID_VALUE);
     struct stream *stream = calloc(1, sizeof *stream);
-    if (!stream) return leave(CUDA_ERROR_OUT_OF_MEMORY);
+    if (!stream)
+        return leave(CUDA_ERROR_OUT_OF_MEMORY);
     *stream = (struct stream){.owner = context, .flags = flags, .priority = priority, .id = ++last_id, .next = streams};
     stream->handle = handle_create(HANDLE_STREAM, stream);
     if (!stream->handle) {
@@ -65,26 +82,34 @@ static CUresult create(CUstream *handle, unsigned flags, int priority) {
     return leave(CUDA_SUCCESS);
 }
 
-API cuStreamCreate(CUstream *handle, unsigned flags) { return create(handle, flags, 0); }
+API cuStreamCreate(CUstream *handle, unsigned flags)
+{
+    return create(handle, flags, 0);
+}
 
-// There is one priority (cuCtxGetStreamPriorityRange): any other is clamped to it, as the real driver clamps.
-API cuStreamCreateWithPriority(CUstream *handle, unsigned flags, int priority) {
+/* There is one priority (cuCtxGetStreamPriorityRange): any other is clamped to it, as the real driver clamps. */
+API cuStreamCreateWithPriority(CUstream *handle, unsigned flags, int priority)
+{
     (void)priority;
     return create(handle, flags, 0);
 }
 
-API cuStreamDestroy_v2(CUstream handle) {
+API cuStreamDestroy_v2(CUstream handle)
+{
     struct context *context;
     CUresult result = enter(&context);
-    if (result) return result;
+    if (result)
+        return result;
     struct stream *stream = stream_of(handle);
-    if (!stream) return leave(CUDA_ERROR_INVALID_HANDLE);
+    if (!stream)
+        return leave(CUDA_ERROR_INVALID_HANDLE);
     destroy(stream);
     return leave(CUDA_SUCCESS);
 }
 SAME_AS(cuStreamDestroy, cuStreamDestroy_v2);
 
-API cuStreamSynchronize(CUstream handle) {
+API cuStreamSynchronize(CUstream handle)
+{
     struct context *context;
     CUresult result = enter_stream(handle, &context);
     return result ? result : leave(CUDA_SUCCESS);
@@ -93,69 +118,89 @@ PER_THREAD_STREAM(cuStreamSynchronize);
 SAME_AS(cuStreamQuery, cuStreamSynchronize);
 SAME_AS(cuStreamQuery_ptsz, cuStreamSynchronize);
 
-API cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags) {
+API cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags)
+{
     struct context *context;
     CUresult result = enter_stream(handle, &context);
-    if (result) return result;
-    if (flags > 1) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (result)
+        return result;
+    if (flags > 1)
+        return leave(CUDA_ERROR_INVALID_VALUE);
     return leave(handle_object(HANDLE_EVENT, event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
 }
 PER_THREAD_STREAM(cuStreamWaitEvent);
 
-API cuStreamGetFlags(CUstream handle, unsigned *flags) {
+API cuStreamGetFlags(CUstream handle, unsigned *flags)
+{
     struct context *context;
     CUresult result = enter_stream(handle, &context);
-    if (result) return result;
-    if (!flags) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (result)
+        return result;
+    if (!flags)
+        return leave(CUDA_ERROR_INVALID_VALUE);
     *flags = is_default(handle) ? 0 : stream_of(handle)->flags;
     return leave(CUDA_SUCCESS);
 }
 PER_THREAD_STREAM(cuStreamGetFlags);
 
-API cuStreamGetPriority(CUstream handle, int *priority) {
+API cuStreamGetPriority(CUstream handle, int *priority)
+{
     struct context *context;
     CUresult result = enter_stream(handle, &context);
-    if (result) return result;
-    if (!priority) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (result)
+        return result;
+    if (!priority)
+        return leave(CUDA_ERROR_INVALID_VALUE);
     *priority = is_default(handle) ? 0 : stream_of(handle)->priority;
     return leave(CUDA_SUCCESS);
 }
 PER_THREAD_STREAM(cuStreamGetPriority);
 
-API cuStreamGetId(CUstream handle, unsigned long long *id) {
+API cuStreamGetId(CUstream handle, unsigned long long *id)
+{
     struct context *context;
     CUresult result = enter_stream(handle, &context);
-    if (result) return result;
-    if (!id) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (result)
+        return result;
+    if (!id)
+        return leave(CUDA_ERROR_INVALID_VALUE);
     *id = handle == STREAM_PER_THREAD ? 2 : 1;
-    if (!is_default(handle)) *id = stream_of(handle)->id;
+    if (!is_default(handle))
+        *id = stream_of(handle)->id;
     return leave(CUDA_SUCCESS);
 }
 PER_THREAD_STREAM(cuStreamGetId);
 
-API cuStreamGetCtx(CUstream handle, CUcontext *answer) {
+API cuStreamGetCtx(CUstream handle, CUcontext *answer)
+{
     struct context *context;
     CUresult result = enter_stream(handle, &context);
-    if (result) return result;
-    if (!answer) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (result)
+        return result;
+    if (!answer)
+        return leave(CUDA_ERROR_INVALID_VALUE);
     const struct stream *stream = is_default(handle) ? NULL : stream_of(handle);
     *answer = stream ? stream->owner->handle : context->handle;
     return leave(CUDA_SUCCESS);
 }
 PER_THREAD_STREAM(cuStreamGetCtx);
 
-API cuStreamGetDevice(CUstream handle, CUdevice *device) {
+API cuStreamGetDevice(CUstream handle, CUdevice *device)
+{
     struct context *context;
     CUresult result = enter_stream(handle, &context);
-    if (result) return result;
-    if (!device) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (result)
+        return result;
+    if (!device)
+        return leave(CUDA_ERROR_INVALID_VALUE);
     *device = 0;
     return leave(CUDA_SUCCESS);
 }
 PER_THREAD_STREAM(cuStreamGetDevice);
 
-API cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t bytes, unsigned flags) {
-    (void)address, (void)bytes, (void)flags;  // managed memory is one memory here
+API cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t bytes, unsigned flags)
+{
+    (void)address, (void)bytes, (void)flags; /* managed memory is one memory here */
     struct context *context;
     CUresult result = enter_stream(handle, &context);
     return result ? result : leave(CUDA_SUCCESS);

@@ -2,42 +2,45 @@
 
 #include "layout.h"
 #include "probed_launch.h"
+#include "reasons.h"
 
 /* One buffer of values is turned into a pointer to each, which needs their offsets. */
-static const char *from_buffer(struct arguments *arguments, const struct launch *launch, const struct kernel *kernel)
+static const struct reason *from_buffer(struct arguments *arguments, const struct launch *launch,
+                                        const struct kernel *kernel)
 {
     char *buffer = NULL;
     const size_t *size = NULL;
     if (!kernel->parameters_known)
-        return "this driver does not say where parameters lie in a buffer";
+        return reason(PARAMETERS_UNPLACED);
     for (void **extra = launch->extra; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
         if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
             buffer = extra[1];
         else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
             size = extra[1];
         else
-            return "unknown kind of launch parameters";
+            return reason(PARAMETERS_OF_UNKNOWN_KIND);
     }
     for (size_t i = 0; i < kernel->n_parameters; i++) {
         const struct parameter *parameter = &kernel->parameters[i];
         if (!buffer || !size || parameter->offset + parameter->size > *size)
-            return "the parameter buffer is too small";
+            return reason(PARAMETERS_CUT_OFF);
         arguments->pointers[i] = buffer + parameter->offset;
     }
     return NULL;
 }
 
-static const char *originals(struct arguments *arguments, const struct launch *launch, const struct kernel *kernel)
+static const struct reason *originals(struct arguments *arguments, const struct launch *launch,
+                                      const struct kernel *kernel)
 {
     if (kernel->n_parameters == 0)
         return NULL;
     if (launch->parameters && launch->extra)
-        return "launched with parameters in both forms";
+        return reason(PARAMETERS_TWICE);
     if (launch->parameters) {
         memcpy(arguments->pointers, launch->parameters, kernel->n_parameters * sizeof(void *));
         return NULL;
     }
-    return launch->extra ? from_buffer(arguments, launch, kernel) : "launched without parameters";
+    return launch->extra ? from_buffer(arguments, launch, kernel) : reason(PARAMETERS_MISSING);
 }
 
 /* Which blocks measure. Returns how many values that takes. */
@@ -50,11 +53,11 @@ static size_t sampling(const struct launch *launch, const struct kernel *kernel,
     return SAMPLING_PARAMETERS;
 }
 
-const char *arguments_fill(struct arguments *arguments, const struct launch *launch, const struct kernel *kernel,
-                           const struct variant *variant, CUdeviceptr memory)
+const struct reason *arguments_fill(struct arguments *arguments, const struct launch *launch,
+                                    const struct kernel *kernel, const struct variant *variant, CUdeviceptr memory)
 {
     size_t n = kernel->n_parameters, added = 0;
-    const char *reason = originals(arguments, launch, kernel);
+    const struct reason *reason = originals(arguments, launch, kernel);
     if (reason)
         return reason;
     for (size_t i = 0; i < kernel->n_maps; i++) {

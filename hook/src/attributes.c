@@ -1,6 +1,6 @@
 /* Wrappers of the functions that set attributes of kernels: what holds for the original must hold for
  * its probed function. The program gets the driver's answer for the original. */
-#include "lifetime.h"
+#include "hook_state.h"
 #include "real.h"
 #include "variants.h"
 

@@ -5,7 +5,8 @@
 
 #include "buffers.h"
 #include "capacities.h"
-#include "drain.h"
+#include "drain_dropped.h"
+#include "drain_wake.h"
 #include "probed_launch.h"
 #include "real.h"
 #include "reasons.h"
@@ -14,15 +15,15 @@
 
 enum { WINDOW_BYTES = 4 << 20 };
 
-const char *bench_buffer_make(struct bench_buffer *buffer, struct launch *launch, struct kernel *kernel,
-                              const struct variant *variant)
+const struct reason *bench_buffer_make(struct bench_buffer *buffer, struct launch *launch, struct kernel *kernel,
+                                       const struct variant *variant)
 {
     *buffer = (struct bench_buffer){0};
-    const char *reason = probed_size(launch, kernel, variant, &buffer->size);
+    const struct reason *reason = probed_size(launch, kernel, variant, &buffer->size);
     if (reason)
         return reason;
     if (buffer->size && REAL_OR_NOT_FOUND(cuMemAlloc_v2, &buffer->memory, buffer->size) != CUDA_SUCCESS)
-        return "probe memory full";
+        return reason(PROBE_MEMORY);
     return NULL;
 }
 
@@ -60,7 +61,9 @@ static const void *read_window(void *argument, size_t offset, size_t size)
 
 static struct piece piece_of(const struct launch *launch, struct kernel *kernel)
 {
-    struct piece piece = {.number = launch->number, .kernel = kernel, .capacities = launch->capacities,
+    struct piece piece = {.number = launch->number,
+                          .kernel = kernel,
+                          .capacities = launch->capacities,
                           .shared = launch->shared};
     memcpy(piece.grid, launch->grid, sizeof piece.grid);
     memcpy(piece.block, launch->block, sizeof piece.block);
@@ -85,15 +88,17 @@ void bench_buffer_save(const struct bench_buffer *buffer, const struct launch *l
     struct window window = {.buffer = buffer, .stream = launch_stream(launch)};
     struct result_source source = {.read = read_window, .argument = &window, .window = WINDOW_BYTES};
     struct piece piece = piece_of(launch, kernel);
-    const char *reason = result_reserve(kernel, buffer->size);
+    const struct reason *reason = result_reserve(kernel, buffer->size);
     if (!reason && !(window.bytes = malloc(WINDOW_BYTES)))
-        reason = "out of host memory";
+        reason = reason(HOST_MEMORY);
     if (!reason) {
         piece.stamp = result_stamp(launch->time);
         if (!result_write(&piece, &source))
-            reason = window.result ? reason_error_name(window.result) : result_stopped();
+            reason = window.result ? reason_of_driver(window.result) : result_stopped();
     }
-    if (reason)
+    if (reason) {
         drain_dropped(1, reason);
+        drain_wake(); /* that thread looks when the disk has room again */
+    }
     free(window.bytes);
 }

@@ -100,23 +100,22 @@ struct bench {
 static void note_failure(const struct bench *bench, CUresult result)
 {
     if (!error_is_sticky(result))
-        prepare_give_up(bench->kernel, bench->launch,
-                        reason_print("the probed launch failed: %s", reason_error_name(result)));
+        prepare_give_up(bench->kernel, bench->launch, reason_with(LAUNCH_FAILED, reason_error_name(result)));
 }
 
 /* Memory and arguments for a probed launch. Returns why there are none, or NULL. */
-static const char *equip(struct bench *bench)
+static const struct reason *equip(struct bench *bench)
 {
     bench_buffer_free(&bench->buffer);
-    const char *reason = bench_buffer_make(&bench->buffer, bench->launch, bench->kernel, bench->variant);
-    return reason ? reason
-                  : arguments_fill(&bench->arguments, bench->launch, bench->kernel, bench->variant,
-                                   bench->buffer.memory);
+    const struct reason *reason = bench_buffer_make(&bench->buffer, bench->launch, bench->kernel, bench->variant);
+    return reason
+               ? reason
+               : arguments_fill(&bench->arguments, bench->launch, bench->kernel, bench->variant, bench->buffer.memory);
 }
 
 /* The probed launch whose records are saved. It is not timed: a dynamic map may have to grow, and the launch to be
  * repeated, before it keeps all of them. REASON says why that cannot be. */
-static CUresult record(struct bench *bench, const struct snapshot *snapshot, const char **reason)
+static CUresult record(struct bench *bench, const struct snapshot *snapshot, const struct reason **reason)
 {
     CUstream stream = launch_stream(bench->launch);
     struct sample sample;
@@ -138,7 +137,7 @@ static CUresult record(struct bench *bench, const struct snapshot *snapshot, con
 static CUresult replay(struct bench *bench, const struct snapshot *snapshot)
 {
     CUstream stream = launch_stream(bench->launch);
-    const char *reason = NULL;
+    const struct reason *reason = NULL;
     CUresult result = record(bench, snapshot, &reason);
     if (reason)
         return launch_pass(bench->launch, bench->kernel, reason);
@@ -190,36 +189,36 @@ static CUresult time_probed(struct bench *bench)
         bench_buffer_save(&bench->buffer, bench->launch, bench->kernel);
     if (result == CUDA_SUCCESS || error_is_sticky(result))
         return result;
-    CUresult original = launch_pass(bench->launch, bench->kernel, "the probed launch failed");
+    CUresult original =
+        launch_pass(bench->launch, bench->kernel, reason_with(LAUNCH_FAILED, reason_error_name(result)));
     if (original == CUDA_SUCCESS)
         note_failure(bench, result);
     return original;
 }
 
 /* The program's launches are by turns the original's and the probed kernel's. */
-static CUresult alternate(struct bench *bench, const char *obstacle)
+static CUresult alternate(struct bench *bench, const struct reason *obstacle)
 {
     struct timings *t = bench->timings;
     if (t->n_original == 0)
-        event_log("[benchmark] alternate kernel %u reason %s\n", bench->kernel->index, obstacle);
+        event_log("[benchmark] alternate kernel %u reason %s\n", bench->kernel->index, obstacle->written);
     if (t->n_original > t->n_probed)
         return time_probed(bench);
     CUresult result = time_original(bench->launch, bench->kernel, t);
-    launch_log_passed(bench->launch, bench->kernel, "timed as the original", result);
+    launch_log_passed(bench->launch, bench->kernel, reason(TIMED_AS_ORIGINAL), result);
     return result;
 }
 
 static CUresult measure(struct bench *bench)
 {
-    const char *obstacle = several_threads ? "several threads launch" : NULL;
+    const struct reason *obstacle = several_threads ? reason(SEVERAL_THREADS) : NULL;
     struct snapshot *snapshot = NULL;
     if (!obstacle && bench->timings->n_original)
-        obstacle = "measured by turns before";
+        obstacle = reason(BY_TURNS);
     if (!obstacle)
         obstacle = replay_obstacle(bench->launch, bench->kernel, bench->arguments.pointers);
-    if (!obstacle &&
-        !(snapshot = snapshot_take(bench->kernel, bench->variant, launch_stream(bench->launch))))
-        obstacle = "no memory to save what the kernel may write";
+    if (!obstacle && !(snapshot = snapshot_take(bench->kernel, bench->variant, launch_stream(bench->launch))))
+        obstacle = reason(NO_SNAPSHOT);
     if (obstacle)
         return alternate(bench, obstacle);
     CUresult result = replay(bench, snapshot);
@@ -231,7 +230,7 @@ static CUresult measure_probed(struct launch *launch, struct kernel *kernel, str
 {
     struct bench bench = {.launch = launch, .kernel = kernel, .timings = t};
     CUcontext context = NULL;
-    const char *reason = "no current context";
+    const struct reason *reason = reason(NO_CONTEXT);
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) == CUDA_SUCCESS && context)
         bench.variant = variants_get(kernel, launch, context, &reason);
     if (bench.variant)
@@ -262,7 +261,7 @@ static void announce(void)
 CUresult benchmark_launch(struct launch *launch, struct kernel *kernel)
 {
     if (stream_is_capturing(launch_stream(launch)))
-        return launch_pass(launch, kernel, REASON_CAPTURING);
+        return launch_pass(launch, kernel, reason(CAPTURING));
     pthread_mutex_lock(&mutex);
     announce();
     bool probed = atomic_load(&kernel->status) == KERNEL_PROBED;
@@ -270,9 +269,9 @@ CUresult benchmark_launch(struct launch *launch, struct kernel *kernel)
     int mode = capture_mode_relax();
     CUresult result;
     if (!t)
-        result = launch_pass(launch, kernel, "out of host memory");
+        result = launch_pass(launch, kernel, reason(HOST_MEMORY));
     else if (t->n_original >= SAMPLES && (!probed || t->n_probed >= SAMPLES))
-        result = launch_pass(launch, kernel, probed ? "measured already" : atomic_load(&kernel->reason));
+        result = launch_pass(launch, kernel, probed ? reason(MEASURED) : atomic_load(&kernel->reason));
     else if (probed)
         result = measure_probed(launch, kernel, t);
     else

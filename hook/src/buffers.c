@@ -6,7 +6,7 @@
 
 #include "chunk.h"
 #include "clock.h"
-#include "drain.h"
+#include "drain_wake.h"
 #include "pool.h"
 #include "real.h"
 #include "reasons.h"
@@ -123,7 +123,7 @@ static struct chunk *chunk_at_hand(struct pool *pool, size_t size)
 }
 
 /* The same, waiting a moment for the draining thread if there is something to wait for. */
-static struct chunk *find_chunk(struct pool *pool, size_t size, const char **reason)
+static struct chunk *find_chunk(struct pool *pool, size_t size, const struct reason **reason)
 {
     struct timespec deadline = clock_deadline(WAIT_MILLISECONDS);
     while (!pool->fault) {
@@ -133,7 +133,7 @@ static struct chunk *find_chunk(struct pool *pool, size_t size, const char **rea
         if (pool->ready) /* returned while the lock was not held */
             continue;
         if (!pool->busy || pool->starved) {
-            *reason = "probe memory full";
+            *reason = reason(PROBE_MEMORY);
             return NULL;
         }
         drain_wake();
@@ -166,19 +166,25 @@ static void want_next(const struct chunk *chunk)
     drain_wake();
 }
 
+static const struct reason *too_large(size_t needed, size_t limit)
+{
+    char texts[2][REASON_NUMBER_SIZE];
+    return reason_with(LAUNCH_TOO_LARGE, reason_number(texts[0], needed), reason_number(texts[1], limit));
+}
+
 struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struct kernel *kernel, size_t size,
-                           struct claim *claim, const char **reason)
+                           struct claim *claim, const struct reason **reason)
 {
     size = (size + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
     if (size > pool->limit) {
-        *reason = reason_print("needs %zu bytes of probe memory, more than the limit of %zu", size, pool->limit);
+        *reason = too_large(size, pool->limit);
         return NULL;
     }
     buffers_lock();
     struct chunk *chunk = find_chunk(pool, size, reason);
     if (chunk && !chunk_reserve_piece(chunk)) {
         chunk = NULL;
-        *reason = "out of host memory";
+        *reason = reason(HOST_MEMORY);
     }
     if (chunk) {
         if (!chunk->n_pieces)

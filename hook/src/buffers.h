@@ -56,7 +56,7 @@ struct pool {
     struct pool *next;
     CUcontext context; /* NULL once it is gone */
     CUdevice device;
-    const char *fault;     /* why nothing can be probed here any more; NULL if it can */
+    const struct reason *fault; /* why nothing can be probed here any more; NULL if it can */
     struct chunk *current; /* where pieces are taken from */
     struct chunk *ready;   /* cleared */
     size_t allocated, limit;
@@ -81,9 +81,9 @@ struct claim {
     CUdeviceptr memory;
 };
 
-/* Takes SIZE bytes for LAUNCH. On failure returns NULL and a reason that is never freed. */
+/* Takes SIZE bytes for LAUNCH. On failure returns NULL and why. */
 struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struct kernel *kernel, size_t size,
-                           struct claim *claim, const char **reason);
+                           struct claim *claim, const struct reason **reason);
 
 /* To be called once the launch has returned. */
 void buffers_launched(struct chunk *chunk, const struct claim *claim, const struct launch *launch, CUresult result);
@@ -109,7 +109,7 @@ uint64_t buffers_seal_all(void);
 void buffers_grow_ahead(void); /* readies a chunk where one will soon be asked for; releases the lock meanwhile */
 struct chunk *buffers_next_sealed(void);
 void buffers_return(struct chunk *chunk);
-bool buffers_pending(void);                 /* there are launches to be saved */
+bool buffers_pending(void); /* there are launches to be saved */
 bool buffers_sealed_until(uint64_t serial); /* a chunk sealed so far is still to be drained */
 
 void buffers_reset(void);

@@ -3,8 +3,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "drain.h"
+#include "drain_dropped.h"
 #include "real.h"
+#include "reasons.h"
 #include "streams.h"
 
 static bool reserve_piece(struct chunk *chunk)
@@ -122,8 +123,8 @@ CUresult chunk_wait(struct chunk *chunk)
     CUresult result = CUDA_SUCCESS;
     for (size_t i = 0; i < chunk->n_uses && result == CUDA_SUCCESS; i++) {
         struct stream_use *use = &chunk->uses[i];
-        result = use->recorded ? REAL_OR_NOT_FOUND(cuEventSynchronize, use->event)
-                               : REAL_OR_NOT_FOUND(cuCtxSynchronize);
+        result =
+            use->recorded ? REAL_OR_NOT_FOUND(cuEventSynchronize, use->event) : REAL_OR_NOT_FOUND(cuCtxSynchronize);
         if (result == CUDA_ERROR_CAPTURED_EVENT) /* the stream joined a capture in that moment */
             result = REAL_OR_NOT_FOUND(cuCtxSynchronize);
     }
@@ -142,7 +143,7 @@ void chunk_drop(struct chunk **link)
 {
     struct chunk *chunk = *link;
     *link = chunk->next;
-    drain_dropped(chunk_results(chunk), "its context was destroyed");
+    drain_dropped(chunk_results(chunk), reason(CONTEXT_DESTROYED));
     free(chunk->pieces);
     free(chunk->uses);
     free(chunk);

@@ -2,6 +2,7 @@
  * of ours outlives the context. */
 #include "allocations.h"
 #include "buffers.h"
+#include "hook_state.h"
 #include "lifetime.h"
 #include "real.h"
 #include "variants.h"
@@ -26,10 +27,10 @@ static CUresult left_context(CUcontext context, CUresult result)
     return result;
 }
 
-#define DESTROY_CONTEXT(function, context)                                         \
-    do {                                                                           \
-        leave_context();                                                           \
-        return left_context(context, REAL_OR_NOT_FOUND(function, context));        \
+#define DESTROY_CONTEXT(function, context)                                  \
+    do {                                                                    \
+        leave_context();                                                    \
+        return left_context(context, REAL_OR_NOT_FOUND(function, context)); \
     } while (0)
 
 CUresult cuCtxDestroy(CUcontext context)
@@ -77,10 +78,10 @@ static CUresult reset(CUdevice device, CUresult result)
     return result;
 }
 
-#define LEAVE_PRIMARY(left, function, device)                       \
-    do {                                                            \
-        leave_context();                                            \
-        return left(device, REAL_OR_NOT_FOUND(function, device));   \
+#define LEAVE_PRIMARY(left, function, device)                     \
+    do {                                                          \
+        leave_context();                                          \
+        return left(device, REAL_OR_NOT_FOUND(function, device)); \
     } while (0)
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device)

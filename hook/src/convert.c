@@ -63,8 +63,7 @@ static bool convert_marked(struct conversion *c)
         for (; n; n--, slot++, bytes += stride) {
             uint32_t mark;
             memcpy(&mark, bytes + record, sizeof mark);
-            if (!output_append(c->records, bytes, record) ||
-                !put_mark(c, slot, slot + 1 == slots, mark != 0, &bits))
+            if (!output_append(c->records, bytes, record) || !put_mark(c, slot, slot + 1 == slots, mark != 0, &bits))
                 return false;
         }
     }
@@ -238,8 +237,7 @@ static bool convert_rows(struct conversion *c)
     for (uint64_t i = 0; i < c->extent.blocks * c->extent.warps; i++) {
         uint64_t first = i % c->extent.warps * WARP_THREADS, left = c->extent.threads - first;
         struct warp warp = {.lanes = left < WARP_THREADS ? (size_t)left : WARP_THREADS};
-        if (!put_counts(c, i * stride, &warp) ||
-            !(large ? put_large_rows : put_rows)(c, i * stride + header, &warp))
+        if (!put_counts(c, i * stride, &warp) || !(large ? put_large_rows : put_rows)(c, i * stride + header, &warp))
             return false;
     }
     return true;

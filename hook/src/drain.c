@@ -1,7 +1,5 @@
 #include "drain.h"
 
-#include <errno.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +8,9 @@
 #include "buffers.h"
 #include "chunk.h"
 #include "clock.h"
+#include "disk.h"
+#include "drain_dropped.h"
+#include "drain_wake.h"
 #include "event_log.h"
 #include "real.h"
 #include "reasons.h"
@@ -20,41 +21,9 @@
 
 enum { TICK_MILLISECONDS = IDLE_MILLISECONDS, FLUSH_TICK_MICROSECONDS = 500, HOST_COPY_LIMIT = 64 << 20 };
 
-static sem_t wake;
-static atomic_bool running;
-static atomic_bool resting; /* asleep until woken: nothing is pending */
 static atomic_uint flush_asked, flush_done;
 static atomic_bool finishing;
 static void (*say_last_words)(void);
-static atomic_uint_fast64_t dropped;
-static _Atomic(const char *) dropped_reason;
-
-void drain_wake(void)
-{
-    atomic_store(&resting, false);
-    if (atomic_load(&running))
-        sem_post(&wake);
-}
-
-void drain_expect(void)
-{
-    if (atomic_load_explicit(&resting, memory_order_relaxed))
-        drain_wake();
-}
-
-void drain_dropped(size_t results, const char *reason)
-{
-    if (!results)
-        return;
-    atomic_fetch_add(&dropped, results);
-    atomic_store(&dropped_reason, reason);
-}
-
-uint64_t drain_dropped_count(const char **last_reason)
-{
-    *last_reason = atomic_load(&dropped_reason);
-    return atomic_load(&dropped);
-}
 
 /* Records come back through a pinned window of the chunk. */
 struct window {
@@ -92,7 +61,7 @@ static CUresult write_through(struct chunk *chunk)
         if (chunk->pieces[i].void_launch)
             continue;
         if (!result_write(&chunk->pieces[i], &source))
-            drain_dropped(1, window.result ? reason_error_name(window.result) : result_stopped());
+            drain_dropped(1, window.result ? reason_of_driver(window.result) : result_stopped());
         if (window.result != CUDA_SUCCESS)
             return window.result;
     }
@@ -127,7 +96,7 @@ static CUresult save_results(struct chunk *chunk)
     }
     free(bytes);
     if (result != CUDA_SUCCESS)
-        drain_dropped(chunk_results(chunk), reason_error_name(result));
+        drain_dropped(chunk_results(chunk), reason_of_driver(result));
     return result == CUDA_SUCCESS ? write_through(chunk) : result;
 }
 
@@ -136,7 +105,7 @@ static void fault(struct chunk *chunk, CUresult result)
 {
     const char *name = reason_error_name(result);
     buffers_lock();
-    chunk->pool->fault = reason_print("context is faulted (%s)", name);
+    chunk->pool->fault = reason_with(CONTEXT_FAULTED, name);
     chunk->pool->busy--;
     buffers_unlock();
     event_log("[exec] drain-failed %d %s\n", result, name);
@@ -155,7 +124,7 @@ static void drain_chunk(struct chunk *chunk)
     if (result == CUDA_SUCCESS)
         result = chunk_wait(chunk);
     if (result != CUDA_SUCCESS)
-        drain_dropped(chunk_results(chunk), reason_error_name(result));
+        drain_dropped(chunk_results(chunk), reason_of_driver(result));
     else if (chunk_results(chunk))
         result = save_results(chunk);
     if (result == CUDA_SUCCESS)
@@ -167,17 +136,6 @@ static void drain_chunk(struct chunk *chunk)
     buffers_lock();
     buffers_return(chunk);
     buffers_unlock();
-}
-
-static void sleep_for(unsigned microseconds)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (long)microseconds * 1000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    while (sem_timedwait(&wake, &until) != 0 && errno == EINTR)
-        ;
 }
 
 /* A flush is over when all chunks that were in use when it was asked for are drained. */
@@ -232,13 +190,16 @@ static unsigned drain_round(struct flush *flush)
     bool flushed = is_flushed(flush);
     bool pending = buffers_pending();
     if (!pending)
-        atomic_store(&resting, true); /* with the lock held: the next launch sees it */
+        drain_rest(); /* with the lock held: the next launch sees it */
     buffers_unlock();
     if (flushed)
         end_flush(flush);
     if (!flushed)
         return FLUSH_TICK_MICROSECONDS;
-    return pending ? TICK_MILLISECONDS * 1000 : 0;
+    const bool paused = result_paused();
+    if (pending)
+        return TICK_MILLISECONDS * 1000;
+    return paused ? DISK_MILLISECONDS * 1000 : 0;
 }
 
 static void *drain(void *unused)
@@ -246,35 +207,28 @@ static void *drain(void *unused)
     (void)unused;
     struct flush flush = {0};
     capture_mode_relax();
-    for (;;) {
-        unsigned microseconds = drain_round(&flush);
-        if (microseconds)
-            sleep_for(microseconds);
-        else
-            while (sem_wait(&wake) != 0)
-                ;
-    }
+    for (;;)
+        drain_sleep(drain_round(&flush));
     return NULL;
 }
 
 bool drain_start(void (*last_words)(void))
 {
     say_last_words = last_words;
-    sem_init(&wake, 0, 0);
-    atomic_store(&running, true);
+    drain_wake_start();
     if (!writer_start() || !thread_start(drain))
-        atomic_store(&running, false);
-    return atomic_load(&running);
+        drain_wake_stop();
+    return drain_is_running();
 }
 
 bool drain_flush(unsigned milliseconds)
 {
-    if (!atomic_load(&running))
+    if (!drain_is_running())
         return true;
     const struct timespec nap = {.tv_nsec = FLUSH_TICK_MICROSECONDS * 1000L / 5};
     const struct timespec deadline = clock_deadline(milliseconds);
     unsigned ticket = atomic_fetch_add(&flush_asked, 1) + 1;
-    sem_post(&wake);
+    drain_wake();
     while ((int)(atomic_load(&flush_done) - ticket) < 0) {
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
@@ -293,9 +247,9 @@ bool drain_finish(unsigned milliseconds)
 
 void drain_reset(void)
 {
-    atomic_store(&running, false);
+    drain_wake_stop();
     atomic_store(&flush_asked, 0);
     atomic_store(&flush_done, 0);
-    atomic_store(&dropped, 0);
+    drain_dropped_reset();
     writer_reset();
 }

@@ -3,17 +3,9 @@
 #define TUI_PROBE_DRAIN_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* Starts it. LAST_WORDS runs on it once, after drain_finish has had everything drained. */
 bool drain_start(void (*last_words)(void));
-
-/* There is a sealed chunk. */
-void drain_wake(void);
-
-/* There are launches that will want draining once their chunk is full or idle. */
-void drain_expect(void);
 
 /* Asks for everything to be drained and waits until it is, at most this long. False if time ran out. */
 bool drain_flush(unsigned milliseconds);
@@ -21,10 +13,6 @@ bool drain_flush(unsigned milliseconds);
 /* The same for the last time. May be called from _exit, hence from a signal handler: takes no lock,
  * allocates nothing. */
 bool drain_finish(unsigned milliseconds);
-
-/* Counts results that were not saved. REASON is never freed. */
-void drain_dropped(size_t results, const char *reason);
-uint64_t drain_dropped_count(const char **last_reason);
 
 void drain_reset(void);
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 #include "clock.h"
 #include "settings.h"
 
-enum { LINE_LIMIT = 4096 };
+enum { LINE_LIMIT = 4096, SHOWN_ANSWER = 200 };
 
 static int engine = -1;
 static char received[LINE_LIMIT]; /* bytes after the last line that was read */
@@ -112,14 +111,9 @@ static bool connect_engine(const struct timespec *deadline)
     return false;
 }
 
-static void fail(struct engine_answer *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void fail(struct engine_answer *answer, const char *format, ...)
+static struct engine_answer failed(const struct reason *reason)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    answer->outcome = ENGINE_FAILED;
-    vsnprintf(answer->text, sizeof answer->text, format, arguments);
-    va_end(arguments);
+    return (struct engine_answer){.outcome = ENGINE_FAILED, .reason = reason};
 }
 
 /* "ok\t<id>\t<text>" and its like; ANSWER is left as it is if the line is none of them. */
@@ -134,8 +128,11 @@ static bool understand(char *line, unsigned id, struct engine_answer *answer)
     for (int i = 0; i < 3; i++) {
         if (strcmp(word, words[i]) != 0)
             continue;
-        answer->outcome = (enum engine_outcome)i;
-        snprintf(answer->text, sizeof answer->text, "%s", rest);
+        *answer = (struct engine_answer){.outcome = (enum engine_outcome)i};
+        if (i == ENGINE_OK)
+            snprintf(answer->text, sizeof answer->text, "%s", rest);
+        else
+            answer->reason = reason_read(rest);
         return true;
     }
     return false;
@@ -146,23 +143,24 @@ void engine_prepare(const char *directory, const char *architecture, const char 
     struct timespec deadline = clock_deadline(settings.engine_timeout * 1000);
     char line[LINE_LIMIT], *question = NULL;
     if (strpbrk(directory, "\t\n") || strpbrk(kernel, "\t\n")) {
-        fail(answer, "the engine cannot be told of a path or name with a tab or a newline");
+        *answer = failed(reason(NAME_NOT_TOLD));
         return;
     }
     unsigned id = requests++;
     if (asprintf(&question, "prepare\t%u\t%s\t%s\t%s\n", id, directory, architecture, kernel) < 0) {
-        fail(answer, "out of host memory");
+        *answer = failed(reason(HOST_MEMORY));
         return;
     }
     if (!connect_engine(&deadline)) {
-        fail(answer, "no probe engine at %s: %s", settings.engine ? settings.engine : "TUI_PROBE_ENGINE",
-             strerror(errno));
+        const char *socket = settings.engine ? settings.engine : "TUI_PROBE_ENGINE";
+        *answer = failed(reason_with(ENGINE_MISSING, socket, strerror(errno)));
         disconnect();
     } else if (!send_line(&deadline, question) || !read_line(&deadline, line)) {
-        fail(answer, "the probe engine did not answer: %s", strerror(errno));
+        *answer = failed(reason_with(ENGINE_SILENT, strerror(errno)));
         disconnect();
     } else if (!understand(line, id, answer)) {
-        fail(answer, "the probe engine answered something else: %.200s", line);
+        line[SHOWN_ANSWER] = '\0';
+        *answer = failed(reason_with(ENGINE_CONFUSED, line));
         disconnect();
     }
     free(question);

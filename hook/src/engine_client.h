@@ -2,11 +2,16 @@
 #ifndef TUI_PROBE_ENGINE_CLIENT_H
 #define TUI_PROBE_ENGINE_CLIENT_H
 
+#include "reasons.h"
+
 enum engine_outcome { ENGINE_OK, ENGINE_SKIPPED, ENGINE_FAILED };
 
 struct engine_answer {
+#include "reasons.h"
+
     enum engine_outcome outcome;
-    char text[512]; /* the file to load for ENGINE_OK, else a reason */
+    char text[512]; /* the file to load; "" unless ENGINE_OK */
+    const struct reason *reason; /* NULL for ENGINE_OK */
 };
 
 /* Asks for the kernel whose original.bin is in DIRECTORY. Waits; one question at a time. A missing, dead

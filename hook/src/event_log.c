@@ -1,82 +1,11 @@
 #include "event_log.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
+#include "hook_state.h"
 #include "launch_log.h"
-#include "lifetime.h"
+#include "log_file.h"
 #include "signals.h"
-
-enum { PENDING_LIMIT = 16 << 20, WRITE_SIZE = 1 << 16 };
-
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static char *buffer;
-static size_t used, capacity;
-static uint64_t lines_lost;
-static int file = -1;
-
-static void write_out(void)
-{
-    size_t done = 0;
-    while (file >= 0 && done < used) {
-        ssize_t n = write(file, buffer + done, used - done);
-        if (n < 0 && errno != EINTR)
-            break; /* a full disk must not stop the program; the launches still count */
-        done += n > 0 ? (size_t)n : 0;
-    }
-    used = 0;
-}
-
-static bool make_room(size_t length)
-{
-    if (used + length < capacity)
-        return true;
-    if (file < 0 && used + length > PENDING_LIMIT)
-        return false;
-    size_t wanted = capacity ? capacity * 2 : 4096;
-    while (wanted <= used + length)
-        wanted *= 2;
-    char *grown = realloc(buffer, wanted);
-    if (!grown)
-        return false;
-    buffer = grown;
-    capacity = wanted;
-    return true;
-}
-
-static void append(const char *format, va_list arguments)
-{
-    va_list again;
-    va_copy(again, arguments);
-    int length = vsnprintf(used < capacity ? buffer + used : NULL, capacity - used, format, arguments);
-    if (length >= 0 && (size_t)length >= capacity - used) {
-        if (make_room((size_t)length))
-            vsnprintf(buffer + used, capacity - used, format, again);
-        else
-            length = -1;
-    }
-    va_end(again);
-    if (length < 0)
-        lines_lost++;
-    else
-        used += (size_t)length;
-    if (file >= 0 && used > WRITE_SIZE && buffer[used - 1] == '\n')
-        write_out();
-}
-
-void event_log_append(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    append(format, arguments);
-    va_end(arguments);
-}
 
 void event_log(const char *format, ...)
 {
@@ -85,56 +14,11 @@ void event_log(const char *format, ...)
     va_list arguments;
     va_start(arguments, format);
     signals_hold();
-    pthread_mutex_lock(&mutex);
+    log_file_lock();
     launch_log_drain();
-    append(format, arguments);
-    if (file >= 0)
-        write_out();
-    pthread_mutex_unlock(&mutex);
+    log_file_append_list(format, arguments);
+    log_file_write();
+    log_file_unlock();
     signals_release();
     va_end(arguments);
-}
-
-bool event_log_flush(void)
-{
-    pthread_mutex_lock(&mutex);
-    bool any = launch_log_drain();
-    if (file >= 0)
-        write_out();
-    pthread_mutex_unlock(&mutex);
-    return any;
-}
-
-bool event_log_open(const char *path, const char *header)
-{
-    int opened = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-    if (opened < 0)
-        return false;
-    pthread_mutex_lock(&mutex);
-    char *pending = buffer;
-    size_t pending_used = used;
-    buffer = NULL;
-    used = capacity = 0;
-    event_log_append("%s", header);
-    file = opened;
-    write_out();
-    free(buffer);
-    buffer = pending;
-    capacity = used = pending_used;
-    write_out();
-    if (lines_lost)
-        event_log_append("[init] lost %llu lines before the first launch\n", (unsigned long long)lines_lost);
-    write_out();
-    pthread_mutex_unlock(&mutex);
-    return true;
-}
-
-void event_log_reset(void)
-{
-    pthread_mutex_init(&mutex, NULL);
-    if (file >= 0)
-        close(file);
-    file = -1;
-    used = 0;
-    lines_lost = 0;
 }

@@ -8,6 +8,7 @@
 
 #include "cuda_abi.h"
 #include "image.h"
+#include "reasons.h"
 
 /* One load of an image, as a module or as a library. */
 struct code {
@@ -49,7 +50,7 @@ struct variant {
     CUdeviceptr *globals; /* addresses in the original's module */
     size_t *global_sizes;
     struct pool *pool;
-    const char *reason; /* why it cannot be launched there; NULL if it can */
+    const struct reason *reason; /* why it cannot be launched there; NULL if it can */
 };
 
 enum kernel_status { KERNEL_NEW, KERNEL_PROBED, KERNEL_PASSED };
@@ -64,7 +65,7 @@ struct kernel {
     CUkernel library_kernel; /* its handle as a library kernel, if it has one */
     uint32_t index;          /* in order of first launch; KERNEL_NO_INDEX before */
     _Atomic(enum kernel_status) status;
-    _Atomic(const char *) reason; /* why it is passed through; constant, or never freed */
+    _Atomic(const struct reason *) reason; /* why it is passed through */
     atomic_uint_fast64_t launches; /* counted if some are to be selected */
 
     /* Set while it is prepared, constant once it is KERNEL_PROBED. */
@@ -78,8 +79,8 @@ struct kernel {
     _Atomic(struct capacities *) capacities; /* then those of the next launch */
     size_t n_globals;
     char **globals;
-    char *no_replay; /* why it must not be run twice, from the engine */
-    char *note;      /* what a person should know of it, from the engine; NULL: nothing */
+    const struct reason *no_replay; /* why it must not be run twice, from the engine */
+    const struct reason *note; /* what a person should know of it, from the engine; NULL: nothing */
     char *load_path;
     _Atomic(struct variant *) variants;
 };

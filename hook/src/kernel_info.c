@@ -108,57 +108,69 @@ static bool add_global(struct kernel *kernel, const char *name)
     return grown[kernel->n_globals++] != NULL;
 }
 
-static const char *read_rest(struct reader *reader, struct kernel *kernel)
+static const struct reason *read_rest(struct reader *reader, struct kernel *kernel)
 {
     char *line;
     while ((line = next_line(reader))) {
         if (strncmp(line, "storage ", 8) == 0 && !read_storage(line + 8, kernel))
-            return "kernel.info has a storage line that this hook does not understand";
+            return reason_with(KERNEL_INFO, "has a storage line that this hook does not understand");
         if (strncmp(line, "global ", 7) == 0 && !add_global(kernel, line + 7))
-            return "out of host memory";
+            return reason(HOST_MEMORY);
         if (strcmp(line, "blocks sampled") == 0)
             kernel->sampled = true;
         if (strncmp(line, "note ", 5) == 0 && !kernel->note)
-            kernel->note = strdup(line + 5);
+            kernel->note = reason_read(line + 5);
         if (strncmp(line, "no-replay ", 10) == 0 && !kernel->no_replay)
-            kernel->no_replay = strdup(line + 10);
+            kernel->no_replay = reason_read(line + 10);
     }
     if (!maps_make_sense(kernel))
-        return "kernel.info has maps and storage lines that do not go together";
-    return capacities_begin(kernel) ? NULL : "out of host memory";
+        return reason_with(KERNEL_INFO, "has maps and storage lines that do not go together");
+    return capacities_begin(kernel) ? NULL : reason(HOST_MEMORY);
 }
 
-static const char *read_all(struct reader *reader, struct kernel *kernel)
+static const struct reason *parameters_differ(size_t described, size_t known)
+{
+    char texts[2][REASON_NUMBER_SIZE];
+    return reason_with(PARAMETERS_DIFFER, reason_number(texts[0], described), reason_number(texts[1], known));
+}
+
+static const struct reason *too_many_parameters(void)
+{
+    char limit[REASON_NUMBER_SIZE];
+    return reason_with(TOO_MANY_PARAMETERS, reason_number(limit, KERNEL_ARGUMENTS_LIMIT));
+}
+
+static const struct reason *read_all(struct reader *reader, struct kernel *kernel)
 {
     size_t parameters;
     const char *name = next_line(reader);
     if (!name || strcmp(name, kernel->name) != 0)
-        return "kernel.info is about another kernel";
+        return reason_with(KERNEL_INFO, "is about another kernel");
     if (!next_count(reader, &parameters) || !next_count(reader, &kernel->n_maps))
-        return "kernel.info has no counts";
+        return reason_with(KERNEL_INFO, "has no counts");
     if (kernel->parameters_known && kernel->n_parameters != parameters)
-        return reason_print("kernel.info has %zu parameters, the driver %zu", parameters, kernel->n_parameters);
+        return parameters_differ(parameters, kernel->n_parameters);
     kernel->n_parameters = parameters;
     kernel->maps = calloc(kernel->n_maps + 1, sizeof *kernel->maps);
     if (!kernel->maps)
-        return "out of host memory";
+        return reason(HOST_MEMORY);
     for (size_t i = 0; i < kernel->n_maps; i++)
         if (!read_map(next_line(reader), &kernel->maps[i]))
-            return "kernel.info has a map that is not type,bytes";
-    const char *reason = read_rest(reader, kernel);
+            return reason_with(KERNEL_INFO, "has a map that is not type,bytes");
+    const struct reason *reason = read_rest(reader, kernel);
     if (reason)
         return reason;
     if (parameters + kernel->n_maps + SAMPLING_PARAMETERS + kernel->n_globals >= KERNEL_ARGUMENTS_LIMIT)
-        return reason_print("more than %d parameters", KERNEL_ARGUMENTS_LIMIT);
+        return too_many_parameters();
     return NULL;
 }
 
-const char *kernel_info_read(const char *path, struct kernel *kernel)
+const struct reason *kernel_info_read(const char *path, struct kernel *kernel)
 {
     struct reader reader = {.file = fopen(path, "re")};
     if (!reader.file)
-        return reason_print("%s: %s", path, strerror(errno));
-    const char *reason = read_all(&reader, kernel);
+        return reason_of_file(path, errno);
+    const struct reason *reason = read_all(&reader, kernel);
     free(reader.line);
     fclose(reader.file);
     return reason;

@@ -35,12 +35,6 @@ bool launch_is_cooperative(const struct launch *launch);
 CUresult launch_enqueue(const struct launch *launch, CUfunction function, void **parameters);
 
 /* Enqueues the original and logs REASON. */
-CUresult launch_pass(const struct launch *launch, struct kernel *kernel, const char *reason);
-
-/* Launches of this process so far, and those of them that ran probed. */
-uint64_t launch_count(void);
-uint64_t launch_probed_count(void);
-void launch_count_probed(void);
-void launch_reset(void);
+CUresult launch_pass(const struct launch *launch, struct kernel *kernel, const struct reason *reason);
 
 #endif

@@ -2,8 +2,9 @@
 
 #include <string.h>
 
-#include "event_log.h"
 #include "layout.h"
+#include "log_file.h"
+#include "reasons.h"
 
 typedef unsigned long long ull;
 
@@ -14,26 +15,26 @@ static void parameter(const uint8_t *bytes, size_t size)
         uint64_t value = 0;
         for (size_t i = size; i-- > 0;)
             value = value << 8 | bytes[i];
-        event_log_append(" %llx", (ull)value);
+        log_file_append(" %llx", (ull)value);
         return;
     }
-    event_log_append(" ");
+    log_file_append(" ");
     for (size_t i = 0; i < size; i++)
-        event_log_append("%02x", bytes[i]);
+        log_file_append("%02x", bytes[i]);
 }
 
 static void parameters_line(const struct launch_record *r)
 {
     const struct kernel *kernel = r->kernel;
     const uint8_t *bytes = r->parameters;
-    event_log_append("[exec] %llu param", (ull)r->time);
+    log_file_append("[exec] %llu param", (ull)r->time);
     if (kernel->n_parameters && !bytes)
-        event_log_append(" -");
+        log_file_append(" -");
     for (size_t i = 0; i < kernel->n_parameters && bytes; i++) {
         parameter(bytes, kernel->parameters[i].size);
         bytes += kernel->parameters[i].size;
     }
-    event_log_append("\n");
+    log_file_append("\n");
 }
 
 /* Returns the bytes of the map's records. */
@@ -44,22 +45,22 @@ static ull map_line(const struct launch_record *r, size_t index)
     layout_extent(&extent, r->grid, r->block);
     ull slots = layout_slots(map, &extent), bytes = layout_slot(map, layout_cap(r->kernel, index, r->capacities));
     ull total = extent.blocks * slots * bytes + layout_sites(map);
-    event_log_append("[exec] grid %llu %s %llu probe %llu total %llu\n", (ull)extent.blocks,
-                     map->level == MAP_WARP ? "warp " : "block", slots, bytes, total);
+    log_file_append("[exec] grid %llu %s %llu probe %llu total %llu\n", (ull)extent.blocks,
+                    map->level == MAP_WARP ? "warp " : "block", slots, bytes, total);
     return total;
 }
 
 static void probed_lines(const struct launch_record *r)
 {
     parameters_line(r);
-    event_log_append("[exec] grid %u %u %u block %u %u %u shared %u kernel %u launch %llu stream %llx\n", r->grid[0],
-                     r->grid[1], r->grid[2], r->block[0], r->block[1], r->block[2], r->shared, r->kernel->index,
-                     (ull)r->number, (ull)r->stream);
+    log_file_append("[exec] grid %u %u %u block %u %u %u shared %u kernel %u launch %llu stream %llx\n", r->grid[0],
+                    r->grid[1], r->grid[2], r->block[0], r->block[1], r->block[2], r->shared, r->kernel->index,
+                    (ull)r->number, (ull)r->stream);
     ull total = 0;
     for (size_t i = 0; i < r->kernel->n_maps; i++)
         total += map_line(r, i);
-    event_log_append("[exec] probe-mem %llu (bytes)\n", total);
-    event_log_append("[exec] %s %d\n", r->result == 0 ? "succeed" : "failed", r->result);
+    log_file_append("[exec] probe-mem %llu (bytes)\n", total);
+    log_file_append("[exec] %s %d\n", r->result == 0 ? "succeed" : "failed", r->result);
 }
 
 void launch_lines(const struct launch_record *r)
@@ -68,9 +69,9 @@ void launch_lines(const struct launch_record *r)
         probed_lines(r);
         return;
     }
-    event_log_append("[exec] backup %u %u %u block %u %u %u shared %u kernel %u launch %llu time %llu reason %s\n",
-                     r->grid[0], r->grid[1], r->grid[2], r->block[0], r->block[1], r->block[2], r->shared,
-                     r->kernel->index, (ull)r->number, (ull)r->time, r->reason);
+    log_file_append("[exec] backup %u %u %u block %u %u %u shared %u kernel %u launch %llu time %llu reason %s\n",
+                    r->grid[0], r->grid[1], r->grid[2], r->block[0], r->block[1], r->block[2], r->shared,
+                    r->kernel->index, (ull)r->number, (ull)r->time, r->reason->written);
     if (r->result)
-        event_log_append("[exec] failed %d\n", r->result);
+        log_file_append("[exec] failed %d\n", r->result);
 }

@@ -4,7 +4,7 @@
 
 #include "launch_log.h"
 
-/* Appends them to the event log, whose lock is held. */
+/* Appends them to the log's file, whose lock is held. */
 void launch_lines(const struct launch_record *record);
 
 #endif

@@ -7,10 +7,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "event_log.h"
 #include "kernel.h"
 #include "launch.h"
+#include "launch_counts.h"
 #include "launch_lines.h"
+#include "log_file.h"
 #include "threads.h"
 
 enum {
@@ -29,7 +30,7 @@ struct slot {
     uint32_t number;             /* low half */
     uint64_t time;
     const struct kernel *kernel;
-    const char *reason;
+    const struct reason *reason;
     uint32_t grid[3], block[3], shared;
     int32_t result;
 };
@@ -77,7 +78,7 @@ static size_t claim(size_t n)
     size_t position = atomic_load_explicit(&claimed, memory_order_relaxed);
     for (;;) {
         if (!is_free(position, n)) {
-            event_log_flush();
+            launch_log_flush();
             position = atomic_load_explicit(&claimed, memory_order_relaxed);
         } else if (atomic_compare_exchange_weak_explicit(&claimed, &position, position + n, memory_order_relaxed,
                                                          memory_order_relaxed)) {
@@ -114,8 +115,8 @@ static inline void fetch_for_writing(const struct slot *slot)
 #endif
 }
 
-static void publish(size_t position, const struct launch *launch, const struct kernel *kernel, const char *reason,
-                    int32_t result)
+static void publish(size_t position, const struct launch *launch, const struct kernel *kernel,
+                    const struct reason *reason, int32_t result)
 {
     struct slot *slot = slot_at(position);
     slot->number = (uint32_t)launch->number;
@@ -132,7 +133,8 @@ static void publish(size_t position, const struct launch *launch, const struct k
     fetch_for_writing(slot_at(position + 1));
 }
 
-void launch_log_passed(const struct launch *launch, const struct kernel *kernel, const char *reason, int32_t result)
+void launch_log_passed(const struct launch *launch, const struct kernel *kernel, const struct reason *reason,
+                       int32_t result)
 {
     publish(claim(1), launch, kernel, reason, result);
 }
@@ -205,6 +207,15 @@ bool launch_log_drain(void)
     }
 }
 
+bool launch_log_flush(void)
+{
+    log_file_lock();
+    bool any = launch_log_drain();
+    log_file_write();
+    log_file_unlock();
+    return any;
+}
+
 static void sleep_ms(long milliseconds)
 {
     const struct timespec time = {.tv_nsec = milliseconds * 1000000L};
@@ -217,7 +228,7 @@ static void sleep_until_launch(void)
 {
     atomic_store(&asleep, true);
     sleep_ms(SETTLE_MS);
-    if (!event_log_flush())
+    if (!launch_log_flush())
         while (sem_wait(&wake) != 0)
             ;
     atomic_store(&asleep, false);
@@ -227,7 +238,7 @@ static void *empty_ring(void *unused)
 {
     (void)unused;
     for (int idle = 0;;) {
-        idle = event_log_flush() ? 0 : idle + 1;
+        idle = launch_log_flush() ? 0 : idle + 1;
         if (idle < ROUNDS_BEFORE_SLEEP) {
             sleep_ms(ROUND_MS);
             continue;

@@ -9,13 +9,14 @@
 struct capacities;
 struct kernel;
 struct launch;
+struct reason;
 
 /* A launch as the lines of the log tell of it. */
 struct launch_record {
     uint64_t number; /* launches of the process before this one */
     uint64_t time;   /* nanoseconds since 1970 */
     const struct kernel *kernel;
-    const char *reason; /* why it was passed through; NULL for a probed launch */
+    const struct reason *reason; /* why it was passed through; NULL for a probed launch */
     uint32_t grid[3], block[3], shared;
     int32_t result;
     uint64_t stream;           /* of a probed launch, as its parameters */
@@ -23,14 +24,18 @@ struct launch_record {
     const uint8_t *parameters; /* values one after another; NULL: not known */
 };
 
-/* The original of KERNEL ran for REASON, which is never freed. */
-void launch_log_passed(const struct launch *launch, const struct kernel *kernel, const char *reason, int32_t result);
+/* The original of KERNEL ran for REASON. */
+void launch_log_passed(const struct launch *launch, const struct kernel *kernel, const struct reason *reason,
+                       int32_t result);
 
 /* KERNEL ran probed; VALUES are pointers to its parameters. */
 void launch_log_probed(const struct launch *launch, const struct kernel *kernel, void *const *values, int32_t result);
 
-/* Formats all records that wait; the event log's lock is held. True if there were any. */
+/* Formats all records that wait; the lock of the log's file is held. True if there were any. */
 bool launch_log_drain(void);
+
+/* The same with the lock not held yet, and brings the lines to the file. */
+bool launch_log_flush(void);
 
 /* Starts the thread that empties the ring. */
 bool launch_log_start(void);

@@ -15,35 +15,29 @@
 #include "capacities.h"
 #include "clock.h"
 #include "drain.h"
+#include "drain_dropped.h"
 #include "engine_client.h"
 #include "event_log.h"
-#include "launch.h"
+#include "hook_state.h"
+#include "launch_counts.h"
 #include "launch_log.h"
+#include "log_file.h"
 #include "nvtx.h"
 #include "prepare.h"
+#include "reasons.h"
 #include "registry.h"
+#include "result.h"
 #include "settings.h"
 #include "signals.h"
 #include "streams.h"
 #include "trace_dir.h"
 
-/* OFF is for good; WAITING: no kernel has been launched yet; ON: there is a trace; ENDING: its last
- * records are being saved, and later launches are none of its business. */
-enum state { OFF, WAITING, ON, ENDING };
-
 enum { SIGNAL_MILLISECONDS = 5000 };
 
-static _Atomic(enum state) state;
 /* What the process said that its exit status would be; less than 0 before it did. */
 static atomic_int exit_status = -1;
 static atomic_int own_signal; /* that it sends itself to end; 0 for none */
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pid_t owner;
-
-bool hook_active(void)
-{
-    return atomic_load_explicit(&state, memory_order_relaxed) != OFF;
-}
 
 static unsigned patience(void)
 {
@@ -52,13 +46,13 @@ static unsigned patience(void)
 
 void hook_flush(void)
 {
-    if (atomic_load(&state) == ON && !drain_flush(patience()))
+    if (hook_is_on() && !drain_flush(patience()))
         event_log("[exec] gave up waiting for records after %u ms\n", patience());
 }
 
 static void last_words(void)
 {
-    const char *reason = NULL;
+    const struct reason *reason = NULL;
     prepare_log_unprepared();
     benchmark_end();
     nvtx_flush();
@@ -69,15 +63,14 @@ static void last_words(void)
     else if (atomic_load(&exit_status) >= 0)
         event_log("[exit] status %d\n", atomic_load(&exit_status));
     event_log("[exit] launches %llu probed %llu dropped %llu reason %s\n", (unsigned long long)launch_count(),
-              (unsigned long long)launch_probed_count(), (unsigned long long)dropped, reason ? reason : "-");
-    atomic_store(&state, OFF);
+              (unsigned long long)launch_probed_count(), (unsigned long long)dropped, reason ? reason->written : "-");
+    hook_state_off();
 }
 
 /* Ends the trace, once; later launches pass through unseen. False if time ran out. */
 static bool end(unsigned milliseconds)
 {
-    enum state on = ON;
-    if (getpid() != owner || !atomic_compare_exchange_strong(&state, &on, ENDING))
+    if (getpid() != owner || !hook_state_end())
         return true;
     return drain_finish(milliseconds);
 }
@@ -113,7 +106,10 @@ static void end_at_signal(void)
 
 static bool begin(void)
 {
-    if (!trace_dir_create() || !launch_log_start() || !drain_start(last_words))
+    if (!trace_dir_create() || !launch_log_start())
+        return false;
+    result_start();
+    if (!drain_start(last_words))
         return false;
     /* Registered this late, it runs before the runtime libraries take their contexts down. */
 #ifdef __GLIBC__
@@ -125,29 +121,14 @@ static bool begin(void)
     return true;
 }
 
-bool hook_launching(void)
-{
-    enum state now = atomic_load_explicit(&state, memory_order_acquire);
-    if (now != WAITING)
-        return now == ON;
-    pthread_mutex_lock(&mutex);
-    if (atomic_load(&state) == WAITING)
-        atomic_store(&state, begin() ? ON : OFF);
-    now = atomic_load(&state);
-    pthread_mutex_unlock(&mutex);
-    return now == ON;
-}
-
 /* A child starts clean: what its parent did is in the parent's trace. After the parent's first launch
  * the driver does not work in a child, and there is nothing to trace. */
 static void begin_in_child(void)
 {
-    enum state before = atomic_load(&state);
     owner = getpid();
     settings.stamp = NULL;
-    pthread_mutex_init(&mutex, NULL);
-    atomic_store(&state, before == WAITING ? WAITING : OFF);
-    event_log_reset();
+    hook_state_reset();
+    log_file_reset();
     launch_log_reset();
     registry_reset();
     prepare_reset();
@@ -159,7 +140,7 @@ static void begin_in_child(void)
     streams_reset();
     engine_reset();
     trace_dir_reset();
-    launch_reset();
+    launch_counts_reset();
     nvtx_reset();
     clock_start();
 }
@@ -172,7 +153,7 @@ __attribute__((constructor)) static void loaded(void)
     if (!settings.trace_root)
         return;
     pthread_atfork(NULL, NULL, begin_in_child);
-    atomic_store(&state, WAITING);
+    hook_state_wait(begin);
 }
 
 __attribute__((destructor)) static void unloaded(void)

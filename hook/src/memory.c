@@ -3,6 +3,7 @@
 #include "allocations.h"
 #include "buffers.h"
 #include "event_log.h"
+#include "hook_state.h"
 #include "lifetime.h"
 #include "real.h"
 #include "streams.h"
@@ -33,21 +34,21 @@ static bool give_back(void)
 
 /* Calls the driver's function, whose first argument receives the address. What the program cannot get for
  * our sake it gets after all. */
-#define ALLOCATE(kind, function, memory, size, ...)                                               \
-    do {                                                                                          \
-        CUresult result = REAL_OR_NOT_FOUND(function, memory, __VA_ARGS__);                       \
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && give_back())                                    \
-            result = REAL_OR_NOT_FOUND(function, memory, __VA_ARGS__);                            \
+#define ALLOCATE(kind, function, memory, size, ...)                                                            \
+    do {                                                                                                       \
+        CUresult result = REAL_OR_NOT_FOUND(function, memory, __VA_ARGS__);                                    \
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && give_back())                                                 \
+            result = REAL_OR_NOT_FOUND(function, memory, __VA_ARGS__);                                         \
         return allocated(kind, #function, result, result == CUDA_SUCCESS ? (ull)(uintptr_t)*memory : 0, size); \
     } while (0)
 
-#define FREE(function, memory, ...)                                                                 \
-    do {                                                                                            \
-        allocations_remove((ull)(uintptr_t)memory);                                                 \
-        CUresult result = REAL_OR_NOT_FOUND(function, __VA_ARGS__);                                 \
-        if (hook_active())                                                                          \
-            event_log("[mem] %s %d dptr %llx\n", #function, result, (ull)(uintptr_t)memory);        \
-        return result;                                                                              \
+#define FREE(function, memory, ...)                                                          \
+    do {                                                                                     \
+        allocations_remove((ull)(uintptr_t)memory);                                          \
+        CUresult result = REAL_OR_NOT_FOUND(function, __VA_ARGS__);                          \
+        if (hook_active())                                                                   \
+            event_log("[mem] %s %d dptr %llx\n", #function, result, (ull)(uintptr_t)memory); \
+        return result;                                                                       \
     } while (0)
 
 CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t size)

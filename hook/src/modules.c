@@ -3,7 +3,7 @@
 #include <stdbool.h>
 
 #include "event_log.h"
-#include "lifetime.h"
+#include "hook_state.h"
 #include "real.h"
 #include "registry.h"
 #include "variants.h"

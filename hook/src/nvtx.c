@@ -11,8 +11,8 @@
 
 #include "clock.h"
 #include "event_log.h"
-#include "launch.h"
-#include "lifetime.h"
+#include "hook_state.h"
+#include "launch_counts.h"
 #include "nvtx_abi.h"
 #include "nvtx_text.h"
 #include "signals.h"
@@ -315,10 +315,10 @@ struct entry {
 };
 
 static const struct entry core[] = {
-    {NVTX_CORE_RANGE_START_EX, (nvtx_function)range_start_ex}, {NVTX_CORE_RANGE_START_A, (nvtx_function)range_start},
+    {NVTX_CORE_RANGE_START_EX, (nvtx_function)range_start_ex},  {NVTX_CORE_RANGE_START_A, (nvtx_function)range_start},
     {NVTX_CORE_RANGE_START_W, (nvtx_function)range_start_wide}, {NVTX_CORE_RANGE_END, (nvtx_function)end},
-    {NVTX_CORE_RANGE_PUSH_EX, (nvtx_function)range_push_ex},   {NVTX_CORE_RANGE_PUSH_A, (nvtx_function)range_push},
-    {NVTX_CORE_RANGE_PUSH_W, (nvtx_function)range_push_wide},  {NVTX_CORE_RANGE_POP, (nvtx_function)range_pop},
+    {NVTX_CORE_RANGE_PUSH_EX, (nvtx_function)range_push_ex},    {NVTX_CORE_RANGE_PUSH_A, (nvtx_function)range_push},
+    {NVTX_CORE_RANGE_PUSH_W, (nvtx_function)range_push_wide},   {NVTX_CORE_RANGE_POP, (nvtx_function)range_pop},
 };
 
 static const struct entry core2[] = {

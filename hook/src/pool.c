@@ -3,8 +3,9 @@
 #include <stdlib.h>
 
 #include "chunk.h"
-#include "drain.h"
+#include "drain_dropped.h"
 #include "real.h"
+#include "reasons.h"
 #include "settings.h"
 #include "streams.h"
 
@@ -155,9 +156,9 @@ bool pool_release_ready(struct pool *pool)
 void pool_abandon(struct pool *pool)
 {
     if (pool->current)
-        drain_dropped(chunk_results(pool->current), "its context was destroyed");
+        drain_dropped(chunk_results(pool->current), reason(CONTEXT_DESTROYED));
     pool->context = NULL;
-    pool->fault = "context was destroyed";
+    pool->fault = reason(CONTEXT_DESTROYED);
     pool->current = NULL;
     pool->ready = NULL;
 }

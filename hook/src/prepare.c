@@ -27,15 +27,15 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 /* What became of a kernel; STATUS as the log spells it. */
 struct fate {
     const char *status;
-    const char *reason; /* NULL: probed */
+    const struct reason *reason; /* NULL: probed */
 };
 
-static struct fate skipped(const char *reason)
+static struct fate skipped(const struct reason *reason)
 {
     return (struct fate){"skipped", reason};
 }
 
-static struct fate failed(const char *reason)
+static struct fate failed(const struct reason *reason)
 {
     return (struct fate){"failed", reason};
 }
@@ -49,9 +49,9 @@ static void read_parameters(struct kernel *kernel, const struct launch *launch)
     size_t n = 0;
     for (; kernel->parameters && n < KERNEL_ARGUMENTS_LIMIT; n++) {
         struct parameter *p = &kernel->parameters[n];
-        CUresult result =
-            library ? REAL_OR_NOT_FOUND(cuKernelGetParamInfo, kernel->library_kernel, n, &p->offset, &p->size)
-                    : REAL_OR_NOT_FOUND(cuFuncGetParamInfo, launch->function, n, &p->offset, &p->size);
+        CUresult result = library
+                              ? REAL_OR_NOT_FOUND(cuKernelGetParamInfo, kernel->library_kernel, n, &p->offset, &p->size)
+                              : REAL_OR_NOT_FOUND(cuFuncGetParamInfo, launch->function, n, &p->offset, &p->size);
         if (result == CUDA_ERROR_INVALID_VALUE) { /* beyond the last one */
             kernel->n_parameters = n;
             kernel->parameters_known = true;
@@ -84,14 +84,14 @@ static bool write_file(const char *path, const void *bytes, size_t size)
 }
 
 /* An image with many kernels is written once; the other directories link to it. */
-static const char *save_image(struct image *image, const char *directory)
+static const struct reason *save_image(struct image *image, const char *directory)
 {
     char *path;
     if (asprintf(&path, "%s/original.bin", directory) < 0)
-        return "out of host memory";
+        return reason(HOST_MEMORY);
     bool linked = image->saved_path && link(image->saved_path, path) == 0;
     if (!linked && !write_file(path, image->ptx, image->ptx_size)) {
-        const char *reason = reason_print("%s: %s", path, strerror(errno));
+        const struct reason *reason = reason_of_file(path, errno);
         free(path);
         return reason;
     }
@@ -103,12 +103,12 @@ static const char *save_image(struct image *image, const char *directory)
     return NULL;
 }
 
-static const char *read_info(struct kernel *kernel, const char *directory)
+static const struct reason *read_info(struct kernel *kernel, const char *directory)
 {
     char *path;
     if (asprintf(&path, "%s/kernel.info", directory) < 0)
-        return "out of host memory";
-    const char *reason = kernel_info_read(path, kernel);
+        return reason(HOST_MEMORY);
+    const struct reason *reason = kernel_info_read(path, kernel);
     if (!reason)
         event_log("[probe] read %s name %s n_param %zu n_probe %zu\n", path, kernel->name, kernel->n_parameters,
                   kernel->n_maps);
@@ -119,14 +119,14 @@ static const char *read_info(struct kernel *kernel, const char *directory)
 static struct fate read_answer(struct kernel *kernel, const char *directory, const struct engine_answer *answer)
 {
     if (!*answer->text || strchr(answer->text, '/'))
-        return failed(reason_print("the probe engine named no file of the kernel's directory: %s", answer->text));
-    const char *reason = read_info(kernel, directory);
+        return failed(reason_with(ENGINE_FILE, answer->text));
+    const struct reason *reason = read_info(kernel, directory);
     if (reason)
         return failed(reason);
     if (kernel->sampled != (settings.sampling.kind != SAMPLE_ALL))
-        return failed("the probe engine and TUI_PROBE_SAMPLE do not agree on whether blocks are sampled");
+        return failed(reason(SAMPLE_DISAGREES));
     if (asprintf(&kernel->load_path, "%s/%s", directory, answer->text) < 0)
-        return failed("out of host memory");
+        return failed(reason(HOST_MEMORY));
     return (struct fate){"probed", NULL};
 }
 
@@ -138,13 +138,14 @@ static struct fate ask_engine(struct kernel *kernel, const char *directory)
     struct engine_answer answer;
     if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS ||
         !device_architecture(device, architecture, sizeof architecture))
-        return failed("the driver does not say which device this is");
+        return failed(reason(NO_DEVICE));
     engine_prepare(directory, architecture, kernel->name, &answer);
-    event_log("[probe] engine %s %s\n", outcomes[answer.outcome], answer.text);
+    event_log("[probe] engine %s %s\n", outcomes[answer.outcome],
+              answer.outcome == ENGINE_OK ? answer.text : answer.reason->written);
     if (answer.outcome == ENGINE_SKIPPED)
-        return skipped(reason_print("%s", answer.text));
+        return skipped(answer.reason);
     if (answer.outcome == ENGINE_FAILED)
-        return failed(reason_print("%s", answer.text));
+        return failed(answer.reason);
     return read_answer(kernel, directory, &answer);
 }
 
@@ -152,19 +153,19 @@ static struct fate make_probed(struct kernel *kernel, const struct launch *launc
 {
     struct image *image = kernel->code->image;
     CUcontext context = NULL;
-    const char *reason;
+    const struct reason *reason;
     event_log("[probe] find %p name %s bin %p size %zu\n", (void *)launch->function, kernel->name, (void *)image->ptx,
               image->ptx_size);
     char *directory = trace_dir_kernel(kernel->index, kernel->name);
     if (!directory)
-        return failed(reason_print("no directory for the kernel: %s", strerror(errno)));
+        return failed(reason_of_file("no directory for the kernel", errno));
     reason = save_image(image, directory);
     struct fate fate = reason ? failed(reason) : ask_engine(kernel, directory);
     free(directory);
     if (fate.reason)
         return fate;
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
-        return failed("no current context");
+        return failed(reason(NO_CONTEXT));
     if (!variants_get(kernel, launch, context, &reason))
         return failed(reason);
     event_log("[probe] finish %p name %s n_param %zu n_probe %zu\n", (void *)launch->function, kernel->name,
@@ -175,16 +176,16 @@ static struct fate make_probed(struct kernel *kernel, const struct launch *launc
 static struct fate decide(struct kernel *kernel, const struct launch *launch)
 {
     const struct image *image = kernel->code->image;
-    const char *reason = atomic_load(&kernel->reason);
+    const struct reason *reason = atomic_load(&kernel->reason);
     if (reason)
         return skipped(reason);
     reason = settings_filter(kernel->name);
     if (reason)
         return (struct fate){"filtered", reason};
     if (!image)
-        return skipped("its image was loaded unseen");
+        return skipped(reason(IMAGE_UNSEEN));
     if (!image->ptx)
-        return image->ptx_size ? failed("out of host memory") : skipped("no PTX in image");
+        return image->ptx_size ? failed(reason(HOST_MEMORY)) : skipped(reason(NO_PTX));
     return make_probed(kernel, launch);
 }
 
@@ -193,8 +194,9 @@ static void log_fate(const struct kernel *kernel, const struct launch *launch, s
 {
     char figures[FIGURES_SIZE];
     figures_of(variants_original(kernel, launch->function), launch, figures);
+    const struct reason *told = fate.reason ? fate.reason : kernel->note;
     event_log("[kernel] %u %s %s name %s reason %s\n", kernel->index, fate.status, figures, kernel->name,
-              fate.reason ? fate.reason : kernel->note ? kernel->note : "-");
+              told ? told->written : "-");
     if (!fate.reason) {
         const struct variant *variant = atomic_load(&kernel->variants);
         figures_of(variant->function, launch, figures);
@@ -223,7 +225,7 @@ enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *la
     return status;
 }
 
-void prepare_give_up(struct kernel *kernel, const struct launch *launch, const char *reason)
+void prepare_give_up(struct kernel *kernel, const struct launch *launch, const struct reason *reason)
 {
     pthread_mutex_lock(&mutex);
     if (atomic_load(&kernel->status) == KERNEL_PROBED) {
@@ -239,7 +241,7 @@ static void log_unprepared(struct kernel *kernel, void *unused)
     (void)unused;
     if (kernel->index != KERNEL_NO_INDEX && atomic_load(&kernel->status) == KERNEL_NEW)
         event_log("[kernel] %u skipped registers - local - shared - blocks - name %s reason %s\n", kernel->index,
-                  kernel->name, REASON_CAPTURING);
+                  kernel->name, reason(CAPTURING)->written);
 }
 
 void prepare_log_unprepared(void)

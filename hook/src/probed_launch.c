@@ -2,6 +2,7 @@
 
 #include "buffers.h"
 #include "capacities.h"
+#include "launch_counts.h"
 #include "launch_log.h"
 #include "prepare.h"
 #include "real.h"
@@ -44,38 +45,39 @@ CUresult probed_log_launch(const struct launch *launch, const struct kernel *ker
 /* The probed kernel needs more than the device gives, or the launch itself is wrong: the original decides. */
 static CUresult launch_original(const struct launch *launch, struct kernel *kernel, CUresult error)
 {
-    const char *reason = reason_print("the probed launch failed: %s", reason_error_name(error));
+    const struct reason *reason = reason_with(LAUNCH_FAILED, reason_error_name(error));
     CUresult result = launch_pass(launch, kernel, reason);
     if (result == CUDA_SUCCESS)
         prepare_give_up(kernel, launch, reason);
     return result;
 }
 
-static const char *find_variant(const struct launch *launch, struct kernel *kernel, struct variant **variant)
+static const struct reason *find_variant(const struct launch *launch, struct kernel *kernel, struct variant **variant)
 {
     CUcontext context = NULL;
-    const char *reason = NULL;
+    const struct reason *reason = NULL;
     if (stream_is_capturing(launch_stream(launch)))
-        return REASON_CAPTURING;
+        return reason(CAPTURING);
     if (!settings_selects_launch(launch->nth))
-        return "launch not selected";
+        return reason(NOT_SELECTED);
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
-        return "no current context";
+        return reason(NO_CONTEXT);
     *variant = variants_get(kernel, launch, context, &reason);
     return reason;
 }
 
-const char *probed_size(struct launch *launch, struct kernel *kernel, const struct variant *variant, size_t *size)
+const struct reason *probed_size(struct launch *launch, struct kernel *kernel, const struct variant *variant,
+                                 size_t *size)
 {
     const uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-    const char *reason = sampling_refuses(&settings.sampling, blocks);
+    const struct reason *reason = sampling_refuses(&settings.sampling, blocks);
     if (reason)
         return reason;
     launch->capacities = capacities_choose(kernel, launch->grid, launch->block, variant->pool->limit);
     if (kernel->dynamic && !launch->capacities)
-        return "out of host memory";
+        return reason(HOST_MEMORY);
     if (!layout_device_size(kernel, launch->capacities, launch->grid, launch->block, size))
-        return "too many records for one launch (a map has room for 2^32 pieces of one)";
+        return reason(TOO_MANY_RECORDS);
     return NULL;
 }
 
@@ -86,10 +88,10 @@ struct holding {
     size_t size;
 };
 
-static const char *take(struct holding *holding, struct launch *launch, struct kernel *kernel,
-                        const struct variant *variant)
+static const struct reason *take(struct holding *holding, struct launch *launch, struct kernel *kernel,
+                                 const struct variant *variant)
 {
-    const char *reason = probed_size(launch, kernel, variant, &holding->size);
+    const struct reason *reason = probed_size(launch, kernel, variant, &holding->size);
     if (!reason)
         reason = result_reserve(kernel, holding->size);
     if (reason)
@@ -114,7 +116,7 @@ CUresult launch_probed(struct launch *launch, struct kernel *kernel)
     struct variant *variant;
     struct arguments arguments;
     struct holding holding;
-    const char *reason = find_variant(launch, kernel, &variant);
+    const struct reason *reason = find_variant(launch, kernel, &variant);
     if (!reason)
         reason = take(&holding, launch, kernel, variant);
     if (reason)

@@ -13,11 +13,12 @@ struct arguments {
 };
 
 /* Settles how many records a launch keeps, and the SIZE of them all in bytes. Returns why it cannot be probed, or NULL. */
-const char *probed_size(struct launch *launch, struct kernel *kernel, const struct variant *variant, size_t *size);
+const struct reason *probed_size(struct launch *launch, struct kernel *kernel, const struct variant *variant,
+                                 size_t *size);
 
 /* Puts them together for a launch whose records begin at MEMORY. Returns why that cannot be done, or NULL. */
-const char *arguments_fill(struct arguments *arguments, const struct launch *launch, const struct kernel *kernel,
-                           const struct variant *variant, CUdeviceptr memory);
+const struct reason *arguments_fill(struct arguments *arguments, const struct launch *launch,
+                                    const struct kernel *kernel, const struct variant *variant, CUdeviceptr memory);
 
 /* Logs a launch of a probed kernel, with RESULT; returns it. */
 CUresult probed_log_launch(const struct launch *launch, const struct kernel *kernel, const struct arguments *arguments,

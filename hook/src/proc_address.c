@@ -52,10 +52,14 @@ static void *wrapper_by_version(const char *base, int version, uint64_t flags)
         const char *base, *name;
         int since;
     } versions[] = {
-        {"cuGetProcAddress", "cuGetProcAddress_v2", 12000}, {"cuMemAlloc", "cuMemAlloc_v2", 3020},
-        {"cuMemAllocPitch", "cuMemAllocPitch_v2", 3020},    {"cuMemFree", "cuMemFree_v2", 3020},
-        {"cuMemAllocHost", "cuMemAllocHost_v2", 3020},      {"cuMemHostRegister", "cuMemHostRegister_v2", 6050},
-        {"cuCtxDestroy", "cuCtxDestroy_v2", 4000},          {"cuStreamDestroy", "cuStreamDestroy_v2", 4000},
+        {"cuGetProcAddress", "cuGetProcAddress_v2", 12000},
+        {"cuMemAlloc", "cuMemAlloc_v2", 3020},
+        {"cuMemAllocPitch", "cuMemAllocPitch_v2", 3020},
+        {"cuMemFree", "cuMemFree_v2", 3020},
+        {"cuMemAllocHost", "cuMemAllocHost_v2", 3020},
+        {"cuMemHostRegister", "cuMemHostRegister_v2", 6050},
+        {"cuCtxDestroy", "cuCtxDestroy_v2", 4000},
+        {"cuStreamDestroy", "cuStreamDestroy_v2", 4000},
         {"cuStreamBeginCapture", "cuStreamBeginCapture_v2", 10010},
         {"cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2", 11000},
         {"cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2", 11000},
@@ -77,7 +81,7 @@ static void *wrapper_by_version(const char *base, int version, uint64_t flags)
 /* True if the driver exports this address under a form of the name that is not ours to replace. */
 static bool is_foreign_form(const char *base, const void *address)
 {
-    static const char *const suffixes[] = {"",      "_v2",   "_v3",      "_v4",     "_ptsz",
+    static const char *const suffixes[] = {"",      "_v2",      "_v3",      "_v4",     "_ptsz",
                                            "_ptds", "_v2_ptsz", "_v2_ptds", "_v3_ptsz"};
     char name[128];
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {

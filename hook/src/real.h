@@ -34,7 +34,6 @@ const char *real_path(void);
 void *real_handle(void);
 
 /* Calls FUNCTION of the driver and yields CUDA_ERROR_NOT_FOUND where the driver has none. */
-#define REAL_OR_NOT_FOUND(function, ...) \
-    (real()->function ? real()->function(__VA_ARGS__) : CUDA_ERROR_NOT_FOUND)
+#define REAL_OR_NOT_FOUND(function, ...) (real()->function ? real()->function(__VA_ARGS__) : CUDA_ERROR_NOT_FOUND)
 
 #endif

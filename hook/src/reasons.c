@@ -1,56 +1,137 @@
 #include "reasons.h"
 
+#include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "real.h"
 
-struct reason {
-    struct reason *next;
-    char text[];
+enum { TEXT_SIZE = 512, WRITTEN_SIZE = TEXT_SIZE + 64 };
+
+#define BEFORE_CODE " code "
+
+const struct reason reasons_plain[REASON_CODES] = {
+#define REASON(name, code, parameters, sentence, older, advice) {REASON_##name, sentence BEFORE_CODE code},
+#include "../../tui_probe/reasons/reasons.def"
+#undef REASON
+};
+
+static const struct {
+    const char *code, *sentence;
+} list[REASON_CODES] = {
+#define REASON(name, code, parameters, sentence, older, advice) {code, sentence},
+#include "../../tui_probe/reasons/reasons.def"
+#undef REASON
+};
+
+struct kept {
+    struct kept *next;
+    struct reason reason;
+    char written[];
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct reason *reasons;
+static struct kept *all;
 
-static struct reason *keep(const char *text)
+static struct kept *keep(enum reason_code code, const char *written)
 {
-    size_t size = strlen(text) + 1;
-    struct reason *reason = malloc(sizeof *reason + size);
-    if (!reason)
+    size_t size = strlen(written) + 1;
+    struct kept *kept = malloc(sizeof *kept + size);
+    if (!kept)
         return NULL;
-    memcpy(reason->text, text, size);
-    reason->next = reasons;
-    return reasons = reason;
+    memcpy(kept->written, written, size);
+    kept->reason = (struct reason){code, kept->written};
+    kept->next = all;
+    return all = kept;
 }
 
-const char *reason_print(const char *format, ...)
+static const struct reason *find_or_keep(enum reason_code code, const char *text)
 {
-    char text[512];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    for (char *c = text; *c; c++)
+    char written[WRITTEN_SIZE];
+    snprintf(written, sizeof written, "%.*s" BEFORE_CODE "%s", TEXT_SIZE - 1, text, list[code].code);
+    for (char *c = written; *c; c++)
         if (*c == '\n' || *c == '\r')
             *c = ' ';
     pthread_mutex_lock(&mutex);
-    struct reason *reason = reasons;
-    while (reason && strcmp(reason->text, text) != 0)
-        reason = reason->next;
-    if (!reason)
-        reason = keep(text);
+    struct kept *kept = all;
+    while (kept && strcmp(kept->written, written) != 0)
+        kept = kept->next;
+    if (!kept)
+        kept = keep(code, written);
     pthread_mutex_unlock(&mutex);
-    return reason ? reason->text : "out of host memory";
+    return kept ? &kept->reason : reason(HOST_MEMORY);
+}
+
+const struct reason *reason_fill(enum reason_code code, const char *const *parameters)
+{
+    char text[TEXT_SIZE];
+    size_t used = 0;
+    for (const char *c = list[code].sentence; *c && used < sizeof text - 1; c++) {
+        if (*c != '{') {
+            text[used++] = *c;
+            continue;
+        }
+        size_t left = sizeof text - 1 - used, length = strnlen(*parameters, left);
+        memcpy(text + used, *parameters++, length);
+        used += length;
+        c = strchr(c, '}');
+    }
+    text[used] = '\0';
+    return find_or_keep(code, text);
+}
+
+const struct reason *reason_of_file(const char *path, int error)
+{
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+        return reason_with(DISK_FULL, path, strerror(error));
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return reason_with(NOT_PERMITTED, path, strerror(error));
+    case EFBIG:
+        return reason_with(FILE_LIMIT, path, strerror(error));
+    case ENOMEM:
+        return reason(HOST_MEMORY);
+    default:
+        return reason_with(FILE_ERROR, path, strerror(error));
+    }
+}
+
+const struct reason *reason_of_driver(CUresult result)
+{
+    return reason_with(DRIVER_ERROR, reason_error_name(result));
+}
+
+const struct reason *reason_read(const char *written)
+{
+    char text[TEXT_SIZE];
+    const char *last = NULL;
+    for (const char *at = written; (at = strstr(at, BEFORE_CODE)); at++)
+        last = at;
+    for (int code = 0; last && code < REASON_CODES; code++)
+        if (strcmp(last + sizeof BEFORE_CODE - 1, list[code].code) == 0) {
+            snprintf(text, sizeof text, "%.*s", (int)(last - written), written);
+            return find_or_keep((enum reason_code)code, text);
+        }
+    return reason_with(ENGINE_SAID, written);
+}
+
+const char *reason_number(char text[REASON_NUMBER_SIZE], unsigned long long number)
+{
+    snprintf(text, REASON_NUMBER_SIZE, "%llu", number);
+    return text;
 }
 
 const char *reason_error_name(CUresult result)
 {
+    static _Thread_local char unnamed[REASON_NUMBER_SIZE] __attribute__((tls_model("initial-exec")));
     const char *name = NULL;
     if (REAL_OR_NOT_FOUND(cuGetErrorName, result, &name) == CUDA_SUCCESS && name)
         return name;
-    return reason_print("error %d", result);
+    snprintf(unnamed, sizeof unnamed, "error %d", result);
+    return unnamed;
 }

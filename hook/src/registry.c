@@ -148,7 +148,7 @@ struct kernel *registry_add_stranger(CUfunction function)
     struct code *code = registry_add_code(NULL, function, false);
     struct kernel *kernel = code ? registry_add_kernel(code, "?", function, false) : NULL;
     if (kernel)
-        atomic_store(&kernel->reason, "unknown function");
+        atomic_store(&kernel->reason, reason(UNKNOWN_FUNCTION));
     return kernel;
 }
 

@@ -42,31 +42,31 @@ static bool is_mapped(CUdeviceptr value)
     return mincore((void *)page, 1, &resident) == 0;
 }
 
-static const char *unsafe_stranger(CUdeviceptr value)
+static const struct reason *unsafe_stranger(CUdeviceptr value)
 {
     int type;
     if (REAL_OR_NOT_FOUND(cuPointerGetAttribute, &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, value) == CUDA_SUCCESS)
-        return "a parameter points to memory of unknown origin";
-    return kernels_reach_host() && is_mapped(value) ? "a parameter points to host memory" : NULL;
+        return reason(POINTER_OF_UNKNOWN_ORIGIN);
+    return kernels_reach_host() && is_mapped(value) ? reason(POINTER_TO_HOST) : NULL;
 }
 
 /* Memory that a parameter points at must be memory that will be saved. */
-static const char *unsafe_pointer(CUdeviceptr value, CUcontext context)
+static const struct reason *unsafe_pointer(CUdeviceptr value, CUcontext context)
 {
     const struct allocation *allocation = allocations_find(value);
     if (!allocation)
         return unsafe_stranger(value);
     if (allocation->kind == ALLOCATION_MANAGED)
-        return "a parameter points to managed memory";
+        return reason(POINTER_TO_MANAGED);
     if (allocation->kind == ALLOCATION_HOST)
-        return "a parameter points to host memory";
-    return allocation->context == context ? NULL : "a parameter points to memory of another context";
+        return reason(POINTER_TO_HOST);
+    return allocation->context == context ? NULL : reason(POINTER_TO_OTHER_CONTEXT);
 }
 
-static const char *unsafe_parameter(const struct kernel *kernel, void *const *parameters)
+static const struct reason *unsafe_parameter(const struct kernel *kernel, void *const *parameters)
 {
     CUcontext context = NULL;
-    const char *reason = NULL;
+    const struct reason *reason = NULL;
     REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context);
     allocations_lock();
     for (size_t i = 0; i < kernel->n_parameters; i++) {
@@ -80,18 +80,18 @@ static const char *unsafe_parameter(const struct kernel *kernel, void *const *pa
     return reason;
 }
 
-const char *replay_obstacle(const struct launch *launch, const struct kernel *kernel, void *const *parameters)
+const struct reason *replay_obstacle(const struct launch *launch, const struct kernel *kernel, void *const *parameters)
 {
     if (kernel->no_replay)
         return kernel->no_replay;
     if (streams_any_capture()) /* which waiting for the whole context would end */
-        return "a stream is being captured";
+        return reason(CAPTURE_ELSEWHERE);
     if (launch_is_cooperative(launch))
-        return "the launch is cooperative";
+        return reason(COOPERATIVE);
     if (allocations_any_mapping())
-        return "the program maps memory itself";
+        return reason(OWN_MAPPING);
     if (!kernel->parameters_known)
-        return "this driver does not say what the parameters are";
+        return reason(PARAMETERS_UNKNOWN);
     return unsafe_parameter(kernel, parameters);
 }
 

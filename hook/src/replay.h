@@ -9,7 +9,7 @@
 struct snapshot;
 
 /* Why this launch must not be run twice, or NULL. */
-const char *replay_obstacle(const struct launch *launch, const struct kernel *kernel, void *const *parameters);
+const struct reason *replay_obstacle(const struct launch *launch, const struct kernel *kernel, void *const *parameters);
 
 /* Copies all of the program's memory in the current context, once it is at rest. NULL if it does not fit.
  * Until the snapshot is freed other threads wait to free what it would put back. */

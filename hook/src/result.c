@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "capacities.h"
 #include "clock.h"
 #include "convert.h"
+#include "disk.h"
 #include "event_log.h"
 #include "reasons.h"
 #include "settings.h"
@@ -19,8 +21,8 @@
 
 static atomic_uint_fast64_t last_stamp;
 static atomic_uint_fast64_t bytes_booked;
-static _Atomic(const char *) full;    /* what is said of launches beyond the limit */
-static _Atomic(const char *) stopped; /* the disk refused */
+static _Atomic(const struct reason *) full;    /* what is said of launches beyond the limit */
+static _Atomic(const struct reason *) stopped; /* the disk refused, or is nearly full */
 
 enum {
     HEADER_BYTES = 8 * sizeof(uint32_t),
@@ -46,19 +48,24 @@ static uint64_t booking(const struct kernel *kernel, size_t device_size)
     return HEADER_BYTES + MAP_BYTES * kernel->n_maps + device_size;
 }
 
-static const char *no_room(void)
+static const struct reason *no_room(void)
 {
-    const char *reason = atomic_load_explicit(&full, memory_order_relaxed);
-    if (!reason) {
-        reason = reason_print("trace is full (%llu bytes)", (unsigned long long)settings.max_trace_bytes);
-        atomic_store(&full, reason);
-    }
+    const struct reason *reason = atomic_load_explicit(&full, memory_order_relaxed), *before = NULL;
+    char limit[REASON_NUMBER_SIZE];
+    if (reason)
+        return reason;
+    reason = reason_with(TRACE_FULL, reason_number(limit, settings.max_trace_bytes));
+    if (atomic_compare_exchange_strong(&full, &before, reason))
+        event_log(
+            "[exec] save-full trace is full (%s bytes): allow more with --max-trace-bytes, or probe fewer launches "
+            "with --launches\n",
+            limit);
     return reason;
 }
 
-const char *result_reserve(const struct kernel *kernel, size_t device_size)
+const struct reason *result_reserve(const struct kernel *kernel, size_t device_size)
 {
-    const char *reason = atomic_load_explicit(&stopped, memory_order_relaxed);
+    const struct reason *reason = atomic_load_explicit(&stopped, memory_order_relaxed);
     if (reason || !settings.max_trace_bytes)
         return reason;
     uint64_t size = booking(kernel, device_size);
@@ -74,9 +81,20 @@ void result_unreserve(const struct kernel *kernel, size_t device_size)
         atomic_fetch_sub(&bytes_booked, booking(kernel, device_size));
 }
 
-const char *result_stopped(void)
+const struct reason *result_stopped(void)
 {
-    return atomic_load(&stopped);
+    const struct reason *reason = atomic_load(&stopped);
+    return reason ? reason : disk_reason(); /* there is room again by now */
+}
+
+void result_start(void)
+{
+    disk_admits(0, &stopped);
+}
+
+bool result_paused(void)
+{
+    return disk_still_short(&stopped);
 }
 
 /* What a file says of each map behind the last one, aligned to 8 bytes, unless all are plain; the marks follow. */
@@ -217,7 +235,8 @@ static bool write_about(struct saving *s)
 static bool write_sample(struct saving *s)
 {
     const struct sampled *sampled = &s->extent.sampled;
-    struct about_sample about = {.first = (uint32_t)sampled->first, .step = (uint32_t)sampled->step,
+    struct about_sample about = {.first = (uint32_t)sampled->first,
+                                 .step = (uint32_t)sampled->step,
                                  .count = (uint32_t)sampled->count};
     memcpy(about.magic, SAMPLE_MAGIC, sizeof about.magic);
     memcpy(about.grid, s->piece->grid, sizeof about.grid);
@@ -226,9 +245,14 @@ static bool write_sample(struct saving *s)
 
 static struct conversion conversion_of(struct saving *s, size_t map, uint64_t from)
 {
-    return (struct conversion){.map = &s->piece->kernel->maps[map], .cap = device_cap(s, map),
-                               .file_cap = cap_of(s, map), .extent = s->extent, .source = s->source, .from = from,
-                               .records = &s->records, .second = &s->second};
+    return (struct conversion){.map = &s->piece->kernel->maps[map],
+                               .cap = device_cap(s, map),
+                               .file_cap = cap_of(s, map),
+                               .extent = s->extent,
+                               .source = s->source,
+                               .from = from,
+                               .records = &s->records,
+                               .second = &s->second};
 }
 
 /* Without memory for it the file becomes larger than it need be. */
@@ -302,17 +326,19 @@ static bool begin(struct saving *s, int file, const struct piece *piece, const s
     return known;
 }
 
-/* SIZE is set. False, with errno, if it cannot be written; errno is 0 if that is the driver's fault. */
+/* SIZE is set. False, with errno, if it cannot be written; errno is 0 if that is the driver's fault, or if the disk
+ * is nearly full. */
 static bool write_file(int file, const struct piece *piece, const struct result_source *source, uint64_t *size)
 {
     struct saving s;
-    bool written = begin(&s, file, piece, source) && ftruncate(file, (off_t)s.size) == 0 && write_all(&s);
+    bool written = begin(&s, file, piece, source) && disk_admits(s.size, &stopped) &&
+                   ftruncate(file, (off_t)s.size) == 0 && write_all(&s);
     *size = s.size;
     free(s.kept);
     return written;
 }
 
-/* The file took less than was booked for it. */
+/* The file took less than was booked for it, SIZE bytes; 0 if there is none. */
 static void give_back(const struct piece *piece, uint64_t size)
 {
     size_t device = 0;
@@ -336,24 +362,22 @@ void result_learn(const struct piece *piece, const struct result_source *source)
 
 static void stop(const char *name, int error)
 {
-    const char *reason = reason_print("results stopped: %s (%s/%s)", strerror(error), trace_dir_path(), name);
-    const char *before = NULL;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", trace_dir_path(), name);
+    const struct reason *reason = reason_of_file(path, error);
+    const struct reason *before = NULL;
     if (atomic_compare_exchange_strong(&stopped, &before, reason))
         event_log("[exec] save-failed %s %d %s\n", name, error, strerror(error));
 }
 
-bool result_write(const struct piece *piece, const struct result_source *source)
+/* Makes the file under a name that no reader takes for a result, and gives it its own once it is whole. */
+static bool write_named(const char *name, const struct piece *piece, const struct result_source *source, uint64_t *size)
 {
-    char name[64], temporary[80];
-    uint64_t size = 0;
-    if (atomic_load(&stopped))
-        return false;
-    snprintf(name, sizeof name, "result/%llu.%06llu.bin", (unsigned long long)(piece->stamp / 1000000),
-             (unsigned long long)(piece->stamp % 1000000));
+    char temporary[80];
     snprintf(temporary, sizeof temporary, "result/.%s.tmp", name + sizeof "result/" - 1);
     errno = 0;
     int file = openat(trace_dir_fd(), temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    bool written = file >= 0 && write_file(file, piece, source, &size);
+    bool written = file >= 0 && write_file(file, piece, source, size);
     int error = errno;
     if (file >= 0 && close(file) != 0 && written) {
         written = false;
@@ -363,14 +387,23 @@ bool result_write(const struct piece *piece, const struct result_source *source)
         written = false;
         error = errno;
     }
-    if (!written) {
+    if (!written)
         unlinkat(trace_dir_fd(), temporary, 0);
-        if (error)
-            stop(name, error);
-        return false;
-    }
-    give_back(piece, size);
-    event_log("[exec] save %s size %llu kernel %u launch %llu\n", name, (unsigned long long)size,
-              piece->kernel->index, (unsigned long long)piece->number);
-    return true;
+    if (!written && error)
+        stop(name, error);
+    return written;
+}
+
+bool result_write(const struct piece *piece, const struct result_source *source)
+{
+    char name[64];
+    uint64_t size = 0;
+    snprintf(name, sizeof name, "result/%llu.%06llu.bin", (unsigned long long)(piece->stamp / 1000000),
+             (unsigned long long)(piece->stamp % 1000000));
+    const bool written = !atomic_load(&stopped) && write_named(name, piece, source, &size);
+    give_back(piece, written ? size : 0);
+    if (written)
+        event_log("[exec] save %s size %llu kernel %u launch %llu\n", name, (unsigned long long)size,
+                  piece->kernel->index, (unsigned long long)piece->number);
+    return written;
 }

@@ -8,6 +8,7 @@
 
 struct kernel;
 struct piece;
+struct reason;
 
 /* Where the records of a piece come from. */
 struct result_source {
@@ -21,7 +22,7 @@ struct result_source {
 uint64_t result_stamp(uint64_t time);
 
 /* Books a launch's file against the limit of the trace. Returns why it must not be, or NULL. */
-const char *result_reserve(const struct kernel *kernel, size_t device_size);
+const struct reason *result_reserve(const struct kernel *kernel, size_t device_size);
 
 /* There will be no file after all. */
 void result_unreserve(const struct kernel *kernel, size_t device_size);
@@ -32,7 +33,13 @@ bool result_write(const struct piece *piece, const struct result_source *source)
 /* Lets dynamic maps grow by what the launch wanted to keep, and leaves no file. */
 void result_learn(const struct piece *piece, const struct result_source *source);
 
-/* Why results can no longer be written, or NULL. */
-const char *result_stopped(void);
+/* Why a result was not written that its source did not refuse. */
+const struct reason *result_stopped(void);
+
+/* Results are not saved from the start where the disk is nearly full. */
+void result_start(void);
+
+/* Whether results are not saved until the disk has room again; looks whether it has. */
+bool result_paused(void);
 
 #endif

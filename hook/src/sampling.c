@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "reasons.h"
+
 /* Kernels number the blocks with 31 bits. */
 #define MOST_BLOCKS (1ULL << 31)
 
@@ -64,13 +66,13 @@ struct sampled sampling_of(const struct sampling *sampling, uint64_t blocks)
     }
 }
 
-const char *sampling_refuses(const struct sampling *sampling, uint64_t blocks)
+const struct reason *sampling_refuses(const struct sampling *sampling, uint64_t blocks)
 {
     if (sampling->kind == SAMPLE_ALL)
         return NULL;
     if (blocks >= MOST_BLOCKS)
-        return "its grid has more blocks than can be sampled (2^31)";
-    return sampling_of(sampling, blocks).count ? NULL : "none of its blocks is in the sample";
+        return reason(GRID_TOO_LARGE);
+    return sampling_of(sampling, blocks).count ? NULL : reason(NOT_IN_SAMPLE);
 }
 
 void sampling_parameters(const struct sampled *sampled, uint64_t parameters[SAMPLING_PARAMETERS])

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct reason;
+
 enum sampling_kind { SAMPLE_ALL, SAMPLE_ONE_IN, SAMPLE_RANGE, SAMPLE_SPREAD };
 
 /* What the user asked for. */
@@ -25,7 +27,7 @@ bool sampling_parse(const char *text, struct sampling *sampling);
 struct sampled sampling_of(const struct sampling *sampling, uint64_t blocks);
 
 /* Why the blocks of this grid cannot be measured, or NULL. */
-const char *sampling_refuses(const struct sampling *sampling, uint64_t blocks);
+const struct reason *sampling_refuses(const struct sampling *sampling, uint64_t blocks);
 
 enum { SAMPLING_PARAMETERS = 2 };
 

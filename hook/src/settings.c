@@ -4,6 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#define DEFAULT_TRACE_BYTES (1ull << 30)
+#define DEFAULT_MIN_FREE_BYTES (2ull << 30)
+enum { DEFAULT_MIN_FREE_PERCENT = 5 };
+
 struct settings settings;
 
 static const char *text(const char *name)
@@ -12,10 +16,15 @@ static const char *text(const char *name)
     return value && *value ? strdup(value) : NULL;
 }
 
-static uint64_t number(const char *name)
+static uint64_t number_or(const char *name, uint64_t otherwise)
 {
     const char *value = getenv(name);
-    return value ? strtoull(value, NULL, 10) : 0;
+    return value && *value ? strtoull(value, NULL, 10) : otherwise;
+}
+
+static uint64_t number(const char *name)
+{
+    return number_or(name, 0);
 }
 
 static unsigned seconds(const char *name, unsigned otherwise)
@@ -65,6 +74,41 @@ static void read_launches(const char *value)
     }
 }
 
+/* The bits of a unit of 1024 that TEXT begins with, which is moved behind it; 0 if there is none. */
+static unsigned unit_bits(char **text)
+{
+    static const char units[] = "KMGT";
+    const char *unit = **text ? strchr(units, **text) : NULL;
+    *text += unit != NULL;
+    return unit ? 10 * (unsigned)(unit - units + 1) : 0;
+}
+
+/* "2G,5%" gives {2 GiB, 5}; false for anything else. */
+static bool parse_min_free(const char *value, struct min_free *least)
+{
+    *least = (struct min_free){0};
+    for (char *end; *value; value = *end ? end + 1 : end) {
+        unsigned long long amount = strtoull(value, &end, 10);
+        if (end == value)
+            return false;
+        if (*end != '%')
+            least->bytes = amount << unit_bits(&end);
+        else if (end++, amount > 100)
+            return false;
+        else
+            least->percent = (unsigned)amount;
+        if (*end && *end != ',')
+            return false;
+    }
+    return true;
+}
+
+static void read_min_free(const char *value)
+{
+    if (!value || !*value || !parse_min_free(value, &settings.min_free))
+        settings.min_free = (struct min_free){DEFAULT_MIN_FREE_BYTES, DEFAULT_MIN_FREE_PERCENT};
+}
+
 void settings_read(void)
 {
     const char *benchmark = getenv("TUI_PROBE_BENCHMARK");
@@ -79,7 +123,8 @@ void settings_read(void)
     settings.benchmark = benchmark && strcmp(benchmark, "1") == 0;
     settings.engine_timeout = seconds("TUI_PROBE_ENGINE_TIMEOUT", 60);
     settings.exit_timeout = seconds("TUI_PROBE_EXIT_TIMEOUT", 10);
-    settings.max_trace_bytes = number("TUI_PROBE_MAX_TRACE_BYTES");
+    settings.max_trace_bytes = number_or("TUI_PROBE_MAX_TRACE_BYTES", DEFAULT_TRACE_BYTES);
+    read_min_free(getenv("TUI_PROBE_MIN_FREE_DISK"));
     settings.max_probe_memory = number("TUI_PROBE_MAX_PROBE_MEMORY");
     read_launches(getenv("TUI_PROBE_LAUNCHES"));
     if (!sampling_parse(getenv("TUI_PROBE_SAMPLE"), &settings.sampling))
@@ -94,12 +139,12 @@ static bool contains_any(const char *name, char *const *parts)
     return false;
 }
 
-const char *settings_filter(const char *kernel_name)
+const struct reason *settings_filter(const char *kernel_name)
 {
     if (settings.only && settings.only[0] && !contains_any(kernel_name, settings.only))
-        return "not among the kernels asked for";
+        return reason(NOT_CHOSEN);
     if (contains_any(kernel_name, settings.never))
-        return "filtered out by name";
+        return reason(EXCLUDED);
     return NULL;
 }
 

@@ -6,10 +6,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "reasons.h"
 #include "sampling.h"
 
 struct launch_range {
     uint64_t first, last;
+};
+
+/* What results leave free of the trace's disk: both hold. */
+struct min_free {
+    uint64_t bytes;
+    unsigned percent; /* of its size */
 };
 
 struct settings {
@@ -25,6 +32,7 @@ struct settings {
     unsigned engine_timeout; /* seconds to wait for the engine */
     unsigned exit_timeout;   /* seconds that the end of the program may wait for its kernels */
     uint64_t max_trace_bytes;  /* 0: no limit */
+    struct min_free min_free;  /* all 0: results may fill the disk */
     uint64_t max_probe_memory; /* 0: an eighth of the device's memory */
 };
 
@@ -33,7 +41,7 @@ extern struct settings settings;
 void settings_read(void);
 
 /* Why a kernel of this name is not to be probed, or NULL. */
-const char *settings_filter(const char *kernel_name);
+const struct reason *settings_filter(const char *kernel_name);
 
 /* Whether the n-th launch (from 0) of a kernel is to be probed. */
 bool settings_selects_launch(uint64_t n);

@@ -6,8 +6,6 @@
 
 #include "cuda_abi.h"
 
-#define REASON_CAPTURING "stream is capturing"
-
 /* Whether any stream of the process may be in capture. Costs nothing. */
 bool streams_any_capture(void);
 
@@ -17,6 +15,11 @@ bool stream_is_capturing(CUstream stream);
 /* Allows this thread calls that a capture elsewhere would forbid; returns what to restore. */
 int capture_mode_relax(void);
 void capture_mode_restore(int mode);
+
+/* A capture is about to begin; that one did not; one ended. */
+void streams_capture_begins(void);
+void streams_capture_failed(void);
+void streams_capture_ended(void);
 
 void streams_reset(void);
 

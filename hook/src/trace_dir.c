@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "device.h"
 #include "event_log.h"
+#include "log_file.h"
 #include "real.h"
 #include "settings.h"
 #include "sha1.h"
@@ -93,14 +94,14 @@ static bool open_log(void)
     if (command && header) {
         size_t length = command_line(command, HEADER_LIMIT);
         snprintf(header, HEADER_LIMIT + HEADER_REST,
-                 "[init] pid %d\n[init] cmd %zu %s\n[init] dl %p\n[init] epoch %llu\n",
-                 (int)getpid(), length, command, real_handle(), (unsigned long long)clock_zero());
+                 "[init] pid %d\n[init] cmd %zu %s\n[init] dl %p\n[init] epoch %llu\n", (int)getpid(), length, command,
+                 real_handle(), (unsigned long long)clock_zero());
         snprintf(path, sizeof path, "%s/event.log", directory);
         char device[DEVICE_LINE_SIZE];
         if (device_describe(device, sizeof device))
             strcat(header, device);
         strcat(header, "[init] success\n");
-        opened = event_log_open(path, header);
+        opened = log_file_open(path, header);
     }
     free(command);
     free(header);
@@ -136,7 +137,9 @@ char *trace_dir_kernel(uint32_t index, const char *name)
         return NULL;
     event_log("[probe] rename %s %u_%s\n", name, index, digest);
     if (mkdir(path, 0777) != 0) {
+        int error = errno;
         free(path);
+        errno = error; /* which says why to the caller */
         return NULL;
     }
     event_log("[probe] mkdir %s\n", path);

@@ -43,13 +43,13 @@ static void copy_attributes(CUfunction original, CUfunction probed)
     }
 }
 
-static const char *find_globals(const struct kernel *kernel, struct variant *variant)
+static const struct reason *find_globals(const struct kernel *kernel, struct variant *variant)
 {
     const struct code *code = kernel->code;
     variant->globals = calloc(kernel->n_globals + 1, sizeof *variant->globals);
     variant->global_sizes = calloc(kernel->n_globals + 1, sizeof *variant->global_sizes);
     if (!variant->globals || !variant->global_sizes)
-        return "out of host memory";
+        return reason(HOST_MEMORY);
     for (size_t i = 0; i < kernel->n_globals; i++) {
         CUdeviceptr *address = &variant->globals[i];
         size_t *size = &variant->global_sizes[i];
@@ -57,7 +57,7 @@ static const char *find_globals(const struct kernel *kernel, struct variant *var
         CUresult result = code->is_library ? REAL_OR_NOT_FOUND(cuLibraryGetGlobal, address, size, code->library, name)
                                            : REAL_OR_NOT_FOUND(cuModuleGetGlobal_v2, address, size, code->module, name);
         if (result != CUDA_SUCCESS)
-            return reason_print("module variable %s cannot be shared", kernel->globals[i]);
+            return reason_with(VARIABLE_NOT_SHARED, name);
     }
     return NULL;
 }
@@ -79,25 +79,24 @@ static void *read_file(const char *path)
     return bytes;
 }
 
-static const char *load_module(const struct kernel *kernel, struct variant *variant)
+static const struct reason *load_module(const struct kernel *kernel, struct variant *variant)
 {
     void *image = read_file(kernel->load_path);
     if (!image)
-        return reason_print("cannot read %s", kernel->load_path);
+        return reason_with(PROBED_UNREADABLE, kernel->load_path);
     CUresult result = REAL_OR_NOT_FOUND(cuModuleLoadData, &variant->module, image);
     free(image);
     if (result != CUDA_SUCCESS) {
         variant->module = NULL;
-        return reason_print("the driver does not load %s: %s", kernel->load_path, reason_error_name(result));
+        return reason_with(DRIVER_REFUSED, kernel->load_path, reason_error_name(result));
     }
     result = REAL_OR_NOT_FOUND(cuModuleGetFunction, &variant->function, variant->module, kernel->name);
-    return result == CUDA_SUCCESS ? NULL
-                                  : reason_print("the probed module lacks the kernel: %s", reason_error_name(result));
+    return result == CUDA_SUCCESS ? NULL : reason_with(KERNEL_MISSING, reason_error_name(result));
 }
 
-static const char *load(const struct kernel *kernel, const struct launch *launch, struct variant *variant)
+static const struct reason *load(const struct kernel *kernel, const struct launch *launch, struct variant *variant)
 {
-    const char *reason = load_module(kernel, variant);
+    const struct reason *reason = load_module(kernel, variant);
     if (!reason)
         reason = find_globals(kernel, variant);
     if (reason) {
@@ -121,7 +120,7 @@ static struct variant *make(struct kernel *kernel, const struct launch *launch, 
     int mode = capture_mode_relax();
     variant->reason = load(kernel, launch, variant);
     if (!variant->reason && !(variant->pool = buffers_pool(context, variant->device)))
-        variant->reason = "the driver gives no stream or host memory for probing";
+        variant->reason = reason(NO_STREAM);
     capture_mode_restore(mode);
     variant->next = atomic_load_explicit(&kernel->variants, memory_order_relaxed);
     atomic_store_explicit(&kernel->variants, variant, memory_order_release);
@@ -129,7 +128,7 @@ static struct variant *make(struct kernel *kernel, const struct launch *launch, 
 }
 
 struct variant *variants_get(struct kernel *kernel, const struct launch *launch, CUcontext context,
-                             const char **reason)
+                             const struct reason **reason)
 {
     struct variant *variant = find(kernel, context);
     if (!variant) {
@@ -139,7 +138,7 @@ struct variant *variants_get(struct kernel *kernel, const struct launch *launch,
             variant = make(kernel, launch, context);
         pthread_mutex_unlock(&mutex);
     }
-    *reason = variant ? variant->reason : "out of host memory";
+    *reason = variant ? variant->reason : reason(HOST_MEMORY);
     return *reason ? NULL : variant;
 }
 

@@ -8,7 +8,7 @@
 /* The variant for the current CONTEXT, loaded on first use; its function is NULL if that failed, and
  * *REASON says why. The kernel's load path, maps and globals are set. */
 struct variant *variants_get(struct kernel *kernel, const struct launch *launch, CUcontext context,
-                             const char **reason);
+                             const struct reason **reason);
 
 /* The original as a CUfunction of the current context, which attributes are asked of; NULL if it has none. */
 CUfunction variants_original(const struct kernel *kernel, CUfunction launched);

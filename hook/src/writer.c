@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 #include "buffers.h"
-#include "drain.h"
+#include "drain_dropped.h"
+#include "drain_wake.h"
 #include "result.h"
 #include "threads.h"
 

@@ -21,7 +21,6 @@ def _cycles(name: str) -> Metric:
 
 
 METRICS: Final = (
-    Metric("scheduled_blocks", "blocks", read=attrgetter("blocks")),
     *map(_cycles, _PARTS),
     Metric(
         "span_cycles",

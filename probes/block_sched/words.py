@@ -29,7 +29,7 @@ def schedule_line(schedule: BlockSchedule) -> str:
 
 
 def sm_lines(schedule: BlockSchedule, cells: int) -> list[str]:
-    """A line an SM: blocks, slots, cycles a slot, and a bar of these on the scale of the SM that took longest."""
+    """A line an SM: blocks, slots, cycles per slot, and a bar of these on the scale of the SM that took longest."""
     idle = schedule.sm_ramp + schedule.sm_tail
     rows = [
         [f"{number}" for number in numbers[:3]] + [f"{cycles:.0f}" for cycles in numbers[3:]]

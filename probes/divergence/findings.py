@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.probekit.finding import Finding, place
-from tui_probe.trace.results import WARP_SIZE
+from tui_probe.trace.result_layout import WARP_SIZE
 
 from .analysis import executions_and_lanes, lanes_per_execution
 

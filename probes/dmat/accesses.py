@@ -20,7 +20,7 @@ from tui_probe.analysis.sm_clocks import align
 from tui_probe.analysis.timeline_clocks import Clocks, clock_domains, shared_clock
 from tui_probe.errors import TraceError
 from tui_probe.trace.allocations import LaunchMemory
-from tui_probe.trace.results import WARP_SIZE
+from tui_probe.trace.result_layout import WARP_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +86,7 @@ def _place(array: NDArray[Any]) -> int:
 class Accesses:
     """A result of ``dmat`` or ``dmat_compact``.
 
-    ``records`` has shape (blocks, threads a block, records a thread), a view of the file. ``attempts`` (u4, shape
+    ``records`` has shape (blocks, threads per block, records per thread), a view of the file. ``attempts`` (u4, shape
     (blocks, threads)) is how many accesses each thread made, or ``UNKNOWN``; None in results that do not tell.
     ``entry`` (i8) is the time at which each warp began, ``start`` (u8) its clock then, both of shape (blocks, warps a
     block).
@@ -255,14 +255,14 @@ class Part:
         return int(first[some].min()), int((last + delta)[some].max())
 
     def warps(self) -> NDArray[np.int64]:
-        """The warp of each record, counted through the grid (block × warps a block + warp)."""
+        """The warp of each record, counted through the grid (block × warps per block + warp)."""
         records = self._chosen()
         blocks, threads = (np.arange(each.start, each.stop, each.step) for each in (self.blocks, self.threads))
         numbers = blocks[:, np.newaxis] * self.accesses.start.shape[1] + threads // WARP_SIZE
         return self._flat(np.broadcast_to(numbers[:, :, np.newaxis], records.shape))
 
     def warp_shape(self) -> tuple[int, int, int] | None:
-        """(warps, lanes, records a lane) of the arrays, if all warps are whole and all lanes kept as many records."""
+        """(warps, lanes, records per lane) of the arrays, if all warps are whole and all lanes kept as many records."""
         records = self._chosen()
         blocks, threads, count = records.shape
         whole = self._keep is None and threads % WARP_SIZE == 0 and self.threads.step in (None, 1)

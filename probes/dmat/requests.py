@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.trace.results import WARP_SIZE
+from tui_probe.trace.result_layout import WARP_SIZE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

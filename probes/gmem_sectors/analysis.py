@@ -5,7 +5,7 @@
     sectors   the distinct 32-byte sectors that the lanes of a request touch, added up over requests
               l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum (st)
     cp.async  is a load for these counters; its part is told apart, too
-    sectors a request = sectors / requests
+    sectors per request = sectors / requests
 
 32 lanes with 4 bytes each, side by side, touch 4 sectors; 8 bytes 8, 16 bytes 16; a lane in a sector of its own gives
 32. ``matrix_accesses`` are ``wmma.load`` and ``wmma.store`` in global memory, which these figures leave out.

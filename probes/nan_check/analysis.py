@@ -17,7 +17,7 @@ import numpy as np
 from tui_probe.analysis.known_sites import sites_of
 from tui_probe.errors import TraceError
 from tui_probe.ptx.value_types import FLOAT_BITS
-from tui_probe.trace.results import WARP_SIZE
+from tui_probe.trace.result_layout import WARP_SIZE
 
 if TYPE_CHECKING:
     from pathlib import Path

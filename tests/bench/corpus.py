@@ -19,8 +19,8 @@ from pathlib import Path
 from tests.bench.assembling import assemble
 from tests.engine.kernels import probed
 from tests.ptx.corpus import FILES, CorpusFile, instructions
-from tui_probe.engine.probe_file import built_in_names, load_probe
 from tui_probe.errors import ToolchainError, UnsupportedKernelError
+from tui_probe.probe_files.loading import built_in_names, load_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Module
 

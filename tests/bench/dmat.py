@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.analysis.dmat_files import as_bytes
+from tests.probes.dmat_files import as_bytes
 from tests.trace.make import TraceWriter, shape_words
 from tui_probe.probes.dmat.accesses import RECORD, WARP
 

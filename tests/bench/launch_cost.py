@@ -58,6 +58,7 @@ def measure(
     tool: list[object] = []
     if arguments is not None:
         tool = [sys.executable, "-m", "tui_probe", "run", "--no-report", "--no-cache", "--tracedir", folder / "trace"]
+        tool += ["--max-trace-bytes", "0"]  # launches beyond a limit would cost nothing
         tool += [*arguments, "--"]
     subprocess.run([str(part) for part in (*tool, *program)], check=True, stderr=subprocess.DEVNULL)
     for line in output.read_text().splitlines():

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.cache import Cache
 from tui_probe.engine.prepare import Preparer
-from tui_probe.engine.probe_file import load_probe
+from tui_probe.probe_files.loading import load_probe
 
 if TYPE_CHECKING:
     from tui_probe.engine.model import Probe

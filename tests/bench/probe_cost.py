@@ -27,8 +27,8 @@ from tests.bench.cost_tables import CONTROL, Cost, tables
 from tests.bench.workloads import WORKLOADS, Workload, commands
 from tests.engine.kernels import probed
 from tests.ptx.corpus import corpus
-from tui_probe.engine.probe_file import built_in_names, load_probe
 from tui_probe.errors import ProbeError
+from tui_probe.probe_files.loading import built_in_names, load_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.prune import prune
 

@@ -9,7 +9,7 @@ from tests.bench.probe_cost import NAIVE, Variant, cost_of, static_costs, varian
 from tests.bench.workloads import WORKLOADS
 from tests.engine.conftest import ptxas
 from tests.ptx.corpus import corpus
-from tui_probe.engine.probe_file import built_in_names
+from tui_probe.probe_files.loading import built_in_names
 from tui_probe.ptx.parser import parse
 
 __all__ = ["ptxas"]

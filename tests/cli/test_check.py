@@ -13,8 +13,8 @@ from tests.engine.kernels import DATA, HEADER, STORE
 from tests.engine.test_server import FILES
 from tests.golden import golden
 from tui_probe.cli import main as front
-from tui_probe.engine.probe_file import load_probe
 from tui_probe.engine.toolchain import Tool, find_tools
+from tui_probe.probe_files.loading import load_probe
 
 # An assembler with fixed words; a kernel that holds "frobnicate" is an error, as for the real one.
 PTXAS = """#!/bin/sh

@@ -61,6 +61,8 @@ def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
         (["run", "-p", "nonsense", "true"], "block_sched"),
         (["run", "--sim", "--driver", "/x", "true"], "not allowed with"),
         (["run", "--max-trace-bytes", "much", "true"], "not a size"),
+        (["run", "--min-free-disk", "1G,2G", "true"], "write 10G, 3%, 2G,5% or 0"),
+        (["run", "--min-free-disk", "100%", "true"], "not a size"),
         (["run", "--launches", "9-0", "true"], "does not name launches"),
         (["run", "-k", "a::b", "true"], "empty part"),
         (["run", "--memusage", "true"], "--memusage is not supported"),
@@ -121,3 +123,9 @@ def open_pipe_without_reader() -> int:
     reading, writing = os.pipe()
     os.close(reading)
     return writing
+
+
+def test_a_variable_that_cannot_be_read_is_named(command: Command) -> None:
+    result = command("run", "true", environment={"TUI_PROBE_MIN_FREE_DISK": "some"})
+    assert result.returncode == ExitStatus.USAGE
+    assert "TUI_PROBE_MIN_FREE_DISK: 'some' is not a size" in result.stderr

@@ -14,7 +14,7 @@ from tui_probe.cli import chosen
 from tui_probe.cli.main import main
 from tui_probe.pages.choices import REPORT_ONCE, SHOW_ONCE
 from tui_probe.pages.registry import pages
-from tui_probe.ui.screens.live import RANGES, TABS
+from tui_probe.ui.live_pages import RANGES, TABS
 
 DATA = Path(__file__).parents[1] / "data"
 SECTORS = str(DATA / "h200" / "attention_sectors")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.golden import golden
 from tui_probe.cli import main as front
-from tui_probe.engine.probe_file import built_in_names, load_probe
+from tui_probe.probe_files.loading import built_in_names, load_probe
 
 OWN = '''# Counts what is stored.
 callback = "stored"

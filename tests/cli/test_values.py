@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.cli.values import UNITS, launches, names, sample, size
+from tui_probe.cli.values import UNITS, launches, min_free, names, sample, size, size_or_none
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,26 @@ def test_a_whole_size_is_exact(number: int, unit: str) -> None:
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="not a size"):
         size(text)
+
+
+def test_a_limit_that_is_none() -> None:
+    assert [size_or_none(text) for text in ("0", "none", " None ", "2K")] == [0, 0, 0, 2048]
+    with pytest.raises(argparse.ArgumentTypeError, match="not a size"):
+        size_or_none("nothing")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("0", "0"), ("10G", "10737418240"), ("3%", "3%"), ("2G,5%", "2147483648,5%"), ("5%, 2K", "2048,5%")],
+)
+def test_what_stays_free_is_told_as_the_hook_reads_it(text: str, told: str) -> None:
+    assert min_free(text) == told
+
+
+@pytest.mark.parametrize("text", ["", "1G,2G", "5%,6%", "100%", "-1", "much", "1G,", "0,5%"])
+def test_what_does_not_say_how_much_stays_free(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="size"):
+        min_free(text)
 
 
 @given(st.lists(st.tuples(st.integers(0, 999), st.integers(0, 999)), min_size=1))

@@ -14,8 +14,8 @@ from tests.golden import golden
 from tui_probe.dsl.compiler import compile_tables
 from tui_probe.dsl.toml_text import to_toml
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.probe_file import load_probe, read_probe
 from tui_probe.engine.walk import instructions
+from tui_probe.probe_files.loading import load_probe, read_probe
 from tui_probe.ptx.parser import parse
 
 NAMES = [path.stem for path in PROGRAMS]

@@ -54,7 +54,7 @@ def test_the_strided_access_is_seen(trace: Trace, name: str, sectors: str) -> No
     assert set(picture(lines)) - {" "} == {sectors}
     assert view.frame is not None
     assert view.frame.counts.sum() == view.map.accesses.made == 16_384
-    assert f"{sectors}.0 sectors a request" in "".join(lines[-2:])
+    assert f"{sectors}.0 sectors per request" in "".join(lines[-2:])
     assert "16 384 accesses" in lines[0]
 
 

@@ -35,10 +35,10 @@ def test_what_a_probe_of_ones_own_kept_is_on_the_page_of_counts(tool: Tool) -> N
     programs = Path(__file__).parents[1] / "dsl" / "programs"
     run, trace = tool.run([*EXAMPLE, "--kernel", "saxpy"], "-p", str(programs / "sites.py"))
     assert run.returncode == 0
-    page = tool("report", str(trace), "--page", "counts").stdout
+    page = tool("report", str(trace), "--page", "results").stdout
     assert "#0 saxpy  sites\n  launch 0: accesses executed 49 152, accesses moved 196 608," in page
     run, trace = tool.run([*EXAMPLE, "--kernel", "saxpy"], "-p", str(programs / "dmat.py"))
-    rows = json.loads(tool("report", str(trace), "--page", "counts", "--format", "json").stdout)["counts"]
+    rows = json.loads(tool("report", str(trace), "--page", "results", "--format", "json").stdout)["results"]
     found = {row["figure"]: row["value"] for row in rows}
     assert {row["probe"] for row in rows} == {"dmat"}
     assert (found["dmat.kept"], found["dmat.attempts"]) == (3 * 16384, 3 * 16384)

@@ -15,8 +15,8 @@ from tests.engine.kernels import probed
 from tests.engine.test_recording import KERNEL, RECORD
 from tests.simgpu.device import Device
 from tui_probe.draw import units
-from tui_probe.engine.probe_file import load_probe
 from tui_probe.pages.summary import run_report
+from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import compile_kernel
 from tui_probe.trace.follow import open_trace

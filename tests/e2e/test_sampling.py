@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.e2e.conftest import EXAMPLE, Tool
-from tui_probe.engine.probe_file import load_probe
+from tui_probe.probe_files.loading import load_probe
 from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def counts(tool: Tool, trace: Path) -> dict[tuple[str, str], Any]:
     """Rows of the page of counts by kernel and figure."""
-    page = json.loads(tool("report", str(trace), "--page", "counts", "--format", "json").stdout)
-    return {(row["name"], row["figure"]): row for row in page["counts"]}
+    page = json.loads(tool("report", str(trace), "--page", "results", "--format", "json").stdout)
+    return {(row["name"], row["figure"]): row for row in page["results"]}
 
 
 def test_counts_say_of_which_blocks_they_are(tmp_path: Path, natives: Path) -> None:
@@ -30,8 +30,8 @@ def test_counts_say_of_which_blocks_they_are(tmp_path: Path, natives: Path) -> N
     assert (row["value"], row["blocks"], row["blocks_measured"]) == (4096 // 16, 64, 4)
     said = "sample    one block in 16 of each grid: what was measured is of these alone"
     assert said in tool("report", str(trace)).stdout
-    page = tool("report", str(trace), "--page", "counts").stdout
-    assert "a store 8.00  (sampled 4 of 64 blocks, one in 16)  simulated" in " ".join(page.split("\n      "))
+    page = tool("report", str(trace), "--page", "results").stdout
+    assert "sectors per store 8.00  (sampled 4 of 64 blocks, one in 16)  simulated" in " ".join(page.split("\n      "))
     memory = {kernel.name: kernel.probe_bytes for kernel in open_trace(trace).kernels}
     assert memory["coalesced_store"] == 4 * 8 * load_probe("gmem_sectors").maps[0].slot_bytes
 

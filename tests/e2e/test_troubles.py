@@ -13,7 +13,7 @@ from tui_probe.trace.follow import open_trace
 
 from ..launcher.terminal import terminal
 from ..launcher.test_signals import children_of, command_line
-from .conftest import Tool
+from .conftest import EXAMPLE, Tool
 
 # Runs one kernel, says so, and runs another when a line comes in.
 IN_STEPS = """
@@ -49,7 +49,7 @@ def test_kernels_run_unprobed_when_the_engine_has_died(tool: Tool) -> None:
     with start(tool, IN_STEPS) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"zero_fill ok\n"
-        engine = next(child for child in children_of(process.pid) if "engine.server" in command_line(child))
+        engine = next(child for child in children_of(process.pid) if "engine_process" in command_line(child))
         os.kill(engine, signal.SIGKILL)
         rest, messages = process.communicate(b"\n", timeout=60)
     assert (process.returncode, rest) == (0, b"saxpy ok\n")
@@ -101,3 +101,16 @@ def test_ctrl_c_on_the_screen_interrupts_the_target(tool: Tool) -> None:
         assert os.waitstatus_to_exitcode(screen.wait()) == 128 + signal.SIGINT
     trace = tool.folder / Path(left.split("[info] trace in ")[1].split()[0])
     assert "KeyboardInterrupt" in (trace / "stderr.log").read_text()
+
+
+def test_a_disk_that_must_stay_free_is_left_alone(tool: Tool) -> None:
+    """No result is saved, the program runs as ever, and the report says why and what to do."""
+    result, trace = tool.run([*EXAMPLE, "--kernel", "saxpy"], "--min-free-disk", "8000T")
+    said = "results stopped: disk is nearly full (less than 8192000 GiB free)"
+    alone = tool.alone(*EXAMPLE, "--kernel", "saxpy")
+    assert (result.returncode, result.stdout) == (alone.returncode, alone.stdout)
+    assert list((trace / "result").iterdir()) == []
+    assert said in " ".join(tool("report", str(trace)).stdout.split())
+    again = tool("run", "--sim", "--min-free-disk", "8000T", "--", *EXAMPLE, "--kernel", "saxpy")
+    assert said in " ".join(again.stdout.split())
+    assert "allow less with --min-free-disk" in " ".join(again.stdout.split())

@@ -12,7 +12,7 @@ from tui_probe.engine.insertion import insert_probe
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.module_variables import SharedVariables, share_variables
 from tui_probe.engine.names import Names
-from tui_probe.engine.probe_file import load_probe, read_probe
+from tui_probe.probe_files.loading import load_probe, read_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.printer import tokens
 

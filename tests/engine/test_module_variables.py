@@ -12,6 +12,7 @@ from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.module_variables import replay_hazard
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.parser import parse
+from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -236,5 +237,5 @@ def test_shared_memory_is_left_alone() -> None:
 @pytest.mark.parametrize("callee", ["vprintf", "malloc", "free"])
 def test_kernels_that_must_not_run_twice(callee: str) -> None:
     text = f"{HEADER}.extern .func {callee};\n.func f() {{ call {callee}; ret; }}\n.entry kernel() {{ call f; ret; }}"
-    assert replay_hazard(Kernel.of(parse(text), "kernel")) == f"the kernel calls {callee}"
-    assert replay_hazard(Kernel.of(parse(f"{HEADER}.entry kernel() {{ ret; }}"), "kernel")) == ""
+    assert replay_hazard(Kernel.of(parse(text), "kernel")) == because("calls-host", function=callee)
+    assert replay_hazard(Kernel.of(parse(f"{HEADER}.entry kernel() {{ ret; }}"), "kernel")) is None

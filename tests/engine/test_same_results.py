@@ -22,8 +22,8 @@ from tests.probes.running import ESTIMATE, EXAMPLES, KERNELS
 from tests.ptx.corpus import FILES
 from tests.simgpu.device import BASE, Device
 from tui_probe.engine.model import Probe
-from tui_probe.engine.probe_file import built_in_names, load_probe
 from tui_probe.errors import PtxError, SimulationError, UnsupportedKernelError
+from tui_probe.probe_files.loading import built_in_names, load_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.prune import prune
 from tui_probe.ptx.tree import Function, Module

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +14,10 @@ import pytest
 from tests.engine.kernels import BLOCK_SCHED, DATA, HEADER, STORE, toml_probe
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.prepare import Options
-from tui_probe.engine.server import EngineServer, main
+from tui_probe.engine.server import EngineServer
 from tui_probe.engine.toolchain import Tool
 from tui_probe.errors import LaunchError
+from tui_probe.reasons import because
 
 FILES = {
     "original.bin",
@@ -121,8 +118,8 @@ def test_images_of_every_kind(server: Path, tmp_path: Path) -> None:
         assert hook.prepare(cubin, "attn_fwd", "sm_90") == ("ok", "probed.bin")
         assert "-arch=sm_90a" in (cubin / "process.log").read_text()
         no_ptx = kernel_directory(tmp_path, (DATA / "image.no_ptx.cubin").read_bytes(), "2")
-        assert hook.prepare(no_ptx, "gemm") == ("skipped", "no PTX in image")
-        assert (no_ptx / "process.log").read_text().splitlines()[-1] == "[skipped] no PTX in image"
+        assert hook.prepare(no_ptx, "gemm") == ("skipped", "no PTX in image code no-ptx")
+        assert (no_ptx / "process.log").read_text().splitlines()[-1] == "[skipped] no PTX in image code no-ptx"
         assert {path.name for path in no_ptx.iterdir()} == {"original.bin", "process.log"}
 
 
@@ -155,7 +152,8 @@ def test_kernels_that_cannot_be_probed_are_skipped(server: Path, tmp_path: Path)
     text = f"{HEADER}.func f() {{ exit; }}\n.entry kernel() {{ call f; ret; }}"
     directory = kernel_directory(tmp_path, text.encode())
     with connected(server) as hook:
-        assert hook.prepare(directory, "kernel") == ("skipped", "line 4: function f ends the kernel with exit")
+        reason = because("function-exits", line=4, function="f")
+        assert hook.prepare(directory, "kernel") == ("skipped", reason.written)
     assert (directory / "pruned.ptx").exists()
     assert not (directory / "kernel.info").exists()
 
@@ -187,10 +185,10 @@ def test_our_own_mistakes_leave_their_traceback(server: Path, tmp_path: Path, mo
     monkeypatch.setattr("tui_probe.engine.prepare.insert_probe", mistake)
     directory = kernel_directory(tmp_path, (HEADER + STORE).encode())
     with connected(server) as hook:
-        assert hook.prepare(directory, "store") == ("failed", "KeyError: 'mistake'")
+        assert hook.prepare(directory, "store") == ("failed", "KeyError: 'mistake' code engine-defect")
     log = (directory / "process.log").read_text()
     assert "Traceback (most recent call last):" in log
-    assert log.rstrip().endswith("KeyError: 'mistake'") or "KeyError: 'mistake'\n" in log
+    assert log.rstrip().endswith("KeyError: 'mistake' code engine-defect") or "KeyError: 'mistake'\n" in log
 
 
 def test_without_an_assembler_the_driver_gets_ptx(without_ptxas: Path, tmp_path: Path) -> None:
@@ -233,7 +231,7 @@ ret;
         "callback block_sched",
         "global visits",
         "global limit",
-        "no-replay the kernel calls malloc",
+        "no-replay the kernel calls malloc code calls-host",
     ]
 
 
@@ -255,12 +253,12 @@ def test_counts_are_maps_of_their_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "answer"),
     [
-        (b"\n", "failed\t-\tthe request was not understood"),
-        (b"\x00\xff\xfe\n", "failed\t-\tthe request was not understood"),
-        (b"prepare\t7\n", "failed\t7\tthe request was not understood"),
-        (b"prepare\t7\ta\tb\tc\td\n", "failed\t7\tthe request was not understood"),
-        (b"hello\t2\t1\n", "failed\t-\tthis engine speaks version 1 of the protocol"),
-        (b"x" * 70000 + b"\n", "failed\t-\tthe request was not understood"),
+        (b"\n", "failed\t-\tthe request was not understood code request-unknown"),
+        (b"\x00\xff\xfe\n", "failed\t-\tthe request was not understood code request-unknown"),
+        (b"prepare\t7\n", "failed\t7\tthe request was not understood code request-unknown"),
+        (b"prepare\t7\ta\tb\tc\td\n", "failed\t7\tthe request was not understood code request-unknown"),
+        (b"hello\t2\t1\n", "failed\t-\tthis engine speaks version 1 of the protocol code protocol"),
+        (b"x" * 70000 + b"\n", "failed\t-\tthe request was not understood code request-unknown"),
     ],
 )
 def test_garbage_is_answered(without_ptxas: Path, tmp_path: Path, line: bytes, answer: str) -> None:
@@ -336,31 +334,3 @@ def test_stopping_finishes_the_assemblies_under_way(tmp_path: Path, ptxas: Tool)
 def test_a_socket_that_cannot_be_made(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="socket cannot be made"):
         EngineServer(tmp_path / "none" / "engine", BLOCK_SCHED, assembler=Assembler([])).start()
-
-
-def test_the_module_runs_as_a_process(tmp_path: Path) -> None:
-    path = tmp_path / "engine"
-    root = Path(__file__).parents[2]
-    command = [sys.executable, "-m", "tui_probe.engine.server", "--socket", path, "--probe", "block_sched"]
-    environment = os.environ | {"PYTHONPATH": str(root)}
-    with subprocess.Popen(command, env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
-        while not path.exists():
-            assert process.poll() is None
-        with connected(path) as hook:
-            assert hook.send(b"hello\t1\t1\n") == "hello\t1"
-            process.send_signal(signal.SIGTERM)
-            _, errors = process.communicate()
-        assert process.returncode == 0
-        assert errors == ""
-    assert not path.exists()
-
-
-def test_a_bad_probe_is_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bad = tmp_path / "bad.toml"
-    bad.write_text("x = ")
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, set())
-    try:
-        assert main(["--socket", str(tmp_path / "engine"), "--probe", str(bad)]) == 2
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-    assert "bad.toml: this is not TOML" in capsys.readouterr().err

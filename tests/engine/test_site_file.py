@@ -11,9 +11,9 @@ from tests.ptx.corpus import CorpusFile
 from tui_probe.analysis.older_sites import OlderSites
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import with_probe
-from tui_probe.engine.probe_file import load_probe
 from tui_probe.engine.site_file import site_file
 from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.images import find_ptx
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Module

@@ -10,6 +10,7 @@ from statistics import median
 import pytest
 
 from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse
+from tui_probe.probes.block_sched.words import schedule_line
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
@@ -46,7 +47,7 @@ def test_running_and_scheduling_fill_the_duration_of_a_zero_fill(built: Path, ru
 
     for blocks, schedules in sorted(schedules_of(profiled.trace).items()):
         measured, cycles = median(timing[str(blocks)]) * 1e3 * rate, cycles_of(schedules)
-        print(f"GPU-FIGURE {schedules[-1].line()}; median sum {cycles:.0f}, events {measured:.0f} cycles")
+        print(f"GPU-FIGURE {schedule_line(schedules[-1])}; median sum {cycles:.0f}, events {measured:.0f} cycles")
         if blocks == LARGEST:
             assert abs(cycles - measured) <= 0.10 * measured
 

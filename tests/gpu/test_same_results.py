@@ -20,8 +20,8 @@ import pytest
 from tests.engine.device_maps import DeviceMaps
 from tests.engine.kernels import probed_with_sites
 from tests.engine.test_same_results import ELEMENTS, GRID, ROOM, SHARED_BYTES, Case, block_of, cases, made_up
-from tui_probe.engine.probe_file import built_in_names, load_probe
 from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_files.loading import built_in_names, load_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import module_variables
 

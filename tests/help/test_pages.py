@@ -14,16 +14,17 @@ import pytest
 from tests.dsl.running import COUNT, run_saxpy
 from tests.help.pages import NAMES, blocks
 from tests.recorded import DATA, SIMULATED
-from tui_probe.cli.main import COMMANDS, main_parser
+from tui_probe.cli.commands import COMMANDS
+from tui_probe.cli.main import main_parser
 from tui_probe.draw.spans import to_ascii
 from tui_probe.engine.model import Level
 from tui_probe.engine.prepare import Options
-from tui_probe.engine.probe_file import load_probe, read_probe
 from tui_probe.engine.server import EngineServer
 from tui_probe.help import glossary, topics
+from tui_probe.probe_files.loading import load_probe, read_probe
 from tui_probe.ptx.instruction_classes import CLASSES
 from tui_probe.settings import read_settings
-from tui_probe.simgpu.executor.model import COSTS, Machine
+from tui_probe.simgpu.executor.model import COPY_BYTES_PER_CYCLE, COPY_LATENCY, COSTS, TRY_WAIT_CYCLES, Machine
 from tui_probe.simgpu.protocol import REQUESTS, Status
 from tui_probe.trace.event_readers import READERS
 from tui_probe.trace.event_types import Unknown
@@ -158,7 +159,9 @@ def test_the_model_of_time_is_that_of_the_code() -> None:
     found = sorted(int(cycles) for words, cycles in cells if "SIM" not in words)
     assert found == sorted(COSTS.values())
     machine = Machine()
-    for number in (machine.max_blocks_per_sm, machine.max_threads_per_sm, machine.block_launch_cycles):
+    asynchronous = (COPY_LATENCY, COPY_BYTES_PER_CYCLE, TRY_WAIT_CYCLES)
+    of_blocks = (machine.max_blocks_per_sm, machine.max_threads_per_sm, machine.block_launch_cycles)
+    for number in (*of_blocks, *asynchronous):
         assert re.search(rf"\b{number}\b", page_of("simulated-gpu"))
     assert f"{machine.sm_count} SMs" in page_of("simulated-gpu")
 

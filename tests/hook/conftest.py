@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tui_probe.reasons import listed_reasons
+
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 
@@ -191,8 +193,20 @@ class Run:
         return only
 
     @property
-    def log(self) -> list[str]:
+    def written_log(self) -> list[str]:
+        """The lines of event.log."""
         return (self.directory / "event.log").read_text().splitlines()
+
+    @property
+    def log(self) -> list[str]:
+        """The same without the codes of reasons. Each reason must have one of the list."""
+        return [without_code(line) for line in self.written_log]
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of the reasons in event.log, each once, in order."""
+        found = (CODED.fullmatch(line) for line in self.written_log)
+        return list(dict.fromkeys(match["code"] for match in found if match))
 
     def lines(self, pattern: str) -> list[str]:
         """Lines of event.log that match from their start."""
@@ -206,6 +220,21 @@ class Run:
     @property
     def results(self) -> list[ResultFile]:
         return [ResultFile.read(path) for path in sorted((self.directory / "result").glob("*.bin"))]
+
+
+REASONED = re.compile(
+    r"\[(?:kernel\] \d+ (?:probed|skipped|failed|filtered)|exec\] backup|exit\]|benchmark\] alternate) .*"
+)
+CODED = re.compile(r"(?P<prose>\[(?:kernel|exec|exit|benchmark)\] .* reason .*) code (?P<code>[a-z0-9-]+)")
+
+
+def without_code(line: str) -> str:
+    """A line of event.log as prose. A reason without a code of the list fails, wherever it is written."""
+    if (found := CODED.fullmatch(line)) is not None:
+        assert found["code"] in listed_reasons(), line
+        return found["prose"]
+    assert not REASONED.fullmatch(line) or line.endswith(" reason -") or " reason " not in line, f"no code: {line}"
+    return line
 
 
 class Host:
@@ -230,6 +259,7 @@ class Host:
             "TUI_PROBE_STAMP": "Nov21_010203",
             "TUI_PROBE_LAUNCHER": str(os.getpid()),
             "TUI_PROBE_PROBE": str(self.probe),
+            "TUI_PROBE_MIN_FREE_DISK": "0",  # the disk of whoever tests may be nearly full
             "STUB_LOG": str(self.log),
             "PYTHONPATH": str(HERE),
             "PYTHONDONTWRITEBYTECODE": "1",

@@ -29,15 +29,13 @@ static void kernel_info(const uint8_t *bytes, size_t size)
         exit(3);
     fwrite(bytes, 1, size, stream);
     fclose(stream);
-    const char *reason = kernel_info_read(path, &kernel);
+    const struct reason *reason = kernel_info_read(path, &kernel);
     remove(path);
     printf("%s %zu %zu %zu\n", reason ? "refused" : "read", kernel.n_parameters, kernel.n_maps, kernel.n_globals);
     for (size_t i = 0; i < kernel.n_globals; i++)
         free(kernel.globals[i]);
     free(kernel.globals);
     free(kernel.maps);
-    free(kernel.no_replay);
-    free(kernel.note);
 }
 
 /* "SPEC BLOCKS": which blocks of a grid of so many. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,22 @@ def serving(host: Host) -> Engine:
 def test_no_engine(host: Host) -> None:
     status, reason = only_fate(host, TUI_PROBE_ENGINE="/nowhere.sock")
     assert (status, reason) == ("failed", "no probe engine at /nowhere.sock: No such file or directory")
+
+
+def test_codes_of_an_engine_are_kept_and_words_alone_get_one(host: Host, serving: Engine) -> None:
+    """An answer may end with a code of the list; what an engine of another version says has a code of its own."""
+    serving.answer = lambda _directory, _name: "skipped\t<id>\tno PTX in image code no-ptx"
+    run = host.python(ADD)
+    assert run.codes == ["no-ptx"]
+    assert run.fates() == [("skipped", "add__8", "no PTX in image")]
+
+
+@pytest.mark.parametrize("said", ["no such thing", "no PTX in image code nothing-like-it", "the code no-ptx, here"])
+def test_words_without_a_code_of_the_list_get_one(host: Host, serving: Engine, said: str) -> None:
+    serving.answer = lambda _directory, _name: f"failed\t<id>\t{said}"
+    run = host.python(ADD)
+    assert run.codes == ["engine-said"]
+    assert run.fates() == [("failed", "add__8", said)]
 
 
 def test_engine_refuses(host: Host, serving: Engine) -> None:
@@ -296,6 +313,19 @@ def test_trace_is_limited(host: Host) -> None:
     size = sum(path.stat().st_size for path in (run.directory / "result").iterdir())
     assert 0 < size <= 1000
     assert {line.split(" reason ")[1] for line in run.lines(r"\[exec\] backup")} == {"trace is full (1000 bytes)"}
+    (told,) = run.lines(r"\[exec\] save-full")
+    assert told.startswith("[exec] save-full trace is full (1000 bytes): allow more with --max-trace-bytes")
+
+
+@pytest.mark.parametrize(("limit", "probed"), [("", False), (str(2 << 30), True), ("0", True)])
+def test_a_trace_has_a_limit_unless_told_otherwise(host: Host, limit: str, probed: bool) -> None:
+    """Such a launch would write 1.1 GiB, for which there is no memory here: its reason tells which limit it met."""
+    host.engine.maps = "0,64"  # type: ignore[union-attr]
+    script = "context()\nlaunch(function(module(), 'add__8'), w := word(), grid=18000, block=1024)\nprint(read(w))"
+    run = host.python(script, TUI_PROBE_MAX_TRACE_BYTES=limit, TUI_PROBE_MAX_PROBE_MEMORY="65536")
+    assert (run.status, run.stdout) == (0, "1\n"), run.stderr
+    (backup,) = run.lines(r"\[exec\] backup")
+    assert ("trace is full (1073741824 bytes)" in backup, "probe memory" in backup) == (not probed, probed)
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 64 << 20])
@@ -337,9 +367,10 @@ print(read(w))
     (failed,) = run.lines(r"\[exec\] save-failed")
     assert failed.endswith("27 File too large")
     (backup,) = run.lines(r"\[exec\] backup")
-    assert "reason results stopped: File too large" in backup
+    assert re.search(r"reason \S+/result/\d+\.\d{6}\.bin: File too large$", backup)
+    assert run.codes == ["file-limit"]
     assert not list((run.directory / "result").glob(".*"))
-    assert run.lines(r"\[exit\] launches 4 probed 3 dropped 2 reason results stopped")
+    assert run.lines(r"\[exit\] launches 4 probed 3 dropped 2 reason .*: File too large$")
 
 
 def test_trace_root_that_is_no_directory(host: Host) -> None:

@@ -28,10 +28,14 @@ def program(sanitized: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("mode", ["traced", "benchmark", "little memory"])
+@pytest.mark.parametrize("mode", ["traced", "benchmark", "little memory", "watched disk"])
 def test_busy_program(sanitized: Build, program: Path, tmp_path: Path, engine: Engine, mode: str) -> None:
     host = Host(sanitized, tmp_path, engine)
-    more = {"benchmark": {"TUI_PROBE_BENCHMARK": "1"}, "little memory": {"TUI_PROBE_MAX_PROBE_MEMORY": "65536"}}
+    more = {
+        "benchmark": {"TUI_PROBE_BENCHMARK": "1"},
+        "little memory": {"TUI_PROBE_MAX_PROBE_MEMORY": "65536"},
+        "watched disk": {"TUI_PROBE_MIN_FREE_DISK": "1"},
+    }
     options = OPTIONS | {"LD_PRELOAD": "", "LD_LIBRARY_PATH": str(sanitized.hook.parent)} | more.get(mode, {})
     run = host.command(str(program), **options)
     assert (run.status, run.stderr) == (0, "")

@@ -45,6 +45,7 @@ def test_what_the_hook_is_told() -> None:
         "TUI_PROBE_LAUNCHER": str(os.getpid()),
         "TUI_PROBE_ENGINE": "/tmp/x/engine",
         "TUI_PROBE_PROBE": "/tool/probes/block_sched.toml",
+        "TUI_PROBE_MAX_TRACE_BYTES": "1073741824",
     }
 
 
@@ -56,8 +57,15 @@ def test_options_and_nothing_of_a_run_around_this_one() -> None:
     assert result["TUI_PROBE_MAX_TRACE_BYTES"] == "4294967296"
     assert result["TUI_PROBE_MAX_PROBE_MEMORY"] == "1048576"
     assert not {*outer} & {*result}
+    assert environment({}, max_trace_bytes=0)["TUI_PROBE_MAX_TRACE_BYTES"] == "0"
     assert environment({}, benchmark=True)["TUI_PROBE_BENCHMARK"] == "1"
     assert environment({"TUI_PROBE_SIM_SMS": "4"})["TUI_PROBE_SIM_SMS"] == "4"
+
+
+def test_what_stays_free_of_the_disk_is_the_options_or_the_environments() -> None:
+    own = {"TUI_PROBE_MIN_FREE_DISK": "3%"}
+    assert environment(own)["TUI_PROBE_MIN_FREE_DISK"] == "3%"
+    assert environment(own, min_free_disk="1000")["TUI_PROBE_MIN_FREE_DISK"] == "1000"
 
 
 def test_the_simulated_gpu_is_told_which_python_executes_it() -> None:

@@ -136,7 +136,7 @@ def test_the_engines_death_does_not_stop_the_target(launching: Runner, script: S
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.readline()
-        engine = next(child for child in children_of(process.pid) if "engine.server" in command_line(child))
+        engine = next(child for child in children_of(process.pid) if "engine_process" in command_line(child))
         os.kill(engine, signal.SIGKILL)
         process.stdin.close()
         assert process.stdout.read() == b"whole\n"

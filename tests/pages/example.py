@@ -31,7 +31,9 @@ def write_example(directory: Path, *, simulated: bool = False) -> None:
     writer.kernel(0, REDUCE, registers=(18, 22))
     writer.kernel(1, "_Z6matmulILi16EEvPKfS1_Pfi", registers=(38, 44), spills=(0, 8))
     writer.kernel(2, "sm90_xmma_gemm_f16", "skipped", reason="no PTX in image", registers=(168, 0))
-    writer.kernel(3, "softmax_kernel", "failed", reason="ptxas: unknown instruction 'tcgen05.mma' at line 77")
+    writer.kernel(
+        3, "softmax_kernel", "failed", reason="ptxas: unknown instruction 'tcgen05.mma' at line 77 code ptxas-refused"
+    )
     writer.kernel(4, "copy_kernel", "filtered", reason="left out by --filter copy")
     for i in range(7):
         launch = writer.launch(0, (24, 1, 1))

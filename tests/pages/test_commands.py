@@ -56,6 +56,27 @@ def test_wrong_options_have_exit_status_2(example: str, words: list[str], capfd:
     assert words[0] in capfd.readouterr().err
 
 
+def test_a_page_that_there_is_not_has_exit_status_2(example: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", example, "--page", "nonsense"]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "argument --page: there is no page 'nonsense'; there are kernels, summary, launches, results" in err
+    assert "blocks" in err, "the pages of probes are named too"
+
+
+@pytest.mark.parametrize(("before", "name"), [("counts", "results"), ("log", "events")])
+def test_a_page_that_was_renamed_keeps_its_old_name(
+    example: str, before: str, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", example, "--page", before]) == 0
+    old = capfd.readouterr().out
+    assert main(["report", example, "--page", name]) == 0
+    assert capfd.readouterr().out == old
+    assert main(["report", example, "--page", before, "--format", "json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert (document["page"], before in document) == (before, True)
+
+
 def test_the_list_of_probes(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["probes"]) == 0
     out = capfd.readouterr().out

@@ -137,7 +137,7 @@ def test_every_difference_that_was_planted_is_found(capfd: pytest.CaptureFixture
 def test_the_first_line_says_what_it_comes_to(capfd: pytest.CaptureFixture[str]) -> None:
     first, second = told(capfd, "before:matmul", "after:matmul", "--width", "80").splitlines()[:2]
     assert first == " B is faster: time 1.00 ms → 500 µs (-50.0 %); better: spilled bytes 32 → 0"
-    assert second == " (-100.0 %); worse: registers a thread 32 → 40 (+25.0 %)"
+    assert second == " (-100.0 %); worse: registers per thread 32 → 40 (+25.0 %)"
     simulated = told(capfd, "simulated/before:matmul", "simulated/after:matmul", "--width", "200").splitlines()[0]
     assert simulated.startswith(" B is better: spilled bytes"), "cycles of a simulated GPU are no reason"
     other = told(capfd, "before:matmul", ":softmax", "--figures", "spills").splitlines()
@@ -155,7 +155,7 @@ def test_a_script_can_fail_when_something_got_worse(capfd: pytest.CaptureFixture
     assert err.splitlines() == [
         f"tui-probe: worse by more than 4.9 %: {words}"
         for words in (
-            "matmul: registers a thread 32 → 40 (+25.0 %)",
+            "matmul: registers per thread 32 → 40 (+25.0 %)",
             "resized_kernel: running cycles 1 200 → 1 600 (+33.3 %)",
             "resized_kernel: span cycles 1 350 → 1 750 (+29.6 %)",
             "softmax_kernel: running cycles 3 200 → 3 360 (+5.0 %)",
@@ -183,7 +183,8 @@ def test_traces_of_two_probes_are_not_called_better_or_worse(capfd: pytest.Captu
     lines = told(capfd, str(SIMULATED / "block_sched"), str(SIMULATED / "gmem_sectors"), "--width", "100").splitlines()
     assert lines[0] == " 1 kernel in both in 3 shapes: 3 same", "what a probe costs says nothing of the program"
     assert " the probe differs: block_sched, and gmem_sectors" in lines
-    assert any(line.startswith(" A alone  running cycles 4 323 · scheduling cycles 551") for line in lines)
+    alone = " A alone  running cycles 4 323 · scheduling cycles 551"
+    assert any(line.startswith(alone) for line in lines)
     kernels = str(H200 / "dmat"), str(H200 / "demo")
     assert "matmul           6×6→8×8  16×16  blocks" in told(capfd, *kernels, "--width", "100")
 
@@ -234,6 +235,15 @@ def test_drawings_side_by_side(
     golden(f"compare/{name}.txt", text, f"{size[0]}x{size[1]}", ascii_only=ascii_only, width=size[0])
 
 
+def test_a_drawing_that_there_is_not_has_exit_status_2(capfd: pytest.CaptureFixture[str]) -> None:
+    for view in ("nonsense", "summary"):
+        assert main(["compare", f"{H200}/demo:4", ":5", "--view", view]) == 2
+        out, err = capfd.readouterr()
+        assert out == ""
+        assert f"argument --view: there is no drawing {view!r}; there are " in err
+        assert {"timeline", "dmat", "progress"} <= set(err.split("there are ")[1].strip().split(", "))
+
+
 def test_drawings_side_by_side_have_one_scale(capfd: pytest.CaptureFixture[str]) -> None:
     words = [f"{H200}/demo:4", ":5", "--view", "timeline", "--width", "120", "--height", "20"]
     lines = told(capfd, *words).splitlines()
@@ -268,6 +278,6 @@ def test_launches_of_other_sizes_are_said(capfd: pytest.CaptureFixture[str]) -> 
 def test_fewer_but_larger_blocks_an_sm_are_not_worse(capfd: pytest.CaptureFixture[str]) -> None:
     demo = str(H200 / "demo")
     found = told(capfd, f"{demo}:zero_fill", f"{demo}:coalesced_store", "--width", "100")
-    (line,) = [line for line in found.splitlines() if line.startswith(" blocks an SM")]
+    (line,) = [line for line in found.splitlines() if line.startswith(" blocks per SM")]
     assert "▼ -8" in line
     assert line.endswith("%"), "neither better nor worse: occupancy judges"

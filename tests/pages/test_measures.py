@@ -21,7 +21,7 @@ from tui_probe.engine.toolchain import Tool
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.output import data_csv, obey
 from tui_probe.probekit.kind import Source
-from tui_probe.probekit.lines import LineRow, LineRows
+from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, Lines
 from tui_probe.probekit.measures import Margin, Measure, columns, measures_of, short
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def test_each_line_has_what_is_known_of_it(tmp_path: Path, probe: str) -> None:
     assert measures is not None
     first = measures.columns[0]
     assert (first.name, dict(first.values)) == (
-        "sectors a request",
+        "sectors per request",
         {COALESCED: 4.0, STRIDED: 32.0, NEVER: None, STORED: 8.0},
     )
     assert first.span(STRIDED) == ("32.00█!", "warn")
@@ -82,7 +82,7 @@ def test_each_line_has_what_is_known_of_it(tmp_path: Path, probe: str) -> None:
     assert measures.head(first).endswith("; ! the most; – not executed; simulated GPU")
     assert measures.words(NEVER) == ["not executed"]
     assert measures.words(1) == []
-    assert measures.words(STRIDED)[-2:] == ["4 requests", "32.00 sectors a request"]
+    assert measures.words(STRIDED)[-2:] == ["4 requests", "32.00 sectors per request"]
 
 
 def test_accesses_that_were_not_all_kept_do_not_tell_what_was_not_executed(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_machine_code_has_the_measures_of_the_line_that_it_came_from(trace: Trac
     assert place is not None
     assert "STG.E.64" in shown[place]
     assert [shown[number] for number in view.anchors(120)][1] == strided
-    assert view.about(shown.index(strided), 120)[-2:] == ["32.00 sectors a request", "PTX line 24"]
+    assert view.about(shown.index(strided), 120)[-2:] == ["32.00 sectors per request", "PTX line 24"]
 
 
 def test_probed_machine_code_leads_to_the_same_lines(trace: Trace) -> None:
@@ -252,19 +252,21 @@ def test_a_large_result_is_left_to_the_table_of_lines(trace: Trace, monkeypatch:
 
 def test_few_lanes_are_the_worst() -> None:
     rows: list[tuple[int, dict[str, Value]]] = [
-        (3, {"lanes an execution": 32.0, "executions": 4}),
-        (5, {"lanes an execution": 8.0, "executions": 4}),
-        (9, {"lanes an execution": None, "executions": 0}),
+        (3, {"lanes per execution": 32.0, "executions": 4}),
+        (5, {"lanes per execution": 8.0, "executions": 4}),
+        (9, {"lanes per execution": None, "executions": 0}),
     ]
-    found = columns(LineRows([LineRow(line, None, values) for line, values in rows], "lanes an execution"))
-    assert [column.name for column in found] == ["lanes an execution", "executions"]
+    measure = LineMeasure("lanes per execution", better="higher")
+    lines = Lines((measure,), measure.name, lambda *_: LineRows([]))
+    found = columns(lines, LineRows([LineRow(line, None, values) for line, values in rows]))
+    assert [column.name for column in found] == ["lanes per execution", "executions"]
     assert found[0].span(5) == (" 8.00▂!", "warn")
     assert found[0].values[9] is None
     assert 9 in found[0].idle
 
 
 def test_nothing_stands_out_where_all_are_alike_and_a_measured_nought_is_one() -> None:
-    measure = Measure("conflicts", {1: 0, 2: 0})
+    measure = Measure(LineMeasure("conflicts"), {1: 0, 2: 0})
     assert measure.worst is None
     assert measure.span(1) == ("0  ", "accent")
 
@@ -275,7 +277,7 @@ def test_the_margin_is_as_narrow_as_it_can_be() -> None:
     assert Margin(None, {"dmat"}, 80).cells == 7
     long = "a_probe_with_a_long_name"
     assert Margin(None, {long}, 80).of_run(long) == (" a_probe_w… ▸", "note")
-    assert Margin(Measure("bytes", {7: 123_456}), {"dmat"}, 80).of_line(7) == (" 123k█ ", "accent")
+    assert Margin(Measure(LineMeasure("bytes"), {7: 123_456}), {"dmat"}, 80).of_line(7) == (" 123k█ ", "accent")
 
 
 @pytest.mark.parametrize(("value", "text"), [

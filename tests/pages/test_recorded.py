@@ -25,12 +25,13 @@ PLANTED = {
     "summary": "block_sched", "ptx": "block_sched", "diff": "block_sched", "process": "block_sched",
     "launches": "block_sched", "timeline": "block_sched", "blocks": "block_sched", "latency": "block_sched",
     "dmat": "dmat", "lines": "dmat", "progress": "warp_progress", "memory": "gmem_bytes", "sectors": "gmem_sectors",
+    "results": "gmem_sectors",
 }  # fmt: skip
 """The trace that each view is shown of."""
 OF_H200 = {
     "dmat": ("dmat", 2), "lines": ("dmat", 2), "progress": ("attention_progress", 1),
     "latency": ("attention_blocks", 1), "blocks": ("attention_blocks", 1), "source": ("attention_sectors", 1),
-    "sectors": ("attention_sectors", 1), "memory": ("demo_bytes", 4),
+    "sectors": ("attention_sectors", 1), "memory": ("demo_bytes", 4), "results": ("demo_bytes", 4),
 }  # fmt: skip
 """The trace and the kernel; the other views have goldens of an H200 beside their own tests."""
 
@@ -122,8 +123,8 @@ def test_the_idle_sm_is_seen(folder: Path) -> None:
 
 def test_the_straggler_is_the_longest_block_and_its_sm_the_busiest(folder: Path) -> None:
     lines = shown(planted("blocks", folder), (100, 60)).splitlines()
-    block = next(line for line in lines if line.startswith("a block")).replace(" ", "")
-    assert block == "ablock9729729729729728" + "90013968"
+    block = next(line for line in lines if line.startswith("one block")).replace(" ", "")
+    assert block == "oneblock9729729729729728" + "90013968"
     bars = [line.count("█") for line in lines[lines.index("SM  blocks  slots  running  scheduling  idle") + 1 :]]
     assert bars.index(max(bars)) == 1
 
@@ -157,7 +158,7 @@ def test_the_strided_store_is_the_first_of_the_lines(folder: Path) -> None:
 def test_the_strided_store_stands_out_among_the_loads(folder: Path) -> None:
     view = planted("dmat", folder)
     lines = after(view, "colour", "colour", size=(100, 30))
-    assert any(line.startswith("1-9 a-w: 1 to 32 sectors a request") for line in lines)
+    assert any(line.startswith("1-9 a-w: 1 to 32 sectors per request") for line in lines)
     below = next(number for number, line in enumerate(lines) if line.startswith("param 1"))
     axis = next(number for number, line in enumerate(lines) if line.startswith("cycles")) - 1
     loads, stores = ("".join(line[12:] for line in part) for part in (lines[1 : below - 1], lines[below:axis]))

@@ -62,8 +62,8 @@ def test_pages_in_other_formats(example: Trace, page: str, form: Format) -> None
     golden(f"{page}.{form}", page_text(example, page, form))
 
 
-def test_the_log_page_is_the_log(example: Trace) -> None:
-    assert page_text(example, "log").encode() == (example.directory / "event.log").read_bytes()
+def test_the_page_of_events_is_the_log(example: Trace) -> None:
+    assert page_text(example, "events").encode() == (example.directory / "event.log").read_bytes()
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -71,9 +71,7 @@ def test_json_is_one_document_of_the_schema(example: Trace, page: str) -> None:
     document = json.loads(page_text(example, page, "json"))
     assert (document["schema"], document["version"], document["page"]) == ("tui-probe.report", 2, page)
     assert document["run"]["simulated"] is False
-    assert bool(document[page]) is (page not in ("counts", "ranges")), (
-        "the example is one of block_sched, without ranges"
-    )
+    assert bool(document[page]) is (page != "ranges"), "the example is one of block_sched, without ranges"
 
 
 def test_json_has_the_documented_fields_of_a_kernel(example: Trace) -> None:
@@ -128,7 +126,7 @@ def test_a_trace_without_kernels(tmp_path: Path) -> None:
     TraceWriter(tmp_path / "t").start()
     trace = open_trace(tmp_path / "t")
     assert "No kernel was launched." in run_report(trace)
-    assert "No kernel has results of block_sched" in page_text(trace, "blocks")
+    assert "No kernel has block schedules: run with -p block_sched" in page_text(trace, "blocks")
     assert json.loads(page_text(trace, "kernels", "json"))["kernels"] == []
     assert len(page_text(trace, "launches").splitlines()) == len(page_text(trace, "kernels").splitlines())
 
@@ -170,3 +168,16 @@ def test_launches_that_the_log_does_not_place(tmp_path: Path) -> None:
     (launch,) = json.loads(page_text(trace, "launches", "json"))["launches"]
     assert (launch["kernel"], launch["name"], launch["launch"], launch["status"]) == (None, "?", None, 700)
     assert "probed, failed with CUDA error 700" in page_text(trace, "launches", width=120)
+
+
+def test_the_head_says_why_results_stopped_until_they_go_on(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "trace")
+    writer.kernel(0, "fill")
+    writer.lines("[exec] save-paused disk is nearly full (less than 2 GiB free): 9 of 99 bytes are free")
+    assert "results stopped: disk is nearly full (less than 2 GiB free)\n" in run_report(open_trace(writer.directory))
+    writer.lines("[exec] save-resumed 50 of 99 bytes are free: results are saved again")
+    assert "results stopped" not in run_report(open_trace(writer.directory))
+    writer.lines("[exec] save-full trace is full (9 bytes): allow more with --max-trace-bytes")
+    report = run_report(open_trace(writer.directory))
+    assert "results stopped: trace is full (9 bytes)\n" in report
+    assert "allow more with --max-trace-bytes" in report

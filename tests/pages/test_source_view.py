@@ -14,6 +14,7 @@ from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.output import obey
 from tui_probe.pages.views.source import SourceView, near
 from tui_probe.probekit.kind import Source
+from tui_probe.probekit.lines import LineMeasure
 from tui_probe.probekit.measures import Measure, Measures, measures_of
 from tui_probe.trace.model import Trace
 from tui_probe.trace.source_files import FOLDER, copy_name
@@ -127,14 +128,17 @@ def test_a_ratio_of_several_instructions_is_that_of_their_sums(trace: Trace) -> 
     assert measures is not None
     both = over_rows(measures, {5: [COALESCED, STRIDED]})
     values = {column.name: column.values for column in both.columns}
-    assert values["sectors a request"] == {5: (16 + 128) / 8}
+    assert values["sectors per request"] == {5: (16 + 128) / 8}
     assert values["requests"] == {5: 8}
 
 
 def test_shares_are_left_out_and_words_are_those_of_the_first(trace: Trace) -> None:
     of = measures_of(Source(trace, trace.kernels[0]))
     assert of is not None
-    columns = (Measure("value", {3: "NaN", 4: "inf"}), Measure("warps", {3: 7, 4: 7}))
+    columns = (
+        Measure(LineMeasure("value", "first"), {3: "NaN", 4: "inf"}),
+        Measure(LineMeasure("warps"), {3: 7, 4: 7}),
+    )
     found = over_rows(Measures(of.of, columns), {0: [4, 3], 1: [9]})
     assert [(column.name, column.values) for column in found.columns] == [("value", {0: "NaN"})]
 

@@ -10,10 +10,10 @@ import pytest
 
 from tests.engine.kernels import CORPUS, probed
 from tests.engine.test_corpus import UNRESOLVED
-from tui_probe.engine.catalogue import describe, known_probes
-from tui_probe.engine.probe_file import built_in_names, load_probe
 from tui_probe.engine.walk import instructions
 from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_files.catalogue import describe, known_probes
+from tui_probe.probe_files.loading import built_in_names, load_probe
 from tui_probe.ptx.parser import parse
 
 if TYPE_CHECKING:

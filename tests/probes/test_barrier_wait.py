@@ -9,7 +9,7 @@ import pytest
 
 from tests.engine.kernels import entry, inserted, probed
 from tests.probes.running import example, result_of
-from tui_probe.engine.probe_file import load_probe
+from tui_probe.probe_files.loading import load_probe
 from tui_probe.probes.barrier_wait.analysis import analyse
 
 if TYPE_CHECKING:

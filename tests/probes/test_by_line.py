@@ -17,8 +17,8 @@ from tests.probes.test_divergence import LOOP
 from tests.probes.test_smem_conflicts import access
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
-from tui_probe.engine.probe_file import load_probe
 from tui_probe.errors import TraceError
+from tui_probe.probe_files.loading import load_probe
 from tui_probe.probes.barrier_wait import analysis as barrier_wait
 from tui_probe.probes.divergence import analysis as divergence
 from tui_probe.probes.gmem_bytes import analysis as gmem_bytes

@@ -8,10 +8,14 @@ import numpy as np
 
 from tests.engine.kernels import entry
 from tests.probes.running import example, result_of
-from tui_probe.probes.divergence.analysis import Divergence, analyse
+from tests.probes.test_report import Writer
+from tui_probe.cli.main import main
+from tui_probe.probes.divergence.analysis import RECORD, Divergence, analyse
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 
 def test_the_last_warps_of_a_store(tmp_path: Path) -> None:
@@ -53,3 +57,17 @@ def test_without_branches_there_is_no_mean(tmp_path: Path) -> None:
     found = analyse(result_of(tmp_path, "divergence", entry("ret;")))
     assert found == Divergence(0, 0, 0, 0, 0)
     assert found.lanes_per_branch is None
+
+
+def test_fewer_active_lanes_are_a_step_back(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The same work with 32, then 8 lanes at its branches."""
+    for name, lanes in (("before", 32), ("after", 8)):
+        writer = Writer(tmp_path / name)
+        writer.start()
+        writer.counting_kernel(0, "gather", "divergence", RECORD)
+        writer.counts(0, RECORD, branches=10, branch_lanes=10 * lanes, accesses=4, access_lanes=4 * 32)
+    before, after = (str(tmp_path / name) for name in ("before", "after"))
+    assert main(["compare", before, after, "--fail-if-worse", "5%"]) == 1
+    worse = [line for line in capfd.readouterr().err.splitlines() if "worse by more" in line]
+    assert worse == ["tui-probe: worse by more than 5 %: gather: lanes per branch 32 → 8 (-75.0 %)"]
+    assert main(["compare", after, before, "--fail-if-worse", "5%"]) == 0

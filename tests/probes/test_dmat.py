@@ -166,7 +166,7 @@ def test_compact_records_have_the_same_sectors_and_times(tmp_path: Path) -> None
     assert len(found["addresses"]) == 3 * 5000
     np.testing.assert_array_equal(found["addresses"], whole["addresses"] // 32 * 32)
     np.testing.assert_array_equal(found["warps"], whole["warps"])
-    with pytest.raises(TraceError, match="records no instructions"):
+    with pytest.raises(TraceError, match="compact records name no instructions"):
         by_line(compact, tmp_path)
 
 

@@ -17,11 +17,11 @@ from tests.trace.make import TraceWriter
 from tui_probe.draw.spans import plain, to_ascii
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
-from tui_probe.engine.probe_file import built_in_names, load_probe
 from tui_probe.pages.findings.found import Found, find
 from tui_probe.pages.findings.lines import found_lines
 from tui_probe.pages.findings.questions import open_questions, questions
 from tui_probe.pages.views import kind_of, names
+from tui_probe.probe_files.loading import built_in_names, load_probe
 from tui_probe.probekit.kind import Source
 from tui_probe.probekit.registry import all_probes
 from tui_probe.ptx.parser import parse

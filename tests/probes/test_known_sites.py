@@ -13,11 +13,11 @@ from tests.trace.make import TraceWriter
 from tui_probe.analysis.known_sites import sites_of
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import with_probe
-from tui_probe.engine.probe_file import load_probe
 from tui_probe.engine.site_file import site_file
 from tui_probe.errors import TraceError
 from tui_probe.pages.findings import found
 from tui_probe.pages.findings.found import Found, find
+from tui_probe.probe_files.loading import load_probe
 from tui_probe.probekit.kind import Source
 from tui_probe.probekit.lines import LineRows
 from tui_probe.probekit.measures import line_rows

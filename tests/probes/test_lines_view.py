@@ -19,11 +19,11 @@ from tests.trace.make import TraceWriter
 from tui_probe.draw.view import no_progress
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
-from tui_probe.engine.probe_file import load_probe
 from tui_probe.pages.result_lines import result_lines
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.lines import LinesView
 from tui_probe.pages.views.output import data_csv, text_lines, view_lines
+from tui_probe.probe_files.loading import load_probe
 from tui_probe.probekit.kind import Source
 from tui_probe.probekit.measured import all_measured
 from tui_probe.ptx.parser import parse

@@ -14,8 +14,8 @@ from tests.engine.kernels import DATA, entry, inserted, probed
 from tests.probes.figures import figures_in
 from tests.probes.running import example, result_of, simulated
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.probe_file import load_probe
 from tui_probe.errors import TraceError
+from tui_probe.probe_files.loading import load_probe
 from tui_probe.probes.nan_check.analysis import NanCheck, analyse
 from tui_probe.ptx.parser import parse
 

@@ -8,7 +8,7 @@ from tests.engine.kernels import entry, inserted, probed, without_insertions, wo
 from tests.golden import golden
 from tests.probes.running import example, simulated
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.probe_file import load_probe
+from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.parser import parse
 
 BARRIER = entry(".reg .b32 %r<2>;\nbar.sync 0;\nret;")

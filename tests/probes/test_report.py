@@ -68,9 +68,9 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_the_page_of_counts(trace: Trace, form: Format) -> None:
-    text = "".join(f"{line}\n" for line in report_lines(trace, "counts", form, width=100))
-    golden(f"counts.{'txt' if form == 'table' else form}", text)
+def test_the_page_of_results(trace: Trace, form: Format) -> None:
+    text = "".join(f"{line}\n" for line in report_lines(trace, "results", form, width=100))
+    golden(f"results.{'txt' if form == 'table' else form}", text)
 
 
 def test_counts_in_the_report_of_a_run(trace: Trace) -> None:
@@ -84,8 +84,8 @@ def test_a_line_a_result_for_the_screen(trace: Trace) -> None:
 
 
 def test_what_was_not_measured_is_null(trace: Trace) -> None:
-    page = json.loads("\n".join(report_lines(trace, "counts", "json")))
-    values = {(row["kernel"], row["launch"], row["figure"]): row["value"] for row in page["counts"]}
+    page = json.loads("\n".join(report_lines(trace, "results", "json")))
+    values = {(row["kernel"], row["launch"], row["figure"]): row["value"] for row in page["results"]}
     assert values[0, 2, "read"] is None
     assert values[0, 2, "loaded"] == 6 * 64
     assert values[1, 4, "sectors_per_load"] is None
@@ -96,6 +96,6 @@ def test_what_was_not_measured_is_null(trace: Trace) -> None:
 def test_a_trace_without_counts_says_how_to_get_them(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "none")
     writer.start()
-    assert list(report_lines(open_trace(tmp_path / "none"), "counts"))[-1].startswith(
-        "No kernel has results of a count"
+    assert list(report_lines(open_trace(tmp_path / "none"), "results"))[-1].startswith(
+        "No kernel has results: run a program under a probe"
     )

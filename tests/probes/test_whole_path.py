@@ -17,15 +17,15 @@ def test_sectors_of_the_example(tmp_path: Path, natives: Path) -> None:
     alone = tool.alone(*EXAMPLE)
     run, trace = tool.run(EXAMPLE, "-p", "gmem_sectors")
     assert (run.returncode, run.stdout) == (alone.returncode, alone.stdout)
-    page = json.loads(tool("report", str(trace), "--page", "counts", "--format", "json").stdout)
-    found = {(row["name"], row["figure"]): row["value"] for row in page["counts"]}
+    page = json.loads(tool("report", str(trace), "--page", "results", "--format", "json").stdout)
+    found = {(row["name"], row["figure"]): row["value"] for row in page["results"]}
     assert found["coalesced_store", "store_requests"] == 512
     assert found["coalesced_store", "store_sectors"] == 2048
     assert found["strided_store", "store_sectors"] == 4096
     assert found["saxpy", "load_requests"] == 1024
     assert found["saxpy", "sectors_per_load"] == 4
     assert found["zero_fill", "sectors_per_load"] is None
-    assert {row["threads_missing"] for row in page["counts"]} == {0}
+    assert {row["threads_missing"] for row in page["results"]} == {0}
 
 
 def test_sectors_of_each_line_of_the_example(tmp_path: Path, natives: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tui_probe.reasons import Reason, because
 from tui_probe.trace import event_types as t
 from tui_probe.trace.events import parse_line
 
@@ -45,8 +46,11 @@ KNOWN = [
         "[mod] cuModuleEnumerateFunctions mod 0x10 count 3",
         t.ModuleCall("cuModuleEnumerateFunctions", None, 0x10, None, None),
     ),
-    ("[benchmark] alternate kernel 3 reason it has atomics", t.Alternating(3, "it has atomics")),
+    ("[benchmark] alternate kernel 3 reason it has atomics", t.Alternating(3, Reason("it has atomics", None))),
     ("[exec] save-failed 1.000000.bin 28 No space left", t.Trouble("save-failed 1.000000.bin 28 No space left")),
+    ("[exec] save-full trace is full (9 bytes): allow", t.Trouble("save-full trace is full (9 bytes): allow")),
+    ("[exec] save-paused disk is nearly full", t.Trouble("save-paused disk is nearly full")),
+    ("[exec] save-resumed 9 of 10 bytes are free", t.Trouble("save-resumed 9 of 10 bytes are free")),
     ("[exec] drain-failed 700 1.000000.bin", t.Trouble("drain-failed 700 1.000000.bin")),
     ("[init] lost 7 lines before the first launch", t.Trouble("lost 7 lines before the first launch")),
     ("[exit] gave up waiting after 2000 ms", t.Trouble("gave up waiting after 2000 ms")),
@@ -62,16 +66,26 @@ KNOWN = [
     ("[probe] write /a/b/original.bin", t.FileStep("write", "/a/b/original.bin")),
     ("[jit] can't-mkdir /a/b", t.FileStep("can't-mkdir", "/a/b")),
     ("[jit] subproc python x.py", t.EngineStarted("python x.py")),
-    ("[jit] python succeed", t.EngineAnswer("ok", "")),
-    ("[probe] python failed", t.EngineAnswer("failed", "")),
-    ("[probe] engine ok", t.EngineAnswer("ok", "")),
-    ("[probe] engine skipped no PTX in image", t.EngineAnswer("skipped", "no PTX in image")),
+    ("[jit] python succeed", t.EngineAnswer("ok", None)),
+    ("[probe] python failed", t.EngineAnswer("failed", None)),
+    ("[probe] engine ok", t.EngineAnswer("ok", None)),
+    ("[probe] engine skipped no PTX in image", t.EngineAnswer("skipped", because("no-ptx"))),
     ("[probe] read /a/kernel.info name f n_param 3 n_probe 1", t.InfoRead("f", 3, 1, None)),
     ("[jit] read /a/kernel.info name f n_param 3 n_probe 1 analyze_hook b.py", t.InfoRead("f", 3, 1, "b.py")),
     ("[probe] finish 0x30 name f n_param 3", t.KernelReady(0x30, "f")),
     (
         "[kernel] 3 skipped registers 32 local 0 shared - blocks 8 name _Z3fooPf reason no PTX in image",
-        t.KernelFate(3, "skipped", t.FunctionFigures(32, 0, None, 8), "_Z3fooPf", "no PTX in image"),
+        t.KernelFate(3, "skipped", t.FunctionFigures(32, 0, None, 8), "_Z3fooPf", because("no-ptx")),
+    ),
+    (
+        "[kernel] 3 failed registers 32 local 0 shared - blocks 8 name f reason line 7: what? code ptx-unreadable",
+        t.KernelFate(3, "failed", t.FunctionFigures(32, 0, None, 8), "f", Reason("line 7: what?", "ptx-unreadable")),
+    ),
+    (
+        "[kernel] 3 skipped registers 32 local 0 shared - blocks 8 name f reason something new code of-tomorrow",
+        t.KernelFate(
+            3, "skipped", t.FunctionFigures(32, 0, None, 8), "f", Reason("something new code of-tomorrow", None)
+        ),
     ),
     (
         "[kernel] 3 probed registers 32 local 0 shared 1024 blocks 8 name f reason -",
@@ -109,11 +123,20 @@ KNOWN = [
     (
         "[exec] backup 4096 2 1 block 128 1 1 shared 49152 kernel 3 launch 17 time 1785000000000000000 "
         "reason stream in capture",
-        t.PassedThrough(SHAPE, 3, 17, 1785000000000000000, "stream in capture"),
+        t.PassedThrough(SHAPE, 3, 17, 1785000000000000000, Reason("stream in capture", None)),
     ),
     ("[callback] subproc python x.py", t.Callback("subproc", "python x.py")),
     ("[analyze] succeed", t.Callback("succeed", "")),
-    ("[exit] launches 20 probed 18 dropped 1 reason trace limit reached", t.Exited(20, 18, 1, "trace limit reached")),
+    (
+        "[exec] backup 4096 2 1 block 128 1 1 shared 49152 kernel 3 launch 17 time 1785000000000000000 "
+        "reason trace is full (1000 bytes) code trace-full",
+        t.PassedThrough(SHAPE, 3, 17, 1785000000000000000, because("trace-full", bytes=1000)),
+    ),
+    ("[exit] launches 20 probed 18 dropped 1 reason probe memory full", t.Exited(20, 18, 1, because("probe-memory"))),
+    (
+        "[exit] launches 20 probed 18 dropped 1 reason a/result/1.500000.bin: Disk quota exceeded code disk-full",
+        t.Exited(20, 18, 1, because("disk-full", path="a/result/1.500000.bin", error="Disk quota exceeded")),
+    ),
     ("[exit] launches 20 probed 18 dropped 0 reason -", t.Exited(20, 18, 0, None)),
     ("[exit] status 3", t.Ending(3, None)),
     ("[exit] signal 15", t.Ending(None, 15)),

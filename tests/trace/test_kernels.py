@@ -100,21 +100,39 @@ def test_spills_of_called_functions_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "reason"),
+    ("lines", "reason", "code"),
     [
         (
             ["Traceback (most recent call last):", '  File "x", line 1', "UnboundLocalError: cannot access 'out'"],
             "UnboundLocalError: cannot access 'out'",
+            None,
+        ),
+        (
+            ["[failed] Traceback (most recent call last):", '  File "x", line 1', "KeyError: 'mistake'"],
+            "KeyError: 'mistake'",
+            None,
+        ),
+        (
+            ["[failed] KeyError: 'a' code engine-defect", "Traceback (most recent call last):", "KeyError: 'a'"],
+            "KeyError: 'a'",
+            "engine-defect",
         ),
         (
             ["ptxas /t/probed.ptx, line 5; error   : Unknown symbol 'q'", "ptxas fatal   : Ptx assembly aborted"],
             "ptxas /t/probed.ptx, line 5; error   : Unknown symbol 'q'",
+            "ptxas-refused",
         ),
-        (["tui_probe.errors.PtxError: line 3: no entry"], "tui_probe.errors.PtxError: line 3: no entry"),
+        (
+            ["tui_probe.errors.PtxError: line 3: no entry"],
+            "tui_probe.errors.PtxError: line 3: no entry",
+            "ptx-unreadable",
+        ),
+        (["[skipped] no PTX in image"], "no PTX in image", "no-ptx"),
+        (["[skipped] no PTX in image code no-ptx"], "no PTX in image", "no-ptx"),
     ],
 )
-def test_the_reason_of_a_failure(lines: list[str], reason: str) -> None:
-    assert parse_process_log(lines).reason == reason
+def test_the_reason_of_a_failure(lines: list[str], reason: str, code: str | None) -> None:
+    assert parse_process_log(lines).reason == (reason, code)
 
 
 def test_a_missing_log_tells_nothing(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tui_probe.analysis import warp_pace as warp_progress
 from tui_probe.probes.block_sched.analysis import analyse
+from tui_probe.probes.block_sched.words import schedule_line
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Kernel, Trace
 from tui_probe.trace.results import read_result
@@ -56,7 +57,7 @@ def zero_fill(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_zero_fill_of_32768_blocks(zero_fill: Path) -> None:
     """The hardware counted 37 611 to 37 722 cycles on the SM that was active longest."""
     schedule = analyse(read_result(zero_fill))
-    assert schedule.line() == "No.block:32768 Running:6943 Scheduling:29758(cycle)"
+    assert schedule_line(schedule) == "No.block:32768 Running:6943 Scheduling:29758(cycle)"
     assert len(schedule.sm) == 132
     assert schedule.span == pytest.approx(37_650, rel=0.01)
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.trace.make import result_bytes
 from tui_probe.errors import TraceError
-from tui_probe.trace.results import Level, Section, read_result
+from tui_probe.trace.result_layout import Level, Section
+from tui_probe.trace.results import read_result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,7 +86,7 @@ def test_records_are_a_view_of_the_slots(file: Path) -> None:
     file.write_bytes(result_bytes(GRID, BLOCK, [(32, records.view(np.uint8).reshape(6, 4, 32))]))
     result = read_result(file)
     np.testing.assert_array_equal(result.records(0, dtype), records)
-    with pytest.raises(TraceError, match="32 bytes a slot, which are no whole records of 12"):
+    with pytest.raises(TraceError, match="32 bytes per slot, which are no whole records of 12"):
         result.records(0, [("a", "<u4", 3)])
     with pytest.raises(TraceError, match="there is no map 1"):
         result.records(1, dtype)
@@ -120,7 +121,7 @@ BROKEN = {
     ),
     "odd divisor": (
         header_and_sections(1, 1, 1, 32, 1, 1, 0, 1, sections=struct.pack("<IIQ", 16, 7, 48)) + b"\0" * 64,
-        "offset 36: 7 threads a slot, of 1 or 32",
+        "offset 36: 7 threads per slot, of 1 or 32",
     ),
     "older, not divisible": (
         header_and_sections(3, 1, 1, 32, 1, 1, 0, 1, sections=struct.pack("<QQ", 16, 48)) + b"\0" * 64,

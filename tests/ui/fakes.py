@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.view import COMMANDS, Drawing
-from tui_probe.pages.views import NAMES
+from tui_probe.pages.views import FIXED, kind_of, kinds
 from tui_probe.probekit.kind import Kind
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress, View
-    from tui_probe.probekit.kind import Source, ViewKind
+    from tui_probe.probekit.kind import Source
 
 FAKES = ("fake", "fake_2", "fake_3", "fake_4")
 PATIENCE = 10
@@ -106,11 +106,13 @@ def show_fakes(monkeypatch: pytest.MonkeyPatch, opening: Gate | None = None, pre
         progress(0.75)
         return FakeDrawing(source, preparing)
 
-    from tui_probe.pages.views import kind_of
+    fakes = [Kind(name, name.title(), "a fake", lambda _: None, open_fake) for name in FAKES]
+    show_pages(monkeypatch, *fakes)
 
-    def known(name: str) -> ViewKind:
-        return Kind(name, name.title(), "a fake", lambda _: None, open_fake) if name in FAKES else kind_of(name)
 
-    for module in ("opening", "screens.kernel"):
-        monkeypatch.setattr(f"tui_probe.ui.{module}.kind_of", known)
-    monkeypatch.setattr("tui_probe.ui.opening.NAMES", (*NAMES, *FAKES))
+def show_pages(monkeypatch: pytest.MonkeyPatch, *own: Kind, others: bool = True) -> None:
+    """These pages, behind those of every kernel and, with ``others``, those that probes fill."""
+    named = {kind.name: kind for kind in own}
+    shown = (*(kind for kind in kinds() if others or kind.name in FIXED), *own)
+    monkeypatch.setattr("tui_probe.ui.opening.kinds", lambda: shown)
+    monkeypatch.setattr("tui_probe.ui.screens.kernel.kind_of", lambda name: named.get(name) or kind_of(name))

@@ -7,12 +7,20 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from tests.recorded import H200, SIMULATED, unpacked
 from tests.ui.conftest import Stage, on_stage
-from tui_probe.pages.beside import Beside
+from tests.ui.fakes import Gate
+from tests.ui.test_kernel_screen import let_run
+from tui_probe.pages import beside
+from tui_probe.pages.beside import Beside, drawn_by_both
+from tui_probe.probekit.kind import Source
 from tui_probe.ui.feed import Session
 from tui_probe.ui.screens.compare import CompareScreen
+from tui_probe.ui.views.document import DocumentView
 from tui_probe.ui.views.drawing import DrawingView
+from tui_probe.ui.views.message import OpeningView
 
 
 def screen_of(stage: Stage) -> CompareScreen:
@@ -26,7 +34,7 @@ async def test_two_kernels_of_a_run() -> None:
         await stage.press("C", "right_square_bracket", "C")
         lines = stage.text.split("\n")
         assert lines[2].startswith(
-            " B is faster: span cycles 6 957 → 1 618 (-76.7 %); better: registers a thread 32 → 15"
+            " B is faster: span cycles 6 957 → 1 618 (-76.7 %); better: registers per thread 32 → 15"
         )
         running = next(line for line in lines if "running cycles" in line)
         assert running.split()[-6:] == ["▼", "-5", "339", "-76.7", "%", "better"]
@@ -65,3 +73,102 @@ async def test_what_has_nothing_to_compare_says_so(tmp_path: Path) -> None:
         assert "span cycles" not in stage.text
         await stage.press("tab")
         assert "result" in stage.text
+
+
+async def compared(stage: Stage) -> CompareScreen:
+    """Two kernels of a run on an H200, the second one faster."""
+    stage.live.table.select(4)
+    await stage.press("C", "right_square_bracket", "C")
+    return screen_of(stage)
+
+
+async def test_pages_have_numbers() -> None:
+    async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
+        screen = await compared(stage)
+        assert stage.text.split("\n")[1] == " 1 Figures  2 Timeline"
+        await stage.press("2")
+        assert screen.current == "timeline"
+        assert isinstance(screen.view, DrawingView)
+        await stage.press("1")
+        assert isinstance(screen.view, DocumentView)
+        await stage.press("9")
+        assert "there is no page 9" in stage.text
+        await stage.press("shift+tab")
+        assert screen.current == screen.tabs[-1].id == "timeline"
+
+
+async def test_a_number_typed_before_the_pages_are_known_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate()
+    gate.close()
+
+    def late(one: Source, other: Source) -> list[str]:
+        gate.wait()
+        return drawn_by_both(one, other)
+
+    monkeypatch.setattr("tui_probe.ui.screens.compare.drawn_by_both", late)
+    async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
+        stage.live.table.select(4)
+        await stage.press("C", "right_square_bracket")
+        await stage.pilot.press("C", "2")
+        await let_run(stage)
+        assert screen_of(stage).current == "figures"
+        gate.open.set()
+        await stage.settle()
+        assert screen_of(stage).current == "timeline"
+
+
+async def test_the_worst_figure_and_the_worst_place_of_drawings() -> None:
+    async with on_stage(Session(traces=(H200 / "demo",)), (120, 16)) as stage:
+        stage.live.table.select(5)
+        await stage.press("C", "left_square_bracket", "C")  # the other way round: B is slower
+        assert "! worst" in stage.text.split("\n")[-1]
+        await stage.press("G", "exclamation_mark")
+        assert "worst: " in stage.text.split("\n")[-1]
+        worst = stage.text.split("\n")[-1].partition("worst: ")[2].split(" → ")[0].rsplit(" ", 2)[0]
+        rows = [line for line in stage.text.split("\n")[:-1] if worst in line and line.rstrip().endswith("worse")]
+        assert rows, f"{worst} is in sight"
+        await stage.press("2", "exclamation_mark")
+        screen = screen_of(stage)
+        assert isinstance(screen.view, DrawingView)
+        assert "! worst" in stage.text or "block" in stage.text
+
+
+async def test_what_leads_nowhere_says_so() -> None:
+    async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
+        screen = await compared(stage)
+        await stage.press("enter")
+        assert "this page has no lines to follow" in stage.text
+        await stage.press("exclamation_mark")
+        assert "no place that could be worst" in stage.text, "B is better in every figure"
+        assert screen.current == "figures"
+
+
+async def test_reading_both_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate()
+    kind = beside.kind_of("timeline")
+
+    def slow(name: str, one: Source, other: Source, progress: object) -> Beside:
+        assert callable(progress)
+        progress(0.5)
+        gate.wait()
+        return beside.open_beside(name, one, other, progress)
+
+    monkeypatch.setattr("tui_probe.ui.screens.compare.open_beside", slow)
+    async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
+        screen = await compared(stage)
+        gate.close()
+        await stage.pilot.press("2")
+        await let_run(stage)
+        screen.tick()
+        assert isinstance(screen.view, OpeningView)
+        assert f"reading {kind.title}" in stage.text
+        assert "50%" in stage.text
+        await stage.pilot.press("escape")
+        await let_run(stage)
+        assert "stopped" in stage.text
+        gate.open.set()
+        await stage.settle()
+        assert stage.app.screen is screen
+        assert "stopped" in stage.text
+        await stage.press("2")
+        assert isinstance(screen.view, DrawingView)

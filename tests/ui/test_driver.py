@@ -79,7 +79,7 @@ def test_what_is_not_known_is_sent_again(monkeypatch: pytest.MonkeyPatch, event:
         recorder.driver.write("\x1b[H\x1b[2J")
     elif event == "resized":
         recorder.driver.fileno = -1
-        recorder.driver._get_terminal_size()
+        recorder.driver.terminal_size()
     else:
         recorder.driver.forget()
     recorder.driver.write(ROW.format(1, "one"))
@@ -92,7 +92,7 @@ def test_a_frame_for_a_terminal_that_became_smaller_is_not_taken_for_what_is_sho
     recorder = Recorder(monkeypatch)
     recorder.driver.fileno = -1
     monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((COLUMNS, 2)))
-    assert recorder.driver._get_terminal_size() == (COLUMNS, 2)
+    assert recorder.driver.terminal_size() == (COLUMNS, 2)
     late = "".join(ROW.format(row, text) for row, text in ((1, "one"), (2, "two"), (3, "lands on row 2")))
     new = ROW.format(1, "one") + ROW.format(2, "two")
     for frame in (late, new, new):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.ui.conftest import Stage, golden_screen, no_gpu
-from tui_probe.engine.catalogue import known_probes
+from tui_probe.probe_files.catalogue import known_probes
 from tui_probe.trace.recent import Brief
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.app import ProbeApp

@@ -9,9 +9,14 @@ import pytest
 from tests.importers.export import call, kernel, span, tables, write_export
 from tests.importers.files import real
 from tests.ui.conftest import Stage
+from tests.ui.fakes import Gate
 from tests.ui.pages_stage import SIZES, check_pages, showing
+from tests.ui.test_kernel_screen import let_run
 from tui_probe.analysis.chosen_launches import Plan
+from tui_probe.errors import ImportFileError
+from tui_probe.pages.imported import Imported, ImportedPage
 from tui_probe.pages.nsight.opening import open_imported
+from tui_probe.pages.nsight.page import TablePage
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -93,3 +98,52 @@ async def test_exports(tmp_path: Path) -> None:
         await stage.press("3", "e", "c")
         (written,) = list((tmp_path / "cwd").iterdir())
         assert written.read_text().startswith("program,process,iterations")
+
+
+async def test_making_a_page_can_be_stopped_and_gone_on_with() -> None:
+    gate = Gate()
+
+    def slow() -> TablePage[str]:
+        gate.wait()
+        return TablePage("slow", "Slow", (), ())
+
+    pages = [ImportedPage("first", "First", lambda: TablePage("first", "First", (), ())),
+             ImportedPage("slow", "Slow", slow)]  # fmt: skip
+    async with showing(Imported("two pages", pages), (80, 24)) as stage:
+        gate.close()
+        await stage.pilot.press("2")
+        await let_run(stage)
+        await stage.until(lambda: "reading Slow" in stage.text, "it does not say what it does")
+        await stage.pilot.press("escape")
+        await let_run(stage)
+        assert "stopped" in stage.text
+        assert stage.app.is_running
+        gate.open.set()
+        await stage.settle()
+        assert "stopped" in stage.text
+        await stage.press("2")
+        assert "nothing to show" in stage.text
+
+
+async def test_a_page_that_could_not_be_made_is_tried_again() -> None:
+    attempts = []
+
+    def page() -> TablePage[str]:
+        attempts.append(0)
+        if len(attempts) == 1:
+            raise ImportFileError("x.csv: cut off")
+        return TablePage("first", "First", (), ())
+
+    pages = [ImportedPage(name, name.title(), page) for name in ("first", "second")]
+    async with showing(Imported("two pages", pages), (80, 24)) as stage:
+        assert "x.csv: cut off" in stage.text
+        await stage.press("2", "1")
+        assert "x.csv" not in stage.text
+        assert "nothing to show" in stage.text
+
+
+async def test_pages_of_files_have_no_worst_place_that_was_measured(tmp_path: Path) -> None:
+    async with shown(attention(tmp_path), (100, 30)) as stage:
+        assert "! worst" not in stage.text
+        await stage.press("exclamation_mark")
+        assert "no place that could be worst" in stage.text

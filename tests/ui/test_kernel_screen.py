@@ -6,22 +6,29 @@ import asyncio
 import json
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.ui.conftest import Stage, golden_screen, on_stage
-from tests.ui.fakes import FakeDrawing, Gate, show_fakes
+from tests.ui.fakes import FakeDrawing, Gate, show_fakes, show_pages
+from tui_probe.draw.view import Document
+from tui_probe.pages.views import FIXED
+from tui_probe.probekit.kind import Kind
 from tui_probe.ui.feed import Session
-from tui_probe.ui.opening import FIXED, pages_of
+from tui_probe.ui.opening import pages_of
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.views.document import DocumentView
 from tui_probe.ui.views.drawing import DrawingView
 from tui_probe.ui.views.message import MessageView, OpeningView
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from tests.ui.synthetic import TraceWriter
-    from tui_probe.probekit.kind import Source, ViewKind
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress
+    from tui_probe.probekit.kind import Source
 
 RECORDED = Path(__file__).parents[1] / "data" / "h200" / "demo"
 
@@ -63,7 +70,7 @@ async def let_run(stage: Stage) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("page", ["1", "3", "6"])
 async def test_the_screen(recorded: Session, size: tuple[int, int], page: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.ui.opening.NAMES", FIXED)  # what else there is has goldens of its own
+    show_pages(monkeypatch, others=False)  # what else there is has goldens of its own
     async with on_stage(recorded, size) as stage:
         stage.live.table.select(4)
         await stage.press("enter", page)
@@ -91,7 +98,7 @@ async def test_a_number_typed_before_the_pages_are_known_is_not_lost(
 ) -> None:
     known = threading.Event()
 
-    def late(source: Source) -> list[tuple[ViewKind, bool]]:
+    def late(source: Source) -> list[tuple[Kind, bool]]:
         assert known.wait(10)
         return pages_of(source)
 
@@ -105,6 +112,27 @@ async def test_a_number_typed_before_the_pages_are_known_is_not_lost(
         await stage.settle()
         assert screen_of(stage).current == screen_of(stage).tabs[6].id != FIXED[0]
         assert "there is no page" not in stage.text
+
+
+async def test_a_number_is_forgotten_with_the_screen(recorded: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = threading.Event()
+
+    def late(source: Source) -> list[tuple[Kind, bool]]:
+        assert known.wait(10)
+        return pages_of(source)
+
+    monkeypatch.setattr("tui_probe.ui.screens.kernel.pages_of", late)
+    async with on_stage(recorded, (120, 40)) as stage:
+        await stage.pilot.press("enter", "7")
+        await stage.until(lambda: "status" in stage.text, "the summary does not open")
+        screen = screen_of(stage)
+        await stage.pilot.press("q")
+        await let_run(stage)
+        assert stage.app.screen is stage.live
+        known.set()
+        await stage.settle()
+        assert screen.current == FIXED[0]
+        assert screen.opener.idle
 
 
 async def test_nought_shows_the_tenth_page(recorded: Session) -> None:
@@ -144,7 +172,7 @@ async def test_the_title_says_which_launch_is_shown(session: Session, trace: Tra
         await stage.press("enter")
         assert "launch 3 (no. 4 of 4)" in stage.text.split("\n")[0]
         await stage.press("right_square_bracket", "right_square_bracket")
-        assert screen_of(stage).live.table.selected == 2
+        assert screen_of(stage).at_hand.table.selected == 2
         title = stage.text.split("\n")[0]
         assert "2 launches, no result" in title
         await stage.press("right_square_bracket", "right_square_bracket")
@@ -251,6 +279,59 @@ async def test_a_page_is_read_again_while_the_kernel_goes_on(session: Session, t
         screen_of(stage).tick()
         await stage.settle()
         assert document(stage).count == 5
+
+
+async def test_a_page_says_itself_whether_it_grows_and_what_it_is_called_where_there_is_little_room(
+    session: Session, trace: TraceWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    class Said(Document):
+        title = "said"
+
+        def lines(self, width: int) -> Sequence[Line]:
+            return [((f"opened {len(opened)} times"[:width], ""),)]
+
+        def record(self) -> dict[str, Any]:
+            return {}
+
+        def cells(self) -> Iterator[Sequence[object]]:
+            yield ()
+
+    def made(name: str, *, grows: bool) -> Kind:
+        def open_page(source: Source, progress: Progress) -> Said:
+            del source, progress
+            opened.append(name)
+            return Said()
+
+        words = f"A long title of {name}, which {name} is"
+        return Kind(name, words, "made up", lambda _: None, open_page, short=name.title(), grows=grows)
+
+    show_pages(monkeypatch, made("still", grows=False), made("growing", grows=True), others=False)
+    async with on_stage(session, (80, 30)) as stage:
+        await stage.press("enter")
+        assert " 7 Still  8 Growing" in stage.text.split("\n")[1]
+        for number, times in (("7", 1), ("8", 2)):
+            opened.clear()
+            await stage.press(number)
+            trace.launch(0)
+            await stage.refresh()
+            screen_of(stage).tick()
+            await stage.settle()
+            assert len(opened) == times
+            assert f"opened {times} times" in stage.text
+
+
+async def test_what_was_missing_is_looked_for_again(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    why = ["there is nothing yet"]
+    made = Kind("late", "Late", "made up", lambda _: why[0] or None, lambda source, _: FakeDrawing(source, Gate()))
+    show_pages(monkeypatch, made, others=False)
+    async with on_stage(session) as stage:
+        await stage.press("enter", "7")
+        assert "there is nothing yet" in stage.text
+        why[0] = ""
+        await stage.press("1", "7")
+        assert isinstance(screen_of(stage).view, DrawingView)
 
 
 async def test_changes_are_stepped_through_and_folded(recorded: Session) -> None:

@@ -11,9 +11,9 @@ import pytest
 from tests.ui.conftest import Stage, on_stage
 from tests.ui.fakes import FakeDrawing, show_fakes
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
+from tui_probe.pages.views import FIXED
 from tui_probe.ui import keys
 from tui_probe.ui.feed import Session
-from tui_probe.ui.opening import FIXED
 from tui_probe.ui.screens.compare import CompareScreen
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.kernel import KernelScreen
@@ -127,23 +127,9 @@ async def _(stage: Stage, key: str) -> None:
     assert "marked #0 zero_fill" in stage.text
     await stage.press("right_square_bracket", "enter", key)
     assert isinstance(stage.app.screen, CompareScreen)
-    assert re.search(r"registers a thread +18 +20 +▲ \+2 +\+11.1 % +worse", stage.text)
+    assert re.search(r"registers per thread +18 +20 +▲ \+2 +\+11.1 % +worse", stage.text)
     await stage.press("q")
     assert isinstance(stage.app.screen, KernelScreen)
-
-
-@checks("next_page", "previous_page")
-async def _(stage: Stage, key: str) -> None:
-    await stage.press("C", "right_square_bracket", "C")
-    screen = stage.app.screen
-    assert isinstance(screen, CompareScreen)
-    assert [tab.id for tab in screen.tabs] == ["figures", "timeline"]
-    await stage.press(key)
-    assert screen.current == "timeline"
-    assert isinstance(screen.view, DrawingView)
-    assert "A  " in stage.text
-    await stage.press(key)
-    assert screen.current == "figures"
 
 
 @checks("close")
@@ -246,7 +232,7 @@ async def _(stage: Stage, key: str) -> None:
     assert "8 Ranges" not in stage.text
     await stage.press(key)
     assert "No NVTX range encloses a launch" in stage.text
-    assert stage.live.view is stage.live.ranges
+    assert stage.live.view is stage.live.pages.ranges
 
 
 @checks("together")
@@ -254,9 +240,9 @@ async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
     assert "page 8" in stage.text
     await stage.press("8", key)
-    assert stage.live.ranges.together
+    assert stage.live.pages.ranges.together
     await stage.press(key)
-    assert not stage.live.ranges.together
+    assert not stage.live.pages.ranges.together
 
 
 @checks("process")

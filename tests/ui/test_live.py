@@ -129,7 +129,7 @@ async def test_what_to_do_with_the_target_is_not_asked_after_its_end(session: Se
 async def test_a_second_interrupt_after_a_while_only_interrupts_again(
     session: Session, target: FakeTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_probe.ui.app.SECOND_INTERRUPT", -1)
+    monkeypatch.setattr("tui_probe.ui.ending.SECOND_INTERRUPT", -1)
     async with on_stage(session) as stage:
         await stage.press("ctrl+c", "ctrl+c")
         assert target.signals == ["interrupt", "interrupt"]

@@ -33,7 +33,7 @@ async def test_every_page(
         for name, key in LIVE.items():
             await stage.press(key)
             await stage.refresh()
-            golden_screen(f"pages/{name}", stage)
+            golden_screen(f"pages/live-{name}", stage)
         await stage.press("enter")
         kernel = stage.app.screen
         assert isinstance(kernel, KernelScreen)

@@ -90,6 +90,16 @@ async def test_the_cursor_of_a_roofline_goes_from_kernel_to_kernel() -> None:
         assert "The roof is what the machine allows" in stage.text
 
 
+async def test_the_worst_kernel_of_a_roofline_is_furthest_below_it() -> None:
+    async with showing(open_roofline(POINTS, ROOF, "roofline of a, b"), (100, 30)) as stage:
+        assert "! worst" in stage.text.split("\n")[-1]
+        await stage.press("exclamation_mark")
+        assert "furthest below its roof: 8% of it" in stage.text
+        assert "c void small_gemm" in stage.text
+        await stage.press("2", "exclamation_mark")
+        assert "no place that could be worst" in stage.text
+
+
 async def test_without_operations_there_is_no_chart() -> None:
     async with showing(open_roofline(POINTS[3:], ROOF, "roofline of a"), (80, 24)) as stage:
         assert "copy_kernel" in stage.text, "the table comes first"

@@ -172,7 +172,7 @@ async def test_processes_in_a_list(tmp_path: Path, trace: TraceWriter) -> None:
         await stage.press("P")
         golden_screen("processes", stage)
         await stage.press("down", "enter")
-        assert stage.live.process_place == 1
+        assert stage.live.at_hand.place == 1
         assert "process 2 of 2" in stage.text
 
 

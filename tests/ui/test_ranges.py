@@ -39,7 +39,7 @@ async def test_enter_goes_to_the_kernel_of_the_row_and_back(writer: TraceWriter)
         assert isinstance(stage.app.screen, KernelScreen)
         assert "#2 cublas_dgrad" in stage.text
         await stage.press("q")
-        assert stage.live.view is stage.live.ranges
+        assert stage.live.view is stage.live.pages.ranges
         assert "backward" in stage.text
         await stage.press("escape", "G", "enter")
         assert isinstance(stage.app.screen, KernelScreen)
@@ -55,14 +55,14 @@ async def test_a_line_above_the_table_leads_nowhere(writer: TraceWriter) -> None
 async def test_the_page_grows_with_the_trace_and_the_cursor_stays(writer: TraceWriter) -> None:
     async with on_stage(Session(traces=(writer.directory,)), (120, 40)) as stage:
         await stage.press("8", "j", "j")
-        here = stage.live.ranges.cursor
+        here = stage.live.pages.ranges.cursor
         assert "eval" not in stage.text
         writer.launch(0)
         writer.lines(LINE.format(40, 0, 77, EPOCH_NS + 95 * MS, EPOCH_NS + 99 * MS, "16", "-", "eval"))
         await stage.refresh()
         await stage.press("z")
         assert "eval" in stage.text
-        assert stage.live.ranges.cursor == here
+        assert stage.live.pages.ranges.cursor == here
 
 
 async def test_the_tab_comes_with_the_first_range(tmp_path: Path) -> None:

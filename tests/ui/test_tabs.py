@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tui_probe.draw.spans import plain
+from tui_probe.pages.views import FIXED, kind_of
+from tui_probe.ui.screens.kernel import tab_of
 from tui_probe.ui.widgets.bars import Tab, TabBar
 
 TABS = (
@@ -47,3 +49,11 @@ def test_an_empty_page_in_sight_has_its_title() -> None:
 
 def test_room_for_notes_is_kept() -> None:
     assert titles(60, noted=True) == " 1 Summary  2 Launches  3 Timeline"
+
+
+@pytest.mark.parametrize("further", [(), ("source",)], ids=str)
+def test_the_pages_of_blocks_all_have_titles_on_80_columns(further: tuple[str, ...]) -> None:
+    names = (*FIXED, "timeline", "blocks", "latency", "results", *further)
+    bar = TabBar([tab_of(kind_of(name)) for name in names])
+    (line,) = bar.draw(80, 1)
+    assert plain(line).rstrip() == " 1 Sum  2 PTX  3 Diff  4 SASS  5 Log  6 Launch  7 Time  8 Blocks  9 Lat  0 Res"

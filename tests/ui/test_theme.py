@@ -11,7 +11,8 @@ from rich.style import Style
 from tui_probe.draw.palette import ALIASES, ANSI, DARK, DISTINCT, LIGHT, PALETTES, PLAIN, Palette
 from tui_probe.settings import PALETTES as PALETTE_NAMES
 from tui_probe.settings import Settings
-from tui_probe.ui import Appearance, speaks_utf8
+from tui_probe.ui import Appearance
+from tui_probe.ui.appearance import speaks_utf8
 
 Triplet = tuple[float, float, float]
 GROUNDS = ("", "bar", "select", "idle")

@@ -31,7 +31,7 @@ class KnownSites(Protocol):
         """
 
     def unchecked(self) -> Sequence[SiteInstruction]:
-        """The stores that ``nan_check`` left alone, though they may store numbers, in the order of the text."""
+        """The stores whose values are of no known type, though they may store numbers, in the order of the text."""
 
     def ptx_line(self, line: int) -> SourceLine | None:
         """The source of an instruction that the probe was at."""

@@ -45,7 +45,7 @@ class OlderSites:
         return [list(map(self._told, block)) for block in blocks]
 
     def unchecked(self) -> list[SiteInstruction]:
-        """The stores to global memory that ``nan_check`` leaves alone, though they may store numbers."""
+        """The stores to global memory whose type does not tell whether they store numbers."""
         stores = [one for one in self._body if _stores_globally(one)]
         types = ValueTypes(self._entry) if stores and self._entry else None
         return [self._told(one) for one in stores if types and types.untold(one)]

@@ -36,7 +36,7 @@ class BlockTimes:
 
 
 def times_of(start: NDArray[np.uint64], elapsed: NDArray[np.uint32], sm: NDArray[np.uint32]) -> BlockTimes:
-    """Start, end and SM of each block from those of its warps, arrays of shape (blocks, warps a block)."""
+    """Start, end and SM of each block from those of its warps, arrays of shape (blocks, warps per block)."""
     saved = (start != 0) | (elapsed != 0) | (sm != 0)
     any_saved = saved.any(axis=1)
     block_sm = sm[np.arange(len(sm)), saved.argmax(axis=1)]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.checking import Image, check_kernels, read_image
-from tui_probe.engine.probe_file import find_probe, load_probe
 from tui_probe.errors import LaunchError, ProbeError, ProbeFileError
 from tui_probe.pages.check_report import Check, check_json, check_text, error_json
+from tui_probe.probe_files.loading import find_probe, load_probe
 from tui_probe.trace.kernels import read_process_log
 
 from .sizes import speaks_utf8

@@ -60,6 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the comparison; nothing else goes to stdout."""
+    if arguments.view is not None and arguments.view not in drawings():
+        warn(f"error: argument --view: there is no drawing {arguments.view!r}; there are {', '.join(drawings())}")
+        return ExitStatus.USAGE
     sides = opened(arguments.before, arguments.after)
     if arguments.view is not None and arguments.fail_if_worse is None:
         return put(drawn(sides, arguments))
@@ -68,6 +71,13 @@ def run(arguments: argparse.Namespace) -> int:
         comparison.keep(arguments.figures.split(","))
     put(drawn(sides, arguments) if arguments.view is not None else written(comparison, arguments))
     return ExitStatus.OK if arguments.fail_if_worse is None else judged(comparison, arguments.fail_if_worse)
+
+
+def drawings() -> tuple[str, ...]:
+    """The views that are put side by side."""
+    from tui_probe.pages import beside
+
+    return beside.drawn()
 
 
 def put(lines: Iterator[str]) -> int:

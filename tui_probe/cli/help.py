@@ -12,6 +12,7 @@ from tui_probe.errors import HelpError
 from tui_probe.help import glossary, topics
 from tui_probe.ui.help_pages import page_of
 
+from .commands import COMMANDS
 from .output import on_terminal
 from .status import ExitStatus
 
@@ -55,8 +56,6 @@ def contents() -> str:
 
 def _a_command(name: str) -> str:
     """Where the name is that of a command, how to see its options."""
-    from .main import COMMANDS  # which finds this module by its name
-
     return f" ({name} is a command: tui-probe {name} --help)" if name in COMMANDS else ""
 
 

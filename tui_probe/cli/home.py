@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.catalogue import known_probes
-from tui_probe.engine.probe_file import load_probe
-from tui_probe.engine.probe_folders import DEFAULT
 from tui_probe.errors import LaunchError, NoDriverError, ProbeError
 from tui_probe.launcher.driver import find_driver
 from tui_probe.launcher.options import RunOptions
 from tui_probe.launcher.signals import tidy_end
+from tui_probe.probe_files.catalogue import known_probes
+from tui_probe.probe_files.folders import DEFAULT
+from tui_probe.probe_files.loading import load_probe
 from tui_probe.trace.recent import recent_traces, remember
 
 from .chosen import chosen_settings, trace_dir

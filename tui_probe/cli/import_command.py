@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
-    from tui_probe.cli.main import Command
+    from tui_probe.cli.commands import Command
     from tui_probe.trace.model import Trace
 
 TOOLS: Final = {

@@ -8,54 +8,21 @@ import importlib
 import io
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from tui_probe import __version__
 from tui_probe.errors import ImportFileError, NoDriverError, ProbeError, TargetError, TraceError, UsageError
 
+from .commands import COMMANDS, READS_RESULTS
 from .output import discard_output, on_terminal
 from .status import ExitStatus
 
-
-class Command(Protocol):
-    """What the module of a subcommand offers."""
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
-    def run(self, arguments: argparse.Namespace) -> int: ...
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A subcommand: its module, imported only when it is used, and its line in the help."""
-
-    module: str
-    help: str
-
+if TYPE_CHECKING:
+    from .commands import Command
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What writing fails with on a full disk."""
-
-COMMANDS = {
-    "home": Entry("home", "recent traces, a form to start a program, and what works here: on a terminal the default"),
-    "run": Entry("run", "start a command under the hook, and show what its kernels do"),
-    "watch": Entry("watch", "look at a run that goes on, from another terminal"),
-    "open": Entry("open", "explore a trace, files of Nsight Compute or Systems, or a saved bandwidth result"),
-    "report": Entry("report", "a trace as a table, JSON, CSV or Markdown"),
-    "show": Entry("show", "one view of a kernel as text, data or a picture"),
-    "import": Entry("import_command", "files of Nsight Compute and Nsight Systems: tables, and a timeline"),
-    "compare": Entry("compare", "two traces, kernels or launches against each other"),
-    "probes": Entry("probes", "the built-in probes: what each measures, what it costs, its source"),
-    "roofline": Entry("roofline", "kernels beside what this machine's memory and tensor cores can do"),
-    "bandwidth": Entry("bandwidth", "what this machine's memories can carry, measured"),
-    "check": Entry("check", "verify a probe, and try it on kernels without a GPU"),
-    "help": Entry("help", "how things work and what words mean, page by page"),
-    "doctor": Entry("doctor", "what works on this machine, and what to do where it does not"),
-    "demo": Entry("demo", "the whole pipeline on a bundled example, simulated where there is no GPU"),
-}
-READS_RESULTS = ("watch", "open", "report", "show", "import", "compare", "roofline")
-"""Subcommands that show what probes measured, and so may need one that no package brings."""
 
 
 def main(arguments: list[str] | None = None) -> int:

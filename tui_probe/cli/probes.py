@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.catalogue import CatalogueEntry, describe, known_probes
-from tui_probe.engine.probe_file import find_probe, load_probe
 from tui_probe.errors import ProbeFileError
+from tui_probe.probe_files.catalogue import CatalogueEntry, describe, known_probes
+from tui_probe.probe_files.loading import find_probe, load_probe
 from tui_probe.probekit.registry import problems
 
 from .output import warn

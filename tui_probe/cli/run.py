@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+from argparse import ArgumentTypeError
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from tui_probe.engine.probe_file import load_probe
-from tui_probe.engine.probe_folders import DEFAULT, built_in_files, in_folder, installed_files
 from tui_probe.errors import ProbeFileError
-from tui_probe.launcher.options import RunOptions
+from tui_probe.launcher.options import MAX_TRACE_BYTES, RunOptions
 from tui_probe.launcher.passing import run_passing_on
 from tui_probe.launcher.screened import ScreenedTarget
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
+from tui_probe.probe_files.folders import DEFAULT, built_in_files, in_folder, installed_files
+from tui_probe.probe_files.loading import load_probe
 from tui_probe.trace.recent import remember
 
 from .chosen import chosen_settings, tell_problems, trace_dir
@@ -22,7 +23,7 @@ from .output import inform, let_go_of_lost_terminal, warn
 from .run_ncu import add_ncu_options, profile_with_ncu
 from .screen import add_screen_options, show, wants_screen
 from .text import report_after_run
-from .values import Unsupported, launches, names, sample, size
+from .values import Unsupported, launches, min_free, names, sample, size, size_or_none
 
 if TYPE_CHECKING:
     import argparse
@@ -53,7 +54,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only some blocks of each grid: 1/16 (one in 16), 0-131 (those of a range), 64 (as many, spread)",
     )  # fmt: skip
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--max-trace-bytes", type=size, metavar="SIZE", help="save no more results than this, as 4G")
+    limits.add_argument(
+        "--max-trace-bytes", type=size_or_none, metavar="SIZE",
+        help="save no more results than this, as 4G; 0: no limit; default 1G",
+    )  # fmt: skip
+    limits.add_argument(
+        "--min-free-disk", type=min_free, metavar="LEAST",
+        help="save no results while less of the trace's disk is free, as 10G or 3%%; 0: use it all; default 2G,5%%",
+    )  # fmt: skip
     limits.add_argument("--max-probe-memory", type=size, metavar="SIZE", help="most GPU memory for probes, as 512M")
     limits.add_argument("--no-cache", action="store_true", help="prepare every kernel anew; keep none for later runs")
     limits.add_argument("--no-source", action="store_true", help="copy no source files of kernels into the trace")
@@ -94,7 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
         benchmark=arguments.benchmark,
         driver=arguments.driver,
         simulated=arguments.sim,
-        max_trace_bytes=arguments.max_trace_bytes,
+        max_trace_bytes=MAX_TRACE_BYTES if arguments.max_trace_bytes is None else arguments.max_trace_bytes,
+        min_free_disk=least_free(arguments),
         max_probe_memory=arguments.max_probe_memory,
         cache=not arguments.no_cache,
         sources=not arguments.no_source,
@@ -110,6 +119,18 @@ def known_probe(name: str) -> Probe:
 
         add_folder(own.path.parent)
     return own
+
+
+def least_free(arguments: argparse.Namespace) -> str | None:
+    """What is to stay free of the trace's disk; None if neither the command line nor the environment says."""
+    told = os.environ.get("TUI_PROBE_MIN_FREE_DISK")
+    if arguments.min_free_disk or not told:
+        return cast("str | None", arguments.min_free_disk)
+    try:
+        return min_free(told)
+    except ArgumentTypeError as error:
+        arguments.refuse(f"TUI_PROBE_MIN_FREE_DISK: {error}")
+        raise  # not reached: refusing ends the process
 
 
 def profile(options: RunOptions, arguments: argparse.Namespace) -> int:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 METRIC = re.compile(r"\w+__[\w.]+|(?:group|regex|breakdown|pmsampling):\S+")
 HOOK_OPTIONS = (
-    "benchmark", "kernel", "exclude", "launches", "max_trace_bytes", "max_probe_memory", "driver", "sim",
+    "benchmark", "kernel", "exclude", "launches", "max_trace_bytes", "min_free_disk", "max_probe_memory",
+    "driver", "sim",
 )  # fmt: skip
 
 
@@ -63,9 +64,15 @@ def profile_with_ncu(arguments: argparse.Namespace, command: Sequence[str]) -> i
 
 def refuse_hook_options(arguments: argparse.Namespace) -> None:
     """Under ncu there is no hook: its options would do nothing, so they are refused."""
-    given = [f"--{name.replace('_', '-')}" for name in HOOK_OPTIONS if getattr(arguments, name)]
+    values = {name: getattr(arguments, name) for name in HOOK_OPTIONS}
+    given = [name for name, value in values.items() if value is not None and value is not False]
     if given:
-        arguments.refuse(f"--ncu runs the command without the hook: leave out {', '.join(given)}")
+        arguments.refuse(f"--ncu runs the command without the hook: leave out {', '.join(map(option, given))}")
+
+
+def option(name: str) -> str:
+    """How a person writes it."""
+    return f"--{name.replace('_', '-')}"
 
 
 def log_path(folder: Path) -> Path:

@@ -22,6 +22,23 @@ def size(text: str) -> int:
     return value
 
 
+def size_or_none(text: str) -> int:
+    """A size, or 0 for no limit: ``0``, ``none``."""
+    return 0 if text.strip().lower() in ("0", "none") else size(text)
+
+
+def min_free(text: str) -> str:
+    """``10G``, ``3%``, ``2G,5%``: what stays free of a disk, in the hook's own words; ``0``: nothing."""
+    parts = text.replace(" ", "").split(",")
+    if parts == ["0"]:
+        return "0"
+    shares = [part for part in parts if re.fullmatch(r"\d{1,2}%", part)]
+    sizes = [part for part in parts if part not in shares]
+    if len(shares) > 1 or len(sizes) > 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size and a share of the disk; write 10G, 3%, 2G,5% or 0")
+    return ",".join([*(str(size(part)) for part in sizes), *shares])
+
+
 def launches(text: str) -> str:
     """``0-9,20``: indices of a kernel's launches, from 0, in ranges that do not run backwards."""
     compact = re.sub(r"\s+", "", text)

@@ -34,6 +34,6 @@ def draw_head(canvas: Canvas, what: str, which: str, name: str, totals: str, rol
 
 
 def named(title: str, about: str) -> str:
-    """``DMAT: memory accesses over time``: the title of a view and the first clause of what it is about."""
+    """``Timeline: blocks and warps on SMs over time``: the title of a view and the first clause of what it is about."""
     ends = [place for sign in (",", ":", ";") if (place := about.find(sign)) > 0]
     return f"{title}: {about[: min(ends, default=len(about))]}"

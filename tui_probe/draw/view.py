@@ -1,8 +1,8 @@
 """What a view is, for every front end.
 
-A view shows one launch of one kernel, or a whole trace. It is opened in the background (``ViewKind.open``, which may
-read files) and is pure state from then on. There are two kinds: a :class:`Document` is lines to scroll through, a
-:class:`Drawing` fills the window that it gets and answers commands (pan, zoom, mark).
+A view is opened in the background, which may read files, and is pure state from then on. There are two kinds: a
+:class:`Document` is lines to scroll through, a :class:`Drawing` fills the window that it gets and answers commands such
+as pan, zoom and mark. Neither knows what it shows; views of one thing lead to each other by the lines of its PTX.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from tui_probe.draw.spans import Line
 
@@ -20,7 +21,7 @@ Progress: TypeAlias = "Callable[[float], None]"
 
 
 class Cancelled(Exception):  # noqa: N818 - no error: someone went on to another view
-    """Raised by ``Progress`` when the view is no longer wanted; passes through ``ViewKind.open``."""
+    """Raised by ``Progress`` when the view is no longer wanted; passes through what opens it."""
 
 
 def no_progress(share: float) -> None:
@@ -67,7 +68,7 @@ class Data(ABC):
         del before
 
     def leads_to(self) -> str:
-        """The view that Enter goes to, at the line of ``pruned.ptx`` that the cursor is on; "" for none."""
+        """The view that Enter goes to, at the line of PTX that the cursor is on; "" for none."""
         return ""
 
 
@@ -110,20 +111,27 @@ class Document(Data):
         return []
 
     def ptx_line(self, number: int, width: int) -> int | None:
-        """The line of ``pruned.ptx`` that a line is about, counted from 1; None if it is of none."""
+        """The line of the PTX that a line is about, counted from 1; None if it is of none."""
         del number, width
         return None
 
     def target(self, number: int, width: int) -> int | None:
-        """The line of ``pruned.ptx`` that Enter goes to from a line: its own, unless there is a better one."""
+        """The line of the PTX that Enter goes to from a line: its own, unless there is a better one."""
         return self.ptx_line(number, width)
 
     def marked(self) -> tuple[int, str] | None:
-        """The first line of ``pruned.ptx`` whose figure is marked as the most or fewest, and the figure in words."""
+        """The first line of the PTX whose figure is marked as the most or fewest, and the figure in words."""
+        return None
+
+    def worst(self) -> tuple[int, str] | None:
+        """The number of the line, of those that were made last, that shows what is worst, and what that is in words.
+
+        None where nothing stands out.
+        """
         return None
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
-        """The line that is about a line of ``pruned.ptx``."""
+        """The line that is about a line of the PTX."""
         del ptx_line, width
         return None
 
@@ -169,7 +177,11 @@ class Drawing(Data):
         """Let the axis of time have at least so many cycles: the same scale as in a drawing beside this one."""
 
     def ptx_line(self) -> int | None:
-        """The line of ``pruned.ptx`` under the cursor, counted from 1, where Enter shows it; None for none."""
+        """The line of the PTX under the cursor, counted from 1, where Enter shows it; None for none."""
+        return None
+
+    def opened(self) -> tuple[Path, int] | None:
+        """The trace and the index of the kernel under the cursor, where Enter goes to its screen; None for none."""
         return None
 
     @abstractmethod

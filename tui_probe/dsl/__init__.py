@@ -35,6 +35,7 @@ Functions hold assignments, ``if``/``elif``/``else``, ``for i in range(…)`` of
 
     "kernel"                   the entry of the kernel with before=True, else every way out
     "ld.global:st.global"      instructions of these opcodes that have all these modifiers; "ld.!param" has not that one
+    "mbarrier.try_wait+"       the same, but a loop that does nothing but try the instruction again is one
     "block", "block.load"      the start of each basic block, or of each with instructions of a class (before=True)
     "loop"                     the start of each loop, passed once an iteration (before=True)
 

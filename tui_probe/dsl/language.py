@@ -95,8 +95,9 @@ def probe(
 
     ``pos`` is ``"kernel"`` (the entry with ``before=True``, or else every way out); opcodes joined by ``:``, such
     as ``"ld.global:st.global"``: instructions of that opcode that have all these modifiers, and with ``"ld.!param"``
-    not that one; ``"block"``: the start of every basic block, of those alone that hold loads with ``"block.load"``
-    (or another class of the probe ``inst_mix``); ``"loop"``: the first block of every loop. The last two need
+    not that one; with a ``+`` behind, as in ``"mbarrier.try_wait+"``, a loop that only tries the instruction again
+    is one; ``"block"``: the start of every basic block, of those alone that hold loads with ``"block.load"`` (or
+    another class of ``ptx.instruction_classes``); ``"loop"``: the first block of every loop. The last two need
     ``before=True``. ``level`` must be that of the maps that the function saves in.
     """
     _refuse(pos, level, before)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.toolchain import INSTALL_HINT, Tool, find_tools
 from tui_probe.errors import ToolchainError
+from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,9 +66,9 @@ class Assembler:
                 return _run(tool, ptx, binary, _with_suffix(ptx, arch), entry)
             except ToolchainError as failure:
                 error = error or failure
-                if not _TOO_OLD.search(str(failure)):
+                if not _TOO_OLD.search(failure.details):
                     break
-        raise error or ToolchainError(f"no ptxas on this machine: {INSTALL_HINT}")
+        raise error or ToolchainError(because("assembler-missing", hint=INSTALL_HINT))
 
 
 def _with_suffix(ptx: Path, arch: str) -> str:
@@ -83,14 +84,18 @@ def _run(tool: Tool, ptx: Path, binary: Path, arch: str, entry: str) -> Assembly
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        raise ToolchainError(f"ptxas {tool.version}: not done after {_SECONDS} s\n{shlex.join(command)}") from None
+        slow = because("assembler-slow", version=tool.version, seconds=_SECONDS)
+        raise ToolchainError(slow, shlex.join(command)) from None
     except OSError as error:
-        raise ToolchainError(f"{tool.path}: {error.strerror}\n{shlex.join(command)}") from error
+        words = error.strerror or type(error).__name__
+        broken = because("assembler-broken", ptxas=str(tool.path), error=words)
+        raise ToolchainError(broken, shlex.join(command)) from error
     elapsed = time.perf_counter() - started
     output = done.stdout + done.stderr
     if done.returncode != 0:
         said = [line for line in output.splitlines() if line.strip()] or [f"exit status {done.returncode}"]
-        raise ToolchainError(f"ptxas {tool.version}: {said[0]}\n{shlex.join(command)}\n" + "\n".join(said))
+        refused = because("ptxas-refused", version=tool.version, words=said[0])
+        raise ToolchainError(refused, "\n".join([shlex.join(command), *said]))
     return _report(shlex.join(command), output, entry, elapsed, tool)
 
 

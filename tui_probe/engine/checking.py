@@ -13,6 +13,7 @@ from tui_probe.engine.kernel_info import note_in
 from tui_probe.engine.prepare import KERNEL_FILES, Preparer
 from tui_probe.errors import ImageError
 from tui_probe.ptx.images import PtxText, choose_ptx, image_kind, ptx_texts
+from tui_probe.reasons import advice_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 4
 _NO_PTX: Final = "compile with PTX in it, such as -gencode arch=compute_90,code=compute_90"
 _NOT_FOR_THIS_GPU: Final = re.compile(r"is not defined for option 'gpu-name'")
-_LINE: Final = re.compile(r"line \d+: ")
 _COMPLAINT: Final = re.compile(
     r"ptxas (?!\d[\d.]*: )\S.*?/probed\.ptx, line (?P<line>\d+); (?:error|fatal) *: (?P<words>.+)"
 )
@@ -66,6 +66,8 @@ class KernelCheck:
     added: int | None = None
     note: str = ""
     said: tuple[str, ...] = ()
+    code: str | None = None
+    """That of the reason."""
 
 
 def read_image(path: Path) -> Image:
@@ -109,7 +111,7 @@ def _check(preparer: Preparer, image: Image, name: str, arch: str | None, direct
     try:
         text = choose_ptx(image.texts, name, int(re.sub(r"\D", "", arch)) if arch else None)
     except ImageError as error:
-        return KernelCheck(name, "failed", None, directory, str(error))
+        return KernelCheck(name, "failed", None, directory, str(error), code=error.reason.code)
     for file in directory.iterdir():  # of an earlier check
         if file.name in KERNEL_FILES:
             file.unlink()
@@ -119,17 +121,16 @@ def _check(preparer: Preparer, image: Image, name: str, arch: str | None, direct
 
 
 def _checked(answer: Answer, name: str, arch: str, directory: Path) -> KernelCheck:
-    if answer.outcome != "ok":
-        instead = answer.instead
-        if _NOT_FOR_THIS_GPU.search(answer.text):
-            instead = "name an architecture that this ptxas knows: --arch sm_90"
+    if (reason := answer.reason) is not None:
+        instead = advice_on(reason.code, reason.parameters) if answer.outcome == "skipped" else ""
+        if _NOT_FOR_THIS_GPU.search(reason.text):
+            instead = "Name an architecture that this ptxas knows: --arch sm_90."
         elif (directory / "probed.ptx").exists() and not (directory / "pruned.bin").exists():
-            instead = "ptxas refuses this kernel without the probe too: compile its PTX anew"
-        reason = _LINE.sub("", answer.text, count=1) if answer.line else answer.text
-        reason = _COMPLAINT.sub(lambda found: found["words"], reason)
+            instead = "Compile its PTX anew: ptxas refuses this kernel without the probe too."
+        words = _COMPLAINT.sub(lambda found: found["words"], reason.sentence)
         status: Literal["refused", "failed"] = "refused" if answer.outcome == "skipped" else "failed"
         said = tuple(_complaints(directory))
-        return KernelCheck(name, status, arch, directory, reason, answer.line, instead, said=said)
+        return KernelCheck(name, status, arch, directory, words, reason.line, instead, said=said, code=reason.code)
     added = inserted_instructions((directory / "probed.ptx").read_text(encoding="utf-8"))
     note = note_in((directory / "kernel.info").read_text(encoding="utf-8"))
     return KernelCheck(name, "ok", arch, directory, added=added, note=note)
@@ -142,7 +143,8 @@ def _complaints(directory: Path) -> Iterator[str]:
         lines = (directory / "probed.ptx").read_text(encoding="utf-8").splitlines()
     except OSError:  # it did not come to assembling
         return
-    found = dict.fromkeys((int(each["line"]), each["words"]) for each in _COMPLAINT.finditer(log))
+    said = "\n".join(line for line in log.splitlines() if not line.startswith("[failed] "))
+    found = dict.fromkeys((int(each["line"]), each["words"]) for each in _COMPLAINT.finditer(said))
     for number, words in list(found)[:_MOST_COMPLAINTS]:
         text = lines[number - 1].strip() if 0 < number <= len(lines) else ""
         yield f"line {number} of probed.ptx, {text!r}: {words}"

@@ -21,6 +21,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.access import TYPE_BYTES, access_bytes, fragment_bytes
 from tui_probe.ptx.printer import print_operand
 from tui_probe.ptx.tree import Immediate, Instruction, Memory, Operand, Register, Symbol, Vector
+from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -69,7 +70,7 @@ class Helpers:
         index = _OPERANDS[helper]
         operands = self._instruction.operands
         if index >= len(operands):
-            raise self._error(f"has no {helper}: it has {len(operands)} operands")
+            raise self._absent(f"{helper}: it has {len(operands)} operands")
         operand = operands[index]
         if isinstance(operand, Memory):
             return self._address(operand, helper)
@@ -89,7 +90,7 @@ class Helpers:
     def _nonfinite(self, helper: str) -> HelperValue:
         found = self._find_nonfinite()
         if found is None:
-            raise self._error(f"has no {helper}: it stores no numbers whose type is known")
+            raise self._absent(f"{helper}: it stores no numbers whose type is known")
         match helper:
             case "NONFINITE":
                 return HelperValue(found.predicate, "pred", found.lines)
@@ -102,15 +103,21 @@ class Helpers:
         first = self._instruction.operands[:1]
         return frozenset(name for operand in first if not isinstance(operand, Memory) for name in _registers(operand))
 
-    def _error(self, message: str, instead: str = "leave it out of the position") -> UnsupportedKernelError:
-        name = ".".join((self._instruction.opcode, *self._instruction.modifiers))
-        return UnsupportedKernelError(f"{name} {message}", self._instruction.span.line, instead)
+    @property
+    def _whole_name(self) -> str:
+        return ".".join((self._instruction.opcode, *self._instruction.modifiers))
+
+    def _absent(self, helper: str) -> UnsupportedKernelError:
+        """``helper`` is what the instruction has none of, and why."""
+        line = self._instruction.span.line
+        return UnsupportedKernelError(because("helper-absent", line=line, instruction=self._whole_name, helper=helper))
 
     def _global_operand(self) -> Memory:
         """The memory operand in global memory: ``cp.async.ca.shared.global [dst], [src]`` names spaces in order."""
         addresses = [operand for operand in self._instruction.operands if isinstance(operand, Memory)]
         if not addresses:
-            raise self._error("has no ADDR: it does not access memory", "narrow the position: 'ld.global:st.global'")
+            line = self._instruction.span.line
+            raise UnsupportedKernelError(because("no-address", line=line, instruction=self._whole_name))
         spaces = [part for modifier in self._instruction.modifiers if (part := modifier.partition("::")[0]) in _SPACES]
         index = spaces.index("global") if "global" in spaces else 0
         return addresses[min(index, len(addresses) - 1)]
@@ -140,13 +147,13 @@ class Helpers:
             return HelperValue(str(share), "b32")
         size = access_bytes(self._instruction)
         if size is None:
-            raise self._error("has no BYTES that are known")
+            raise self._absent("BYTES that are known")
         return HelperValue(str(size), "b32")
 
     def _multiply_adds(self) -> HelperValue:
         share = multiply_adds(self._instruction)
         if share is None:
-            raise self._error("has no MULTIPLY_ADDS: it is no matrix product whose modifiers name a shape")
+            raise self._absent("MULTIPLY_ADDS: it is no matrix product whose modifiers name a shape")
         return HelperValue(str(share), "b32")
 
     def _copied_bytes(self) -> HelperValue:
@@ -160,7 +167,7 @@ class Helpers:
                 return HelperValue(text, "b32")
             case (Memory(), Memory(), Register(name=name), *_):
                 return HelperValue(name, "b32", [], frozenset({name}))
-        raise self._error("has no BYTES that are known: its size is not among its operands")
+        raise self._absent("BYTES that are known: its size is not among its operands")
 
     def _partial_copy(self, size: str, fourth: str) -> HelperValue:
         """``cp.async`` reads nothing under a predicate, or as much as a 32-bit register says; 64 bits are a policy."""

@@ -14,6 +14,7 @@ from tui_probe.engine.model import BLOCK, LOOP, Code, Probe, ProbePoint, Save, S
 from tui_probe.engine.module_variables import SharedVariables
 from tui_probe.engine.positions import matches
 from tui_probe.engine.refusals import refuse_unsupported
+from tui_probe.engine.retries import Retries
 from tui_probe.engine.sampling import PARAMETERS, Sampling
 from tui_probe.engine.site_notes import SiteNotes
 from tui_probe.engine.snippet import BLOCK_HELPER, LINE_HELPER
@@ -27,6 +28,7 @@ from tui_probe.ptx.instructions import statements_in
 from tui_probe.ptx.lexer import lex
 from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Instruction, Label, Register, Scope, Span, Statement, Symbol
+from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.edits import Edits
     from tui_probe.engine.kernel import Kernel
     from tui_probe.engine.names import Names
+    from tui_probe.ptx.wait_loops import Edge
 
 _ENDS: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
 
@@ -90,6 +93,7 @@ class _Inserter:
         self._inserted: list[Snippet] = []
         self._notes = SiteNotes()
         self._types: dict[str, str] = {}
+        self._retries = Retries(kernel.entry)
         self._by_opcode: dict[str, list[ProbePoint]] = defaultdict(list)
         for point in probe.points:
             for opcode in {position.opcode for position in point.positions}:
@@ -100,8 +104,15 @@ class _Inserter:
         probed, starts = list(self._probed()), list(self._block_starts())
         for instruction, point, _ in (*probed, *starts):
             self._expander.sites.note(instruction, point, self._kernel.line_of(instruction))
+        retried = [one for one in probed if self._retries.loop_of(one[0], one[1])]
         for instruction, point, helpers in probed:
-            self._around(instruction, point, helpers)
+            if not self._retries.loop_of(instruction, point):
+                self._around(instruction, point, helpers)
+        # The way out of one loop may be the way into the next: what is behind the one comes first.
+        for instruction, point, helpers in retried:
+            self._at_ways(instruction, point.after, self._retries.exits(instruction, point), helpers)
+        for instruction, point, helpers in retried:
+            self._at_ways(instruction, point.before, self._retries.entries(instruction, point), helpers)
         for first, point, number in starts:
             self._at_block(first, point, number)
         everywhere = [snippet for point in self._by_opcode[""] for snippet in (point.before, point.after) if snippet]
@@ -191,6 +202,8 @@ class _Inserter:
             instruction = self._shared.rewritten.get(id(original), original)
             for point in self._by_opcode.get(original.opcode, ()):
                 if any(matches(position, original) for position in point.positions):
+                    if self._retries.is_later_try(original, point):
+                        continue
                     helpers = Helpers(instruction, self._types, self._names, self._kernel)
                     if all(helpers.tells(snippet) for snippet in (point.before, point.after) if snippet):
                         self._notes.add("instruction", original, instruction, point.name)
@@ -236,6 +249,22 @@ class _Inserter:
         if point.after:
             self._after(instruction, point, point.after, helpers)
 
+    def _at_ways(
+        self, instruction: Instruction, snippet: Snippet | None, ways: Iterable[Edge], helpers: Helpers
+    ) -> None:
+        """A snippet on all ways into a loop that tries ``instruction`` again, or on all ways out."""
+        if snippet is None:
+            return
+        self._inserted.append(snippet)
+        values = {name: helpers.value(name) for name in sorted(snippet.helpers)}
+        for way in ways:
+            lines = self._of_snippet(snippet, self._expander.lines(snippet, values, instruction))
+            if way.side == "behind":
+                self._edits.after(way.instruction.span, self._mark(lines))
+            else:
+                taken = self._branched(way.instruction, lines) if way.side == "taken" else lines
+                self._edits.before(way.instruction.span, self._mark(taken))
+
     def _after(self, instruction: Instruction, point: ProbePoint, snippet: Snippet, helpers: Helpers) -> None:
         """A snippet behind an instruction. Operands that the instruction overwrites are kept from before it."""
         overwritten = helpers.overwritten()
@@ -261,11 +290,7 @@ class _Inserter:
         """Copy a helper's value to a register of its own."""
         bits = TYPE_BITS.get(value.type, 0)
         if not bits:
-            raise UnsupportedKernelError(
-                f"{helper} is overwritten by the instruction behind which it is used",
-                at,
-                f"use {helper} in 'before'",
-            )
+            raise UnsupportedKernelError(because("helper-overwritten", line=at, helper=helper))
         name = self._names.temporary(f"kept_{helper.lower()}_b{bits}", f"b{bits}")
         lines.append(f"mov.b{bits} {name}, {value.operand};")
         return HelperValue(name, f"b{bits}")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.storage import Layout
+from tui_probe.reasons import read_reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_probe.engine.storage import MapSlot
+    from tui_probe.reasons import Reason
 
 
 _NOTE: Final = "note "
@@ -21,10 +23,10 @@ def kernel_info(
     maps: Sequence[MapSlot],
     callback: str = "",
     variables: Sequence[str] = (),
-    no_replay: str = "",
+    no_replay: Reason | None = None,
     *,
     sampled: bool = False,
-    note: str = "",
+    note: Reason | None = None,
 ) -> str:
     """The text of the file.
 
@@ -34,9 +36,9 @@ def kernel_info(
     the counts of the map before it, which have no memory of their own, or ``storage INDEX sites record BYTES cap N
     copies N`` for a map of N sites, listed above as 1,0; ``sites INDEX LINE …``, the lines of those sites in
     ``pruned.ptx``; ``callback NAME``; ``global NAME`` for each variable that the probed kernel shares with the original
-    module, in parameter order; ``no-replay REASON`` if it must not run a second time; ``blocks sampled`` if
-    only blocks of a sample are probed, which two more parameters before those of variables tell; ``note WORDS`` if
-    there is something that a person should know of this kernel.
+    module, in parameter order; ``no-replay REASON`` if it must not run a second time; ``blocks sampled`` if only blocks
+    of a sample are probed, which two more parameters before those of variables tell; ``note REASON`` if there is
+    something that a person should know of this kernel. Reasons end with their code, as in logs.
     """
     lines = [name, str(parameters), str(len(maps))]
     lines += [f"{one.level.value},{one.slot_bytes}" for one in maps]
@@ -44,15 +46,16 @@ def kernel_info(
     lines += [f"sites {index} {' '.join(map(str, one.lines))}" for index, one in enumerate(maps) if one.lines]
     lines += [f"callback {callback}"] if callback else []
     lines += [f"global {variable}" for variable in variables]
-    lines += [f"no-replay {no_replay}"] if no_replay else []
+    lines += [f"no-replay {no_replay.written}"] if no_replay else []
     lines += ["blocks sampled"] if sampled else []
-    lines += [f"{_NOTE}{note}"] if note else []
+    lines += [f"{_NOTE}{note.written}"] if note else []
     return "\n".join(lines) + "\n"
 
 
 def note_in(text: str) -> str:
     """The words of the note in a ``kernel.info``, "" without one."""
-    return next((line.removeprefix(_NOTE) for line in text.splitlines() if line.startswith(_NOTE)), "")
+    notes = (line.removeprefix(_NOTE) for line in text.splitlines() if line.startswith(_NOTE))
+    return next((read_reason(note).text for note in notes), "")
 
 
 def _storage_line(index: int, one: MapSlot) -> str:

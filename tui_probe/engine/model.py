@@ -119,12 +119,14 @@ class Snippet:
 class Position:
     """``kernel`` (no opcode), ``block``, ``loop``, or an opcode with modifiers that an instruction has in any place.
 
-    An instruction with one of the ``unwanted`` modifiers is left out.
+    An instruction with one of the ``unwanted`` modifiers is left out. ``retried``: a loop that does nothing but try the
+    instruction again is one site, as if it were the instruction.
     """
 
     opcode: str
     modifiers: tuple[str, ...] = ()
     unwanted: tuple[str, ...] = ()
+    retried: bool = False
 
     @property
     def is_kernel(self) -> bool:
@@ -141,7 +143,8 @@ class Position:
 class ProbePoint:
     """Snippets and the positions that they go to.
 
-    ``guarded`` snippets run only in the lanes in which the probed instruction runs.
+    ``guarded`` snippets run only in the lanes in which the probed instruction runs. A ``yielding`` point is left out of
+    a kernel in which, for its snippets, ptxas would let fewer ``wgmma`` run on asynchronously.
     """
 
     name: str
@@ -149,6 +152,7 @@ class ProbePoint:
     before: Snippet | None
     after: Snippet | None
     guarded: bool = True
+    yielding: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from tui_probe.ptx.instructions import statements_in
 from tui_probe.ptx.printer import MADE_UP, print_instruction
 from tui_probe.ptx.references import direct_references, names_in
 from tui_probe.ptx.tree import Function, Instruction, Memory, Operand, Raw, Register, Symbol, Variable, Vector
+from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.edits import Edits
     from tui_probe.engine.kernel import Kernel
     from tui_probe.engine.names import Names
+    from tui_probe.reasons import Reason
 
 _REFERENCE_TYPES: Final = frozenset({"texref", "samplerref", "surfref"})
 _MATH_TABLES: Final = "__cudart_"
@@ -70,8 +72,8 @@ def share_variables(kernel: Kernel, names: Names, edits: Edits) -> SharedVariabl
     return SharedVariables(tuple(shared), rewriter.run())
 
 
-def replay_hazard(kernel: Kernel) -> str:
-    """Why the kernel must not run a second time in the place of one run, or "".
+def replay_hazard(kernel: Kernel) -> Reason | None:
+    """Why the kernel must not run a second time in the place of one run, or None.
 
     What it prints would appear twice, what it allocates would stay.
     """
@@ -79,8 +81,8 @@ def replay_hazard(kernel: Kernel) -> str:
         for instruction in instructions(function):
             callee = called_function(instruction)
             if callee in ("vprintf", "malloc", "free"):
-                return f"the kernel calls {callee}"
-    return ""
+                return because("calls-host", function=callee)
+    return None
 
 
 def called_function(instruction: Instruction) -> str:
@@ -103,34 +105,23 @@ def _refuse_local_variables(kernel: Kernel) -> None:
     for function in (kernel.entry, *kernel.functions):
         for node in statements_in(function.body or ()):
             if isinstance(node, Variable) and node.space in ("global", "const"):
-                raise UnsupportedKernelError(
-                    f"{function.name} declares {node.name} in {node.space} memory inside itself",
-                    node.span.line,
-                    f"declare {node.name} outside of functions",
-                )
+                where = {"function": function.name, "variable": node.name, "space": node.space}
+                raise UnsupportedKernelError(because("local-variable", line=node.span.line, **where))
 
 
 def _refuse_use_in_function(function: Function, variables: Iterable[str]) -> None:
     if used := direct_references(function).intersection(variables):
         raise UnsupportedKernelError(
-            f"module variable {min(used)} is used in function {function.name}",
-            function.span.line,
-            f"have {function.name} inlined (__forceinline__), or give it the variable's address",
+            because("module-variable", line=function.span.line, variable=min(used), function=function.name)
         )
 
 
 def _refuse_unsharable(variable: Variable, functions: set[str]) -> None:
     if variable.type in _REFERENCE_TYPES or variable.space == "tex":
-        raise UnsupportedKernelError(
-            f"module variable {variable.name} is a texture, sampler or surface reference",
-            variable.span.line,
-            "use texture and surface objects, which are parameters",
-        )
+        raise UnsupportedKernelError(because("reference-variable", line=variable.span.line, variable=variable.name))
     if held := names_in(variable.initializer) & functions:
         raise UnsupportedKernelError(
-            f"module variable {variable.name} holds the address of function {min(held)}",
-            variable.span.line,
-            f"call {min(held)} by its name",
+            because("function-pointer", line=variable.span.line, variable=variable.name, function=min(held))
         )
 
 
@@ -138,21 +129,14 @@ def _refuse_foreign_constants(kernel: Kernel, constants: set[str]) -> None:
     """Constant memory that is not a shared variable could be mistaken for one, once an address is in a register."""
     name = min(constants)
     if any(".const" in kernel.text(parameter.span).split() for parameter in kernel.entry.parameters):
-        raise UnsupportedKernelError(
-            f"constant variable {name} stands beside a parameter in constant memory",
-            kernel.entry.span.line,
-            "let the parameter point to global memory",
-        )
+        raise UnsupportedKernelError(because("constant-parameter", line=kernel.entry.span.line, variable=name))
     for function in (kernel.entry, *kernel.functions):
         for instruction in instructions(function):
             if "const" not in instruction.modifiers:
                 continue
             if function is not kernel.entry or instruction.opcode not in ("ld", "ldu", "cvta"):
-                raise UnsupportedKernelError(
-                    f"constant variable {name} may be reached by {instruction.opcode} in {function.name}",
-                    instruction.span.line,
-                    f"have {function.name} inlined (__forceinline__), or keep {name} in global memory",
-                )
+                where = {"variable": name, "opcode": instruction.opcode, "function": function.name}
+                raise UnsupportedKernelError(because("constant-reached", line=instruction.span.line, **where))
 
 
 def _unneeded(variables: dict[str, Variable], private: set[str]) -> list[Variable]:
@@ -227,7 +211,7 @@ class _Rewriter:
             case Raw(text) if names_in(text) & self._registers.keys():
                 variable = min(names_in(text) & self._registers.keys())
                 raise UnsupportedKernelError(
-                    f"module variable {variable} in {text!r}", line, f"move the address of {variable} to a register"
+                    because("variable-in-operand", line=line, variable=variable, operand=repr(text))
                 )
         return operand
 

@@ -3,11 +3,17 @@
 ``!`` before a modifier leaves out the instructions that have it: ``ld.!param``. ``block`` is the start of each basic
 block, ``block.fp32`` of each that holds instructions of that class. ``loop`` is the start of each block that begins a
 loop, which is passed once an iteration.
+
+``+`` behind an instruction, ``mbarrier.try_wait+``, takes a loop in which a thread does nothing but try it again as
+one: ``before`` runs once ahead of the first try, ``after`` once behind the last, whatever it says. Which loops these
+are, :mod:`tui_probe.ptx.wait_loops` tells. Where the instruction stands outside of such a loop, or the loop does other
+work between the tries, each try counts by itself.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.model import BLOCK, LOOP, Position
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Instruction
 
 _SEPARATOR: Final = re.compile(r"(?<!:):(?!:)")
-_POSITION: Final = re.compile(r"[A-Za-z_]\w*(?:\.!?\w+(?:::\w+)*)*")
+_POSITION: Final = re.compile(r"([A-Za-z_]\w*(?:\.!?\w+(?:::\w+)*)*)(\+?)")
 
 
 def parse_positions(text: str) -> tuple[Position, ...]:
@@ -27,9 +33,13 @@ def parse_positions(text: str) -> tuple[Position, ...]:
     found = []
     for part in _SEPARATOR.split(text):
         name = part.strip()
-        if not _POSITION.fullmatch(name):
+        match = _POSITION.fullmatch(name)
+        if match is None:
             raise ValueError(f"{name!r} is no position")
-        found.append(Position("") if name == "kernel" else _position(*name.split(".")))
+        one = Position("") if match[1] == "kernel" else _position(*match[1].split("."))
+        if match[2] and (one.is_kernel or one.is_block):
+            raise ValueError(f"{name!r} is no position: only an instruction is tried again, which '+' is for")
+        found.append(replace(one, retried=bool(match[2])))
     return tuple(found)
 
 

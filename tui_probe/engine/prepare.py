@@ -7,7 +7,7 @@ import re
 import threading
 import traceback
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.engine.assemble import Assembler, AssemblyReport
@@ -20,15 +20,18 @@ from tui_probe.engine.module_variables import replay_hazard, share_variables
 from tui_probe.engine.names import Names
 from tui_probe.engine.originals import Originals
 from tui_probe.engine.process_log import ProcessLog
+from tui_probe.engine.serialisation import reason, serialised, without_yielding, yielding_sites
 from tui_probe.engine.site_file import site_file
 from tui_probe.engine.source_copies import SourceCopies
 from tui_probe.engine.storage import map_slots
 from tui_probe.engine.toolchain import INSTALL_HINT
-from tui_probe.errors import ImageError, ProbeError, PtxError, ToolchainError, UnsupportedKernelError
+from tui_probe.errors import ImageError, ProbeError, ToolchainError, UnsupportedKernelError
 from tui_probe.ptx.parser import parse
+from tui_probe.reasons import Reason, because, because_of_file
 from tui_probe.trace.sites import NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tui_probe.engine.cache import Cache
@@ -66,15 +69,29 @@ $end:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What becomes of a kernel: ``ok`` with the file to load, ``skipped`` or ``failed`` with a reason on one line.
+    """What becomes of a kernel: ``ok`` with the file to load, ``skipped`` or ``failed`` with a reason.
 
-    ``line`` is that of ``original.ptx`` which the reason is about, 0 for none; ``instead`` what could be written there.
+    ``text`` is on one line: the file, or the words of the reason. ``code`` is that of the reason, None for ``ok``.
     """
 
     outcome: Literal["ok", "skipped", "failed"]
     text: str
-    line: int = 0
-    instead: str = ""
+    code: str | None = None
+
+    @classmethod
+    def refusal(cls, outcome: Literal["skipped", "failed"], reason: Reason) -> Answer:
+        """A kernel that is not probed, for a reason that is cut short if it is very long."""
+        return cls(outcome, *reason.shortened(_SHORT))
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why it is not probed."""
+        return None if self.code is None else Reason(self.text, self.code)
+
+    @property
+    def written(self) -> str:
+        """As the hook is told it."""
+        return self.text if self.reason is None else self.reason.written
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +124,8 @@ def probed_kernel(kernel: Kernel, probe: Probe, *, sampled: bool = False) -> tup
     return probed.ptx, probed.info
 
 
-def with_probe(kernel: Kernel, probe: Probe, *, sampled: bool = False) -> Probed:
-    """A kernel with a probe in it. Raises UnsupportedKernelError."""
+def with_probe(kernel: Kernel, probe: Probe, *, sampled: bool = False, note: Reason | None = None) -> Probed:
+    """A kernel with a probe in it, and a ``note`` for people in its kernel.info. Raises UnsupportedKernelError."""
     names, edits = Names(kernel.pruned), Edits(kernel.module.source)
     shared = share_variables(kernel, names, edits)
     inserted = insert_probe(kernel, probe, names, edits, shared, sampled=sampled)
@@ -120,7 +137,7 @@ def with_probe(kernel: Kernel, probe: Probe, *, sampled: bool = False) -> Probed
         shared.variables,
         replay_hazard(kernel),
         sampled=sampled,
-        note=f"{probe.name} matched no instruction of this kernel" if inserted.in_vain else "",
+        note=note or (because("matched-nothing", probe=probe.name) if inserted.in_vain else None),
     )
     return Probed(kernel.edited(edits), info, inserted.notes)
 
@@ -193,7 +210,7 @@ class Preparer:
         try:
             log = ProcessLog(directory / "process.log")
         except (OSError, ValueError) as error:
-            return Answer("failed", f"the engine cannot write to {str(directory)!r}: {error}")
+            return Answer.refusal("failed", _of_directory(directory, error))
         try:
             work = _Preparation(self._probe, self._options, self._assembler, self._pool, directory, log)
             work.kept, work.counts = self._kept_kernels(), self.counts
@@ -201,28 +218,35 @@ class Preparer:
             if self._sources is not None:
                 self._pool.submit(self._sources.add, directory)
             return answer
-        except UnsupportedKernelError as error:
-            refused = _ended(log, "skipped", str(error), str(error))
-            return replace(refused, line=error.line, instead=error.instead)
-        except ImageError as error:
-            return _ended(log, "skipped", str(error), str(error))
-        except PtxError as error:
-            return replace(_ended(log, "failed", str(error), str(error)), line=error.line)
+        except (UnsupportedKernelError, ImageError) as error:
+            return _ended(log, "skipped", error.reason)
         except ProbeError as error:
-            return _ended(log, "failed", str(error), str(error))
+            return _ended(log, "failed", error.reason or because("engine-defect", words=str(error)))
         except OSError as error:
-            return _ended(log, "failed", f"{error.filename or directory}: {error.strerror or error}", str(error))
+            return _ended(log, "failed", because_of_file(error.filename or directory, error), str(error))
         except Exception as error:  # noqa: BLE001  whatever it is, the program's own kernel runs instead
-            return _ended(log, "failed", f"{type(error).__name__}: {error}", traceback.format_exc())
+            defect = because("engine-defect", words=f"{type(error).__name__}: {error}")
+            return _ended(log, "failed", defect, traceback.format_exc())
 
 
-def _ended(log: ProcessLog, outcome: Literal["skipped", "failed"], reason: str, details: str) -> Answer:
+def _of_directory(directory: Path, error: OSError | ValueError) -> Reason:
+    """Why nothing can be written to a kernel's directory; a ValueError is about its name."""
+    if isinstance(error, OSError):
+        return because_of_file(directory, error)
+    return because("file-error", path=repr(str(directory)), error=re.sub(r"[:()]", " ", str(error)))
+
+
+def _of_assembler(error: ToolchainError) -> Reason:
+    return error.reason or because("engine-defect", words=str(error))
+
+
+def _ended(log: ProcessLog, outcome: Literal["skipped", "failed"], reason: Reason, details: str = "") -> Answer:
     """Write how it ended to the log and make the answer of it."""
     try:
-        log.write(f"[{outcome}] {details}")
+        log.write(f"[{outcome}] {reason.written}\n{details}")
     except OSError as error:
-        reason = f"{reason} (process.log: {error.strerror})"
-    return Answer(outcome, " ".join(reason.partition("\n")[0].split())[:_SHORT])
+        reason = reason._replace(text=f"{reason.text} (process.log: {error.strerror})")
+    return Answer.refusal(outcome, reason)
 
 
 @dataclass(slots=True)
@@ -241,7 +265,7 @@ class _Preparation:
     def run(self, originals: Originals, arch: str, name: str) -> Answer:
         match = _ARCH.fullmatch(arch)
         if match is None:
-            raise ProbeError(f"{arch} is no architecture such as sm_90")
+            raise ProbeError(because("unknown-architecture", architecture=arch))
         self.log.write(f"{self.options.kernels.split(':')} {self.options.filtered.split(':')}")
         image = (self.directory / "original.bin").read_bytes()
         key = self.kept.key(image, arch, name) if self.kept else ""
@@ -260,21 +284,45 @@ class _Preparation:
             if tools:
                 self._start("pruned", arch, name)
             raise
-        self._write("probed.ptx", probed.ptx)
-        self._write("kernel.info", probed.info)
-        self._tell_note(probed.info)
+        self._write_probed(probed)
         # The launch waits for the probed kernel alone, so that one comes first.
         assemblies = [self._start(variant, arch, name) for variant in ("probed", "pruned")] if tools else []
         self._write(NAME, site_file(self.probe.name, kernel, probed.notes, image))
         if not tools:
             self.log.write(_NO_ASSEMBLER)
+        if note := self._to_yield(kernel, assemblies):
+            without = without_yielding(self.probe)
+            probed = with_probe(kernel, without, sampled=self.options.sampled, note=note)
+            self._write_probed(probed)
+            self._write(NAME, site_file(self.probe.name, kernel, probed.notes, image))
+            assemblies[:1] = [self._start("probed", arch, name)] if tools else []
         load = "probed.bin" if tools and self.options.load == "bin" else "probed.ptx"
         if load == "probed.bin" and isinstance(failure := assemblies[0].result(), ToolchainError):
             assemblies[1].result()
-            return Answer("failed", str(failure).partition("\n")[0][:_SHORT])
+            return Answer.refusal("failed", _of_assembler(failure))
         if self.kept is not None:
             self.pool.submit(self._keep, self.kept, key, load, found, assemblies)
         return Answer("ok", load)
+
+    def _to_yield(self, kernel: Kernel, assemblies: Sequence[Future[AssemblyReport | ToolchainError]]) -> Reason | None:
+        """Why the yielding points of the probe must not be in this kernel; "" if they may, or are not in it."""
+        sites = yielding_sites(kernel, self.probe)
+        if not sites:
+            return None
+        if not assemblies:
+            return reason(self.probe, sites, None, None)
+        probed = assemblies[0].result()
+        after = serialised(probed.output) if isinstance(probed, AssemblyReport) else 0
+        if not after:
+            return None
+        pruned = assemblies[1].result()
+        before = serialised(pruned.output) if isinstance(pruned, AssemblyReport) else 0
+        return reason(self.probe, sites, before, after) if after > before else None
+
+    def _write_probed(self, probed: Probed) -> None:
+        self._write("probed.ptx", probed.ptx)
+        self._write("kernel.info", probed.info)
+        self._tell_note(probed.info)
 
     def _subject(self, found: str, name: str) -> str:
         """What is prepared, with what: the next lines of the log."""
@@ -333,7 +381,7 @@ class _Preparation:
             unfinished.replace(binary)
         except ToolchainError as error:
             unfinished.unlink(missing_ok=True)
-            self.log.write(f"[failed] {error}")
+            self.log.write(f"[failed] {_of_assembler(error).written}\n{error.details}")
             return error
         self.log.write(f"{report.command}\n{report.output}")
         return report

@@ -8,6 +8,7 @@ from tui_probe.engine.model import BLOCK, Level
 from tui_probe.engine.positions import matches
 from tui_probe.engine.walk import instructions
 from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,7 @@ _ACTIVEMASK_VERSION: Final = (6, 2)
 
 
 def refuse_unsupported(kernel: Kernel, probe: Probe) -> None:
-    """Raise UnsupportedKernelError, with line and what to write instead, for a kernel that ``probe`` cannot be in."""
+    """Raise UnsupportedKernelError, with its line, for a kernel that ``probe`` cannot be in."""
     _refuse_module(kernel.module, probe)
     positions = [position for point in probe.points for position in point.positions]
     for function in kernel.functions:
@@ -29,28 +30,21 @@ def refuse_unsupported(kernel: Kernel, probe: Probe) -> None:
 
 def _refuse_module(module: Module, probe: Probe) -> None:
     if module.address_size != 64:
-        raise UnsupportedKernelError("the PTX has 32-bit addresses", instead="compile for 64 bits")
+        raise UnsupportedKernelError(because("ptx-32-bit"))
     if any(own_map.level is not Level.THREAD for own_map in probe.maps) and module.version < _ACTIVEMASK_VERSION:
         version = ".".join(map(str, module.version))
-        raise UnsupportedKernelError(
-            f"PTX version {version} has no activemask, which one record a warp or site needs (6.2)",
-            instead="compile with CUDA 9.2 or newer, or give the map level = 'thread'",
-        )
+        raise UnsupportedKernelError(because("no-activemask", version=version))
 
 
 def _refuse_function(function: Function, positions: Sequence[Position]) -> None:
     """A function that is called has no parameters for the maps: nothing in it can be probed."""
-    inline = f"have {function.name} inlined (__forceinline__)"
     if function.body and any(position.opcode == BLOCK for position in positions):
-        raise UnsupportedKernelError(
-            f"function {function.name}, which is called, has blocks of its own", function.span.line, inline
-        )
+        raise UnsupportedKernelError(because("function-blocks", line=function.span.line, function=function.name))
     for instruction in instructions(function):
         line = instruction.span.line
         if instruction.opcode == "exit" and any(position.is_kernel for position in positions):
-            instead = f"return from {function.name}, and leave in the kernel"
-            raise UnsupportedKernelError(f"function {function.name} ends the kernel with exit", line, instead)
+            raise UnsupportedKernelError(because("function-exits", line=line, function=function.name))
         if any(matches(position, instruction) for position in positions):
             raise UnsupportedKernelError(
-                f"function {function.name}, which is called, holds {instruction.opcode}", line, inline
+                because("function-called", line=line, function=function.name, opcode=instruction.opcode)
             )

@@ -3,35 +3,35 @@
     hook → engine   hello TAB 1 TAB pid                                    engine → hook   hello TAB 1
     hook → engine   prepare TAB id TAB kernel directory TAB sm_XY TAB kernel name
     engine → hook   ok TAB id TAB file  |  skipped TAB id TAB reason  |  failed TAB id TAB reason
+    A reason ends with its code: no PTX in image code no-ptx
     launcher → engine  cache TAB id         engine → launcher  ok TAB id TAB hits SPACE misses
 
-One connection a process; requests of a connection are answered in order, connections at once.
-``python -m tui_probe.engine.server --socket PATH --probe FILE`` runs it until SIGTERM or SIGINT.
+One connection a process; requests of a connection are answered in order, connections at once. The launcher runs it
+in a process of its own: ``launcher.engine_process``.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.cache import Cache, default_folder
 from tui_probe.engine.prepare import Answer, Options, Preparer
-from tui_probe.engine.probe_file import load_probe
-from tui_probe.errors import LaunchError, ProbeError
+from tui_probe.errors import LaunchError
+from tui_probe.reasons import because
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from types import TracebackType
 
     from tui_probe.engine.assemble import Assembler
+    from tui_probe.engine.cache import Cache
     from tui_probe.engine.model import Probe
 
 PROTOCOL: Final = "1"
+
+_NOT_UNDERSTOOD: Final = Answer.refusal("failed", because("request-unknown"))
 
 _MAX_LINE: Final = 1 << 20
 
@@ -126,7 +126,7 @@ class EngineServer:
             case ["hello", version, _] if version == PROTOCOL:
                 return f"hello\t{PROTOCOL}\n"
             case ["hello", *_]:
-                return f"failed\t-\tthis engine speaks version {PROTOCOL} of the protocol\n"
+                return _line(Answer.refusal("failed", because("protocol", version=PROTOCOL)), "-")
             case ["prepare", request, directory, arch, name]:
                 answer = self._preparer.prepare(Path(directory), arch, name)
                 return _line(answer, request)
@@ -134,12 +134,12 @@ class EngineServer:
                 counts = self._preparer.counts
                 return f"ok\t{request}\t{counts.hits} {counts.misses}\n"
             case [_, request, *_]:
-                return _line(Answer("failed", "the request was not understood"), request)
-        return _line(Answer("failed", "the request was not understood"), "-")
+                return _line(_NOT_UNDERSTOOD, request)
+        return _line(_NOT_UNDERSTOOD, "-")
 
 
 def _line(answer: Answer, request: str) -> str:
-    return f"{answer.outcome}\t{request}\t{answer.text}\n"
+    return f"{answer.outcome}\t{request}\t{answer.written}\n"
 
 
 def _shut(connection: socket.socket, how: int) -> None:
@@ -148,40 +148,3 @@ def _shut(connection: socket.socket, how: int) -> None:
         connection.shutdown(how)
     except OSError:
         connection.close()
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a server until SIGTERM or SIGINT. The exit status is 2 for a probe or socket that cannot be used."""
-    import argparse  # not needed by those who run a server in their own process
-
-    parser = argparse.ArgumentParser(prog="tui_probe.engine.server", description="prepare kernels for the hook")
-    parser.add_argument("--socket", type=Path, required=True, help="path of the Unix socket to listen on")
-    parser.add_argument("--probe", required=True, help="built-in probe or probe file")
-    parser.add_argument("--load", choices=("bin", "ptx"), default="bin", help="what the driver is given")
-    parser.add_argument("--kernels", default="", help="the run's kernel filter, for process.log")
-    parser.add_argument("--filter", default="", help="the run's negative kernel filter, for process.log")
-    parser.add_argument("--sample", action="store_true", help="probe the blocks that the hook names, and no others")
-    parser.add_argument("--no-cache", action="store_true", help="prepare every kernel anew, and keep none")
-    parser.add_argument("--sources", action="store_true", help="copy source files into the trace")
-    options = parser.parse_args(arguments)
-    folder = None if options.no_cache else default_folder()
-    signals = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    try:
-        server = EngineServer(
-            options.socket,
-            load_probe(options.probe),
-            Options(options.load, options.kernels, options.filter, sampled=options.sample, sources=options.sources),
-            cache=None if folder is None else Cache(folder),
-        )
-        server.start()
-    except ProbeError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    signal.sigwait(signals)
-    server.stop()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

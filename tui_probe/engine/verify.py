@@ -133,6 +133,7 @@ class _SnippetCheck:
         self._at_block = any(position.is_block for position in point.positions)
         self._at_loop = any(position.opcode == LOOP for position in point.positions)
         self._at_instruction = any(not (position.is_kernel or position.is_block) for position in point.positions)
+        self._is_retried = any(position.retried for position in point.positions)
         self._located: Locate | None = None
 
     def run(self) -> None:
@@ -320,3 +321,5 @@ class _SnippetCheck:
             raise self._error(place, f"{name} has no meaning at position 'block': it belongs to an instruction")
         if self._at_kernel:
             raise self._error(place, f"{name} has no meaning at position 'kernel': it belongs to an instruction")
+        if name != LINE_HELPER and self._is_retried:
+            raise self._error(place, f"{name} has no meaning for a loop of tries: leave '+' out of the position")

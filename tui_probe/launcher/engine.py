@@ -35,7 +35,7 @@ class Engine:
         self._folder = Path(tempfile.mkdtemp(prefix="tui-probe-", dir=short_folder()))
         self.socket = self._folder / "engine"
         self._log = log
-        command = [sys.executable, "-P", "-m", "tui_probe.engine.server"]
+        command = [sys.executable, "-P", "-m", "tui_probe.launcher.engine_process"]
         command += ["--socket", str(self.socket), "--probe", str(probe), "--load", "ptx" if load_ptx else "bin"]
         command += ["--kernels", options.kernels or "", "--filter", options.excluded or ""]
         command += [] if options.cache else ["--no-cache"]

@@ -64,6 +64,8 @@ def target_environment(
         environment.pop(name, None)  # of a run around this one
         if value:
             environment[name] = value
+    if options.min_free_disk:
+        environment["TUI_PROBE_MIN_FREE_DISK"] = options.min_free_disk
     environment |= {setting.name: setting.value for setting in framework_settings(base, places.hook, places.cupy_cache)}
     if driver.simulated:
         environment |= {"TUI_PROBE_SIM_PYTHON": sys.executable, "TUI_PROBE_SIM_PYTHONPATH": package_path()}
@@ -83,7 +85,7 @@ def choices(options: RunOptions) -> dict[str, str]:
         "TUI_PROBE_LAUNCHES": options.launches or "",
         "TUI_PROBE_SAMPLE": options.sample or "",
         "TUI_PROBE_BENCHMARK": "1" if options.benchmark else "",
-        "TUI_PROBE_MAX_TRACE_BYTES": str(options.max_trace_bytes or ""),
+        "TUI_PROBE_MAX_TRACE_BYTES": str(options.max_trace_bytes),
         "TUI_PROBE_MAX_PROBE_MEMORY": str(options.max_probe_memory or ""),
     }
 

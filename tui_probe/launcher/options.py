@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tui_probe.engine.probe_folders import DEFAULT
+from tui_probe.probe_files.folders import DEFAULT
+
+MAX_TRACE_BYTES = 1 << 30
+"""How many bytes of results a run saves if nobody says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,11 @@ class RunOptions:
     benchmark: bool = False
     driver: Path | None = None
     simulated: bool = False
-    max_trace_bytes: int | None = None
+    max_trace_bytes: int = MAX_TRACE_BYTES
+    """0: as many as there are."""
+    min_free_disk: str | None = None
+    """What results leave free of the trace's disk, as ``2147483648,5%``: both hold; ``0``: nothing. None: what
+    ``TUI_PROBE_MIN_FREE_DISK`` says in the environment, else the hook's default."""
     max_probe_memory: int | None = None
     cache: bool = True
     sources: bool = True
@@ -38,5 +45,6 @@ class RunOptions:
             "sample": self.sample,
             "benchmark": self.benchmark,
             "max_trace_bytes": self.max_trace_bytes,
+            "min_free_disk": self.min_free_disk,
             "max_probe_memory": self.max_probe_memory,
         }

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import tui_probe
 from tui_probe.dsl.toml_text import to_toml
-from tui_probe.engine.probe_file import load_probe
 from tui_probe.engine.read_script import read_script
 from tui_probe.engine.toolchain import find_tools
+from tui_probe.probe_files.loading import load_probe
 
 from .driver import find_driver
 from .engine import Engine

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-# Words of a reason, and what to do. The first that occurs counts.
-_ADVICE = (
-    ("no ptx", "This kernel carries machine code only. Build it with PTX: nvcc -gencode"
-               " arch=compute_80,code=compute_80; TORCH_CUDA_ARCH_LIST=8.0+PTX; for JAX"
-               " XLA_FLAGS=--xla_gpu_generate_line_info=true; for CuPy CUPY_COMPILE_WITH_PTX=1. Closed libraries"
-               " (cuBLAS, cuDNN) ship none: their registers, occupancy and launches are shown all the same."),
-    ("capture", "It was launched while a stream was being captured into a CUDA graph, where nothing may be allocated or"
-                " waited for. Turn the graph off for this run to probe it (torch.compile: mode=\"default\")."),
-    ("ptxas", "The assembler refused the PTX. process.log has its words; a newer ptxas may know this PTX"
-              " version: see tui-probe doctor."),
-    ("assembl", "The assembler is missing or failed. process.log has its words; see tui-probe doctor."),
-    ("unsupported instruction", "The simulated GPU does not execute this instruction. Run it on an NVIDIA GPU."),
-    ("engine", "The probe engine did not answer. process.log and the run's stderr have what it said."),
-    ("memory", "The maps of the probe did not fit. Allow more with --max-probe-memory, or probe fewer launches with"
-               " --launches."),
-    ("trace", "The trace reached its limit. Allow more with --max-trace-bytes, or probe fewer launches with"
-              " --launches."),
-)  # fmt: skip
+from typing import TYPE_CHECKING
+
+from tui_probe.reasons import advice_on
+
+if TYPE_CHECKING:
+    from tui_probe.reasons import Reason
 
 _BY_STATUS = {
     "excluded": "It was left out by --kernel or --exclude. Run again without them to probe it.",
@@ -29,11 +17,12 @@ _BY_STATUS = {
 }
 
 
-def advice(status: str, reason: str | None) -> str:
-    """What to do about a kernel of this status; "" for a probed one."""
+def advice(status: str, why: Reason | None) -> str:
+    """What to do about a kernel of this status; "" for a probed one.
+
+    The code of the reason tells, with its parameters. Where it does not, or is not known, the status has a word.
+    """
     if status == "probed":
         return ""
-    if status == "excluded":
-        return _BY_STATUS[status]
-    words = (reason or "").lower()
-    return next((text for key, text in _ADVICE if key in words), _BY_STATUS.get(status, ""))
+    told = "" if why is None else advice_on(why.code, why.parameters)
+    return told or _BY_STATUS.get(status, "")

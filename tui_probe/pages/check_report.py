@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.units import count, counted, size
-from tui_probe.engine.catalogue import describe
+from tui_probe.probe_files.catalogue import describe
 from tui_probe.trace.demangle import demangle
 
 if TYPE_CHECKING:
@@ -175,6 +175,7 @@ def _kernel_record(check: Check, kernel: KernelCheck, log: ProcessLog) -> dict[s
         "status": kernel.status,
         "arch": kernel.arch,
         "reason": kernel.reason or None,
+        "reason_code": kernel.code,
         "line": kernel.line or None,
         "assembler_errors": list(kernel.said),
         "instead": kernel.instead or None,

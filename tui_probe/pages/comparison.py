@@ -97,6 +97,8 @@ class Comparison(Document):
         self.alone = alone
         """Kernels that only one of two traces has, by its letter."""
         self.traces = traces
+        self._worst: tuple[int, str] | None = None
+        """Of the lines that were made last."""
 
     @property
     def rows(self) -> list[Change]:
@@ -119,6 +121,14 @@ class Comparison(Document):
         """The figures of the program that are worse by more than ``limit``, a share; from 0 anything is more."""
         found = (change for change in self.rows if change.verdict == "worse" and not change.before.of_probe)
         return [change for change in found if change.share is None or abs(change.share) > limit]
+
+    @property
+    def worst_change(self) -> Change | None:
+        """The figure of the program that got worse by most; None where none did."""
+        return max((each for each in self.worse(0) if each.counts), key=lambda each: each.size, default=None)
+
+    def worst(self) -> tuple[int, str] | None:
+        return self._worst
 
     @property
     def verdict(self) -> str:
@@ -163,7 +173,10 @@ class Comparison(Document):
         lines += [((f" {words}", "warn"),) for note in self.notes for words in wrap(note, width - 2)]
         if len(self.pairs) > 1:
             lines += [(), *_table(OVERVIEW_COLUMNS, self.pairs, width, lambda pair: pair.verdict)]
+        worst, self._worst = self.worst_change, None
         for pair in self.pairs:
+            if (row := next((row for row, change in enumerate(_differing(pair)) if change is worst), None)) is not None:
+                self._worst = len(lines) + _above_rows(pair) + row, f"worst: {worst.told}" if worst else ""
             lines += _details(pair, width)
         for letter, kernels in self.alone.items():
             if kernels:
@@ -214,9 +227,19 @@ class Comparison(Document):
                 yield f"- only in {letter}: `{kernel.demangled}`"
 
 
+def _differing(pair: Pair) -> list[Change]:
+    """The rows of the table of a pair."""
+    return [each for each in pair.changes if each.change]
+
+
+def _above_rows(pair: Pair) -> int:
+    """The lines above those rows: a blank one, the name if there is one, headings."""
+    return 3 if pair.name else 2
+
+
 def _details(pair: Pair, width: int) -> Iterator[Line]:
     """The figures that changed, in a table; those that did not, or that one side alone has, in sentences."""
-    differ = [each for each in pair.changes if each.change]
+    differ = _differing(pair)
     same = [each.before for each in pair.changes if each.change == 0]
     alone = [each for each in pair.changes if each.change is None]
     before = [each.before for each in alone if each.before.value is not None]

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MOST_RESULTS: Final = 20
 """Results of a kernel whose median is taken, the newest ones."""
+_WHOLE: Final = 100
+"""From which on a number is shown without its fraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +121,20 @@ def _of_result(source: Source, row: int) -> Iterator[Figure]:
     if result.sample is not None:
         yield Figure("blocks_measured", "blocks measured", result.blocks_measured, _count, "neither")
     for each in result.figures:
-        if not each.metric.place:
+        nothing = not each.shown and not each.value  # a count of what seldom occurs
+        if not each.metric.place and not nothing:
             yield _measured(each, simulated=source.trace.state.simulated)
 
 
 def _measured(figure: Measurement, *, simulated: bool) -> Figure:
     metric = figure.metric
+    label = metric.key.replace("_", " ")
+    unit = "" if label.split()[-1] == metric.unit else metric.unit  # not “span cycles 350 cycles”
 
     def show(number: float) -> str:
-        text = units.count(int(number)) if float(number).is_integer() else f"{number:.2f}"
-        return f"{text} {metric.unit}".rstrip()
+        whole = float(number).is_integer() or abs(number) >= _WHOLE
+        return f"{units.count(round(number)) if whole else f'{number:.2f}'} {unit}".rstrip()
 
     better: Better = "neither" if simulated and metric.is_time else metric.better
     leads = metric.quantity == "launch cycles"
-    return Figure(
-        metric.key, metric.key.replace("_", " "), figure.value, show, better, is_time=metric.is_time, leads=leads
-    )
+    return Figure(metric.key, label, figure.value, show, better, is_time=metric.is_time, leads=leads)

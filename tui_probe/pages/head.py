@@ -18,6 +18,7 @@ NO_PTXAS: Final = (
     "no ptxas: spills are not known, and registers only as the driver tells; install the wheel nvidia-cuda-nvcc,"
     " or set CUDA_HOME to a CUDA toolkit"
 )
+_HALTS: Final = ("save-full ", "save-paused ", "save-resumed ")
 _LABEL: Final = 10
 _LEAST: Final = 20
 
@@ -50,6 +51,15 @@ def _head(trace: Trace) -> Iterator[tuple[str, str]]:
     if state.launches_dropped:
         why = f": {safe(state.dropped_reason)}" if state.dropped_reason else ""
         yield "", f"{units.counted(state.launches_dropped, 'result')} not kept{why}"
+    if halted := _halted(trace):
+        yield "", f"results stopped: {safe(halted)}"
+
+
+def _halted(trace: Trace) -> str:
+    """Why launches are not recorded since the last result, as far as that holds for all; "" while they are."""
+    told = [text.partition(" ") for text in trace.state.troubles if text.startswith(_HALTS)]
+    word, _, why = told[-1] if told else ("", "", "")
+    return "" if word == "save-resumed" else why.partition(": ")[0]
 
 
 def head_record(trace: Trace) -> dict[str, Any]:
@@ -77,6 +87,7 @@ def head_record(trace: Trace) -> dict[str, Any]:
             "launches_probed": state.launches_probed,
             "launches_dropped": state.launches_dropped,
             "dropped_reason": state.dropped_reason,
+            "dropped_reason_code": state.dropped_reason_code,
             "results": state.results,
             "bytes_written": state.bytes_written,
         },

@@ -60,5 +60,6 @@ KERNEL_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
     Column("probe_bytes", lambda k: k.probe_bytes, "probe mem", lambda k: units.size(k.probe_bytes), rank=7),
     Column("results", lambda k: len(k.result_rows)),
     Column("reason", lambda k: k.reason, "reason", lambda k: k.reason or "", False, 10, 24),
+    Column("reason_code", lambda k: k.reason_code),
 )
 """JSON and CSV have the fields of the report schema; grids and blocks are [x, y, z], times milliseconds."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tui_probe.reasons import Reason
     from tui_probe.trace.event_types import Device, Dim3
     from tui_probe.trace.model import Kernel
 
@@ -20,7 +21,8 @@ class KernelRow:
     name: str
     demangled: str
     status: str
-    reason: str | None
+    why: Reason | None
+    """Why it was not probed; of a probed kernel what the engine remarks."""
     launches: int
     launches_probed: int
     grid: Dim3 | None
@@ -51,12 +53,22 @@ class KernelRow:
     read: bool
     """Whether it has what the folder of the kernel tells: without, that is None."""
 
+    @property
+    def reason(self) -> str | None:
+        """The words of ``why``."""
+        return None if self.why is None else self.why.text
+
+    @property
+    def reason_code(self) -> str | None:
+        """The code of ``why``."""
+        return None if self.why is None else self.why.code
+
 
 _MADE = ("results", "device", "folder", "read")
 _COPIED = [name for name in KernelRow.__slots__ if name not in _MADE]
 _OF_FOLDER = (
     "registers_pruned", "registers_probed", "spills_pruned", "spills_probed", "shared", "static_shared",
-    "static_shared_probed", "reason",
+    "static_shared_probed", "why",
 )  # fmt: skip
 _OF_LOG = [name for name in _COPIED if name not in _OF_FOLDER]
 _NONE = dict.fromkeys(_OF_FOLDER)
@@ -77,7 +89,7 @@ def first_row_of(kernel: Kernel, device: Device | None) -> KernelRow:
     """What the log alone tells of a kernel that has a folder: no file is read."""
     values = {name: getattr(kernel, name) for name in _OF_LOG}
     values |= _NONE
-    values["reason"] = kernel.stated_reason
+    values["why"] = kernel.stated_reason
     return KernelRow(**values, results=len(kernel.result_rows), device=device, folder=None, read=False)
 
 

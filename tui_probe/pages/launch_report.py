@@ -79,5 +79,6 @@ LAUNCH_COLUMNS: Final[tuple[Column[LaunchRow], ...]] = (
     ),
     Column("result", lambda r: r.result, "result", lambda r: r.result or NOT_MEASURED, right=False, rank=7),
     Column("outcome", None, "outcome", _outcome, False, 2, 20),
+    Column("reason_code", lambda r: r.launch.reason_code),
 )
 """``status`` is the driver's answer to a probed launch (0 success), ``time_s`` seconds since the epoch of the trace."""

@@ -62,7 +62,7 @@ def _launches(trace: Trace, cells: int) -> list[str]:
         kernel = trace.kernels.get(index)
         if kernel is None or kernel.status != "probed":
             continue
-        why = trace.launches.reasons[reason] if reason >= 0 else "no reason given"
+        why = trace.launches.reasons[reason].text if reason >= 0 else "no reason given"
         share = f"{units.count(count)} of {units.counted(kernel.launches, 'launch')} passed through"
         lines.append(f"{share}, {safe(why)}:")
         lines.append(f"  #{kernel.index} {_name(kernel, cells)}")

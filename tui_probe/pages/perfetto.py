@@ -132,6 +132,7 @@ def launch_events(trace: Trace) -> Iterator[Event]:
         args = {
             "launch": launch.number, "kernel": launch.kernel, "grid": launch.grid, "block": launch.block,
             "shared_bytes": launch.shared, "probed": launch.probed, "reason": launch.reason,
+            "reason_code": launch.reason_code,
         }  # fmt: skip
         yield {
             "name": "?" if kernel is None else safe(kernel.demangled), "cat": "launch", "ph": "i", "s": "t",

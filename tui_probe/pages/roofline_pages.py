@@ -110,6 +110,14 @@ class RooflineChart(Drawing):
         self.chosen = sorted(self.shown, key=lambda each: each[2])[place][1]
         return None
 
+    def furthest(self) -> str | None:
+        """To the kernel furthest below its roof."""
+        shares = [(share, each[1]) for each in self.shown if (share := each[1].share(self.roof)) is not None]
+        if not shares:
+            return "no kernel has a share of its roof"
+        share, self.chosen = min(shares, key=lambda each: each[0])
+        return f"furthest below its roof: {share:.0%} of it"
+
     def leads_to(self) -> str:
         return "kernel" if self.shown else ""
 
@@ -169,4 +177,5 @@ _MOVES: Final[dict[str, tuple[str, Callable[[RooflineChart], str | None]]]] = {
     "previous": ("to the kernel with fewer operations a byte", lambda view: view.step(2, -1)),
     "start": ("to the kernel with the fewest operations a byte", lambda view: view.end(0)),
     "end": ("to the kernel with the most operations a byte", lambda view: view.end(-1)),
+    "worst": ("to the kernel furthest below its roof", lambda view: view.furthest()),
 }

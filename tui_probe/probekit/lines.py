@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,12 +66,9 @@ class Lines:
     rows: Callable[[ProbeResult, Any], LineRows]
 
 
-NOT_DECLARED: Final = LineMeasure("")
-
-
 def measure_named(measures: tuple[LineMeasure, ...], name: str) -> LineMeasure:
-    """The declaration of a column."""
-    return next((measure for measure in measures if measure.name == name), NOT_DECLARED)
+    """The declaration of a column; of what nobody declared neither more nor less is better."""
+    return next((measure for measure in measures if measure.name == name), LineMeasure(name, better="neither"))
 
 
 def share_text(part: float, whole: float) -> str | None:

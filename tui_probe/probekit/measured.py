@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.metric import Figure
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.launches import Launch
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.model import Kernel, Run
     from tui_probe.trace.result_sample import Sample
 
 
@@ -102,12 +102,12 @@ def name_of_probe(kernel: Kernel) -> str:
     return PurePath(run.probe).stem if run is not None and run.probe else UNKNOWN.name
 
 
-def all_measured(trace: Trace, kernel: Kernel, *, most: int | None = None) -> Iterator[Measured]:
+def all_measured(trace: Run, kernel: Kernel, *, most: int | None = None) -> Iterator[Measured]:
     """The results of a kernel, analysed, the oldest first, at most ``most`` of them."""
     return (measured(trace, kernel, row) for row in kernel.result_rows[:most])
 
 
-def measured(trace: Trace, kernel: Kernel, row: int) -> Measured:
+def measured(trace: Run, kernel: Kernel, row: int) -> Measured:
     """The result in a row of the result table, which is one of this kernel's, analysed."""
     number, file, probe = trace.results.launch(row), trace.results.name(row), probe_of(kernel)
     launch = None if number is None else trace.launches[number]

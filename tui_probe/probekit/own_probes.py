@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tui_probe.engine.model import FIELD_BYTES, Level
-from tui_probe.engine.probe_file import read_probe
 from tui_probe.engine.storage import Layout, storage_of
 from tui_probe.errors import ProbeFileError, TraceError
+from tui_probe.probe_files.loading import read_probe
 from tui_probe.probekit.own_probe import OwnMap
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tui_probe.errors import TraceError
 if TYPE_CHECKING:
     from tui_probe.probekit.kind import Source
     from tui_probe.trace.launches import Launch
-    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.model import Kernel, Run
     from tui_probe.trace.results import Result
 
 
@@ -95,7 +95,7 @@ def read(source: Source) -> ProbeResult:
     return read_row(source.trace, source.kernel, row)
 
 
-def read_row(trace: Trace, kernel: Kernel, row: int) -> ProbeResult:
+def read_row(trace: Run, kernel: Kernel, row: int) -> ProbeResult:
     """The result in a row of the result table, which is one of this kernel's. Raises TraceError naming the file."""
     path = trace.results.path(row)
     if path is None:

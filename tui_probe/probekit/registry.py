@@ -12,8 +12,8 @@ from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.engine.probe_folders import built_in_files, files_in, installed_folders
 from tui_probe.errors import ProbeFileError
+from tui_probe.probe_files.folders import built_in_files, files_in, installed_folders
 from tui_probe.probekit.probe import Probe
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ def probe_named(name: str | None) -> Probe | None:
     if name in _added:
         return _added[name]
     if name in built_in_files():
-        return _of_module(f"{_BUILT_IN}.{built_in_files()[name].parent.name}").get(name)
+        folder = built_in_files()[name].parent
+        module = f"{_BUILT_IN}.{folder.name}"
+        return _of_module(module, lambda: _built_in(module, folder)).get(name)
     return _installed().get(name)
 
 
@@ -72,6 +74,12 @@ def add_folder(folder: Path) -> None:
     if strangers:
         raise ProbeFileError(f"{module}: PROBES names {', '.join(strangers)}, of which there is no file beside it")
     _added.update(found)
+
+
+def _built_in(name: str, folder: Path) -> Any:
+    """The module of a built-in probe; in a checkout that is not installed its folder is beside the package."""
+    installed = importlib.util.find_spec(_BUILT_IN) is not None
+    return importlib.import_module(name) if installed else _import_folder(name, folder)
 
 
 def _import_folder(name: str, folder: Path) -> Any:

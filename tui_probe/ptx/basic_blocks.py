@@ -6,25 +6,109 @@ instruction is one of all of them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.ptx.instructions import statements_in
 from tui_probe.ptx.references import names_in
-from tui_probe.ptx.tree import Instruction, Label, Symbol
+from tui_probe.ptx.tree import Instruction, Label, Scope, Symbol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from tui_probe.ptx.tree import Function
+    from tui_probe.ptx.tree import Function, Statement
 
 _LEAVES: Final = frozenset({"bra", "brx", "ret", "exit", "trap"})
 
 Block = list[Instruction]
 
 
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The blocks of a function in source order, none of them empty, and by their numbers where each leads.
+
+    ``jumps`` are the blocks that a branch at its end may lead to, ``falls`` tells whether the next one may follow it.
+    """
+
+    blocks: list[Block]
+    jumps: list[tuple[int, ...]]
+    falls: list[bool]
+
+    @classmethod
+    def of(cls, function: Function) -> Flow:
+        """The blocks of ``function``."""
+        cut = _Cut()
+        cut.walk(function.body or (), _Labels())
+        blocks = [block for block in cut.blocks if block]
+        last = len(blocks) - 1
+        ends = [block[-1] for block in blocks]
+        return cls(
+            blocks,
+            [tuple(place for place in cut.labels[id(end)].of_branch(end) if place <= last) for end in ends],
+            [
+                index < last and (end.opcode not in _LEAVES or end.predicate is not None)
+                for index, end in enumerate(ends)
+            ],
+        )
+
+    def successors(self, index: int) -> list[int]:
+        """The blocks that may run after one, ascending."""
+        return sorted({*self.jumps[index], *([index + 1] if self.falls[index] else [])})
+
+
+class _Labels:
+    """The labels of a ``{ … }``, which hide those of the scopes around it: of each, the block that it begins."""
+
+    def __init__(self, outer: _Labels | None = None) -> None:
+        self._outer = outer
+        self.places: dict[str, int] = {}
+        self.lists: dict[str, set[str]] = {}
+
+    def of_branch(self, branch: Instruction) -> list[int]:
+        """The blocks that a branch may lead to."""
+        if branch.opcode not in ("bra", "brx"):
+            return []
+        return sorted({place for one in branch.operands if isinstance(one, Symbol) for place in self._named(one.name)})
+
+    def _named(self, name: str) -> Iterable[int]:
+        """The block of a label, or those of the labels that a list of that name holds."""
+        if name in self.places:
+            return (self.places[name],)
+        if name in self.lists:
+            return [place for each in self.lists[name] if each != name for place in self._named(each)]
+        return self._outer._named(name) if self._outer else ()
+
+
+@dataclass(slots=True)
+class _Cut:
+    """The blocks of a body so far, of which the last may be empty; and what each branch sees, by its identity."""
+
+    blocks: list[Block] = field(default_factory=lambda: [[]])
+    labels: dict[int, _Labels] = field(default_factory=dict)
+
+    def walk(self, body: Iterable[Statement], labels: _Labels) -> None:
+        for node in body:
+            if isinstance(node, Scope):
+                self.walk(node.body, _Labels(labels))
+            elif isinstance(node, Label):
+                self._begin()
+                if node.declaration:
+                    labels.lists[node.name] = names_in(node.declaration)
+                else:
+                    labels.places[node.name] = len(self.blocks) - 1
+            elif isinstance(node, Instruction):
+                self.blocks[-1].append(node)
+                self.labels[id(node)] = labels
+                if node.opcode in _LEAVES:
+                    self._begin()
+
+    def _begin(self) -> None:
+        if self.blocks[-1]:
+            self.blocks.append([])
+
+
 def basic_blocks(function: Function) -> list[Block]:
     """The blocks of a function in source order, none of them empty."""
-    return _blocks_and_labels(function)[0]
+    return Flow.of(function).blocks
 
 
 def loop_heads(function: Function) -> list[Instruction]:
@@ -33,47 +117,11 @@ def loop_heads(function: Function) -> list[Instruction]:
     A loop's first block is one that a block at or below it branches to, where that block can be reached from it
     again without anything above it: so each iteration passes it once, and code that was merely moved up is no loop.
     """
-    blocks, labels = _blocks_and_labels(function)
-    leads_to = [sorted(_successors(blocks, index, labels)) for index in range(len(blocks))]
+    flow = Flow.of(function)
+    leads_to = [flow.successors(index) for index in range(len(flow.blocks))]
     backward = {(target, index) for index, targets in enumerate(leads_to) for target in targets if target <= index}
     heads = {head for head, last in backward if last in _reached_below(head, leads_to)}
-    return [blocks[head][0] for head in sorted(heads)]
-
-
-def _blocks_and_labels(function: Function) -> tuple[list[Block], dict[str, tuple[int, ...]]]:
-    """The blocks, and for each label the numbers of the blocks that a branch to it may lead to."""
-    blocks: list[Block] = [[]]
-    places: dict[str, int] = {}
-    lists: dict[str, set[str]] = {}
-    for node in statements_in(function.body or ()):
-        if isinstance(node, Label):
-            if blocks[-1]:
-                blocks.append([])
-            if node.declaration:
-                lists[node.name] = names_in(node.declaration)
-            else:
-                places[node.name] = len(blocks) - 1
-        elif isinstance(node, Instruction):
-            blocks[-1].append(node)
-            if node.opcode in _LEAVES:
-                blocks.append([])
-    if not blocks[-1]:
-        blocks.pop()
-    labels: dict[str, tuple[int, ...]] = {name: (place,) for name, place in places.items() if place < len(blocks)}
-    for name, named in lists.items():
-        labels[name] = tuple(place for each in named for place in labels.get(each, ()))
-    return blocks, labels
-
-
-def _successors(blocks: Sequence[Block], index: int, labels: dict[str, tuple[int, ...]]) -> set[int]:
-    """The blocks that may run after one."""
-    last = blocks[index][-1]
-    found: set[int] = set()
-    if last.opcode in ("bra", "brx"):
-        names = (operand.name for operand in last.operands if isinstance(operand, Symbol))
-        found.update(place for name in names for place in labels.get(name, ()))
-    falls_through = last.opcode not in _LEAVES or last.predicate is not None
-    return found | ({index + 1} if falls_through and index + 1 < len(blocks) else set())
+    return [flow.blocks[head][0] for head in sorted(heads)]
 
 
 def _reached_below(head: int, leads_to: Sequence[Sequence[int]]) -> set[int]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from tui_probe.errors import ImageError
 from tui_probe.ptx import elf, fatbin
 from tui_probe.ptx.lexer import NAME, TRIVIA
+from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,13 +94,13 @@ def find_ptx(image: bytes, entry: str | None = None, arch: int | None = None) ->
 def choose_ptx(texts: list[PtxText], entry: str | None = None, arch: int | None = None) -> PtxText:
     """Of the PTX of one image, what ``find_ptx`` finds. Raises ImageError, which says what is missing."""
     if not texts:
-        raise ImageError("no PTX in image")
+        raise ImageError(because("no-ptx"))
     if entry is not None:
         texts = _having(texts, entry)
     fitting = [text for text in texts if arch is None or text.runs_on(arch)]
     if not fitting:
         held = ", ".join(sorted({f"sm_{text.arch}" for text in texts}))
-        raise ImageError(f"the PTX in the image is for {held}, which a device of sm_{arch} cannot run")
+        raise ImageError(because("ptx-for-other-gpu", targets=held, gpu=f"sm_{arch}"))
     return max(fitting, key=lambda text: text.arch)
 
 
@@ -109,7 +110,7 @@ def _having(texts: list[PtxText], entry: str) -> list[PtxText]:
     if not having:
         known = sorted({name for held in names for name in held})
         near = ", ".join(get_close_matches(entry, known, 3) or known[:3]) or "none"
-        raise ImageError(f"no PTX for the kernel {entry} in the image; it has PTX for {near}")
+        raise ImageError(because("no-ptx-for-kernel", kernel=entry, others=near))
     return having
 
 

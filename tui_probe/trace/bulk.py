@@ -47,7 +47,7 @@ class BulkReader:
         for prefix in _IGNORED:
             left[block.begin_with(prefix)] = False
         self._kernels.read(block, left)
-        passed = passed_launches(block, left, self._recorder.trace.launches.reason_code)
+        passed = passed_launches(block, left, self._recorder.trace.launches.reason_number)
         launches = in_order(probed_launches(block, left), passed)
         results = saved_results(block, left)
         self._record(block, np.flatnonzero(left), launches, results)

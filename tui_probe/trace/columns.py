@@ -39,7 +39,7 @@ class LaunchColumns(_Columns):
     stream: NDArray[np.uint64]
     probed: NDArray[np.bool_]
     reason: NDArray[np.int32]
-    """Codes of the launch table."""
+    """Numbers of the launch table."""
     probe_bytes: NDArray[np.int64]
     status: NDArray[np.int64]
 

@@ -6,6 +6,7 @@ import re
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from tui_probe.reasons import read_reason
 from tui_probe.trace.event_types import (
     Alternating,
     Benchmark,
@@ -53,6 +54,8 @@ from tui_probe.trace.event_types import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tui_probe.reasons import Reason
+
 Match: TypeAlias = re.Match[bytes]
 Reader: TypeAlias = "tuple[Pattern, Callable[[Match], Event]]"
 
@@ -83,6 +86,11 @@ def _decimal(word: bytes | None) -> float | None:
 
 def _text(word: bytes | None) -> str | None:
     return None if word is None or word == b"-" else text_of(word)
+
+
+def reason_of(words: bytes | None) -> Reason | None:
+    """A reason at the end of a line; None for ``-``, and where the line has none."""
+    return None if words is None or words == b"-" else read_reason(text_of(words))
 
 
 _U32: Final = 0xFFFFFFFF
@@ -129,7 +137,7 @@ def _launch_started(m: Match) -> Event:
 
 def _passed_through(m: Match) -> Event:
     shape, kernel, number, time_ns, reason = m.groups()
-    return PassedThrough(shape_of(shape), _number(kernel), _number(number), _number(time_ns), _text(reason))
+    return PassedThrough(shape_of(shape), _number(kernel), _number(number), _number(time_ns), reason_of(reason))
 
 
 FATES: Final[dict[bytes, Fate]] = {
@@ -145,7 +153,7 @@ FATES: Final[dict[bytes, Fate]] = {
 def _kernel_fate(m: Match) -> Event:
     index, status, registers, local, shared, blocks, name, reason = m.groups()
     figures = FunctionFigures(_number(registers), _number(local), _number(shared), _number(blocks))
-    return KernelFate(int(index), FATES[status], figures, text_of(name), _text(reason))
+    return KernelFate(int(index), FATES[status], figures, text_of(name), reason_of(reason))
 
 
 def _probed_function(m: Match) -> Event:
@@ -162,7 +170,7 @@ def _ending(m: Match) -> Event:
 
 
 def _exited(m: Match) -> Event:
-    return Exited(int(m[1]), int(m[2]), int(m[3]), _text(m[4]))
+    return Exited(int(m[1]), int(m[2]), int(m[3]), reason_of(m[4]))
 
 
 def _map_size(m: Match) -> Event:
@@ -203,7 +211,7 @@ def _trouble(m: Match) -> Event:
 
 def _engine_answer(m: Match) -> Event:
     outcome = {b"succeed": "ok"}.get(m[1], m[1].decode())
-    return EngineAnswer(outcome, text_of((m[2] or b"").strip()))
+    return EngineAnswer(outcome, reason_of((m[2] or b"").strip() or None))
 
 
 _LAUNCH: Final = "grid {SHAPE}(?: kernel {INDEX} launch {COUNT}(?: stream {POINTER})?)?"
@@ -266,6 +274,7 @@ _EXEC: Final[dict[bytes, tuple[Reader, ...]]] = {
     ),
     b"funcmap-not-find": ((Pattern("funcmap-not-find {POINTER}"), lambda m: FunctionMissing(_hex(m[1]) or 0)),),
     **dict.fromkeys((b"save-failed", b"drain-failed", b"can't-save"), _TROUBLE),
+    **dict.fromkeys((b"save-full", b"save-paused", b"save-resumed"), _TROUBLE),
     b"prologue": (
         (
             Pattern("prologue {MS} kernel {MS} epilogue {MS} ratio {MS}"),
@@ -336,7 +345,10 @@ READERS: Final[dict[bytes, dict[bytes, tuple[Reader, ...]]]] = {
     b"[benchmark]": {
         b"prologue": ((Pattern(_BENCHMARK), _benchmark),),
         b"alternate": (
-            (Pattern("alternate kernel {INDEX} reason (.*)"), lambda m: Alternating(int(m[1]), text_of(m[2]))),
+            (
+                Pattern("alternate kernel {INDEX} reason (.*)"),
+                lambda m: Alternating(int(m[1]), read_reason(text_of(m[2]))),
+            ),
         ),
         b"ENABLED": ((Pattern("ENABLED L2 Flush Size {COUNT}"), lambda m: BenchmarkEnabled(int(m[1]))),),
     },

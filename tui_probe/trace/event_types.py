@@ -8,11 +8,14 @@ decoded as UTF-8 with other bytes written as ``\\xNN``, so that any log can be s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from tui_probe.reasons import Reason
 
 Dim3: TypeAlias = tuple[int, int, int]
 Shape: TypeAlias = tuple[int, int, int, int, int, int, int]
-"""Grid x y z, block x y z in threads, dynamic shared memory in bytes a block; each at most the largest u32."""
+"""Grid x y z, block x y z in threads, dynamic shared memory in bytes per block; each at most the largest u32."""
 Fate: TypeAlias = Literal["probed", "skipped", "failed", "excluded"]
 
 
@@ -145,7 +148,7 @@ class EngineAnswer:
     """What the probe engine made of a kernel: ``ok``, ``skipped`` or ``failed``, and why."""
 
     outcome: str
-    reason: str
+    reason: Reason | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +168,8 @@ class KernelReady:
 class FunctionFigures(NamedTuple):
     """What the driver tells of a function.
 
-    Registers a thread, ``local`` bytes a thread (stack and spills), ``shared`` static bytes a block, and ``blocks``
-    that are resident on an SM, by its occupancy calculator at the function's first block size.
+    Registers per thread, ``local`` bytes per thread (stack and spills), ``shared`` static bytes per block, and
+    ``blocks`` that are resident on an SM, by its occupancy calculator at the function's first block size.
     """
 
     registers: int | None
@@ -183,7 +186,7 @@ class KernelFate:
     status: Fate
     figures: FunctionFigures
     name: str
-    reason: str | None
+    reason: Reason | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +221,7 @@ class LaunchStarted:
 
 @dataclass(frozen=True, slots=True)
 class MapSize:
-    """The memory of one map: ``slots`` warps or threads a block, ``size`` bytes each, ``total`` bytes."""
+    """The memory of one map: ``slots`` warps or threads per block, ``size`` bytes each, ``total`` bytes."""
 
     blocks: int
     level: str
@@ -256,7 +259,7 @@ class PassedThrough:
     kernel: int | None
     number: int | None
     time_ns: int | None
-    reason: str | None
+    reason: Reason | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +302,7 @@ class Alternating:
     """A kernel that cannot be run twice: its launches are by turns the original's and the probed one's."""
 
     index: int
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +342,7 @@ class Exited:
     launches: int
     probed: int
     dropped: int
-    reason: str | None
+    reason: Reason | None
 
 
 Event: TypeAlias = (

@@ -21,8 +21,9 @@ from tui_probe.trace.results import Result, read_result
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tui_probe.reasons import Reason
     from tui_probe.trace.event_types import Benchmark, Dim3, FunctionFigures, Shape
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.run import Run
 
 Status = Literal["pending", "probed", "skipped", "failed", "excluded"]
 """``pending``: being prepared, or the log ends before its fate is known."""
@@ -48,9 +49,9 @@ class Kernel:
 
     index: int
     name: str
-    trace: Trace = field(repr=False, compare=False)
+    trace: Run = field(repr=False, compare=False)
     status: Status = "pending"
-    stated_reason: str | None = None
+    stated_reason: Reason | None = None
     launches: int = 0
     launches_probed: int = 0
     shape: Shape | None = None
@@ -134,6 +135,16 @@ class Kernel:
     @property
     def reason(self) -> str | None:
         """Why it was not probed; of a probed kernel what the engine remarks, None where there is nothing to say."""
+        return None if (why := self.why) is None else why.text
+
+    @property
+    def reason_code(self) -> str | None:
+        """The code of the reason; None where no version known here writes it."""
+        return None if (why := self.why) is None else why.code
+
+    @property
+    def why(self) -> Reason | None:
+        """The reason with its code."""
         if self.stated_reason is None and self.status == "failed":
             return self.process_log.reason
         return self.stated_reason
@@ -155,7 +166,7 @@ class Kernel:
 
     @property
     def spills_pruned(self) -> int | None:
-        """Spill stores + spill loads before probing, in bytes a thread."""
+        """Spill stores + spill loads before probing, in bytes per thread."""
         return None if (pruned := self._pruned) is None else pruned.spill_bytes
 
     @property
@@ -165,7 +176,7 @@ class Kernel:
 
     @property
     def static_shared(self) -> int | None:
-        """Static shared memory of the original in bytes a block: as the driver says, else ptxas."""
+        """Static shared memory of the original in bytes per block: as the driver says, else ptxas."""
         driver = self.driver_original
         return _static(self._pruned) if driver is None or driver.shared is None else driver.shared
 
@@ -178,13 +189,13 @@ class Kernel:
 
     @property
     def shared(self) -> int | None:
-        """Shared memory in bytes a block: static and, of the last launch, dynamic."""
+        """Shared memory in bytes per block: static and, of the last launch, dynamic."""
         static = self.static_shared
         return None if static is None else static + (self.shared_dynamic or 0)
 
     @property
     def local_original(self) -> int | None:
-        """Local memory of the original in bytes a thread (stack and spills), as the driver says."""
+        """Local memory of the original in bytes per thread (stack and spills), as the driver says."""
         return None if self.driver_original is None else self.driver_original.local
 
     @property
@@ -193,7 +204,7 @@ class Kernel:
 
     @property
     def blocks_per_sm(self) -> int | None:
-        """Resident blocks an SM of the original, by the driver's occupancy calculator at its first block size."""
+        """Resident blocks per SM of the original, by the driver's occupancy calculator at its first block size."""
         return None if self.driver_original is None else self.driver_original.blocks
 
     @property

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.trace.event_readers import FATES, text_of
+from tui_probe.trace.event_readers import FATES, reason_of, text_of
 from tui_probe.trace.event_types import FunctionFigures
 from tui_probe.trace.line_fields import LineFields
 
@@ -68,12 +68,11 @@ class KernelLines:
                 self._read_line(block.text[start:end])
 
     def _read_fate(self, index: int, word: bytes, figures: FunctionFigures, said: bytes) -> bool:
-        """``name NAME reason TEXT`` of a kernel: whether it is that."""
+        """``name NAME reason TEXT code CODE`` of a kernel: whether it is that."""
         words = said.split(b" ", 3)
         if len(words) < 4 or words[0] != b"name" or words[2] != b"reason" or words[1].split() != words[1:2]:
             return False
-        reason = words[3].rstrip(b"\r")
-        self._recorder.fate(index, FATES[word], figures, text_of(words[1]), None if reason == b"-" else text_of(reason))
+        self._recorder.fate(index, FATES[word], figures, text_of(words[1]), reason_of(words[3].rstrip(b"\r")))
         return True
 
 

@@ -9,12 +9,14 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
+from tui_probe.reasons import read_reason
 from tui_probe.trace.events import text_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.trace.results import Level
+    from tui_probe.reasons import Reason
+    from tui_probe.trace.result_layout import Level
 
 _LARGEST_LOG: Final = 4 << 20
 _LEVELS: Final[dict[str, Level]] = {"0": "thread", "1": "warp"}
@@ -45,11 +47,11 @@ class KernelInfo:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What ptxas says of one function: registers a thread, bytes of spills, stack, shared and constant memory."""
+    """What ptxas says of one function: registers per thread, bytes of spills, stack, shared and constant memory."""
 
     registers: int
     spill_bytes: int | None = None
-    """Spill stores + spill loads, in bytes a thread."""
+    """Spill stores + spill loads, in bytes per thread."""
     stack_bytes: int | None = None
     shared_bytes: int | None = None
     constant_bytes: int | None = None
@@ -62,7 +64,7 @@ class ProcessLog:
 
     pruned: Resources | None = None
     probed: Resources | None = None
-    reason: str | None = None
+    reason: Reason | None = None
 
     @property
     def complete(self) -> bool:
@@ -92,7 +94,13 @@ def parse_kernel_info(lines: list[str], source: str = "kernel.info") -> KernelIn
     bare = next((word for word, _, rest in words if not rest), None)
     variables = tuple(rest for word, _, rest in words if word == "global" and rest)
     sites = dict(_sites(rest, source) for word, _, rest in words if word == "sites")
-    return KernelInfo(lines[0], parameters, maps, said.get("callback") or bare, variables, said.get("no-replay"), sites)
+    return KernelInfo(
+        lines[0], parameters, maps, said.get("callback") or bare, variables, _words(said.get("no-replay")), sites
+    )
+
+
+def _words(reason: str | None) -> str | None:
+    return None if reason is None else read_reason(reason).text
 
 
 def _sites(words: str, source: str) -> tuple[int, tuple[int, ...]]:
@@ -171,18 +179,18 @@ def parse_process_log(lines: list[str]) -> ProcessLog:
     return ProcessLog(pruned, probed, _reason(lines))
 
 
-def _reason(lines: list[str]) -> str | None:
+def _reason(lines: list[str]) -> Reason | None:
     text = "\n".join(lines)
     if not any(word in text for word in _OF_FAILURES):
         return None
-    reason = None
+    reason: Reason | None = None
     for line in lines:
         if ended := _ENDED.match(line):
-            reason = ended[1].strip()
+            reason = read_reason(ended[1].strip())
         elif _ERROR.search(line):
-            reason = reason or line.strip()
-        elif _EXCEPTION.match(line):
-            reason = line.strip()
+            reason = reason or read_reason(line.strip())
+        elif _EXCEPTION.match(line) and (reason is None or reason.code is None):
+            reason = read_reason(line.strip())
     return reason
 
 

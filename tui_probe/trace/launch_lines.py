@@ -12,7 +12,7 @@ import numpy as np
 
 from tui_probe.trace.byte_block import begin_with
 from tui_probe.trace.columns import LaunchColumns, ResultColumns
-from tui_probe.trace.event_readers import text_of
+from tui_probe.trace.event_readers import reason_of
 from tui_probe.trace.launches import NO_STREAM, UNKNOWN
 from tui_probe.trace.line_fields import LineFields
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tui_probe.reasons import Reason
     from tui_probe.trace.line_block import LineBlock
 
 _U32: Final = np.uint64(0xFFFFFFFF)
@@ -118,7 +119,7 @@ def _take_away(left: NDArray[np.bool_], first: NDArray[np.int64], last: NDArray[
 
 
 def passed_launches(
-    block: LineBlock, left: NDArray[np.bool_], reason_code: Callable[[str | None], int]
+    block: LineBlock, left: NDArray[np.bool_], reason_number: Callable[[Reason | None], int]
 ) -> LaunchColumns:
     """Launches of originals, but for those next to a line that says that a launch failed."""
     at = block.begin_with(b"[exec] backup ")
@@ -137,7 +138,7 @@ def passed_launches(
         shape=_shape(shape),
         stream=np.full(len(at), NO_STREAM, dtype=np.uint64),
         probed=np.zeros(len(at), dtype=np.bool_),
-        reason=_reasons(block.text, reasons, block.ends[at], reason_code),
+        reason=_reasons(block.text, reasons, block.ends[at], reason_number),
         probe_bytes=np.full(len(at), UNKNOWN, dtype=np.int64),
         status=np.full(len(at), UNKNOWN, dtype=np.int64),
     )
@@ -150,24 +151,23 @@ def _shape(columns: list[NDArray[np.uint64]]) -> NDArray[np.uint32]:
     return np.minimum(np.stack(columns, axis=1), _U32).astype(np.uint32)
 
 
-class _Codes(dict[bytes, int]):
-    """The codes of reasons, as the log writes them."""
+class _Numbers(dict[bytes, int]):
+    """The numbers of reasons, as the log writes them."""
 
-    def __init__(self, code: Callable[[str | None], int]) -> None:
-        self._code = code
+    def __init__(self, number: Callable[[Reason | None], int]) -> None:
+        self._number = number
 
     def __missing__(self, words: bytes) -> int:
-        text = words.rstrip(b"\r")
-        code = self[words] = UNKNOWN if text == b"-" else self._code(text_of(text))
-        return code
+        number = self[words] = self._number(reason_of(words.rstrip(b"\r")))
+        return number
 
 
 def _reasons(
-    text: bytes, begin: NDArray[np.int64], end: NDArray[np.int64], reason_code: Callable[[str | None], int]
+    text: bytes, begin: NDArray[np.int64], end: NDArray[np.int64], reason_number: Callable[[Reason | None], int]
 ) -> NDArray[np.int32]:
-    """The codes of what stands between these offsets."""
-    codes = _Codes(reason_code)
-    found = [codes[text[start:stop]] for start, stop in zip(begin.tolist(), end.tolist(), strict=True)]
+    """The numbers of what stands between these offsets."""
+    numbers = _Numbers(reason_number)
+    found = [numbers[text[start:stop]] for start, stop in zip(begin.tolist(), end.tolist(), strict=True)]
     return np.array(found, dtype=np.int32)
 
 

@@ -1,4 +1,4 @@
-"""Launches and results of a trace as columns: some sixty bytes a launch, whatever the log said of it.
+"""Launches and results of a trace as columns: some sixty bytes per launch, whatever the log said of it.
 
 Columns are ``array.array``, which grow in place; ``column`` and ``rows`` hand out NumPy copies, so that a reader is not
 disturbed while the log is followed.
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tui_probe.reasons import Reason
 from tui_probe.trace.locate import inside
 
 if TYPE_CHECKING:
@@ -28,11 +29,12 @@ UNKNOWN: Final = -1
 """In the columns ``number``, ``status`` and ``result``: not told by the log."""
 NO_STREAM: Final = 0xFFFFFFFFFFFFFFFF
 _MOST_REASONS: Final = 4096
+_NO_REASON: Final = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One launch. ``time_ns`` is ns since 1970; ``shared`` dynamic bytes a block; ``result`` a row of the results."""
+    """One launch. ``time_ns`` is ns since 1970; ``shared`` dynamic bytes per block; ``result`` a row of the results."""
 
     row: int
     number: int | None
@@ -45,6 +47,7 @@ class Launch:
     probed: bool
     status: int | None
     reason: str | None
+    reason_code: str | None
     probe_bytes: int | None
     result: int | None
 
@@ -63,7 +66,7 @@ class LaunchTable(Sequence[Launch]):
         self._reason = array("i")
         self._probe_bytes = array("q")
         self._result = array("i")
-        self._reasons: dict[str, int] = {}
+        self._reasons: dict[Reason, int] = {}
         self._shift = 0
 
     def __len__(self) -> int:
@@ -78,7 +81,7 @@ class LaunchTable(Sequence[Launch]):
         time_ns: int | None = None,
         stream: int | None = None,
         probed: bool = True,
-        reason: str | None = None,
+        reason: Reason | None = None,
     ) -> int:
         """Append a launch and return its row."""
         self._kernel.append(kernel)
@@ -88,7 +91,7 @@ class LaunchTable(Sequence[Launch]):
         self._stream.append(_stream_code(stream))
         self._probed.append(probed)
         self._status.append(UNKNOWN)
-        self._reason.append(self.reason_code(reason))
+        self._reason.append(self.reason_number(reason))
         self._probe_bytes.append(UNKNOWN)
         self._result.append(UNKNOWN)
         return len(self._kernel) - 1
@@ -125,10 +128,10 @@ class LaunchTable(Sequence[Launch]):
     def set_result(self, row: int, result: int) -> None:
         self._result[row] = result
 
-    def pass_through(self, row: int, reason: str | None) -> None:
+    def pass_through(self, row: int, reason: Reason | None) -> None:
         """Note that a probed launch failed, and that the original was launched in its place."""
         self._probed[row] = False
-        self._reason[row] = self.reason_code(reason)
+        self._reason[row] = self.reason_number(reason)
 
     def kernel_of(self, row: int) -> int:
         return self._kernel[row]
@@ -170,6 +173,7 @@ class LaunchTable(Sequence[Launch]):
         row = range(len(self))[row]
         x, y, z, bx, by, bz, shared = self._shape[7 * row : 7 * row + 7]
         stream, reason = self._stream[row], self._reason[row]
+        words, code = self.reasons[reason] if reason >= 0 else _NO_REASON
         return Launch(
             row=row,
             number=_known(self._number[row]),
@@ -181,7 +185,8 @@ class LaunchTable(Sequence[Launch]):
             stream=None if stream == NO_STREAM else stream,
             probed=bool(self._probed[row]),
             status=_known(self._status[row]),
-            reason=None if reason < 0 else self.reasons[reason],
+            reason=words,
+            reason_code=code,
             probe_bytes=_known(self._probe_bytes[row]),
             result=_known(self._result[row]),
         )
@@ -190,7 +195,7 @@ class LaunchTable(Sequence[Launch]):
         return (self[row] for row in range(len(self)))
 
     @property
-    def reasons(self) -> list[str]:
+    def reasons(self) -> list[Reason]:
         return list(self._reasons)
 
     def column(self, name: str, first: int = 0) -> NDArray[Any]:
@@ -203,12 +208,12 @@ class LaunchTable(Sequence[Launch]):
         copy = np.array(values[7 * first if name == "shape" else first :])
         return copy.reshape(-1, 7) if name == "shape" else copy
 
-    def reason_code(self, reason: str | None) -> int:
-        """The code of a reason in the column; its text is ``reasons[code]``."""
+    def reason_number(self, reason: Reason | None) -> int:
+        """The number of a reason in the column; it is ``reasons[number]``."""
         if reason is None:
             return UNKNOWN
         if reason not in self._reasons and len(self._reasons) >= _MOST_REASONS:
-            reason = "other"
+            reason = Reason("other", None)
         return self._reasons.setdefault(reason, len(self._reasons))
 
 

@@ -6,81 +6,20 @@ again for one that is being written. What the trace does not tell is None.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tui_probe.trace.kernel import Kernel, Kernels, Status
-from tui_probe.trace.launches import LaunchTable, ResultTable
-from tui_probe.trace.locate import inside
-from tui_probe.trace.ranges import RangeTable
+from tui_probe.trace.run import Run, State
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.trace.event_types import Device
-    from tui_probe.trace.run_info import RunInfo
-
-__all__ = ["Kernel", "Kernels", "State", "Status", "Trace"]
+__all__ = ["Kernel", "Kernels", "Run", "State", "Status", "Trace"]
 
 
-@dataclass(slots=True)
-class State:
-    """The process that a trace is of. Times are seconds since 1970."""
-
-    pid: int | None = None
-    command: str = ""
-    started: float | None = None
-    ended: float | None = None
-    epoch_ns: int | None = None
-    running: bool = False
-    exit_status: int | None = None
-    signal: int | None = None
-    """The signal that ended it; this and ``exit_status`` are None where nobody knows."""
-    initialised: bool = False
-    kernels: int = 0
-    launches: int = 0
-    launches_probed: int = 0
-    launches_dropped: int | None = None
-    """Probed launches whose result was not saved; None until the process ends in an orderly way."""
-    dropped_reason: str | None = None
-    results: int = 0
-    bytes_written: int = 0
-    """Bytes of all result files."""
-    lines: int = 0
-    unknown_lines: int = 0
-    troubles: list[str] = field(default_factory=list)
-    """What the hook could not do, in its own words; the first hundred."""
-    devices: dict[int, Device] = field(default_factory=dict)
-    simulated: bool = False
-    """Run on the simulated GPU: its clocks and times are those of a model."""
-    benchmark: bool = False
-
-    @property
-    def device(self) -> Device | None:
-        """The first device, or None if the log names none."""
-        return next(iter(self.devices.values()), None)
-
-
-class Trace:
-    """A trace directory."""
+class Trace(Run):
+    """A trace directory: a run and its kernels."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.state = State()
+        super().__init__(directory)
         self.kernels = Kernels()
-        self.launches = LaunchTable()
-        self.results = ResultTable(directory)
-        self.ranges = RangeTable()
-        self.run_info: RunInfo | None = None
-
-    @property
-    def broke_off(self) -> bool:
-        """Has its process ended without the last words of an orderly end, and nobody knows how: killed, or crashed?"""
-        state, info = self.state, self.run_info
-        told = state.exit_status is not None or state.signal is not None or state.launches_dropped is not None
-        return not state.running and not told and info is not None and info.pid is not None
-
-    def file(self, *names: str) -> Path | None:
-        """A file of the trace, if it is there and no link leads out."""
-        path = inside(self.directory, *names)
-        return path if path is not None and path.is_file() else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tui_probe.reasons import because
 from tui_probe.trace.event_types import (
     EngineAnswer,
     Event,
@@ -47,15 +48,15 @@ class OlderKernels:
     def _prepare(self, kernel: Kernel, event: Event) -> None:
         match event:
             case ImageFound(_, None, _):
-                kernel.status, kernel.stated_reason = "skipped", "the image that it came from was not seen"
+                kernel.status, kernel.stated_reason = "skipped", because("image-unseen")
             case ImageFound(_, str(name), _) | InfoRead(name=name):
                 kernel.name = name
             case KernelFolder(_, folder):
                 kernel.folder_name = folder
             case EngineAnswer("failed", reason):
-                kernel.status, kernel.stated_reason = "failed", reason or None
+                kernel.status, kernel.stated_reason = "failed", reason
             case FileStep(step, path) if step.startswith("can't"):
-                kernel.status, kernel.stated_reason = "failed", f"{step} {path}"
+                kernel.status, kernel.stated_reason = "failed", because("file-error", path=path, error=step)
             case KernelReady():
                 kernel.status = "probed"
             case _:

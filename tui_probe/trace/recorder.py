@@ -13,6 +13,7 @@ from tui_probe.trace.tally import Tally
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tui_probe.reasons import Reason
     from tui_probe.trace.columns import LaunchColumns, ResultColumns
     from tui_probe.trace.event_types import Fate, FunctionFigures, Shape
     from tui_probe.trace.model import Trace
@@ -59,7 +60,7 @@ class Recorder:
         if kernel is not None:
             kernel.folder_name = name
 
-    def fate(self, index: int, status: Fate, figures: FunctionFigures, name: str, reason: str | None) -> None:
+    def fate(self, index: int, status: Fate, figures: FunctionFigures, name: str, reason: Reason | None) -> None:
         """What became of a kernel; ``figures`` are those of its original function."""
         kernel = self.kernel(index)
         self.decided.append(index)
@@ -81,7 +82,7 @@ class Recorder:
         time_ns: int | None = None,
         stream: int | None = None,
         probed: bool = True,
-        reason: str | None = None,
+        reason: Reason | None = None,
     ) -> None:
         """A launch, of the kernel of this index if one is known; it becomes the one at hand."""
         self.row = self.trace.launches.add(

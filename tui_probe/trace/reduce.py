@@ -178,4 +178,5 @@ class Reducer:
 
     def _exited(self, event: Exited) -> None:
         self.trace.state.launches_dropped = event.dropped
-        self.trace.state.dropped_reason = event.reason
+        if event.reason is not None:
+            self.trace.state.dropped_reason, self.trace.state.dropped_reason_code = event.reason

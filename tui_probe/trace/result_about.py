@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.trace.results import Header, Section
+    from tui_probe.trace.result_layout import Header, Section
 
 _ABOUT_MAGIC: Final = b"records\1"
 _ABOUT: Final = struct.Struct("<IIQ")

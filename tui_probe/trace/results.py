@@ -1,10 +1,7 @@
 """Result files: what a probe wrote during one launch, mapped into memory.
 
-Layout, little-endian: eight u32 ``gridDim.xyz, blockDim.xyz, sharedMemBytes, numMaps``; one section of 16 bytes a map;
-then the slots of each map, slot = block_linear × slots_per_block + slot, slots_per_block = ceil(threads / warpDiv).
-A section is ``u32 bytes per slot, u32 warpDiv, u64 offset``; in files of older systems ``u64 bytes of the whole map,
-u64 offset``, which leaves open whether a slot is a thread's or a warp's. What may follow: see ``result_about``, and
-``result_sample`` for a file of only some blocks of its grid.
+``result_layout`` says how they are laid out; what may follow the maps: see ``result_about``, and ``result_sample`` for
+a file of only some blocks of its grid.
 """
 
 from __future__ import annotations
@@ -18,6 +15,7 @@ import numpy as np
 
 from tui_probe.errors import TraceError
 from tui_probe.trace.result_about import About, Kind, read_about
+from tui_probe.trace.result_layout import WARP_SIZE, Header, Level, Section
 from tui_probe.trace.result_sample import Sample, read_sample
 
 if TYPE_CHECKING:
@@ -26,62 +24,19 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-    from tui_probe.trace.event_types import Dim3
 
-WARP_SIZE: Final = 32
 _HEADER: Final = struct.Struct("<8I")
 _SECTION: Final = struct.Struct("<IIQ")
 _OLDER_SECTION: Final = struct.Struct("<QQ")
 _COUNT_UNKNOWN: Final = 0xFFFFFFFF
 _MOST_MAPS: Final = 4096
 
-Level = Literal["thread", "warp"]
 Dialect = Literal["current", "older"]
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
-    """The launch that a result is of. ``shared`` is the dynamic shared memory in bytes a block.
-
-    ``blocks`` are those of the whole grid, measured or not.
-    """
-
-    grid: Dim3
-    block: Dim3
-    shared: int
-    maps: int
-
-    @property
-    def blocks(self) -> int:
-        x, y, z = self.grid
-        return x * y * z
-
-    @property
-    def threads(self) -> int:
-        """Threads a block."""
-        x, y, z = self.block
-        return x * y * z
-
-    def slots(self, level: Level) -> int:
-        """Slots a block: its threads, or its warps, the last of which may be partial."""
-        return self.threads if level == "thread" else -(-self.threads // WARP_SIZE)
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """Where a map is: ``slot_bytes`` a slot, from ``offset`` on."""
-
-    level: Level
-    slot_bytes: int
-    offset: int
-
-    def size(self, header: Header) -> int:
-        return header.blocks * header.slots(self.level) * self.slot_bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Result:
-    """A result file. ``maps[i]`` is a read-only u1 view of shape (measured blocks, slots a block, bytes a slot).
+    """A result file. ``maps[i]`` is a read-only u1 view of shape (measured blocks, slots per block, bytes per slot).
 
     ``about`` is empty where the file tells nothing but the bytes, as older ones do. ``sample`` is None where all blocks
     were measured; all arrays are of the ``blocks`` that were, in their order.
@@ -106,10 +61,10 @@ class Result:
         return len(self.blocks) * self.header.threads
 
     def attempts(self, index: int) -> NDArray[np.int64] | None:
-        """Records that each slot of map ``index`` was to keep: int64, shape (blocks, slots a block).
+        """Records that each slot of map ``index`` was to keep: int64, shape (blocks, slots per block).
 
         -1 where that is unknown, since a thread ended in a way that told no number. None if the file does not tell:
-        a map with one record a slot, or a file of an older system.
+        a map with one record per slot, or a file of an older system.
         """
         if self._kind(index) != "counted":
             return None
@@ -128,7 +83,7 @@ class Result:
         return self.sections[index].slot_bytes // self.about[index].record_bytes
 
     def written(self, index: int) -> NDArray[np.bool_] | None:
-        """Whether each record of map ``index`` was written: shape (blocks, slots a block, records a slot).
+        """Whether each record of map ``index`` was written: shape (blocks, slots per block, records per slot).
 
         What was not is zeros. None if the file does not tell: sums, which begin with zero, and older files. Of a slot
         with an unknown number of attempts, a record that is not all zeros was written.
@@ -181,7 +136,7 @@ class Result:
         return blocks, slots, self.capacity(index) or 0
 
     def records(self, index: int, record: DTypeLike) -> NDArray[Any]:
-        """Map ``index`` as records: shape (blocks, slots a block, records a slot), dtype ``record``, no copy.
+        """Map ``index`` as records: shape (blocks, slots per block, records per slot), dtype ``record``, no copy.
 
         TraceError if the slots of the map do not hold a whole number of such records.
         """
@@ -191,7 +146,7 @@ class Result:
         size = slots.shape[2]
         if dtype.itemsize == 0 or size % dtype.itemsize:
             raise TraceError(
-                f"{self.path}: map {index} has {size} bytes a slot, which are no whole records of "
+                f"{self.path}: map {index} has {size} bytes per slot, which are no whole records of "
                 f"{dtype.itemsize} bytes: it was written by another probe"
             )
         return slots.view(dtype)
@@ -283,7 +238,7 @@ def _current_sections(
         at = _section_offset(index)
         slot_bytes, divisor, offset = _SECTION.unpack_from(data, at)
         if divisor not in (1, WARP_SIZE):
-            raise TraceError(f"{path}, offset {at + 4}: {divisor} threads a slot, of 1 or {WARP_SIZE}")
+            raise TraceError(f"{path}, offset {at + 4}: {divisor} threads per slot, of 1 or {WARP_SIZE}")
         level: Level = "thread" if divisor == 1 else "warp"
         if levels is not None and levels[index] != level:
             raise TraceError(f"{path}, offset {at + 4}: a slot a {level}, a slot a {levels[index]} was expected")

@@ -14,18 +14,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from textual import events
-from textual.app import App
-from textual.screen import ModalScreen
 
 from tui_probe.draw.palette import PALETTES
 from tui_probe.draw.shorten import shorten
-from tui_probe.ui import Appearance, keys
+from tui_probe.ui import keys
+from tui_probe.ui.appearance import Appearance
 from tui_probe.ui.background import Background, event_loop_delivery
 from tui_probe.ui.commands import commands_of
 from tui_probe.ui.driver import FrugalDriver
+from tui_probe.ui.ending import Ending
 from tui_probe.ui.feed import Feed, Session
 from tui_probe.ui.nvml import GpuSampler
-from tui_probe.ui.prompt import Answer, Question
 from tui_probe.ui.save import LARGEST_CLIPBOARD
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.home import HomeScreen
@@ -34,6 +33,7 @@ from tui_probe.ui.screens.live import LiveScreen
 from tui_probe.ui.screens.picker import PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.style import STYLE
+from tui_probe.ui.textual_private import OpenApp, was_stopped
 from tui_probe.ui.theme import textual_theme
 from tui_probe.ui.widgets.lines import Lines
 
@@ -41,31 +41,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_probe.probekit.kind import Source
+    from tui_probe.ui.application import Application
     from tui_probe.ui.feed import Target
 
-SECOND_INTERRUPT = 2.0
 OPENING = 5.0
 """Seconds after which keys no longer wait for a screen that does not come."""
 EARLY_ENTER = "ctrl+j"
 """Enter, pressed before the terminal hands over keys as they are: until then it makes them ends of lines."""
 CYCLE = ("dark", "light", "distinct", "ansi")
 
-LEAVE = (
-    Answer("l", "leave it running, quit", "leave"),
-    Answer("i", "interrupt it, quit", "interrupt"),
-    Answer("c", "cancel"),
-)
-STOP = (
-    Answer("t", "terminate it", "terminate"),
-    Answer("K", "kill it: results are lost", "kill"),
-    Answer("c", "cancel"),
-)
-
 _COMPARISON = "tui_probe.ui.screens.compare"
 """Brings all analyses: imported when there is something to compare."""
 
 
-class ProbeApp(App[None]):
+class ProbeApp(OpenApp):
     """Shows one session. All files are read by its background threads."""
 
     TITLE = "tui-probe"
@@ -88,10 +77,9 @@ class ProbeApp(App[None]):
         self.feed = Feed(session)
         self.gpu = gpu or GpuSampler()
         self.crash: BaseException | None = None
-        self._asked: tuple[ViewScreen, Question] | None = None
         self._ended_by = 0
         self._loop_to_end: asyncio.AbstractEventLoop | None = None
-        self._interrupted = float("-inf")
+        self.ending = Ending(self)
         self._marked: Source | None = None
 
     @property
@@ -148,14 +136,14 @@ class ProbeApp(App[None]):
     @property
     def backed_up(self) -> bool:
         """Does the terminal lag behind? Never where there is none."""
-        return isinstance(self._driver, FrugalDriver) and self._driver.backed_up
+        return isinstance(self.terminal, FrugalDriver) and self.terminal.backed_up
 
     @property
     def low_bandwidth(self) -> bool:
         """Is less sent: as it was asked for, else while the link is slow?"""
         if self.appearance.low_bandwidth is not None:
             return self.appearance.low_bandwidth
-        return isinstance(self._driver, FrugalDriver) and self._driver.link.slow
+        return isinstance(self.terminal, FrugalDriver) and self.terminal.link.slow
 
     def to_clipboard(self, text: str) -> None:
         """Hand a text to the terminal's clipboard (OSC 52), unless it is longer than terminals take."""
@@ -185,73 +173,29 @@ class ProbeApp(App[None]):
         if isinstance(event, events.Paste):
             if isinstance(screen, ViewScreen):
                 screen.on_paste(event)
-        elif not await self._check_bindings(event.key, priority=True):
+        elif not await self.press_bound(event.key, priority=True):
             take: Callable[[events.Key], None] | None = getattr(screen, "on_key", None)
             if take is not None:
                 take(event)
-            if not event._stop_propagation:
-                await self._check_bindings(event.key)
+            if not was_stopped(event):
+                await self.press_bound(event.key)
 
     def action_interrupt(self) -> None:
         """SIGINT to the target; a second time within two seconds asks for more."""
-        target = self.target
-        if target is None or not self.target_runs:
-            if self.feed.latest.running:
-                end = f"kill -INT {self.feed.latest.pid}"
-                self._say(f"this screen only watches; end the run where it was started, or: {end}")
-            else:
-                self._say("nothing runs here; Ctrl-Q quits")
-            return
-        now = time.monotonic()
-        if now - self._interrupted <= SECOND_INTERRUPT:
-            self._ask("It still runs:", STOP, self._stop)
-            return
-        self._interrupted = now
-        target.interrupt()
-        self._say("interrupted the target (SIGINT); Ctrl-C again within 2 s to terminate it")
-
-    def _ask(self, text: str, answers: tuple[Answer, ...], take: Callable[[str], None]) -> None:
-        if isinstance(self.screen, ModalScreen):
-            self.screen.dismiss(None)
-        screen = self.screen if isinstance(self.screen, ViewScreen) else self.live
-        self._asked = (screen, Question(text, answers, take))
-        screen.ask_question(self._asked[1])
+        self.ending.interrupt()
 
     def withdraw_question(self) -> None:
         """Ask no more what to do with a target that has ended meanwhile."""
-        if self._asked is not None and not self.target_runs:
-            screen, question = self._asked
-            self._asked = None
-            if screen.prompt is question:
-                screen.prompt = None
-                screen.notice("the target has ended")
-
-    def _stop(self, answer: str) -> None:
-        target = self.target
-        if target is None or not self.target_runs:
-            return
-        if answer == "terminate":
-            target.terminate()
-            self._say("asked the target to terminate (SIGTERM)")
-        elif answer == "kill":
-            target.kill()
-            self._say("killed the target (SIGKILL)")
+        self.ending.withdraw()
 
     async def action_quit(self) -> None:
         """Quit; ask first while the target runs."""
-        if self.target_runs:
-            self._ask("The target still runs:", LEAVE, self._leave)
-        else:
-            self.exit()
+        self.ending.leave()
 
-    def _leave(self, answer: str) -> None:
-        if answer == "interrupt" and self.target is not None:
-            self.target.interrupt()
-        if answer:
-            self.exit()
-
-    def _say(self, text: str) -> None:
-        (self.screen if isinstance(self.screen, ViewScreen) else self.live).notice(text)
+    @property
+    def speaking(self) -> ViewScreen:
+        """The screen that says what is to be said: the one in front, or the live one below a list or the like."""
+        return self.screen if isinstance(self.screen, ViewScreen) else self.live
 
     def action_help(self) -> None:
         """How to read what is in sight, and all keys; and back."""
@@ -266,7 +210,7 @@ class ProbeApp(App[None]):
         if marked is None or (marked.kernel, marked.launch) == (source.kernel, source.launch):
             self._marked = source
             self.analyses.submit("comparison", partial(import_module, _COMPARISON), lambda _: None)
-            self._say(f"marked {words_of(source)}: C on another kernel or launch compares them")
+            self.speaking.notice(f"marked {words_of(source)}: C on another kernel or launch compares them")
         else:
             self.push_screen(import_module(_COMPARISON).CompareScreen(marked, source))
 
@@ -298,7 +242,9 @@ class ProbeApp(App[None]):
     def use_bandwidth(self, low: bool | None) -> None:
         """Send less, or not; None: as the link allows."""
         self.appearance = replace(self.appearance, low_bandwidth=low)
-        self._say({True: "low bandwidth", False: "full bandwidth", None: "bandwidth as the link allows"}[low])
+        self.speaking.notice(
+            {True: "low bandwidth", False: "full bandwidth", None: "bandwidth as the link allows"}[low]
+        )
 
     def _draw_anew(self) -> None:
         for screen in self.screen_stack:
@@ -307,20 +253,22 @@ class ProbeApp(App[None]):
 
     def action_redraw(self) -> None:
         """Send every cell again."""
-        if isinstance(self._driver, FrugalDriver):
-            self._driver.forget()
+        if isinstance(self.terminal, FrugalDriver):
+            self.terminal.forget()
         self.screen.refresh()
 
     # -- crashes
 
-    def _handle_exception(self, error: Exception) -> None:
+    def crashed(self, error: Exception) -> None:
         """Leave the terminal as it was; ``ui.run`` then writes the traceback to a file and says where."""
         self.crash = self.crash or error
-        self._return_code = 1
-        if self._exception is None:
-            self._exception = error
-            self._exception_event.set()
-        self._close_messages_no_wait()
+
+
+if TYPE_CHECKING:
+
+    def _as_screens_see_it(app: ProbeApp) -> Application:
+        """Is all there that they ask for?"""
+        return app
 
 
 def words_of(source: Source) -> str:

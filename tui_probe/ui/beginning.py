@@ -26,7 +26,7 @@ class Beginning:
         process, wanted = screen.process, self._wanted
         if wanted is None or process is None or process.trace is None:
             return
-        if screen.table.waits or not screen.snapshot.loaded:
+        if screen.table.waits or not screen.at_hand.snapshot.loaded:
             return  # nothing can be selected yet
         try:
             source = _found(wanted, process.trace, screen)
@@ -38,9 +38,9 @@ class Beginning:
             self._wanted = None
             screen.table.select(source.kernel.index)
             if source.launch is not None:
-                screen.launches_at_hand[source.kernel.index] = source.launch  # stays, whatever comes
+                screen.at_hand.keep_launch(source.kernel.index, source.launch)
             screen.action_open()
-        elif not screen.snapshot.running:
+        elif not screen.at_hand.snapshot.running:
             self._wanted = None
             screen.notice(f"nothing in this trace is {wanted}")
 

@@ -14,7 +14,7 @@ from tui_probe.ui.widgets.bars import NUMBERED
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.ui.app import ProbeApp
+    from tui_probe.ui.application import Application
     from tui_probe.ui.screens.view_screen import ViewScreen
 
 MOVES = ("up", "down", "left", "right", "page_up", "page_down", "home", "end", "palette")
@@ -23,12 +23,12 @@ BY_NUMBER = ("page_", "view_")
 """How the ids of rows begin that show a page by its number."""
 
 
-def commands_of(app: ProbeApp, screen: ViewScreen) -> list[Choice]:
+def commands_of(app: Application, screen: ViewScreen) -> list[Choice]:
     """All that can be done on a screen now; each value is a function."""
-    return [*_keys_of(app, screen), *_pages_of(app, screen), *_help_of(app), *_looks_of(app)]
+    return [*_keys_of(app, screen), *_pages_of(app, screen), *_help_of(screen), *_looks_of(app)]
 
 
-def _keys_of(app: ProbeApp, screen: ViewScreen) -> Iterator[Choice]:
+def _keys_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:
     active = {active.binding.id: active for active in screen.active_bindings.values()}
     rows = [row for row in keys.rows() if row.id in active and row.id not in MOVES and not row.id.startswith(BY_NUMBER)]
     rows.sort(key=lambda row: row.scope == "app")  # what acts everywhere comes after what acts here
@@ -51,18 +51,18 @@ def acts(row: keys.Key, screen: ViewScreen) -> bool:
     return row.id != "interrupt" or screen.probe_app.target_runs
 
 
-def _pages_of(app: ProbeApp, screen: ViewScreen) -> Iterator[Choice]:
+def _pages_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:
     for number, tab in enumerate(screen.page_tabs, 1):
         words = "nothing to show" if tab.empty else str(number % NUMBERED) if number <= NUMBERED else ""
         yield Choice(f"page: {tab.title}", words, value=partial(app.run_action, f"page({tab.id!r})", screen))
 
 
-def _help_of(app: ProbeApp) -> Iterator[Choice]:
+def _help_of(screen: ViewScreen) -> Iterator[Choice]:
     for choice in topic_choices():
-        yield Choice(f"help: {choice.note}", choice.label, value=partial(show_topic, app, choice.value))
+        yield Choice(f"help: {choice.note}", choice.label, value=partial(show_topic, screen.app, choice.value))
 
 
-def _looks_of(app: ProbeApp) -> Iterator[Choice]:
+def _looks_of(app: Application) -> Iterator[Choice]:
     for name in PALETTES:
         now = "now" if name == app.palette.name else ""
         yield Choice(f"theme: {name}", now, value=partial(app.use_palette, name))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from itertools import groupby
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
-from textual.drivers.linux_driver import LinuxDriver
 from textual.messages import InBandWindowResize
 
 from tui_probe.ui.link import Link, TimedFile
+from tui_probe.ui.textual_private import OpenDriver
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ _HARMLESS = ("\x1b[?", "\x1b[>", "\x1b[<", "\x1b]")
 _MOVE = re.compile(r"\x1b\[(\d+);\d+H")
 
 
-class FrugalDriver(LinuxDriver):
+class FrugalDriver(OpenDriver):
     """Leaves out the rows of a frame that were sent before and are still shown.
 
     Textual draws a new or resized screen up to four times, with the same or nearly the same content. A frame is a
@@ -77,21 +77,23 @@ class FrugalDriver(LinuxDriver):
             self.forget()
         super().process_message(message)
 
-    def _get_terminal_size(self) -> tuple[int, int]:
+    def terminal_size(self) -> tuple[int, int]:
         """Columns and rows of the terminal itself: COLUMNS and LINES of the environment say what they were once."""
         self.forget()
         try:
             size = os.get_terminal_size(self.fileno)
         except OSError:
-            return super()._get_terminal_size()
+            return super().terminal_size()
         self._rows = size.lines
         return size
 
     def start_application_mode(self) -> None:
         """Have all that is written timed."""
-        if not isinstance(self._file, TimedFile):
-            self._file = cast("Any", TimedFile(cast("IO[str]", self._file), self.link))
+        self.replace_output(self._timed)
         super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def _timed(self, file: IO[str]) -> IO[str] | TimedFile:
+        return file if isinstance(file, TimedFile) else TimedFile(file, self.link)
 
     def stop_application_mode(self) -> None:
         """Leave an empty screen: tmux brings lines of it back if it was resized meanwhile."""
@@ -104,8 +106,7 @@ class FrugalDriver(LinuxDriver):
 
         Textual queues what it writes for a thread and drops nothing: a frame that is drawn now would be seen late.
         """
-        writer = self._writer_thread
-        return writer is not None and writer._queue.qsize() > 0
+        return self.queued > 0
 
 
 def _pieces(frame: str) -> Iterator[tuple[int, str]]:

@@ -10,33 +10,55 @@ from textual import events
 from tui_probe.ui import keys
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
+
+    from tui_probe.ui.screens.view_screen import ViewScreen
 
 SCOPES = ("kernels", "view", "table")
 """Where the keys that act on a table are."""
 
 
 class EarlyKeys:
-    """Holds them for the table, in their order."""
+    """Holds them for the table of a screen, in their order. ``reading`` says whether there is no table yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, screen: ViewScreen, reading: Callable[[], bool]) -> None:
+        self.screen = screen
+        self.reading = reading
         self._held: deque[events.Key] = deque()
+        self._pressing = False
 
-    def __bool__(self) -> bool:
-        return bool(self._held)
+    def hold(self, event: events.Key, *, on_table: bool) -> bool:
+        """Hold a key if it, or one before it, acts on the table (``on_table``: it would if there were one).
 
-    def hold(self, event: events.Key) -> bool:
-        """Hold a key if it, or one before it, acts on the table; those that work everywhere are never held."""
-        if event.key in _keys_of("app") or not (self._held or event.key in _keys_of(*SCOPES)):
+        Those that work everywhere are never held.
+        """
+        waits = self._held or (on_table and self.reading())
+        if not waits or event.key in _keys_of("app") or not (self._held or event.key in _keys_of(*SCOPES)):
             return False
         self._held.append(events.Key(event.key, event.character))
         return True
 
-    async def press(self, press: Callable[[events.Key], Awaitable[object]]) -> None:
+    def release(self) -> None:
+        """Have them pressed, if there is a table now."""
+        if self._held and not self.reading() and not self._pressing:
+            self._pressing = True
+            self.screen.call_later(self._press_all)
+
+    async def _press_all(self) -> None:
         """Press each when the one before it has done its work; those that come meanwhile wait for their turn."""
         while self._held:
-            await press(self._held[0])
+            await self._press(self._held[0])
             self._held.popleft()
+        self._pressing = False
+
+    async def _press(self, event: events.Key) -> None:
+        screen = self.screen
+        if screen.app.screen is not screen:
+            screen.app.post_message(event)
+        elif screen.prompt is not None:
+            screen.take_key(event)
+        elif (found := screen.active_bindings.get(event.key)) is not None:
+            await screen.app.run_action(found.binding.action, found.node)
 
 
 def _keys_of(*scopes: str) -> set[str]:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from tui_probe.ui.keys import Key
     from tui_probe.ui.views.kernels import KernelTable
 
+NO_LATER = "no later launch has a result"
+NO_EARLIER = "no earlier launch has a result"
+
 
 def step_applies(row: Key, source: Source | None, table: KernelTable) -> bool:
     """Is there a kernel or launch to step to, if a key does that?"""
@@ -30,7 +33,7 @@ def has_several(source: Source | None) -> bool:
     return source is not None and (len(source.kernel.result_rows) or source.kernel.launches) > 1
 
 
-def at_hand(source: Source) -> Source:
+def with_newest(source: Source) -> Source:
     """The same with the launch whose result is the newest now, if none was chosen; later ones do not change that."""
     row = _newest(source)
     return source if source.launch is not None or row is None else replace(source, launch=source.trace.launches[row])

@@ -1,8 +1,9 @@
-"""Opening a view in the background: how far it is, and giving it up."""
+"""Opening a page in the background: how far it is, and giving it up."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_probe.draw.view import Cancelled
@@ -10,7 +11,9 @@ from tui_probe.errors import ProbeError
 from tui_probe.pages.views import FIXED, kinds
 
 if TYPE_CHECKING:
-    from tui_probe.draw.view import View
+    from collections.abc import Callable
+
+    from tui_probe.draw.view import Progress, View
     from tui_probe.probekit.kind import Kind, Source
 
 
@@ -22,12 +25,35 @@ class Nothing:
     fault: bool = False
 
 
-class Opening:
-    """One view of one source. ``run`` belongs to a background thread; all else may be used from anywhere."""
+@dataclass(frozen=True)
+class Page:
+    """What a page is called and how it is opened: ``open`` reads what is needed, and may take a while.
 
-    def __init__(self, kind: Kind, source: Source) -> None:
-        self.kind = kind
-        self.source = source
+    ``source`` is the kernel or launch that it is about, None where it is about none or several. ``open`` raises
+    ProbeError or OSError where there is nothing to show because of a fault.
+    """
+
+    name: str
+    title: str
+    open: Callable[[Progress], View | Nothing]
+    source: Source | None = None
+
+
+def page_of(kind: Kind, source: Source) -> Page:
+    """A view of a kernel or a launch."""
+    return Page(kind.name, kind.title, partial(_open, kind, source), source)
+
+
+def _open(kind: Kind, source: Source, progress: Progress) -> View | Nothing:
+    missing = kind.missing(source)
+    return kind.open(source, progress) if missing is None else Nothing(missing)
+
+
+class Opening:
+    """The opening of a page. ``run`` belongs to a background thread; all else may be used from anywhere."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
         self.share = 0.0
         self.cancelled = False
 
@@ -45,10 +71,7 @@ class Opening:
         if self.cancelled:
             return None
         try:
-            missing = self.kind.missing(self.source)
-            if missing is not None:
-                return Nothing(missing)
-            view = self.kind.open(self.source, self._progress)
+            view = self.page.open(self._progress)
         except Cancelled:
             return None
         except (ProbeError, OSError) as error:

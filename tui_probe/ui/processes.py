@@ -1,17 +1,69 @@
-"""The processes of a target as lines of a list."""
+"""The processes of a target: as lines of a list, and going from one to another."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
-from tui_probe.ui.screens.picker import Choice
+from tui_probe.ui.screens.picker import Choice, PickScreen
 from tui_probe.ui.state_line import ending
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from tui_probe.draw.spans import Line
+    from tui_probe.ui.at_hand import AtHand
     from tui_probe.ui.feed import ProcessView
+    from tui_probe.ui.screens.view_screen import ViewScreen
+
+_ONE = "there is one process with a trace"
+
+
+class ProcessSwitch:
+    """Goes from process to process for a screen, which ``changed`` then draws anew."""
+
+    def __init__(self, screen: ViewScreen, at_hand: AtHand, changed: Callable[[], None]) -> None:
+        self.screen = screen
+        self.at_hand = at_hand
+        self.changed = changed
+
+    @property
+    def applies(self) -> bool:
+        """Are there several?"""
+        return len(self.at_hand.snapshot.processes) > 1
+
+    def line(self) -> Line:
+        """Which one is shown, where there are several: ``process 2 of 3: pid 4242 ● running``."""
+        process, processes = self.at_hand.process, self.at_hand.snapshot.processes
+        if process is None or not self.applies:
+            return ()
+        place = self.at_hand.place % len(processes) + 1
+        return ((f"process {place} of {len(processes)}: {process_words(process)}  ", "accent"),)
+
+    def show(self, place: int) -> None:
+        """Show the process of this place; behind the last one comes the first."""
+        self.at_hand.take_process(place)
+        self.changed()
+
+    def next(self) -> None:
+        """Show the next one."""
+        if self.applies:
+            self.show(self.at_hand.place + 1)
+        else:
+            self.screen.notice(_ONE)
+
+    def choose(self) -> None:
+        """Choose one from a list."""
+        processes = self.at_hand.snapshot.processes
+        if self.applies:
+            place = self.at_hand.place % len(processes)
+            self.screen.app.push_screen(PickScreen("Processes", process_choices(processes), place), self._take)
+        else:
+            self.screen.notice(_ONE if processes else "no process has a trace yet")
+
+    def _take(self, place: int | None) -> None:
+        if place is not None:
+            self.show(place)
 
 
 def process_choices(processes: Sequence[ProcessView]) -> list[Choice]:

@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from tui_probe.pages.findings.found import Found
     from tui_probe.probekit.finding import Finding
     from tui_probe.probekit.kind import Source
-    from tui_probe.ui.screens.kernel import KernelScreen
-    from tui_probe.ui.views.view import View
+    from tui_probe.ui.views.view import View, Worker
 
 WORST = "worst"
+
+
+class PagesDesk(Protocol):
+    """The screen that shows pages."""
+
+    @property
+    def view(self) -> View:
+        """The page in sight."""
+
+    @property
+    def analyses(self) -> Worker:
+        """Reads and analyses results."""
+
+    def notice(self, text: str) -> None:
+        """Say something for some seconds."""
+
+    def show_bars(self) -> None:
+        """Draw the lines around the page."""
+
+    def jump_to(self, page: str, line: int | None) -> None:
+        """Show a page, at a line of ``pruned.ptx`` if that is given."""
 
 
 class Seeker:
     """Goes there for a screen of pages; what a launch's result says is read in the background."""
 
-    def __init__(self, screen: KernelScreen) -> None:
+    def __init__(self, screen: PagesDesk) -> None:
         self.screen = screen
         self._wanted: Finding | None = None
 
@@ -29,7 +49,9 @@ class Seeker:
         if WORST in view.commands():
             view.command(WORST)
             screen.show_bars()
-        elif source is not None:
+        elif source is None:
+            screen.notice("this page has no place that could be worst")
+        else:
             screen.analyses.submit((screen, WORST), partial(_find, source), partial(self._take, view))
 
     def _take(self, view: View, found: Found | None) -> None:

@@ -29,7 +29,7 @@ def topic_of(view: View, title: str) -> Topic:
     known = kind_of(view.name) if view.name in names() else None
     words = named(known.title, known.about) if known is not None and title else title or view.name.title()
     commands = view.commands()
-    rows = keys.in_scope("drawing", "kernel")
+    rows = keys.in_scope("drawing", "pages")
     own = [(key, commands[name]) for key in rows if (name := keys.command_of(key)) in commands]
     if view.kind in ("table", "log"):
         own = [(key, key.text) for key in keys.in_scope(view.kind)]

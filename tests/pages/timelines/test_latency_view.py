@@ -66,7 +66,7 @@ def test_what_a_launch_exposes(tmp_path: Path) -> None:
     """Medians 10 + 32 + 5 µs against 20 µs."""
     view = opened(write(tmp_path / "t"))
     text = " ".join(" ".join(text_of(view, (80, 24))).split())
-    assert "exposed 27.0 µs a launch, 2.35× the original" in text
+    assert "exposed 27.0 µs per launch, 2.35× the original" in text
     probed, original = (line for line in text_of(view, (120, 40)) if line.endswith(("█", "░")))
     parts = [probed.count(sign) for sign in "▒█░"]
     assert [part / sum(parts) for part in parts] == pytest.approx([10 / 47, 32 / 47, 5 / 47], abs=0.02)
@@ -75,8 +75,8 @@ def test_what_a_launch_exposes(tmp_path: Path) -> None:
 
 def test_waits_at_barriers(tmp_path: Path) -> None:
     record = json.loads(json.dumps(opened(write(tmp_path / "t")).record()))
-    assert record["inside"]["cycles"]["a_warp_waits"]["p100"] == 4000
-    assert record["inside"]["cycles"]["at_a_barrier"]["p50"] == 25
+    assert record["inside"]["cycles"]["one_warp"]["p100"] == 4000
+    assert record["inside"]["cycles"]["one_barrier"]["p50"] == 25
     assert record["slowdown"]["p50"] == pytest.approx(1.6)
 
 
@@ -92,8 +92,8 @@ def test_not_measured_is_said(tmp_path: Path) -> None:
     assert "not measured: run with --benchmark" in "\n".join(text_of(view, (80, 24)))
     rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(view)))))
     assert [(row["of"], row["unit"], row["count"]) for row in rows] == [
-        ("a warp waits", "cycles", "4"),
-        ("at a barrier", "cycles", "4"),
+        ("one warp", "cycles", "4"),
+        ("one barrier", "cycles", "4"),
     ]
 
 

@@ -48,7 +48,7 @@ def summary_lines(trace: Trace, cells: int) -> Iterator[str]:
         elif kernel.status == "probed":
             yield "   no result was saved"
         else:
-            for words in filter(None, (kernel.reason, advice(kernel.status, kernel.reason))):
+            for words in filter(None, (kernel.reason, advice(kernel.status, kernel.why))):
                 yield from hanging(f"   {safe(words)}", cells)
         yield ""
     questions = questions_of(trace)
@@ -87,5 +87,6 @@ FINDING_COLUMNS: Final[Sequence[Column[FindingRow]]] = (
     *(Column(name, _value(name)) for name in _COLUMNS),
     Column("finding", None, "finding", lambda r: r.finding.record()["words"] if r.finding else "–", False),
     Column("values", lambda r: dict(r.finding.values) if r.finding else None, nested=True),
+    Column("reason_code", lambda r: r.kernel.reason_code),
 )
 """JSON and CSV have a row a finding; ``values`` are its numbers by name, in JSON alone."""

@@ -36,11 +36,11 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " lanes with 4 bytes each, side by side, need 4 sectors; 2 bytes need 2, 8 bytes 8, 16 bytes 16; each lane in a"
         " sector of its own 32. ncu counts these with permission; a probe counts the same without.",
         "Expected sectors of a tensor = batch × heads × sequence length × head dimension × bytes / 32, and at most one"
-        " sector an element. A kernel that writes it once and coalesced stores exactly that. “with row sums” is that"
+        " sector per element. A kernel that writes it once and coalesced stores exactly that. “with row sums” is that"
         " and one fp32 a row and head: attention made for training keeps the logarithm of each row's sum of"
         " exponentials. So 33 280 sectors for 128 × 4096 bf16 in 32 heads are 32 768 of the result and 512 of these.",
         "Beside expected: “equal”, “with row sums”, or how many times the expected sectors. Fewer is a kernel that"
-        " stores only a part (or another tensor), up to a sector an element a kernel whose lanes store apart, more one"
+        " stores only a part (or another tensor), up to a sector per element a kernel whose lanes store apart, more one"
         " that stores more than the tensor. “= probes” says that ncu and the probe counted the same, else what"
         " differs.",
         "What goes by cp.async or a tensor map (TMA) is in other counters: on Ampere and later, loads and stores here"

@@ -27,7 +27,7 @@ _VERDICTS: Final[dict[Verdict, str]] = {
     "with row sums": "with row sums",
     "within": "{ratio:.2f} ×",
     "below": "{ratio:.2f} ×, not all of it",
-    "above": "{ratio:.2f} ×, above a sector an element",
+    "above": "{ratio:.2f} ×, above a sector per element",
 }
 
 

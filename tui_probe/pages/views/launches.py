@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _GAP: Final = 2
 _SAMPLE: Final = 200
 """Rows at each end whose cells say how wide the columns are."""
-ORDERS: Final = ("launch", "blocks", "threads a block", "probe memory", "outcome")
+ORDERS: Final = ("launch", "blocks", "threads per block", "probe memory", "outcome")
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ KIND: Final = Kind(
         "One row per launch, one column per figure. Of a probe that is not known here each map is shown by itself: how"
         " many records it kept, and the least and the most of each field, or its sum where lanes add to it.",
     ),
-    order=85,
+    order=95,
+    short="Res",
     grows=True,
 )

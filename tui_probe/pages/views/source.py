@@ -278,4 +278,5 @@ KIND: Final = Kind(
         " and ratios of sums.",
     ),
     order=90,
+    short="Src",
 )

@@ -312,8 +312,8 @@ KIND: Final = Kind(
     _missing,
     _open,
     explanation=(
-        "One row per SM, slot of an SM (which holds a block at a time), or a warp; time runs to the right. Height"
-        " is the share of slots that run a block; where there is room, each block is a bar with its number.",
+        "One row per SM, per slot of an SM (which holds one block at a time), or per warp; time runs to the right."
+        " Height is the share of slots that run a block; where there is room, each block is a bar with its number.",
         "! marks what lasts far longer than the others, – an SM that ran nothing, T the start of the tail: from there"
         " on some SM has nothing left to run. Gaps in a slot are what scheduling the next block costs.",
         "SMs count with clocks of their own: how well they are put beside each other is told below the axis.",

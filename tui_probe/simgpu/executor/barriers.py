@@ -1,4 +1,4 @@
-"""Barriers of blocks (``bar``, ``barrier``) and of warps (``bar.warp.sync``).
+"""The threads that wait at barriers of blocks and of warps.
 
 A barrier is per thread, as on devices since sm_70: it opens when all threads of its block that have
 not exited have arrived, or as many as it names.
@@ -11,23 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.ptx.tree import Immediate
 from tui_probe.simgpu.executor.faults import DeadlockError
-from tui_probe.simgpu.executor.scalars import BOOL, PREDICATE, TYPES, U32, Value, scalar
+from tui_probe.simgpu.executor.scalars import BOOL, U32, Value, scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from numpy.typing import NDArray
 
-    from tui_probe.ptx.tree import Instruction, Operand
     from tui_probe.simgpu.executor.batch import Batch
-    from tui_probe.simgpu.executor.control import Control
     from tui_probe.simgpu.executor.group import Group
     from tui_probe.simgpu.executor.lanes import Places
-    from tui_probe.simgpu.executor.operands import Binder, Source, Target
-    from tui_probe.simgpu.executor.program import Finish
-    from tui_probe.simgpu.executor.scheduler import Scheduler
+    from tui_probe.simgpu.executor.operands import Source, Target
 
 BARRIERS: Final = 16
 
@@ -47,45 +40,23 @@ class Reduction:
         return holding == arrived if self.operation == "and" else holding > 0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Barrier:
-    """``bar`` and ``barrier`` in all forms. ``count`` None: all threads of the block."""
+    """Which barrier of a block an instruction names, and how. ``count`` None: all threads of the block."""
 
     number: Source
     count: Source | None
     arrives_only: bool
     reduction: Reduction | None
     line: int
-    may_end: bool = False
-
-    def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
-        return (following,)
-
-    def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
-        def finish(group: Group, scheduler: Scheduler) -> Group | None:
-            group.block = following
-            return scheduler.barriers.arrive(self, group)
-
-        return finish
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class WarpBarrier:
-    """``bar.warp.sync``: the threads named by ``members`` wait for each other, wherever in the program each does."""
+    """The threads named by ``members`` wait for each other, wherever in the program each does."""
 
     members: Source
     line: int
-    may_end: bool = False
-
-    def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
-        return (following,)
-
-    def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
-        def finish(group: Group, scheduler: Scheduler) -> Group | None:
-            group.block = following
-            return scheduler.barriers.arrive_in_warp(self, group)
-
-        return finish
 
 
 @dataclass(slots=True)
@@ -225,7 +196,7 @@ class Barriers:
         """``group`` comes to a barrier of its warps; it is given back if it goes on at once."""
         if group.lanes.count == self._batch.alive_count:
             return group
-        if not self._batch.missing_members(barrier.members, group).any():
+        if not self._batch.missing_members(barrier.members.read(group.registers), group.lanes).any():
             return group
         self._in_warp.append((barrier, group))
         return None
@@ -239,7 +210,7 @@ class Barriers:
         released = []
         still = []
         for barrier, group in self._in_warp:
-            ready = self._batch.missing_members(barrier.members, group, here) == 0
+            ready = self._batch.missing_members(barrier.members.read(group.registers), group.lanes, here) == 0
             if ready.all():
                 released.append(group)
                 continue
@@ -265,25 +236,3 @@ class Barriers:
         for barrier, group in self._in_warp:
             message = f"deadlock at bar.warp.sync, line {barrier.line}: {self._batch.describe(group.lanes, 0)} waits"
             raise DeadlockError(message)
-
-
-def is_barrier(instruction: Instruction) -> bool:
-    """Whether the instruction is one of this module."""
-    return instruction.opcode in ("bar", "barrier") and "cluster" not in instruction.modifiers
-
-
-def build_barrier(instruction: Instruction, bind: Binder) -> Control:
-    """``bar.sync a{, b}``, ``bar.arrive a, b``, ``bar.red.popc.u32 d, a{, b}, {!}c``, ``bar.warp.sync mask``."""
-    modifiers = [modifier for modifier in instruction.modifiers if modifier not in ("cta", "aligned")]
-    operands = list(instruction.operands)
-    if modifiers[:2] == ["warp", "sync"]:
-        return WarpBarrier(bind.source(operands[0], TYPES["u32"]), bind.line)
-    reduction = None
-    if modifiers and modifiers[0] == "red":
-        target = bind.target(operands.pop(0), TYPES["u32"] if modifiers[1] == "popc" else PREDICATE)
-        reduction = Reduction(modifiers[1], bind.predicate(operands.pop()), target)
-    elif modifiers not in (["sync"], ["arrive"]):
-        bind.unsupported()
-    number: Operand = operands[0] if operands else Immediate("0")
-    count = bind.source(operands[1], TYPES["u32"]) if len(operands) > 1 else None
-    return Barrier(bind.source(number, TYPES["u32"]), count, modifiers[0] == "arrive", reduction, bind.line)

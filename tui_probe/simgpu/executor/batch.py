@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tui_probe.simgpu.executor.group import Group
+from tui_probe.simgpu.executor.copy_groups import CopyGroups
 from tui_probe.simgpu.executor.lanes import ALL_WARPS, Lanes, Places, warp_bits
+from tui_probe.simgpu.executor.mbarrier_words import MBarriers
 from tui_probe.simgpu.executor.memory import DeviceMemory, LocalMemory, ParameterMemory, SharedMemory
 from tui_probe.simgpu.executor.model import WARP_SIZE
 
@@ -16,16 +18,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.simgpu.executor.access import Located
-    from tui_probe.simgpu.executor.group import Registers
+    from tui_probe.simgpu.executor.located import Located
     from tui_probe.simgpu.executor.model import Machine, Placement
-    from tui_probe.simgpu.executor.operands import Source
-    from tui_probe.simgpu.executor.program import Program
+    from tui_probe.simgpu.executor.scalars import Registers, Value
     from tui_probe.simgpu.executor.scope import Launch
 
 
 class Batch:
-    """Blocks ``placements`` of a launch of ``program``.
+    """Blocks ``placements`` of a launch of a program whose registers ``live`` are read from each basic block on.
 
     ``counters`` (int64, one a warp) are cycles since the start of the warp's block, ``starts`` (int64,
     one a block) the absolute cycle of that start. ``template`` holds constants by register index.
@@ -33,7 +33,7 @@ class Batch:
 
     def __init__(
         self,
-        program: Program,
+        live: Sequence[Sequence[int]],
         template: Registers,
         launch: Launch,
         machine: Machine,
@@ -43,7 +43,7 @@ class Batch:
         start_cycle: int,
         local_bytes: int,
     ) -> None:
-        self.program = program
+        self.live = live
         self.template = template
         self.launch = launch
         self.machine = machine
@@ -66,6 +66,7 @@ class Batch:
         self.parameters = parameters
         self.shared = SharedMemory(self.block_count, launch.shared_bytes)
         self.local = LocalMemory(self.lanes.place_count, local_bytes)
+        self.mbarriers = MBarriers(self.shared)
         # Where the addresses in registers lead; see ``access``.
         self.located: dict[tuple[str, int, int], Located] = {}
 
@@ -74,13 +75,20 @@ class Batch:
         blocks = np.arange(self.block_count, dtype=np.intp)[:, None] * places_per_block
         return Lanes((blocks + np.arange(self.threads)).reshape(-1), places_per_block, self.block_count)
 
-    def first_group(self, entry: str) -> Group:
-        """All threads, at the start of the kernel."""
-        code = self.program.functions[entry]
-        registers = self.template.copy()
-        for index, zero in code.undefined:
-            registers[index] = zero
-        return Group(self, self.lanes, registers, code.entry, (), 0)
+    @cached_property
+    def copies(self) -> CopyGroups:
+        """The ``cp.async`` of all threads."""
+        return CopyGroups(self.lanes.place_count)
+
+    @cached_property
+    def bulk_writes(self) -> CopyGroups:
+        """The ``cp.async.bulk`` out of shared memory of all threads."""
+        return CopyGroups(self.lanes.place_count)
+
+    @cached_property
+    def bulk_reads(self) -> CopyGroups:
+        """The same copies, until their sources are read."""
+        return CopyGroups(self.lanes.place_count)
 
     def lanes_of(self, places: Places) -> Lanes:
         """The set of ``places``, which are ascending; the known one if that is all threads."""
@@ -117,12 +125,11 @@ class Batch:
         return self._alive_bits
 
     def missing_members(
-        self, members: Source, group: Group, here: NDArray[np.uint32] | None = None
+        self, members: Value, lanes: Lanes, here: NDArray[np.uint32] | None = None
     ) -> NDArray[np.uint32]:
-        """For each lane, the living threads that its member mask names and that are not in ``here`` (or the group)."""
-        lanes = group.lanes
+        """For each lane, the living threads that its mask names and that are not in ``here`` (or in ``lanes``)."""
         absent = self.alive_bits & ~(lanes.active_bits if here is None else here)
-        missing: NDArray[np.uint32] = members.read(group.registers) & absent[lanes.warp]
+        missing: NDArray[np.uint32] = members & absent[lanes.warp]
         return missing
 
     def durations(self) -> list[int]:

@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tui_probe.ptx.tree import Instruction, Symbol
-from tui_probe.simgpu.executor.barriers import build_barrier, is_barrier
+from tui_probe.simgpu.executor.async_copy import build_copy_wait
+from tui_probe.simgpu.executor.barrier_instructions import build_barrier, is_barrier
 from tui_probe.simgpu.executor.control import Branch, Control, End, build_branch, build_call, build_indexed_branch
 from tui_probe.simgpu.executor.faults import UnsupportedInstructionError
 from tui_probe.simgpu.executor.forms import UnsupportedFormError
 from tui_probe.simgpu.executor.guard import guarded
 from tui_probe.simgpu.executor.instructions import BUILDERS
+from tui_probe.simgpu.executor.mbarrier_waits import build_try
 from tui_probe.simgpu.executor.model import instruction_cost
 from tui_probe.simgpu.executor.operands import Binder, Effects, Operation, Source
 from tui_probe.simgpu.executor.scalars import PREDICATE
@@ -132,6 +134,10 @@ def _control(instruction: Instruction, code: FunctionCode, binder: Binder) -> Co
             return End(returns=instruction.opcode == "ret")
         case "call":
             return build_call(instruction, binder, code)
+        case "cp":
+            return build_copy_wait(instruction, binder)
+        case "mbarrier":
+            return build_try(instruction, binder)
     return build_barrier(instruction, binder) if is_barrier(instruction) else None
 
 

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from tui_probe.simgpu.executor.group import Group
     from tui_probe.simgpu.executor.operands import Binder, Operation, Source
-    from tui_probe.simgpu.executor.program import Finish, FunctionCode, Program
-    from tui_probe.simgpu.executor.scheduler import Scheduler
+    from tui_probe.simgpu.executor.program import Finish, FunctionCode, Program, Scheduling
 
 
 class Control(Protocol):
@@ -55,7 +54,7 @@ class Branch:
         if condition is None:
             return _jump(target, polls)
 
-        def finish(group: Group, scheduler: Scheduler) -> Group | None:
+        def finish(group: Group, scheduler: Scheduling) -> Group | None:
             taken = condition.read(group.registers)
             count = np.count_nonzero(taken) if taken.ndim else int(taken) * group.lanes.count
             group.block = following
@@ -72,7 +71,7 @@ class Branch:
 
 
 def _jump(target: int, polls: bool) -> Finish:
-    def finish(group: Group, scheduler: Scheduler) -> Group | None:
+    def finish(group: Group, scheduler: Scheduling) -> Group | None:
         group.block = target
         return scheduler.give_way(group) if polls else group
 
@@ -107,12 +106,12 @@ class IndexedBranch:
         table = np.array([labels[label] for label in self.labels], np.intp)
         index = self.index
 
-        def finish(group: Group, scheduler: Scheduler) -> Group | None:
+        def finish(group: Group, scheduler: Scheduling) -> Group | None:
             chosen = np.minimum(index.read(group.registers), len(table) - 1)
             targets = table[group.lanes.spread(chosen)]
-            blocks = group.batch.program.blocks
+            live = group.batch.live
             parts = [
-                group.select(np.flatnonzero(targets == target), target, blocks[target].live)
+                group.select(np.flatnonzero(targets == target), target, live[target])
                 for target in np.unique(targets).tolist()
             ]
             for part in parts[1:]:
@@ -135,7 +134,7 @@ class End:
     def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
         returns = self.returns
 
-        def finish(group: Group, scheduler: Scheduler) -> Group | None:  # noqa: ARG001
+        def finish(group: Group, scheduler: Scheduling) -> Group | None:  # noqa: ARG001
             if returns and group.frames:
                 _return(group)
                 return group
@@ -175,8 +174,8 @@ class Call:
         return (following,)
 
     def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
-        def finish(group: Group, scheduler: Scheduler) -> Group | None:
-            program = group.batch.program
+        def finish(group: Group, scheduler: Scheduling) -> Group | None:
+            program = scheduler.program
             if self.pointer is None:
                 self._enter(group, program.functions[self.name], following)
                 return group
@@ -201,7 +200,7 @@ class Call:
 
     def _split(self, group: Group, condition: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Group:
         # The arguments are needed once more, though no instruction of the caller reads them again.
-        live = {*group.batch.program.blocks[group.block].live, *self.arguments} - set(self.results)
+        live = {*group.batch.live[group.block], *self.arguments} - set(self.results)
         taken = group.select(np.flatnonzero(condition), group.block, live)
         rest = group.select(np.flatnonzero(~condition), group.block, live)
         group.lanes, group.registers, group.frames = rest.lanes, rest.registers, rest.frames
@@ -209,7 +208,7 @@ class Call:
 
     def _enter(self, group: Group, callee: FunctionCode, following: int) -> None:
         old = group.registers
-        live = group.batch.program.blocks[following].live
+        live = group.batch.live[following]
         saved = tuple((index, old[index]) for index in live if index not in self.results)
         results = tuple(zip(callee.results, self.results, strict=False))
         group.frames = (*group.frames, Frame(following, saved, results, group.local_base))

@@ -86,6 +86,7 @@ class _Run:
         self._template = kernel.layout.template.copy()
         for index, value in kernel.layout.launch_values:
             self._template[index] = value(launch)
+        self._live = kernel.program.live()
         self._instructions = 0
 
     def execute(self) -> Execution:
@@ -122,7 +123,7 @@ class _Run:
         """Runs blocks together; how many cycles each took."""
         kernel = self._kernel
         batch = Batch(
-            kernel.program,
+            self._live,
             self._template,
             self._launch,
             self._machine,
@@ -132,6 +133,6 @@ class _Run:
             self._start,
             kernel.local_bytes,
         )
-        Scheduler(batch).run(batch.first_group(kernel.name))
+        Scheduler(kernel.program, batch).run(kernel.program.first_group(batch, kernel.name))
         self._instructions += batch.instructions
         return batch.durations()

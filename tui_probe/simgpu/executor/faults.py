@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from tui_probe.errors import SimulationError
+from tui_probe.reasons import because
 
 
 class UnsupportedInstructionError(SimulationError):
     """An instruction, or a form of one, that the simulated GPU does not execute."""
 
     def __init__(self, text: str, line: int) -> None:
-        super().__init__(f"unsupported instruction {text} at line {line}")
+        super().__init__(because("unsupported-instruction", instruction=text, at=line))
         self.line = line
 
 
@@ -37,3 +38,7 @@ class DeadlockError(SimulationError):
 
 class TrapError(SimulationError):
     """The kernel executed ``trap`` or ``brkpt``."""
+
+
+class MBarrierError(SimulationError):
+    """An mbarrier is used as PTX does not allow: too many arrivals, or one that was not initialised."""

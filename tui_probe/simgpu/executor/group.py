@@ -8,7 +8,7 @@ for each lane of its group.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
     from tui_probe.simgpu.executor.batch import Batch
     from tui_probe.simgpu.executor.lanes import Lanes, Places
-    from tui_probe.simgpu.executor.scalars import Value
-
-# Each is a Value, or None where it is not known and not needed. Values are never changed in place, so registers may
-# share them.
-Registers: TypeAlias = "list[Any]"
+    from tui_probe.simgpu.executor.scalars import Registers, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +83,9 @@ class Group:
 
         The rest stays in this group, with the registers that are live at its own block.
         """
-        blocks = self.batch.program.blocks
-        taken = self.select(np.flatnonzero(condition), block, blocks[block].live)
-        rest = self.select(np.flatnonzero(~condition), self.block, blocks[self.block].live)
+        live = self.batch.live
+        taken = self.select(np.flatnonzero(condition), block, live[block])
+        rest = self.select(np.flatnonzero(~condition), self.block, live[self.block])
         self.lanes, self.registers, self.frames = rest.lanes, rest.registers, rest.frames
         return taken
 
@@ -114,7 +110,7 @@ def merge(groups: Sequence[Group]) -> Group:
         return _join(values, counts, order)
 
     registers = batch.template.copy()
-    for register in batch.program.blocks[first.block].live:
+    for register in batch.live[first.block]:
         registers[register] = join([group.registers[register] for group in groups])
     frames = tuple(_merge_frames(frames, join) for frames in zip(*(group.frames for group in groups), strict=True))
     return Group(batch, lanes, registers, first.block, frames, first.local_base)

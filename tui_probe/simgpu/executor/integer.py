@@ -8,6 +8,7 @@ import numpy as np
 
 from tui_probe.simgpu.executor.forms import last_type, operands_of
 from tui_probe.simgpu.executor.scalars import BOOL, S64, SIGNED, TYPES, U32, U64, UNSIGNED, DType, ScalarType, Value
+from tui_probe.simgpu.executor.words import pairs, unpaired
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,8 +112,6 @@ def product(part: str, kind: ScalarType) -> Callable[[Value, Value], Value]:
 
 def _halfwords(function: Callable[..., Value], kind: ScalarType) -> Callable[..., Value]:
     """``function`` on both halves of 32-bit registers (``.u16x2``, ``.s16x2``)."""
-    from tui_probe.simgpu.executor.words import pairs, unpaired
-
     dtype = TYPES[kind.name.removesuffix("x2")].dtype
 
     def both(*operands: Value) -> Value:

@@ -7,6 +7,19 @@ Cycles
     then sets the counters of the warps that met at it to the latest of them.
     A read of ``%clock64`` gives the start of the block plus the warp's counter before the read.
 
+Asynchronous work
+    A copy (``cp.async``, ``cp.async.bulk``) is done ``COPY_LATENCY`` cycles after it was issued, and one more for each
+    ``COPY_BYTES_PER_CYCLE`` bytes that a warp's ``cp.async`` or a thread's ``cp.async.bulk`` copies, rounded up. What
+    reads shared memory, which ``cp.async.bulk.wait_group.read`` waits for, needs no ``COPY_LATENCY``. Its bytes are
+    there at once: only the time until then is modelled. ``cp.async.wait_group`` and its like cost what any instruction
+    does, then set the warp's counter to when the last copy that they wait for is done, if that is later.
+    A phase of an mbarrier ends with the last of its arrivals, each at the warp's counter behind the instruction, and of
+    the copies that it tracks. ``mbarrier.try_wait`` sets the counter to that moment if it comes within
+    ``TRY_WAIT_CYCLES``, or the time that the instruction names; otherwise it gives up after as many cycles.
+    ``mbarrier.test_wait`` does not wait: it tells whether the phase has ended by the warp's counter. Both hold for
+    phases that other warps end later in program order too. Only where no thread can go on without it does a thread get
+    the answer that the phase has not ended before that is known.
+
 Blocks
     An SM has as many slots as blocks of this size fit into it (threads, blocks, warps, shared memory).
     Blocks are launched in order of their linear index. The next block goes into the slot that is free
@@ -31,13 +44,17 @@ COSTS: Final = {
     "double": 8,  # double precision
     "special": 16,  # division, square root, transcendental functions
     "parameter": 8,  # loads from parameters and constants
-    "shared": 24,  # loads and atomics in shared memory
+    "shared": 24,  # loads and atomics in shared memory, mbarriers
     "local": 32,  # loads from local memory
     "global": 200,  # loads and atomics in global memory, and through generic addresses
     "warp": 24,  # shuffles, votes, matches
     "barrier": 16,  # arriving at a barrier; fences
     "matrix": 32,  # mma, ldmatrix
 }
+
+COPY_LATENCY: Final = COSTS["global"]
+COPY_BYTES_PER_CYCLE: Final = 32
+TRY_WAIT_CYCLES: Final = 1000
 
 _SPECIAL: Final = frozenset({"div", "rem", "sqrt", "rsqrt", "rcp", "ex2", "lg2", "sin", "cos", "tanh"})
 _WARP: Final = frozenset({"shfl", "vote", "match", "redux", "elect"})
@@ -54,10 +71,17 @@ def instruction_cost(opcode: str, modifiers: tuple[str, ...]) -> int:
 def _cost_class(opcode: str, modifiers: tuple[str, ...]) -> str:
     if opcode in _MEMORY:
         return _memory_class(modifiers)
+    if opcode == "mbarrier":
+        return "shared"
     for names, name in ((_SPECIAL, "special"), (_WARP, "warp"), (_BARRIER, "barrier"), (_MATRIX, "matrix")):
         if opcode in names:
             return name
     return "double" if "f64" in modifiers and opcode not in ("st", "mov", "selp") else "integer"
+
+
+def copy_cycles(size: int) -> int:
+    """Cycles in which ``size`` bytes that are copied together go by."""
+    return -(-size // COPY_BYTES_PER_CYCLE)
 
 
 def _memory_class(modifiers: tuple[str, ...]) -> str:

@@ -154,7 +154,17 @@ BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
     "createpolicy": _build_policy,
     "nanosleep": _build_sleep,
     **dict.fromkeys(
-        ("membar", "fence", "prefetch", "prefetchu", "discard", "applypriority", "pmevent", "griddepcontrol"),
+        (
+            "membar",
+            "fence",
+            "prefetch",
+            "prefetchu",
+            "discard",
+            "applypriority",
+            "pmevent",
+            "griddepcontrol",
+            "setmaxnreg",
+        ),
         _build_nothing,
     ),
 }

@@ -24,6 +24,7 @@ from tui_probe.simgpu.executor.scalars import (
     TYPES,
     UNSIGNED,
     DType,
+    Registers,
     ScalarType,
     Value,
     literal,
@@ -46,7 +47,7 @@ from tui_probe.simgpu.executor.special import SPECIAL_REGISTERS, UNKNOWN_SPECIAL
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui_probe.simgpu.executor.group import Group, Registers
+    from tui_probe.simgpu.executor.group import Group
 
 Operation: TypeAlias = "Callable[[Group], None]"
 Adapt: TypeAlias = "Callable[[Value], Value]"

@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from tui_probe.simgpu.executor.group import Group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from tui_probe.simgpu.executor.group import Group
+    from tui_probe.simgpu.executor.barriers import Barriers
+    from tui_probe.simgpu.executor.batch import Batch
+    from tui_probe.simgpu.executor.mbarrier_tries import Tries
     from tui_probe.simgpu.executor.operands import Operation, Source
     from tui_probe.simgpu.executor.scalars import Value
-    from tui_probe.simgpu.executor.scheduler import Scheduler
 
 # What happens at the end of a block: the group that goes on, or None if it waits, has ended, or was given back.
-Finish: TypeAlias = "Callable[[Group, Scheduler], Group | None]"
+Finish: TypeAlias = "Callable[[Group, Scheduling], Group | None]"
+
+
+class Scheduling(Protocol):
+    """What the end of a block may ask of the scheduler."""
+
+    @property
+    def program(self) -> Program: ...
+
+    @property
+    def barriers(self) -> Barriers: ...
+
+    @property
+    def tries(self) -> Tries: ...
+
+    def put(self, group: Group, gives_way: bool = False) -> None:
+        """Keeps ``group`` for later; after all others, if it ``gives_way``."""
+
+    def give_way(self, group: Group) -> Group | None:
+        """Lets all others go before ``group``, which waits for something in a loop."""
 
 
 @dataclass(slots=True)
@@ -66,6 +88,18 @@ class Program:
     addresses: dict[int, str] = field(default_factory=dict)
     reads_placement: bool = False
     shortest: int = 0
+
+    def live(self) -> list[tuple[int, ...]]:
+        """The registers that live at the start of each block, by its number."""
+        return [block.live for block in self.blocks]
+
+    def first_group(self, batch: Batch, entry: str) -> Group:
+        """All threads of a batch, at the start of the kernel."""
+        code = self.functions[entry]
+        registers = batch.template.copy()
+        for index, zero in code.undefined:
+            registers[index] = zero
+        return Group(batch, batch.lanes, registers, code.entry, (), 0)
 
 
 def compute_liveness(blocks: Sequence[Block]) -> None:

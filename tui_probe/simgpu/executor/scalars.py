@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 # What a register holds: one element a lane, or a single scalar where all lanes hold the same.
 Value: TypeAlias = NDArray[Any]
 DType: TypeAlias = np.dtype[Any]
+# Each is a Value, or None where it is not known and not needed. Values are never changed in place, so registers may
+# share them.
+Registers: TypeAlias = "list[Any]"
 
 BOOL: Final = np.dtype(np.bool_)
 U8: Final = np.dtype(np.uint8)

@@ -3,36 +3,47 @@
 The group with the deepest call stack and the smallest basic block goes first, until it reaches a place
 where another one waits: then they are merged. Compilers lay out code so that paths meet further down,
 so this makes divergent paths meet early. A group that jumps back in a loop that may wait for another thread (it
-holds an atomic, a volatile load or the like) gives way to all others, so that every thread gets on.
+holds an atomic, a volatile load or the like) gives way to all others, so that every thread gets on. One that tries an
+mbarrier waits for the end of the phase, and gives up only where nothing else can go on.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
 from tui_probe.simgpu.executor.barriers import Barriers
 from tui_probe.simgpu.executor.faults import DeadlockError
 from tui_probe.simgpu.executor.group import Group, merge
+from tui_probe.simgpu.executor.mbarrier_tries import Tries
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tui_probe.simgpu.executor.batch import Batch
-    from tui_probe.simgpu.executor.program import Block
+    from tui_probe.simgpu.executor.operands import Source
+    from tui_probe.simgpu.executor.program import Block, Program
 
 Place: TypeAlias = tuple[int, tuple[int, ...], int]
 
+_ROUNDS: Final = 1000
+"""How often groups that ask in a loop run while others try an mbarrier, before these give up."""
+
 
 class Scheduler:
-    """Runs the threads of a batch until all have exited."""
+    """Runs the threads of a batch through a program until all have exited."""
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, program: Program, batch: Batch) -> None:
+        self.program = program
         self.batch = batch
         self.barriers = Barriers(batch)
+        self.tries = Tries(batch.mbarriers)
         self._ready: dict[Place, list[Group]] = {}
         # Groups that wait for lanes of their warps at a `.sync` instruction.
         self._assembling: dict[Place, Group] = {}
         self._turns = 0
+        self._rounds = 0
 
     def put(self, group: Group, gives_way: bool = False) -> None:
         """Keeps ``group`` for later; after all others, if it ``gives_way``."""
@@ -43,7 +54,7 @@ class Scheduler:
 
     def give_way(self, group: Group) -> Group | None:
         """Lets all others go before ``group``, which waits for something in a loop."""
-        if not (self._ready or self._assembling or self.barriers.any_waiting):
+        if not (self._ready or self._assembling or self.barriers.any_waiting or self.tries.any_waiting):
             return group
         self.put(group, gives_way=True)
         return None
@@ -55,14 +66,14 @@ class Scheduler:
             group = self._next()
         self.barriers.check_deadlock()
         for waiting in self._assembling.values():
-            line = self.batch.program.blocks[waiting.block].line
+            line = self.program.blocks[waiting.block].line
             where = self.batch.describe(waiting.lanes, 0)
             message = f"deadlock at line {line}: {where} waits for threads of its warp that never come"
             raise DeadlockError(message)
 
     def _advance(self, start: Group) -> None:
         """Runs a group until it waits, ends, or another one should go before it."""
-        blocks, batch, ready = self.batch.program.blocks, self.batch, self._ready
+        blocks, batch, ready = self.program.blocks, self.batch, self._ready
         group: Group | None = start
         while group is not None:
             block = blocks[group.block]
@@ -87,6 +98,7 @@ class Scheduler:
         if all(_turn(groups) for groups in self._ready.values()):
             # Nothing runs freely: see what those that wait are waiting for.
             self._release()
+            self._give_up()
         if not self._ready:
             return None
         place = min(self._ready, key=lambda place: (_turn(self._ready[place]), place))
@@ -95,13 +107,27 @@ class Scheduler:
         return group
 
     def _release(self) -> None:
-        for group in self.barriers.release():
+        for group in (*self.barriers.release(), *self.tries.release()):
             self.put(group)
         for place, group in list(self._assembling.items()):
             # Others may have exited meanwhile.
-            members = self.batch.program.blocks[group.block].members
-            if members is not None and (self.batch.missing_members(members, group) == 0).any():
+            members = self.program.blocks[group.block].members
+            if members is not None and (self._missing(members, group) == 0).any():
                 del self._assembling[place]
+                self.put(group)
+
+    def _give_up(self) -> None:
+        """Lets those that try an mbarrier in vain go on, where all others wait or ask for something in a loop.
+
+        The others get many rounds first: the time that a try takes is exact only if the phase ends meanwhile.
+        """
+        if not self.tries.any_waiting or not all(_turn(groups) for groups in self._ready.values()):
+            self._rounds = 0
+            return
+        self._rounds += 1
+        if not self._ready or self._rounds > _ROUNDS:
+            self._rounds = 0
+            for group in self.tries.give_up():
                 self.put(group)
 
     def _assembled(self, group: Group, block: Block) -> Group | None:
@@ -112,7 +138,7 @@ class Scheduler:
             group = merge([earlier, group])
         if block.members is None:
             return group
-        complete = self.batch.missing_members(block.members, group) == 0
+        complete = self._missing(block.members, group) == 0
         if complete.all():
             return group
         if not complete.any():
@@ -120,6 +146,9 @@ class Scheduler:
             return None
         self._assembling[place] = group.split(~np.asarray(complete), group.block)
         return group
+
+    def _missing(self, members: Source, group: Group) -> NDArray[np.uint32]:
+        return self.batch.missing_members(members.read(group.registers), group.lanes)
 
 
 def _turn(groups: list[Group]) -> int:

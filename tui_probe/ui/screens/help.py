@@ -65,7 +65,7 @@ class HelpScreen(ViewScreen):
 
     def action_topics(self) -> None:
         """Pages of help, to choose one."""
-        choose_topic(self.probe_app)
+        choose_topic(self.app)
 
     def action_close(self) -> None:
         """Back to the screen before; first out of a search."""

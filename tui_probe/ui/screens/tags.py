@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from textual import events
-    from textual.app import ComposeResult
+    from textual.app import App, ComposeResult
+
+    from tui_probe.ui.views.log import LogView
 
 INNER = 36
 
@@ -94,3 +96,16 @@ class TagScreen(ModalScreen[frozenset[str] | None]):
             self.dismiss(None)
             return
         tags.redraw()
+
+
+def choose_tags(app: App[None], log: LogView) -> None:
+    """Count the tags of a log, have some of them chosen, and show only those."""
+
+    def take(chosen: frozenset[str] | None) -> None:
+        if chosen is not None:
+            log.set_tags(chosen)
+
+    def choose(counts: dict[str, int]) -> None:
+        app.push_screen(TagScreen(counts, log.wanted.tags), take)
+
+    log.count_tags(choose)

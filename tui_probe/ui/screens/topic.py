@@ -23,10 +23,9 @@ from tui_probe.ui.widgets.pane import Pane
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from textual.app import ComposeResult
+    from textual.app import App, ComposeResult
 
     from tui_probe.help import Topic
-    from tui_probe.ui.app import ProbeApp
 
 
 class TopicView(DocumentView):
@@ -90,7 +89,7 @@ class TopicScreen(ViewScreen):
 
     def action_topics(self) -> None:
         """Another topic, in the place of this one."""
-        choose_topic(self.probe_app)
+        choose_topic(self.app)
 
 
 def topic_choices() -> list[Choice]:
@@ -98,7 +97,7 @@ def topic_choices() -> list[Choice]:
     return [Choice(topic.name, topic.about, value=topic) for topic in topics()]
 
 
-def choose_topic(app: ProbeApp) -> None:
+def choose_topic(app: App[None]) -> None:
     """Let a person choose a topic, and show it."""
 
     def show(topic: Topic | None) -> None:
@@ -108,7 +107,7 @@ def choose_topic(app: ProbeApp) -> None:
     app.push_screen(PickScreen("Help", topic_choices()), show)
 
 
-def show_topic(app: ProbeApp, topic: Topic) -> None:
+def show_topic(app: App[None], topic: Topic) -> None:
     """Show a topic; it takes the place of one that is shown, so that one key leads back to the work."""
     if isinstance(app.screen, TopicScreen):
         app.switch_screen(TopicScreen(topic))

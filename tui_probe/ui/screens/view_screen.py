@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from textual import events
 
-    from tui_probe.ui.app import ProbeApp
+    from tui_probe.ui.application import Application
     from tui_probe.ui.background import Background
     from tui_probe.ui.exports import Writer
     from tui_probe.ui.views.view import View
@@ -54,9 +54,9 @@ class ViewScreen(Screen[None]):
         return self.query_one(Pane).view
 
     @property
-    def probe_app(self) -> ProbeApp:
+    def probe_app(self) -> Application:
         """The application."""
-        return cast("ProbeApp", self.app)
+        return cast("Application", self.app)
 
     @property
     def page_tabs(self) -> Sequence[Tab]:
@@ -158,6 +158,10 @@ class ViewScreen(Screen[None]):
         self.show_hint()
 
     def on_key(self, event: events.Key) -> None:
+        """A key that is not for anything else of this screen."""
+        self.take_key(event)
+
+    def take_key(self, event: events.Key) -> None:
         """Keys go to the prompt while there is one; any other ends what was said before it."""
         if self.prompt is not None:
             event.stop()

@@ -158,17 +158,23 @@ class DocumentView(View):
     # -- keys
 
     def commands(self) -> Mapping[str, str]:
-        """What the document can do, and stepping from change to change."""
+        """What the document can do, stepping from change to change, and going to the worst line."""
         commands = dict(self.document.commands())
         if self.chosen is None and self.document.anchors(self._cells):
             stops = self.document.stops()
             commands |= {"next": f"to the next {stops}", "previous": f"to the previous {stops}"}
+        if self.chosen is None and (worst := self.document.worst()) is not None:
+            commands["worst"] = worst[1]
         return commands
 
     def command(self, command: str) -> None:
         """Do one of the commands. The cursor stays at its line of PTX, where there is one."""
         if command in ("next", "previous"):
             self._to_anchor(1 if command == "next" else -1)
+            return
+        if command == "worst" and (worst := self.document.worst()) is not None:
+            self._to(worst[0] - self.pinned)
+            self.desk.notice(worst[1])
             return
         before, row = self._ptx_line(), self.place.cursor - self.top
         if words := self.document.press(command):

@@ -12,6 +12,7 @@ from tui_probe.ui.views.view import Desk, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Drawing
@@ -123,6 +124,10 @@ class DrawingView(View):
     def target(self) -> int | None:
         """The line of ``pruned.ptx`` under the cursor."""
         return self.drawing.ptx_line()
+
+    def opened(self) -> tuple[Path, int] | None:
+        """The kernel under the cursor."""
+        return self.drawing.opened()
 
     def click(self, row: int, column: int = 0) -> None:
         """The cursor to a cell."""

@@ -10,6 +10,7 @@ from tui_probe.ui.exports import write_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from pathlib import Path
     from typing import Any
 
     from tui_probe.draw.spans import Line
@@ -130,6 +131,10 @@ class View:
 
     def target(self) -> int | None:
         """The line of ``pruned.ptx`` at the cursor, which it then shows; None for none."""
+        return None
+
+    def opened(self) -> tuple[Path, int] | None:
+        """The trace and the index of the kernel that Enter goes to from the cursor; None for none."""
         return None
 
     def seen(self) -> object:

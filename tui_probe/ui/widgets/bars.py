@@ -119,6 +119,9 @@ class TabBar(Lines):
         for place in sorted(range(len(words)), key=lambda i: len(self.tabs[i].short) - len(words[i])):
             if shown[place] and sum(map(len, titles)) > wide:
                 titles[place] = self._title(place, self.tabs[place].short)
+        for place in reversed(range(NUMBERED, len(titles))):  # what no number shows goes first
+            if sum(map(len, titles)) > room and self.tabs[place].id != self.current:
+                titles[place] = ""
         if sum(map(len, titles)) <= room:
             return titles
         return [

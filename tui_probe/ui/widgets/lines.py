@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.style import Style
 
-    from tui_probe.ui.app import ProbeApp
+    from tui_probe.ui.application import Application
 
 
 class Lines(Widget):
@@ -38,9 +38,9 @@ class Lines(Widget):
         return ()
 
     @property
-    def probe_app(self) -> ProbeApp:
+    def probe_app(self) -> Application:
         """The application, with its palette and its background workers."""
-        return cast("ProbeApp", self.app)
+        return cast("Application", self.app)
 
     def redraw(self) -> None:
         """Draw again and refresh the cells that differ from what the terminal shows."""

@@ -20,6 +20,7 @@ for name in control bounds cooperative; do
 done
 compile hopper.cu sm_90a hopper.sm_90a.ptx
 compile transactions.cu sm_90a transactions.sm_90a.ptx
+compile waits.cu sm_90a waits.sm_90a.ptx
 compile numbers.cu sm_90 numbers.sm_90.ptx
 compile calls.cu sm_90 calls.lineinfo.sm_90.ptx -lineinfo
 compile separate.cu sm_80 separate.rdc.sm_80.ptx -rdc=true

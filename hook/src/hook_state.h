@@ -1,0 +1,29 @@
+/* Whether this process is traced: from when it is loaded until its last records are saved. */
+#ifndef TUI_PROBE_HOOK_STATE_H
+#define TUI_PROBE_HOOK_STATE_H
+
+#include <stdbool.h>
+
+/* Whether this process is traced, or will be once it launches a kernel. */
+bool hook_active(void);
+
+/* To be called by every launch: the first one makes the trace. False: pass the call on. */
+bool hook_launching(void);
+
+/* Whether there is a trace that still takes records. */
+bool hook_is_on(void);
+
+/* The first launch shall call BEGIN; if that returns false, the process is not traced. */
+void hook_state_wait(bool (*begin)(void));
+
+/* The last records are being saved, and later launches are none of the trace's business. False but for the first
+ * call after the trace was begun. */
+bool hook_state_end(void);
+
+/* For good: nothing more is logged. */
+void hook_state_off(void);
+
+/* In a forked child, which is traced only if its parent had not launched anything. */
+void hook_state_reset(void);
+
+#endif

@@ -1,0 +1,19 @@
+#include "launch_counts.h"
+
+struct launch_counts launch_counts;
+
+uint64_t launch_count(void)
+{
+    return atomic_load(&launch_counts.all);
+}
+
+uint64_t launch_probed_count(void)
+{
+    return atomic_load(&launch_counts.probed);
+}
+
+void launch_counts_reset(void)
+{
+    atomic_store(&launch_counts.probed, 0);
+    atomic_store(&launch_counts.all, 0);
+}

@@ -1,0 +1,29 @@
+/* Launches of this process so far, and those of them that ran probed. */
+#ifndef TUI_PROBE_LAUNCH_COUNTS_H
+#define TUI_PROBE_LAUNCH_COUNTS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct launch_counts {
+    atomic_uint_fast64_t all, probed;
+};
+
+extern struct launch_counts launch_counts;
+
+uint64_t launch_count(void);
+uint64_t launch_probed_count(void);
+void launch_counts_reset(void);
+
+/* Counts one; returns how many came before. */
+static inline uint64_t launch_count_next(void)
+{
+    return atomic_fetch_add_explicit(&launch_counts.all, 1, memory_order_relaxed);
+}
+
+static inline void launch_count_probed(void)
+{
+    atomic_fetch_add_explicit(&launch_counts.probed, 1, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,121 @@
+#include "log_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PENDING_LIMIT = 16 << 20, WRITE_SIZE = 1 << 16 };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static char *buffer;
+static size_t used, capacity;
+static uint64_t lines_lost;
+static int file = -1;
+
+void log_file_lock(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+void log_file_unlock(void)
+{
+    pthread_mutex_unlock(&mutex);
+}
+
+void log_file_write(void)
+{
+    size_t done = 0;
+    if (file < 0)
+        return;
+    while (done < used) {
+        ssize_t n = write(file, buffer + done, used - done);
+        if (n < 0 && errno != EINTR)
+            break; /* a full disk must not stop the program; the launches still count */
+        done += n > 0 ? (size_t)n : 0;
+    }
+    used = 0;
+}
+
+static bool make_room(size_t length)
+{
+    if (used + length < capacity)
+        return true;
+    if (file < 0 && used + length > PENDING_LIMIT)
+        return false;
+    size_t wanted = capacity ? capacity * 2 : 4096;
+    while (wanted <= used + length)
+        wanted *= 2;
+    char *grown = realloc(buffer, wanted);
+    if (!grown)
+        return false;
+    buffer = grown;
+    capacity = wanted;
+    return true;
+}
+
+void log_file_append_list(const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(used < capacity ? buffer + used : NULL, capacity - used, format, arguments);
+    if (length >= 0 && (size_t)length >= capacity - used) {
+        if (make_room((size_t)length))
+            vsnprintf(buffer + used, capacity - used, format, again);
+        else
+            length = -1;
+    }
+    va_end(again);
+    if (length < 0)
+        lines_lost++;
+    else
+        used += (size_t)length;
+    if (file >= 0 && used > WRITE_SIZE && buffer[used - 1] == '\n')
+        log_file_write();
+}
+
+void log_file_append(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    log_file_append_list(format, arguments);
+    va_end(arguments);
+}
+
+bool log_file_open(const char *path, const char *header)
+{
+    int opened = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+    if (opened < 0)
+        return false;
+    pthread_mutex_lock(&mutex);
+    char *pending = buffer;
+    size_t pending_used = used;
+    buffer = NULL;
+    used = capacity = 0;
+    log_file_append("%s", header);
+    file = opened;
+    log_file_write();
+    free(buffer);
+    buffer = pending;
+    capacity = used = pending_used;
+    log_file_write();
+    if (lines_lost)
+        log_file_append("[init] lost %llu lines before the first launch\n", (unsigned long long)lines_lost);
+    log_file_write();
+    pthread_mutex_unlock(&mutex);
+    return true;
+}
+
+void log_file_reset(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+    if (file >= 0)
+        close(file);
+    file = -1;
+    used = 0;
+    lines_lost = 0;
+}

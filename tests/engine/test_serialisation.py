@@ -1,0 +1,126 @@
+"""A probe does not make ptxas serialise matrix products that run asynchronously without it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.engine.kernels import DATA, probed, toml_probe
+from tests.engine.test_assemble import tool
+from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.kernel_info import note_in
+from tui_probe.engine.prepare import Options, Preparer
+from tui_probe.engine.serialisation import serialised, yielding_sites
+from tui_probe.engine.toolchain import Tool
+from tui_probe.ptx.parser import parse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.engine.prepare import Answer, Load
+
+PROBE = """
+[map.sites]
+level = "site"
+regs = { waited = "u64" }
+[probe.copies]
+position = "cp.async.wait_group"
+before = "ADD [ sites ] {1};"
+[probe.wgmma]
+position = "wgmma.wait_group"
+yields = true
+before = ".reg .b32 %a; mov.u32 %a, %clock; ADD [ sites ] {%a};"
+"""
+ATTENTION = DATA / "attn_fwd.sm_90a.ptx"
+REMARK = (
+    "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to "
+    "insufficient register resources for the wgmma pipeline in function 'attn_fwd'\n"
+)
+INJECTED = (
+    "ptxas info    : (C7517) warpgroup.wait is injected in around line 111 by compiler to allow use of registers\n"
+)
+FAKE = """#!{python}
+import sys
+if "--version" in sys.argv:
+    print("Cuda compilation tools, release 13.0, V13.0.1")
+    sys.exit(0)
+text = open([word for word in sys.argv if word.endswith(".ptx")][0]).read()
+open(sys.argv[-1], "w").write(text)
+remark = '''{remark}'''
+sys.stderr.write(remark * ({always} + text.count("mov.u32 %tp_a, %clock")))
+"""
+
+
+def speaking(folder: Path, remark: str, always: int) -> Tool:
+    """A ptxas that remarks on each clock that a probe reads, and ``always`` times on any kernel."""
+    path = folder / "ptxas"
+    path.write_text(FAKE.format(python=sys.executable, remark=remark, always=always))
+    path.chmod(0o755)
+    return tool(path, "13.0.1")
+
+
+def prepared(folder: Path, tools: list[Tool], load: Load = "bin") -> Answer:
+    folder.mkdir()
+    (folder / "original.bin").write_bytes(ATTENTION.read_bytes() + b"\0")
+    preparer = Preparer(toml_probe(PROBE), Options(load=load), Assembler(tools))
+    try:
+        return preparer.prepare(folder, "sm_90", "attn_fwd")
+    finally:
+        preparer.close()
+
+
+@pytest.mark.parametrize(("remark", "always"), [(REMARK, 0), (INJECTED, 0), (REMARK, 2)])
+@pytest.mark.parametrize("load", ["bin", "ptx"])
+def test_what_would_serialise_is_left_out(tmp_path: Path, remark: str, always: int, load: Load) -> None:
+    folder = tmp_path / "kernel"
+    answer = prepared(folder, [speaking(tmp_path, remark, always)], load)
+    assert (answer.outcome, answer.text) == ("ok", f"probed.{load}")
+    words = (
+        f"own left out 2 wgmma.wait_group: for the probe there, ptxas serialised wgmma or waited for it {always + 2}"
+    )
+    info = (folder / "kernel.info").read_text()
+    assert note_in(info).startswith(words)
+    assert f"[note] {words} times, {always} without it\n" in (folder / "process.log").read_text()
+    for file in ("probed.ptx", "probed.bin"):
+        text = (folder / file).read_text()
+        assert "%clock" not in text
+        assert text.count("red.global.add.u64") == 2, "the other point stays"
+    (sites,) = (line for line in info.splitlines() if line.startswith("sites "))
+    assert len(sites.split()) == 2 + 2
+
+
+@pytest.mark.parametrize(("remark", "always"), [("", 0), ("ptxas info    : something else\n", 3)])
+def test_what_does_not_serialise_stays(tmp_path: Path, remark: str, always: int) -> None:
+    folder = tmp_path / "kernel"
+    prepared(folder, [speaking(tmp_path, remark, always)])
+    assert not note_in((folder / "kernel.info").read_text())
+    assert (folder / "probed.bin").read_text().count("%tp_a, %clock") == 2
+
+
+def test_without_ptxas_nobody_can_tell(tmp_path: Path) -> None:
+    folder = tmp_path / "kernel"
+    answer = prepared(folder, [])
+    assert (answer.outcome, answer.text) == ("ok", "probed.ptx")
+    assert "no ptxas tells here" in note_in((folder / "kernel.info").read_text())
+    assert "%clock" not in (folder / "probed.ptx").read_text()
+
+
+def test_the_real_ptxas_remarks_on_nothing(tmp_path: Path, ptxas: Tool) -> None:
+    folder = tmp_path / "kernel"
+    prepared(folder, [ptxas])
+    assert not note_in((folder / "kernel.info").read_text())
+    assert "%tp_a, %clock" in (folder / "probed.ptx").read_text()
+
+
+def test_remarks_of_ptxas() -> None:
+    assert serialised(REMARK + "ptxas info    : Used 114 registers\n" + INJECTED) == 2
+    assert serialised("ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored") == 0
+
+
+def test_sites_of_yielding_points() -> None:
+    kernel = Kernel.of(parse(ATTENTION.read_text()), "attn_fwd")
+    assert yielding_sites(kernel, toml_probe(PROBE)) == {"wgmma.wait_group": 2}
+    assert "%clock" in probed(ATTENTION.read_text(), "attn_fwd", toml_probe(PROBE))

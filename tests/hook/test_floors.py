@@ -1,0 +1,59 @@
+"""The hook's files form floors: each calls only files below it, so that one can be read without those above."""
+
+from __future__ import annotations
+
+import graphlib
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .conftest import Build
+
+GLOBAL = "ABCDGRSTVW"  # what nm says of a symbol that other files can refer to
+
+
+def symbols(unit: Path) -> tuple[set[str], set[str]]:
+    """What an object file defines for others, and what it takes from them."""
+    if shutil.which("nm") is None:
+        pytest.skip("needs nm")
+    lines = subprocess.run(["nm", "-P", unit], check=True, capture_output=True, text=True).stdout.splitlines()
+    kinds = {name: kind for name, kind, *_ in (line.split() for line in lines)}
+    return {name for name in kinds if kinds[name] in GLOBAL}, {name for name in kinds if kinds[name] in "Uw"}
+
+
+def references(units: list[Path]) -> dict[str, set[str]]:
+    """Which files each of these refers to, itself left out."""
+    known = {unit.stem: symbols(unit) for unit in units}
+    home = {symbol: name for name, (defined, _) in known.items() for symbol in defined}
+    return {name: {home[symbol] for symbol in taken & home.keys()} - {name} for name, (_, taken) in known.items()}
+
+
+def circle(units: list[Path]) -> list[str]:
+    """The files of one circle, the first of them last again; none if there is no circle."""
+    try:
+        graphlib.TopologicalSorter(references(units)).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_files_of_the_hook_call_each_other_in_a_circle(built: Build) -> None:
+    units = sorted((built.hook.parent.parent / "CMakeFiles" / "hook.dir").rglob("*.o"))
+    assert {"event_log.c", "launch_log.c", "launch_calls.c"} <= {unit.stem for unit in units}
+    graph = references(units)
+    assert "launch_log.c" in graph["event_log.c"]
+    assert circle(units) == []
+
+
+def test_a_circle_is_found(tmp_path: Path) -> None:
+    calls = {"a": "b", "b": "c", "c": "a", "d": "a"}
+    for name, called in calls.items():
+        (tmp_path / f"{name}.c").write_text(
+            f"void {called}(void);\nvoid {name}(void);\nvoid {name}(void) {{ {called}(); }}\n"
+        )
+        subprocess.run(["cc", "-c", "-o", tmp_path / f"{name}.c.o", tmp_path / f"{name}.c"], check=True)
+    units = sorted(tmp_path.glob("*.o"))
+    assert set(circle(units)) == {"a.c", "b.c", "c.c"}
+    assert circle([tmp_path / "a.c.o", tmp_path / "b.c.o", tmp_path / "d.c.o"]) == []

@@ -1,0 +1,121 @@
+"""The hook and Python know the same reasons, and write them alike."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.reasons.values import reasons
+from tui_probe.reasons import Reason, because, because_of_file, listed_reasons, read_reason
+
+from .conftest import ROOT
+
+HERE = Path(__file__).resolve().parent
+SOURCES = ROOT / "hook" / "src"
+FLAGS = ["-std=gnu17", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES}"]
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("reasons") / "reasons"
+    files = [str(SOURCES / f"{name}.c") for name in ("reasons", "real")]
+    sanitizer = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    command = ["cc", *FLAGS, *sanitizer, "-o", str(path), str(HERE / "reasons_program.c"), *files, "-lpthread", "-ldl"]
+    subprocess.run(command, check=True)
+    return path
+
+
+def written(program: Path, lines: list[str]) -> list[str]:
+    """The reasons that the hook makes of these requests."""
+    asked = "".join(f"{line}\n" for line in lines).encode()
+    run = subprocess.run(
+        [program], input=asked, capture_output=True, check=False, env={"ASAN_OPTIONS": "detect_leaks=0"}
+    )
+    assert run.returncode == 0, run.stderr.decode()
+    return run.stdout.decode().split("\n")[:-1]
+
+
+@settings(max_examples=20, deadline=None)
+@given(made=st.lists(reasons(), min_size=1, max_size=40))
+def test_the_hook_writes_what_python_writes(program: Path, made: list[Reason]) -> None:
+    requests = ["\t".join(["fill", str(reason.code), *reason.parameters.values()]) for reason in made]
+    assert written(program, requests) == [reason.written for reason in made]
+
+
+@settings(max_examples=20, deadline=None)
+@given(made=st.lists(reasons(), min_size=1, max_size=40))
+def test_the_hook_reads_what_python_writes(program: Path, made: list[Reason]) -> None:
+    assert written(program, [f"read\t{reason.written}" for reason in made]) == [reason.written for reason in made]
+
+
+def test_words_are_cut_off_and_the_code_stays(program: Path) -> None:
+    long = because("ptx-unreadable", words="x" * 10_000)
+    for line in written(program, [f"fill\tptx-unreadable\t{'x' * 10_000}", f"read\t{long.written}"]):
+        assert read_reason(line).code == "ptx-unreadable"
+        assert 400 < len(line) < 600
+
+
+def test_errors_of_files_are_told_apart_alike(program: Path) -> None:
+    numbers = sorted(errno.errorcode)
+    lines = written(program, [f"file\t{number}\t./trace/kernel/0_a/original.bin" for number in numbers])
+    made = [
+        because_of_file("./trace/kernel/0_a/original.bin", OSError(number, os.strerror(number))) for number in numbers
+    ]
+    assert [read_reason(line).code for line in lines] == [reason.code for reason in made]
+    codes = {number: read_reason(line).code for number, line in zip(numbers, lines, strict=True)}
+    assert (codes[errno.ENOSPC], codes[errno.EDQUOT]) == ("disk-full", "disk-full")
+    assert {codes[number] for number in (errno.EACCES, errno.EPERM, errno.EROFS)} == {"not-permitted"}
+    assert (codes[errno.EFBIG], codes[errno.ENOMEM], codes[errno.EIO]) == ("file-limit", "host-memory", "file-error")
+
+
+@pytest.mark.parametrize(
+    ("made", "compiles"),
+    [
+        ("reason(NO_PTX)", True),
+        ('reason_with(TRACE_FULL, "1000")', True),
+        ("reason(NO_SUCH_REASON)", False),
+        ("reason(TRACE_FULL)", False),
+        ('reason_with(TRACE_FULL, "1", "2")', False),
+        ('reason_with(DISK_FULL, "1")', False),
+        ("reason_with(TRACE_FULL, 1000)", False),
+        ('"no PTX in image"', False),
+    ],
+)
+def test_the_compiler_knows_the_list(tmp_path: Path, made: str, compiles: bool) -> None:
+    """A launch cannot be passed through with words, or with a reason that is not as listed."""
+    source = tmp_path / "use.c"
+    source.write_text(
+        '#include "launch.h"\n'
+        "CUresult use(const struct launch *launch, struct kernel *kernel);\n"
+        "CUresult use(const struct launch *launch, struct kernel *kernel)\n"
+        f"{{\n    return launch_pass(launch, kernel, {made});\n}}\n"
+    )
+    run = subprocess.run(["cc", *FLAGS, "-fsyntax-only", source], capture_output=True, check=False)
+    assert (run.returncode == 0) == compiles, run.stderr.decode()
+
+
+def test_reasons_are_made_of_the_list_alone() -> None:
+    """Only reasons.c makes one; nothing else in the hook writes the words of one into the log."""
+    for file in sorted(SOURCES.glob("*.c")):
+        text = file.read_text()
+        if file.name != "reasons.c":
+            assert not re.search(r"\(struct reason\)|struct reason \w+ =", text), file.name
+        for line in re.findall(r'event_log(?:_append)?\("[^"]* reason [^;]*;', text):
+            assert "reason %s" in line, line
+            assert "->written" in line, line
+
+
+def test_every_reason_is_used() -> None:
+    """What nothing makes is no reason. ``disk-low`` is there for who watches the disk."""
+    hook = "".join(file.read_text() for file in SOURCES.glob("*.c"))
+    python = "".join(file.read_text() for file in (ROOT / "tui_probe").rglob("*.py"))
+    for listed in listed_reasons().values():
+        in_hook = re.search(rf"\breason(?:_with)?\({listed.name}\b", hook)
+        assert in_hook or f'"{listed.code}"' in python or listed.code == "disk-low", listed.code

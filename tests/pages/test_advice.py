@@ -1,0 +1,68 @@
+"""What a person is told to do about a kernel goes by the code of the reason, not by words that occur in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.trace.make import TraceWriter
+from tui_probe.pages.advice import advice
+from tui_probe.pages.report import report_lines
+from tui_probe.reasons import Reason, because, read_reason
+from tui_probe.trace.follow import open_trace
+
+FULL_DISK = "./trace/Nov21_024500_7/kernel/0_a9/original.bin: No space left on device"
+
+
+@pytest.mark.parametrize("written", [FULL_DISK, f"{FULL_DISK} code disk-full"])
+def test_a_full_disk_is_no_full_trace(written: str) -> None:
+    """The path has 'trace' in it, and 'kernel'."""
+    told = advice("failed", read_reason(written))
+    assert "--max-trace-bytes" not in told
+    assert "The disk of the trace is full" in told
+    assert "--tracedir" in told
+
+
+@pytest.mark.parametrize("written", ["out of host memory", "out of host memory code host-memory"])
+def test_host_memory_is_no_probe_memory(written: str) -> None:
+    told = advice("failed", read_reason(written))
+    assert "--max-probe-memory" not in told
+    assert "memory of the host" in told
+
+
+def test_each_has_its_own_advice() -> None:
+    assert "--max-trace-bytes" in advice("failed", because("trace-full", bytes=1))
+    assert "--max-probe-memory" in advice("failed", because("probe-memory"))
+    assert "Allow 900 bytes" in advice("failed", because("launch-too-large", needed=900, limit=7))
+    assert "--filter" in advice("filtered", because("excluded"))
+    assert "--kernel" in advice("filtered", because("not-chosen"))
+
+
+@pytest.mark.parametrize("words", ["memory, trace, ptxas and engine", "no ptx in sight", "capture the flag"])
+@pytest.mark.parametrize("status", ["failed", "skipped", "filtered", "pending"])
+def test_words_that_are_not_known_leave_what_the_status_says(status: str, words: str) -> None:
+    assert advice(status, read_reason(words)) == advice(status, None) != ""
+
+
+def test_a_probed_kernel_needs_no_advice() -> None:
+    assert advice("probed", because("matched-nothing", probe="dmat")) == ""
+    assert advice("skipped", Reason("later words", "code-of-tomorrow")) == advice("skipped", None)
+
+
+def test_a_report_has_text_and_code(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "t")
+    writer.start()
+    writer.kernel(0, "f", "failed", reason=f"{FULL_DISK} code disk-full")
+    writer.kernel(1, "g", "skipped", reason="something new")
+    trace = open_trace(writer.directory)
+    assert [(kernel.reason, kernel.reason_code) for kernel in trace.kernels] == [
+        (FULL_DISK, "disk-full"),
+        ("something new", None),
+    ]
+    data = "".join(report_lines(trace, "kernels", "json"))
+    assert f'"reason": "{FULL_DISK}", "reason_code": "disk-full"' in data
+    assert '"reason": "something new", "reason_code": null' in data
+    summary = " ".join(" ".join(report_lines(trace, "summary", "table")).split())
+    assert "The disk of the trace is full" in summary
+    assert " code disk-full" not in summary

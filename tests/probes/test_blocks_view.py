@@ -1,0 +1,77 @@
+"""Block times and gaps of a launch in which everything is known, and of launches on an H200."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.pages.timelines import planted
+from tests.pages.timelines.drawing import EVERY_FORM, golden_view, text_of
+from tui_probe.draw.charts import cdf_chart
+from tui_probe.draw.view import no_progress
+from tui_probe.pages.views.output import data_csv
+from tui_probe.probekit.kind import Source
+from tui_probe.probes.block_sched.view import BLOCKS, Blocks
+from tui_probe.trace.follow import open_trace
+
+RECORDED = Path(__file__).parents[1] / "data" / "h200"
+
+
+def opened(source: Source) -> Blocks:
+    view = BLOCKS.open(source, no_progress)
+    assert isinstance(view, Blocks)
+    return view
+
+
+@pytest.fixture
+def view(tmp_path: Path) -> Blocks:
+    return opened(planted.write_planted(tmp_path / "t"))
+
+
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+def test_goldens(view: Blocks, size: tuple[int, int], ascii_only: bool) -> None:
+    golden_view("blocks", view, size, ascii_only=ascii_only)
+
+
+@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+def test_goldens_of_an_h200(size: tuple[int, int], ascii_only: bool) -> None:
+    trace = open_trace(RECORDED / "torch_compile")
+    golden_view("blocks-torch_compile", opened(Source(trace, trace.kernels[4])), size, ascii_only=ascii_only)
+
+
+def test_the_straggler_is_the_longest_block_and_its_sm_the_longest_bar(view: Blocks) -> None:
+    record = json.loads(json.dumps(view.record()))
+    assert (record["block_cycles"]["p50"], record["block_cycles"]["p100"]) == (planted.CYCLES, planted.STRAGGLER_CYCLES)
+    assert record["gap_cycles"]["p0"] == record["gap_cycles"]["p100"] == planted.GAP
+    assert record["idle_sms"] == [planted.IDLE_SM]
+    lines = text_of(view, (80, 24))
+    bars = {line.split()[0]: sum(map(line.count, "█▒░")) for line in lines if "█" in line and line.split()[0].isdigit()}
+    assert max(bars, key=bars.__getitem__) == str(planted.STRAGGLER_SM)
+    assert str(planted.IDLE_SM) not in bars
+    assert "1 SM ran nothing" in " ".join(lines)
+
+
+def test_anchors_are_the_chart_and_the_sms(view: Blocks) -> None:
+    lines = text_of(view, (80, 24))
+    chart, sms = view.anchors(80)
+    assert "┌" in lines[chart]
+    assert lines[sms].startswith("SMs, cycles per slot")
+
+
+def test_a_row_an_sm(view: Blocks) -> None:
+    rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(view)))))
+    assert [row["sm"] for row in rows] == ["0", "1", "2", "4", "5"]
+    assert sum(int(row["blocks"]) for row in rows) == 50
+
+
+def test_a_chart_has_no_escapes_and_the_size_asked_for() -> None:
+    import numpy as np
+
+    for values in (np.array([5]), np.arange(1000), np.array([1, 1, 1, 900_000_000])):
+        lines = cdf_chart(values, 60, 10, "cycles")
+        assert len(lines) == 10
+        assert all(line.isprintable() and len(line) <= 60 for line in lines)

@@ -1,0 +1,28 @@
+"""What belongs to one probe is in its folder: the rest of the program knows no probe by name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import tui_probe
+from tui_probe.probe_files.folders import DEFAULT, built_in_files
+
+PACKAGE = Path(tui_probe.__file__).parent
+CHOICE = f'DEFAULT: Final = "{DEFAULT}"'
+"""The one line that chooses a probe, in ``probe_files/folders.py``."""
+
+
+def test_no_module_names_a_built_in_probe() -> None:
+    """In no string, identifier or comment, not as a part of a longer name, nor in capitals."""
+    names = sorted(built_in_files(), key=len, reverse=True)
+    assert len(names) > 10
+    word = re.compile(rf"(?<![a-z0-9])(?:{'|'.join(names)})(?![a-z0-9])", re.IGNORECASE)
+    found = [
+        f"{path.relative_to(PACKAGE)}:{number}: {line.strip()}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.relative_to(PACKAGE).parts[0] != "probes"  # where their folders are once the package is installed
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if word.search(line)
+    ]
+    assert [line.partition(": ")[2] for line in found] == [CHOICE], "\n".join(found)

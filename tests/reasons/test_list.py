@@ -1,0 +1,113 @@
+"""The list of reasons holds together, and whoever gives a reason takes it from there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import tui_probe
+from tui_probe.reasons import ListedReason, because, listed_reasons
+from tui_probe.reasons.listing import KINDS, read_list
+
+PACKAGE = Path(tui_probe.__file__).parent
+LISTED = list(listed_reasons().values())
+ENTRY = 'REASON(A, "a", (%s), "%s", %s, %s)'
+
+
+@pytest.mark.parametrize("listed", LISTED, ids=[each.code for each in LISTED])
+def test_each_reason_is_whole(listed: ListedReason) -> None:
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", listed.code)
+    assert listed.name == listed.code.upper().replace("-", "_")
+    assert re.findall(r"\{(\w+)\}", listed.sentence) == list(listed.parameters), (
+        "in the order of the sentence, each once"
+    )
+    assert set(re.findall(r"\{(\w+)\}", listed.advice)) <= set(listed.parameters)
+    assert bool(listed.advice) != bool(listed.no_advice), "what to do, or why there is nothing to do"
+    assert listed.advice[:1] == listed.advice[:1].upper()
+    assert not listed.advice or listed.advice.endswith(".")
+    assert "\n" not in listed.sentence + listed.advice
+    assert not any(re.fullmatch(r"\{\w+\}", older) for older in listed.older if listed.code != "driver-error")
+
+
+def test_no_two_reasons_are_the_same() -> None:
+    text = (PACKAGE / "reasons" / "reasons.def").read_text()
+    assert len(LISTED) == text.count("\nREASON(")
+    assert len({each.name for each in LISTED}) == len(LISTED)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("REASON(A)", "line 1: this is no REASON"),
+        ("\nOTHER(A)", "line 2: this is no REASON"),
+        (ENTRY % ("LETTER(a)", "{a}", "SAME", 'ADVICE("x")'), "a parameter is written"),
+        (ENTRY % ("", "a", "ALIKE", 'ADVICE("x")'), "older sentences are"),
+        (ENTRY % ("", "a", "SAME", '"x"'), "advice is"),
+        (ENTRY % ("", "a", "SAME", "ADVICE_OF(B)"), "advice is"),
+        (ENTRY % ("", "a", "SAME", "ADVICE(x)"), "a text in quotes"),
+    ],
+)
+def test_a_damaged_list_is_refused(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        list(read_list(text))
+
+
+def test_a_reason_is_made_as_listed() -> None:
+    assert because("trace-full", bytes=1000).text == "trace is full (1000 bytes)"
+    assert because("function-exits", line=7, function="f").text == "line 7: function f ends the kernel with exit"
+    assert because("ptx-unreadable", words="two\nlines\tand a tab").text == "two lines and a tab"
+    with pytest.raises(KeyError):
+        because("no-such-reason")
+    for parameters in ({}, {"bytes": 1, "more": 2}, {"size": 1}):
+        with pytest.raises(ValueError, match="trace-full takes bytes"):
+            because("trace-full", **parameters)
+
+
+def calls(name: str) -> list[tuple[str, ast.Call]]:
+    """All calls of a function or class of that name in the package, with their place."""
+    return [
+        (str(path.relative_to(PACKAGE)), node)
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == name
+    ]
+
+
+@cache
+def trees() -> list[tuple[Path, ast.Module]]:
+    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in sorted(PACKAGE.rglob("*.py"))]
+
+
+def test_python_names_reasons_of_the_list() -> None:
+    """Each ``because`` has a code of the list, and the parameters of its sentence."""
+    made = [(place, call) for place, call in calls("because") if isinstance(call.args[0], ast.Constant)]
+    assert len(made) > 20
+    for place, call in made:
+        code = ast.literal_eval(call.args[0])
+        assert code in listed_reasons(), f"{place}, line {call.lineno}: {code}"
+        given = {keyword.arg for keyword in call.keywords} - {"line"}
+        if None not in given:  # ** of a dict
+            assert given == set(listed_reasons()[code].parameters), f"{place}, line {call.lineno}: {code}"
+
+
+def test_python_gives_no_reason_in_words_alone() -> None:
+    """Reasons are made by ``because``; errors that refuse a kernel and answers that do not serve it take such a one."""
+    allowed = {"engine/prepare.py": 1, "trace/launches.py": 1}  # of words and code as sent; of too many to keep
+    made = [place for place, _ in calls("Reason") if not place.startswith("reasons/")]
+    assert {place: made.count(place) for place in made} == allowed
+    for name in ("UnsupportedKernelError", "ToolchainError"):
+        for place, call in calls(name):
+            if place != "engine/disassembler.py":  # reads machine code for a page
+                assert not isinstance(call.args[0], ast.Constant | ast.JoinedStr), f"{place}, line {call.lineno}"
+    for place, call in calls("Answer"):
+        if place.startswith("engine/"):
+            assert [ast.literal_eval(call.args[0])] == ["ok"], f"{place}, line {call.lineno}"
+
+
+def test_kinds_of_parameters_have_no_line_break() -> None:
+    for kind in KINDS.values():
+        assert re.fullmatch(kind, "a\nb") is None or kind == KINDS["ERRNO"]

@@ -1,0 +1,119 @@
+"""The structure of the code: modules import each other in no circle, and front ends hold no analysis.
+
+import-linter holds the floors (``pyproject.toml``), which are whole packages. Here each module is looked at, with what
+it imports for types alone and in functions.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("tui_probe", "probes")
+FRONT_ENDS = ("tui_probe.cli.", "tui_probe.ui.")
+ARRAYS_IN_FRONT_ENDS = {"tui_probe.ui.log_reading"}  # the numbers of the lines that a filter of a log chose
+
+
+def imports(root: Path) -> dict[str, set[str]]:
+    """What each module of the packages under ``root`` imports, by dotted names; also names that are no modules."""
+    found = {}
+    for path in (path for package in PACKAGES for path in (root / package).rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        package = parts[:-1]
+        name = ".".join(package if parts[-1] == "__init__" else parts)
+        found[name] = {target for node in ast.walk(ast.parse(path.read_text())) for target in _targets(node, package)}
+    return found
+
+
+def _targets(node: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        above = package[: len(package) - node.level + 1] if node.level else ()
+        base = ".".join((*above, *([node.module] if node.module else [])))
+        for alias in node.names:
+            yield f"{base}.{alias.name}"
+
+
+def between_modules(found: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """The modules among them that each imports: of ``from a.b import c`` the module ``a.b.c``, else ``a.b``."""
+
+    def module(target: str) -> str:
+        return target if target in found else target.rpartition(".")[0]
+
+    return {name: ({module(target) for target in targets} & found.keys()) - {name} for name, targets in found.items()}
+
+
+def a_circle(graph: Mapping[str, set[str]]) -> list[str]:
+    """One of the circles, from a module back to it; [] if there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]
+        return circle
+    return []
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, set[str]]:
+    return imports(ROOT)
+
+
+def test_modules_import_each_other_in_no_circle(found: dict[str, set[str]]) -> None:
+    assert a_circle(between_modules(found)) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["import tui_probe.b", "from tui_probe import b", "from . import b", "from tui_probe.b import thing",
+     "def late():\n    from .b import thing", "if TYPE_CHECKING:\n    from tui_probe.b import Thing"],
+)  # fmt: skip
+def test_a_circle_is_found_however_it_is_written(tmp_path: Path, line: str) -> None:
+    package = tmp_path / "tui_probe"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "a.py").write_text(line)
+    (package / "b.py").write_text("from tui_probe.a import other")
+    assert set(a_circle(between_modules(imports(tmp_path)))) == {"tui_probe.a", "tui_probe.b"}
+    (package / "b.py").write_text("import os")
+    assert a_circle(between_modules(imports(tmp_path))) == []
+
+
+def test_every_room_has_its_floor(found: dict[str, set[str]]) -> None:
+    """A package that no contract names could import whatever it likes."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(one["layers"] for one in contracts if one["type"] == "layers")
+    placed = {room.strip() for layer in layers for room in layer.split("|")}
+    rooms = {".".join(name.split(".")[:2]) for name in found if name.startswith("tui_probe.")}
+    assert rooms - {"tui_probe.__main__"} | {"probes"} == placed
+
+
+def test_front_ends_hold_no_analysis(found: dict[str, set[str]]) -> None:
+    """What computes with arrays is below them: they show lines, and rows of tables."""
+    front = {name: targets for name, targets in found.items() if name.startswith(FRONT_ENDS)}
+    with_arrays = {name for name, targets in front.items() if any(one.split(".")[0] == "numpy" for one in targets)}
+    assert with_arrays == ARRAYS_IN_FRONT_ENDS
+
+
+def test_probes_are_known_by_name_alone(found: dict[str, set[str]]) -> None:
+    """Built-in probes are found by the registry as those of others are: no module of the package names one."""
+    package = {name: targets for name, targets in found.items() if name.startswith("tui_probe")}
+    assert {name for name, targets in package.items() if any("probes" in _parts(one) for one in targets)} == set()
+
+
+def test_subcommands_do_not_know_what_dispatches_them(found: dict[str, set[str]]) -> None:
+    """``cli.main`` imports them by name, so this would be a circle that no import shows."""
+    main = "tui_probe.cli.main"
+    knowing = {name for name, targets in found.items() if any(f"{one}.".startswith(f"{main}.") for one in targets)}
+    assert knowing == {"tui_probe.__main__"}
+
+
+def _parts(target: str) -> tuple[str, ...]:
+    """``tui_probe.probes.dmat`` and ``probes.dmat``, but not ``tui_probe.cli.probes``."""
+    return tuple(target.removeprefix("tui_probe.").split(".")[:1])

@@ -1,0 +1,57 @@
+"""The process that an engine's server runs in, for one run of the launcher.
+
+``python -m tui_probe.launcher.engine_process --socket PATH --probe FILE`` runs it until SIGTERM or SIGINT.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_probe.engine.cache import Cache, default_folder
+from tui_probe.engine.prepare import Options
+from tui_probe.engine.server import EngineServer
+from tui_probe.errors import ProbeError
+from tui_probe.probe_files.loading import load_probe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a server until SIGTERM or SIGINT. The exit status is 2 for a probe or socket that cannot be used."""
+    name = "tui_probe.launcher.engine_process"
+    parser = argparse.ArgumentParser(prog=name, description="prepare kernels for the hook")
+    parser.add_argument("--socket", type=Path, required=True, help="path of the Unix socket to listen on")
+    parser.add_argument("--probe", required=True, help="built-in probe or probe file")
+    parser.add_argument("--load", choices=("bin", "ptx"), default="bin", help="what the driver is given")
+    parser.add_argument("--kernels", default="", help="the run's kernel filter, for process.log")
+    parser.add_argument("--filter", default="", help="the run's negative kernel filter, for process.log")
+    parser.add_argument("--sample", action="store_true", help="probe the blocks that the hook names, and no others")
+    parser.add_argument("--no-cache", action="store_true", help="prepare every kernel anew, and keep none")
+    parser.add_argument("--sources", action="store_true", help="copy source files into the trace")
+    options = parser.parse_args(arguments)
+    folder = None if options.no_cache else default_folder()
+    signals = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        server = EngineServer(
+            options.socket,
+            load_probe(options.probe),
+            Options(options.load, options.kernels, options.filter, sampled=options.sample, sources=options.sources),
+            cache=None if folder is None else Cache(folder),
+        )
+        server.start()
+    except ProbeError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    signal.sigwait(signals)
+    server.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

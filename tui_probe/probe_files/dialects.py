@@ -1,0 +1,237 @@
+"""The two TOML dialects of probe files, read into maps and probe points.
+
+Dialect A: a table a probe with ``position``, ``datamodel = "warp:16"``, ``before``, ``after``, ``SAVE.u64 {…};``.
+Dialect B: ``regs``, ``[map.X]`` tables, ``[probe.Y]`` tables with ``SAVE [ X ] {…};``.
+
+In both, ``no_pred = true`` runs the snippets of a table in all lanes that come by, and ``yields = true`` leaves them
+out of a kernel in which ptxas would serialise more ``wgmma`` for them (:mod:`tui_probe.engine.serialisation`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.model import FIELD_BYTES, Field, FieldType, Level, Map, Place, ProbePoint, Save, Snippet
+from tui_probe.engine.positions import parse_positions
+from tui_probe.engine.snippet import ParsedSnippet, merge_saves, parse_snippet
+from tui_probe.probe_files.toml_table import Table, as_integer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+OTHER_TABLES: Final = frozenset({"about", "map", "probe"})
+
+_LEVELS: Final = {"thread": Level.THREAD, "warp": Level.WARP, "site": Level.SITE}
+_POINT_KEYS: Final = (
+    "position",
+    "pos",
+    "datamodel",
+    "before",
+    "after",
+    "no_pred",
+    "yields",
+    "level",
+    "register",
+    "registers",
+)
+_MAX_RECORD: Final = 4096
+_MAX_CAP: Final = 1 << 20
+_MAX_SHARED_REGISTERS: Final = 256
+
+
+@dataclass(slots=True)
+class Contents:
+    """What the tables of a probe file hold together."""
+
+    registers: dict[str, str] = field(default_factory=dict)
+    maps: list[Map] = field(default_factory=list)
+    points: list[ProbePoint] = field(default_factory=list)
+
+    def declare(self, table: Table, key: str, registers: dict[str, str]) -> None:
+        """Add registers. One that another snippet declared with another type is an error."""
+        for name, register_type in registers.items():
+            if self.registers.setdefault(name, register_type) != register_type:
+                raise table.error(key, f"declares {name} as {register_type}; it is {self.registers[name]} elsewhere")
+
+
+def read_dialect_a(top: Table) -> Contents:
+    """Read ``[name] position datamodel before after``. Raises ProbeFileError."""
+    contents = Contents()
+    for name, table in top.tables():
+        if name in OTHER_TABLES:
+            continue
+        parsed = _snippets(table, name if "datamodel" in table else "")
+        _add_point(contents, table, name, parsed, merge=True)
+        if "datamodel" in table:
+            contents.maps.append(_datamodel_map(table, name, parsed, dynamic=top.flag("dynamic")))
+    return contents
+
+
+def read_dialect_b(top: Table) -> Contents:
+    """Read ``regs``, ``[map.X]`` and ``[probe.Y]``. Raises ProbeFileError."""
+    contents = Contents()
+    count = top.number("regs", 0, most=_MAX_SHARED_REGISTERS)
+    contents.registers = {f"%NR{i}": "b64" for i in range(count)}
+    for name, table in top.table("map").tables():
+        contents.maps.append(_declared_map(table, name))
+    for name, table in top.table("probe").tables():
+        if "level" in table:
+            _level(table, "level", table.text("level"))
+        _add_point(contents, table, name, _snippets(table, ""), merge=False)
+    return contents
+
+
+def _snippets(table: Table, own_map: str) -> dict[str, ParsedSnippet]:
+    """The ``before`` and ``after`` of a table, parsed."""
+    _refuse_misspelt(table)
+    parsed = {}
+    for key in ("before", "after"):
+        if key in table:
+            text = table.text(key)
+            parsed[key] = parse_snippet(text, Place(table.path, _line_of(table.source, text)), own_map)
+    if not parsed:
+        raise table.error("before", "and after are both missing: one of them must hold PTX")
+    return parsed
+
+
+def _refuse_misspelt(table: Table) -> None:
+    for key in table.values:
+        if key not in _POINT_KEYS and (close := difflib.get_close_matches(key, _POINT_KEYS, 1, 0.8)):
+            raise table.error(key, f"is unknown: is it {close[0]!r}?")
+
+
+def _line_of(source: str, text: str) -> int:
+    """The line at which a snippet stands in its file; 0 if it is not there as it is (escapes)."""
+    index = source.find(text) if text else -1
+    return source.count("\n", 0, index) + 1 if index >= 0 else 0
+
+
+def _add_point(contents: Contents, table: Table, name: str, parsed: dict[str, ParsedSnippet], *, merge: bool) -> None:
+    key = "pos" if "pos" in table else "position"
+    try:
+        positions = parse_positions(table.text(key))
+    except ValueError as error:
+        raise table.error(key, f"is wrong: {error}; write 'kernel' or opcodes, 'ld.global:st.global'") from None
+    contents.declare(table, "registers", _declared_registers(table))
+    snippets: dict[str, Snippet] = {}
+    for where, one in parsed.items():
+        contents.declare(table, where, one.registers)
+        snippets[where] = merge_saves(one.snippet) if merge else one.snippet
+    guarded, yielding = not table.flag("no_pred"), table.flag("yields")
+    contents.points.append(
+        ProbePoint(name, positions, snippets.get("before"), snippets.get("after"), guarded, yielding)
+    )
+
+
+def _declared_registers(table: Table) -> dict[str, str]:
+    """``registers = { name = 'b64' }`` or ``register = "2"`` (that many of the shared ones, already declared)."""
+    key = "registers" if "registers" in table else "register"
+    value = table.values.get(key)
+    if value is None or as_integer(value) is not None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(kind, str) for kind in value.values()):
+        raise table.error(key, f"must be a table such as {{ '%count' = 'b32' }}, not {value!r}")
+    return {str(name): str(kind).removeprefix(".") for name, kind in value.items()}
+
+
+def _level(table: Table, key: str, text: str) -> Level:
+    try:
+        return _LEVELS[text.strip().lower()]
+    except KeyError:
+        raise table.error(key, f"must be 'thread', 'warp' or 'site', not {text!r}") from None
+
+
+def _datamodel_map(table: Table, name: str, parsed: dict[str, ParsedSnippet], *, dynamic: bool) -> Map:
+    """The map of ``datamodel = "warp:16"``, ``"thread:8:128"`` (a cap) or ``"thread:16:count"`` (dynamic)."""
+    level, *sizes = table.text("datamodel").split(":")
+    record = as_integer(sizes[0]) if sizes else None
+    if record is None or len(sizes) > 2:
+        raise table.error("datamodel", "must be level:bytes or level:bytes:cap, such as 'warp:16'")
+    cap = _cap(table, "datamodel", sizes[1] if len(sizes) == 2 else 1, dynamic="count")
+    saves = [(one.snippet, one.save_types) for one in parsed.values() if one.save_types]
+    if not saves:
+        raise table.error("datamodel", "is given, but nothing is saved: add 'SAVE.u64 {%register};'")
+    snippet, types = saves[0]
+    if any(other != types for _, other in saves):
+        raise table.error("after", "saves other fields than before: both must save the same types in the same order")
+    values = [value for save in snippet.statements if isinstance(save, Save) for value in save.values]
+    if "" in types:
+        raise table.error("datamodel", "needs typed saves: write 'SAVE.u64 {…};' or 'SAVE.u32 {…};'")
+    fields = list(zip(_field_names(values), types, strict=True))
+    return _map(table, "datamodel", name, _level(table, "datamodel", level), fields, record, None if dynamic else cap)
+
+
+def _field_names(values: Iterable[str]) -> list[str]:
+    """Names for fields that are known only by the values saved: ``%start`` is ``start``."""
+    names: list[str] = []
+    for value in values:
+        base = name = "".join(c if c.isalnum() or c == "_" else "_" for c in value.lstrip("%")).lower() or "value"
+        count = 1
+        while name in names:
+            count += 1
+            name = f"{base}_{count}"
+        names.append(name)
+    return names
+
+
+def _declared_map(table: Table, name: str) -> Map:
+    """The map of a ``[map.X]`` table."""
+    level = _level(table, "level", table.text("level"))
+    key = "data" if "data" in table else "regs"
+    fields: list[tuple[str, str]] = []
+    for field_name, value in table.table(key).values.items():
+        kind = value[0] if isinstance(value, list) and value else value
+        if not isinstance(kind, str):
+            raise table.error(f"{key}.{field_name}", f"must be 'u64' or 'u32', not {value!r}")
+        fields.append((field_name, kind))
+    record = table.number("size", least=4, most=_MAX_RECORD) if "size" in table else None
+    cap = _cap(table, "cap", table.values.get("cap", 1), dynamic="dynamic")
+    dynamic = str(table.values.get("type", "array")).lower() == "dynamic"
+    return _map(table, key, name, level, fields, record, None if dynamic else cap)
+
+
+def _cap(table: Table, key: str, value: object, *, dynamic: str) -> int | None:
+    """Records a slot; None if only a launch knows how many it has, which 0 and a word say."""
+    if value in (0, "0", dynamic):
+        return None
+    cap = as_integer(value)
+    if cap is None or not 1 <= cap <= _MAX_CAP:
+        raise table.error(key, f"must be from 1 to {_MAX_CAP}, or 0 for as many as a launch needs, not {value!r}")
+    return cap
+
+
+def _map(
+    table: Table, key: str, name: str, level: Level, fields: list[tuple[str, str]], record: int | None, cap: int | None
+) -> Map:
+    """A map with its fields laid out: u64 first, then u32, each in the order listed."""
+    if not fields:
+        raise table.error(key, "lists no fields: name at least one, such as start = 'u64'")
+    types: list[FieldType] = []
+    for field_name, kind in fields:
+        if kind == "u64":
+            types.append("u64")
+        elif kind == "u32":
+            types.append("u32")
+        else:
+            raise table.error(key, f"has {field_name} of type {kind!r}: must be 'u64' or 'u32'")
+    needed = sum(FIELD_BYTES[kind] for kind in types)
+    unit = 8 if "u64" in types else 4
+    size = -(-needed // unit) * unit if record is None else record
+    if not needed <= size <= _MAX_RECORD or size % unit:
+        raise table.error(
+            key, f"gives records of {size} bytes: they must be a multiple of {unit}, from {needed} to {_MAX_RECORD}"
+        )
+    return Map(name, level, _laid_out([name for name, _ in fields], types), size, cap)
+
+
+def _laid_out(names: list[str], types: list[FieldType]) -> tuple[Field, ...]:
+    offset = 0
+    offsets = [0] * len(types)
+    for wanted in ("u64", "u32"):
+        for index, kind in enumerate(types):
+            if kind == wanted:
+                offsets[index] = offset
+                offset += FIELD_BYTES[kind]
+    return tuple(Field(*parts) for parts in zip(names, types, offsets, strict=True))

@@ -1,0 +1,116 @@
+"""Probe files: a built-in name or a path to a Probe. A ``.py`` file is in the Python language, any other TOML."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Final
+
+from tui_probe.engine.model import About, Probe
+from tui_probe.engine.verify import verify
+from tui_probe.errors import ProbeFileError
+from tui_probe.probe_files.dialects import OTHER_TABLES, Contents, read_dialect_a, read_dialect_b
+from tui_probe.probe_files.folders import built_in_files, files_in, in_folder, installed_files, name_of
+from tui_probe.probe_files.toml_table import Table
+
+_PYTHON_SUFFIX: Final = ".py"
+
+
+def built_in_names() -> list[str]:
+    """The names of the built-in probes, sorted."""
+    return list(built_in_files())
+
+
+def find_probe(name_or_path: str) -> Path:
+    """The file of a built-in or installed probe, or of one's own: a file, or a folder that holds one.
+
+    Raises ProbeFileError, with the names that there are, if there is none.
+    """
+    known = {**installed_files(), **built_in_files()}
+    if name_or_path in known:
+        return known[name_or_path]
+    path = Path(name_or_path)
+    if path.is_file():
+        return path
+    if path.is_dir():
+        inside = next(iter(files_in(path.resolve()).values()), None)
+        if inside is None:
+            raise ProbeFileError(f"{name_or_path}: there is no probe.toml and no probe.py in this folder")
+        return inside
+    names = ", ".join(known) or "none"
+    raise ProbeFileError(f"{name_or_path}: no such file, and no probe of that name (there are: {names})")
+
+
+def load_probe(name_or_path: str) -> Probe:
+    """Find, read and verify a probe. Raises ProbeFileError that names file, table or line, and what to do."""
+    path = find_probe(name_or_path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ProbeFileError(f"{path}: cannot be read: {error.strerror}") from error
+    return read_probe(data, path)
+
+
+def read_probe(data: bytes, path: Path) -> Probe:
+    """Read and verify the contents of a probe file. Raises ProbeFileError."""
+    try:
+        source = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ProbeFileError(f"{path}: byte {error.start} is not UTF-8: save the file as UTF-8 text") from error
+    return probe_of_tables(_tables(source, path), path, source)
+
+
+def _tables(source: str, path: Path) -> dict[str, object]:
+    if path.suffix == _PYTHON_SUFFIX:
+        from tui_probe.dsl.compiler import compile_tables  # most probes are not in this language
+
+        return compile_tables(source, str(path))
+    try:
+        return tomllib.loads(source)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ProbeFileError(f"{path}: this is not TOML: {error}") from error
+
+
+def probe_of_tables(values: dict[str, object], path: Path, source: str = "") -> Probe:
+    """The probe that the tables of a file make. Lines in messages need its text, ``source``. Raises ProbeFileError."""
+    top = Table(str(path), source, "", values)
+    contents = _contents(top)
+    probe = Probe(
+        name=name_of(path),
+        path=path,
+        source=source,
+        callback=_callback(top) or (name_of(path) if in_folder(path) else ""),
+        registers=contents.registers,
+        maps=tuple(contents.maps),
+        points=tuple(contents.points),
+        about=_about(top),
+    )
+    verify(probe)
+    return probe
+
+
+def _contents(top: Table) -> Contents:
+    is_dialect_b = any(key in top for key in ("regs", "map", "probe"))
+    contents = read_dialect_b(top) if is_dialect_b else read_dialect_a(top)
+    if not contents.points:
+        raise ProbeFileError(f"{top.path}: there is no probe in it: add a table such as [probe.name] with a position")
+    strays = [name for name, _ in top.tables() if is_dialect_b and name not in OTHER_TABLES]
+    if strays:
+        raise top.error(strays[0], f"is no table of this dialect: write [probe.{strays[0]}] or [map.{strays[0]}]")
+    return contents
+
+
+def _callback(top: Table) -> str:
+    """The analysis: ``callback``, ``CALLBACK`` or ``analyze_hook``; a path keeps only its stem."""
+    for key in ("callback", "CALLBACK", "analyze_hook"):
+        if key in top:
+            return Path(top.text(key)).name.removesuffix(_PYTHON_SUFFIX)
+    return ""
+
+
+def _about(top: Table) -> About:
+    """The ``[about]`` table, or the ``description`` of older files."""
+    table = top.table("about")
+    title = table.text("title", top.text("description", ""))
+    measures, unit, cost, checked = (table.text(key, "") for key in ("measures", "unit", "cost", "checked"))
+    return About(title, measures, unit, cost, checked, heavy=table.flag("heavy"), every_block=table.flag("every_block"))

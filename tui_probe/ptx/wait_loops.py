@@ -1,0 +1,165 @@
+"""Loops in which a thread does nothing but try an instruction again, until it succeeds or the thread gives up.
+
+    again:                                                 again:
+    mbarrier.try_wait.parity.b64 p, [bar], phase;          mbarrier.try_wait.parity.b64 p, [bar], phase;
+    @p bra done;                                           @!p bra again;
+    bra again;
+    done:
+
+A first try in front of such a loop that leads to the same place when it succeeds, as ``cuda::barrier`` has it, belongs
+to the loop. Between tries a thread may compute, read clocks and sleep. A loop is none of these that does more (loads,
+stores, fences, products, calls), that is left whatever the instruction says, or that is entered in several places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from tui_probe.ptx.basic_blocks import Flow
+from tui_probe.ptx.instruction_classes import class_of
+from tui_probe.ptx.natural_loops import natural_loops
+from tui_probe.ptx.tree import Instruction, Memory, Negated, Pair, Register, Vector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from tui_probe.ptx.basic_blocks import Block
+    from tui_probe.ptx.tree import Function, Operand
+
+Side: TypeAlias = Literal["before", "taken", "behind"]
+
+_IDLE: Final = frozenset({"bra", "mov", "selp", "slct", "cvt", "nanosleep", "vote", "activemask"})
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A way into a loop or out of it: ``before`` an instruction; where a branch is ``taken``; or ``behind`` one, where
+    it is not taken.
+    """
+
+    instruction: Instruction
+    side: Side
+
+
+@dataclass(frozen=True, slots=True)
+class WaitLoop:
+    """One wait: the instructions that are tried, in source order, and all ways in and out."""
+
+    tries: tuple[Instruction, ...]
+    entries: tuple[Edge, ...]
+    exits: tuple[Edge, ...]
+
+
+def wait_loops(function: Function, is_tried: Callable[[Instruction], bool]) -> list[WaitLoop]:
+    """The loops that wait for instructions of which ``is_tried`` holds, in source order."""
+    flow = Flow.of(function)
+    search = _Search(flow, is_tried)
+    heads = {head: None for index, block in enumerate(flow.blocks) if any(map(is_tried, block))
+             for head in search.heads_around(index)}  # fmt: skip
+    found = [loop for head in heads if (loop := search.wait_at(head)) is not None]
+    return sorted(found, key=lambda loop: loop.tries[0].span.start)
+
+
+class _Search:
+    """Looks for loops in the flow of one function."""
+
+    def __init__(self, flow: Flow, is_tried: Callable[[Instruction], bool]) -> None:
+        self._flow = flow
+        self._is_tried = is_tried
+        self._before: list[list[int]] = [[] for _ in flow.blocks]
+        for index in range(len(flow.blocks)):
+            for following in flow.successors(index):
+                self._before[following].append(index)
+        self._loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
+
+    def heads_around(self, index: int) -> list[int]:
+        """The head of the innermost loop that a block is in; none if it is in no loop."""
+        around = [head for head, blocks in self._loops.items() if index in blocks]
+        return sorted(around, key=lambda head: len(self._loops[head]))[:1]
+
+    def wait_at(self, head: int) -> WaitLoop | None:
+        """The loop of a head, if all that it does is to wait."""
+        inside = self._loops[head]
+        code = [one for index in sorted(inside) for one in self._flow.blocks[index]]
+        tries = tuple(filter(self._is_tried, code))
+        entered = [index for index in self._before[head] if index not in inside]
+        if not (all(map(self._only_waits, code)) and self._has_one_entry(head, inside) and entered):
+            return None
+        exits = [(index, out) for index in sorted(inside) for out in self._flow.successors(index) if out not in inside]
+        answers = _depending_on(tries, code)
+        if not any(_asks(self._flow.blocks[index][-1], answers) for index, _ in exits):
+            return None
+        entries = tuple(edge for index in entered for edge in self._edges(index, head))
+        found = WaitLoop(tries, entries, tuple(edge for exit_ in exits for edge in self._edges(*exit_)))
+        if any(edge.instruction.opcode == "brx" for edge in found.entries):
+            return None
+        return self._with_first_try(found, entered, {out for _, out in exits})
+
+    def _only_waits(self, one: Instruction) -> bool:
+        if self._is_tried(one):
+            return one.predicate is None
+        return one.opcode in _IDLE or class_of(one) == "integer"
+
+    def _has_one_entry(self, head: int, inside: set[int]) -> bool:
+        return head > 0 and all(before in inside for index in inside - {head} for before in self._before[index])
+
+    def _edges(self, index: int, following: int) -> Iterator[Edge]:
+        """The ways from one block to another."""
+        last = self._flow.blocks[index][-1]
+        if following in self._flow.jumps[index]:
+            yield Edge(last, "taken")
+        if self._flow.falls[index] and following == index + 1:
+            yield Edge(last, "behind")
+
+    def _with_first_try(self, loop: WaitLoop, entered: Sequence[int], outside: set[int]) -> WaitLoop:
+        """The loop together with a try in front of it that leads to where the loop ends, if there is one."""
+        index = entered[0]
+        while self._passes_on(index):
+            (index,) = self._before[index]
+        block = self._flow.blocks[index]
+        tries = [number for number, one in enumerate(block) if self._is_tried(one)]
+        around = [out for out in self._flow.successors(index) if out in outside]
+        if len(entered) != 1 or len(outside) != 1 or not tries or not around:
+            return loop
+        rest = block[tries[-1] :]
+        if not (all(map(self._only_waits, rest)) and _asks(rest[-1], _depending_on(rest[:1], rest))):
+            return loop
+        exits = (*self._edges(index, around[0]), *loop.exits)
+        return WaitLoop((rest[0], *loop.tries), (Edge(rest[0], "before"),), exits)
+
+    def _passes_on(self, index: int) -> bool:
+        """Whether a block between a first try and the loop does nothing of note."""
+        block = self._flow.blocks[index]
+        alone = len(self._before[index]) == 1 and len(self._flow.successors(index)) == 1
+        return alone and all(self._only_waits(one) and not self._is_tried(one) for one in block)
+
+
+def _asks(branch: Instruction, answers: set[str]) -> bool:
+    return branch.opcode == "bra" and branch.predicate is not None and branch.predicate.name in answers
+
+
+def _depending_on(tries: Sequence[Instruction], code: Block) -> set[str]:
+    """The registers that hold what the instructions tried say, or what follows from it."""
+    answers = {name for one in tries for name in _registers(one.operands[:1])}
+    known = -1
+    while known != len(answers):
+        known = len(answers)
+        for one in code:
+            read = {*_registers(one.operands[1:]), *([one.predicate.name] if one.predicate else [])}
+            if read & answers and one.opcode != "bra":
+                answers.update(_registers(one.operands[:1]))
+    return answers
+
+
+def _registers(operands: Iterable[Operand]) -> Iterator[str]:
+    for operand in operands:
+        match operand:
+            case Register(name=name):
+                yield name
+            case Negated(operand=inner) | Memory(base=Register() as inner):
+                yield from _registers([inner])
+            case Pair(first, second):
+                yield from _registers([first, second])
+            case Vector(elements):
+                yield from _registers(elements)

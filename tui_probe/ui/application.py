@@ -1,0 +1,112 @@
+"""What screens and widgets ask of the application around them. It knows all of them; they know only this of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from textual.dom import DOMNode
+    from textual.screen import Screen
+
+    from tui_probe.draw.palette import Palette
+    from tui_probe.probekit.kind import Source
+    from tui_probe.ui.appearance import Appearance
+    from tui_probe.ui.background import Background
+    from tui_probe.ui.feed import Feed, Session
+    from tui_probe.ui.nvml import GpuSampler
+
+
+class Live(Protocol):
+    """The live screen, below all others where there are traces."""
+
+    def open_kernel(self, directory: Path, index: int) -> str:
+        """Show the screen of a kernel of the trace in ``directory``. Returns why that cannot be done yet.
+
+        "" where it can.
+        """
+
+
+class Application(Protocol):
+    """What there is one of."""
+
+    @property
+    def screen(self) -> Screen[Any]:
+        """The screen in front."""
+
+    @property
+    def session(self) -> Session:
+        """What is shown."""
+
+    @property
+    def feed(self) -> Feed:
+        """What is new of it."""
+
+    @property
+    def gpu(self) -> GpuSampler:
+        """How the GPUs are doing."""
+
+    @property
+    def live(self) -> Live:
+        """The live screen."""
+
+    @property
+    def tables(self) -> Background:
+        """Sorts and filters tables."""
+
+    @property
+    def logs(self) -> Background:
+        """Reads logs."""
+
+    @property
+    def analyses(self) -> Background:
+        """Reads and analyses results."""
+
+    @property
+    def target_runs(self) -> bool:
+        """Is there a target, and did it run when it was last looked at?"""
+
+    @property
+    def appearance(self) -> Appearance:
+        """How it was asked to look."""
+
+    @property
+    def palette(self) -> Palette:
+        """The colours."""
+
+    @property
+    def ascii_only(self) -> bool:
+        """Are only ASCII characters drawn?"""
+
+    @property
+    def backed_up(self) -> bool:
+        """Does the terminal lag behind?"""
+
+    @property
+    def low_bandwidth(self) -> bool:
+        """Is less sent?"""
+
+    def use_palette(self, name: str) -> None:
+        """Draw all in other colours."""
+
+    def use_ascii(self, ascii_only: bool) -> None:
+        """Draw with ASCII characters alone, or with all."""
+
+    def use_bandwidth(self, low: bool | None) -> None:
+        """Send less, or not; None: as the link allows."""
+
+    def to_clipboard(self, text: str) -> None:
+        """Hand a text to the terminal's clipboard."""
+
+    def compare(self, source: Source) -> None:
+        """Remember a kernel or launch, or show it against the one that was remembered."""
+
+    def withdraw_question(self) -> None:
+        """Ask no more what to do with a target that has ended meanwhile."""
+
+    async def run_action(
+        self, action: str, default_namespace: DOMNode | None = None, namespaces: Mapping[str, DOMNode] | None = None
+    ) -> bool:
+        """Do what a key does."""

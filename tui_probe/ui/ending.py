@@ -1,0 +1,131 @@
+"""Ending a run from the screen: interrupting the target, killing it, leaving it, and the questions that this takes."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from textual.screen import ModalScreen
+
+from tui_probe.ui.prompt import Answer, Question
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.screen import Screen
+
+    from tui_probe.ui.feed import Feed, Target
+    from tui_probe.ui.screens.view_screen import ViewScreen
+
+SECOND_INTERRUPT = 2.0
+"""Seconds within which a second interrupt asks for more."""
+LEAVE = (
+    Answer("l", "leave it running, quit", "leave"),
+    Answer("i", "interrupt it, quit", "interrupt"),
+    Answer("c", "cancel"),
+)
+STOP = (
+    Answer("t", "terminate it", "terminate"),
+    Answer("K", "kill it: results are lost", "kill"),
+    Answer("c", "cancel"),
+)
+
+
+class Ended(Protocol):
+    """The application, as far as it can end."""
+
+    @property
+    def target(self) -> Target | None:
+        """The target, None where a trace is explored."""
+
+    @property
+    def target_runs(self) -> bool:
+        """Is there a target, and did it run when it was last looked at?"""
+
+    @property
+    def feed(self) -> Feed:
+        """What is known of the run."""
+
+    @property
+    def screen(self) -> Screen[Any]:
+        """The screen in front."""
+
+    @property
+    def speaking(self) -> ViewScreen:
+        """The screen that says what is to be said."""
+
+    def exit(self) -> None:
+        """Quit."""
+
+
+class Ending:
+    """Acts on the target of an application, if it has one."""
+
+    def __init__(self, app: Ended) -> None:
+        self.app = app
+        self._asked: tuple[ViewScreen, Question] | None = None
+        self._interrupted = float("-inf")
+
+    def interrupt(self) -> None:
+        """SIGINT to the target; a second time within two seconds asks for more."""
+        target = self.app.target
+        if target is None or not self.app.target_runs:
+            self._say_why_not()
+            return
+        now = time.monotonic()
+        if now - self._interrupted <= SECOND_INTERRUPT:
+            self._ask("It still runs:", STOP, self._stop)
+            return
+        self._interrupted = now
+        target.interrupt()
+        self._say("interrupted the target (SIGINT); Ctrl-C again within 2 s to terminate it")
+
+    def _say_why_not(self) -> None:
+        run = self.app.feed.latest
+        if run.running:
+            self._say(f"this screen only watches; end the run where it was started, or: kill -INT {run.pid}")
+        else:
+            self._say("nothing runs here; Ctrl-Q quits")
+
+    def _stop(self, answer: str) -> None:
+        target = self.app.target
+        if target is None or not self.app.target_runs:
+            return
+        if answer == "terminate":
+            target.terminate()
+            self._say("asked the target to terminate (SIGTERM)")
+        elif answer == "kill":
+            target.kill()
+            self._say("killed the target (SIGKILL)")
+
+    def leave(self) -> None:
+        """Quit; ask first while the target runs."""
+        if self.app.target_runs:
+            self._ask("The target still runs:", LEAVE, self._leave)
+        else:
+            self.app.exit()
+
+    def _leave(self, answer: str) -> None:
+        if answer == "interrupt" and self.app.target is not None:
+            self.app.target.interrupt()
+        if answer:
+            self.app.exit()
+
+    def withdraw(self) -> None:
+        """Ask no more what to do with a target that has ended meanwhile."""
+        if self._asked is not None and not self.app.target_runs:
+            screen, question = self._asked
+            self._asked = None
+            if screen.prompt is question:
+                screen.prompt = None
+                screen.notice("the target has ended")
+
+    def _ask(self, text: str, answers: tuple[Answer, ...], take: Callable[[str], None]) -> None:
+        if isinstance(self.app.screen, ModalScreen):
+            self.app.screen.dismiss(None)
+        screen = self.app.speaking
+        self._asked = (screen, Question(text, answers, take))
+        screen.ask_question(self._asked[1])
+
+    def _say(self, text: str) -> None:
+        self.app.speaking.notice(text)

@@ -1,0 +1,178 @@
+"""What the live screen shows: kernels, and below or beside them a page about what is selected."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from textual.containers import Container
+
+from tui_probe.ui.at_hand import AtHand
+from tui_probe.ui.early_keys import EarlyKeys
+from tui_probe.ui.layout import arrangement
+from tui_probe.ui.live_pages import TABS, LivePages
+from tui_probe.ui.processes import ProcessSwitch
+from tui_probe.ui.run_end import why_empty, words_at_end
+from tui_probe.ui.screens.view_screen import ViewScreen
+from tui_probe.ui.state_line import elapsed_line, state_line
+from tui_probe.ui.views.kernels import KernelTable
+from tui_probe.ui.widgets.bars import Bar, Rule, TabBar, fitting
+from tui_probe.ui.widgets.pane import Pane
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual import events
+    from textual.app import ComposeResult
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.ui.feed import ProcessView, Snapshot
+    from tui_probe.ui.views.view import View
+    from tui_probe.ui.widgets.bars import Tab
+
+INTERVAL = 0.5
+
+
+class LiveFrame(ViewScreen):
+    """Shows the feed's newest snapshot twice a second, in a table and a page, with a line of each kind around them."""
+
+    def __init__(self, *, ascii_only: bool = False) -> None:
+        super().__init__()
+        self.beats = 0
+        self.skipped_frames = 0
+        self.zoomed = False
+        self.in_table = True
+        self.table = KernelTable(self, "kernels", self.show_kernel)
+        self.table.focused = True
+        self.pages = LivePages(self, ascii_only=ascii_only)
+        self.at_hand = AtHand(self.table)
+        self.switch = ProcessSwitch(self, self.at_hand, self._take_again)
+        self.early_keys = EarlyKeys(self, lambda: not self.at_hand.snapshot.loaded or self.table.waits)
+
+    def compose(self) -> ComposeResult:
+        """A table and a page, with a line of each kind around them."""
+        with Container(id="top"):
+            yield Bar("bar", id="title")
+            yield Bar("bar", id="place")
+        with Container(id="body"):
+            yield Pane(self.table, id="table")
+            yield Rule(id="rule")
+            with Container(id="right"):
+                yield TabBar(TABS, id="tabs")
+                yield Pane(self.pages.shown, id="page")
+        yield Bar("bar", id="state")
+        yield Bar(id="hint")
+
+    def on_mount(self) -> None:
+        """Start the one clock of this screen."""
+        self._divide(*self.app.size)
+        self.set_interval(INTERVAL, self.beat)
+
+    @property
+    def current(self) -> str:
+        """The name of the page that is shown."""
+        return self.pages.current
+
+    @property
+    def view(self) -> View:
+        """Where keys go."""
+        return self.table if self.in_table else self.pages.shown
+
+    @property
+    def process(self) -> ProcessView | None:
+        """The process that is shown."""
+        return self.at_hand.process
+
+    @property
+    def page_tabs(self) -> Sequence[Tab]:
+        """The pages that there are."""
+        return self.pages.tabs(self.process)
+
+    # -- the clock
+
+    def beat(self) -> None:
+        """The clock: a frame, but only every second time if the link is slow."""
+        self.beats += 1
+        if self.beats % 2 == 0 or not self.probe_app.low_bandwidth:
+            self.tick()
+
+    def tick(self) -> None:
+        """A data frame: what changed since the last one. Left out while the terminal lags behind."""
+        app = self.probe_app
+        if app.feed.failure is not None:
+            raise app.feed.failure
+        if app.backed_up:
+            self.skipped_frames += 1
+            return
+        if not self.at_hand.paused:
+            self.take(app.feed.latest)
+        app.withdraw_question()
+        self.show_bars()
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Show a snapshot, and let the page in sight read what is new."""
+        if self.probe_app.session.watching and (words := words_at_end(self.at_hand.snapshot, snapshot)):
+            self.notice(words)
+        self.at_hand.snapshot = snapshot
+        process = self.process
+        self.table.say_empty(process.problem if process and process.problem else why_empty(snapshot))
+        self.table.show(process.kernels if process else (), timed=snapshot.benchmark)
+        self.early_keys.release()
+        self.pages.take(snapshot, process, self.probe_app.gpu.latest)
+
+    def _take_again(self) -> None:
+        """Show the same snapshot: another process of it."""
+        self.take(self.at_hand.snapshot)
+        self.show_bars()
+
+    def show_kernel(self) -> None:
+        """Show the selected kernel on the pages about one kernel."""
+        self.probe_app.feed.wanted = self.table.unread_in_sight()
+        self.early_keys.release()
+        self.pages.show_kernel(self.table.kernel)
+
+    # -- the lines around the panes
+
+    def show_bars(self) -> None:
+        """Title, tabs, state and hints."""
+        snapshot, low = self.probe_app.feed.latest, self.probe_app.low_bandwidth
+        place = self.query_one("#place", Bar)
+        self.query_one("#title", Bar).show(self._title())
+        place.show((), ((fitting(self.table.status(), place.size.width - 1), "dim"),))
+        notes = self.pages.shown.status()
+        self.query_one(TabBar).show(self.current, notes, focused=not self.in_table, tabs=self.page_tabs)
+        states = state_line(snapshot, self.process, paused=self.at_hand.paused, low_bandwidth=low)
+        self.query_one("#state", Bar).show((*elapsed_line(snapshot, time.time()), *states))
+        self.show_hint()
+
+    def _title(self) -> Line:
+        process = self.process
+        watching = [("watching  ", "accent")] if self.probe_app.session.watching else []
+        probe = [(f"{process.probe}  ", "note")] if process is not None and process.probe else []
+        command = self.at_hand.snapshot.command
+        return ((" tui-probe  ", "title"), *watching, *self.switch.line(), *probe, (command, "dim"))
+
+    # -- layout
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Divide the terminal anew."""
+        self._divide(*event.size)
+
+    def _divide(self, width: int, height: int) -> None:
+        division = arrangement(width, height)
+        if division is None:
+            return
+        table, alone = self.query_one("#table"), self.zoomed
+        self.query_one("#body").set_class(division.beside and not alone, "beside")
+        table.styles.width = division.table_cells if division.beside and not alone else "1fr"
+        table.styles.height = "1fr" if division.beside or alone else division.table_cells
+        table.set_class(alone and not self.in_table, "hidden")
+        self.query_one("#right").set_class(alone and self.in_table, "hidden")
+        self.show_bars()
+
+    def focus_table(self, in_table: bool) -> None:
+        """Let keys go to the table, or to the page."""
+        self.in_table = self.table.focused = in_table
+        if self.zoomed:
+            self._divide(*self.size)
+        self.redraw(self.table)

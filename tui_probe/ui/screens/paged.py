@@ -1,0 +1,164 @@
+"""A screen of pages: of a kernel, of imported files, of a comparison. Here is what keys do on all of them.
+
+What pages there are, what the title says and what is special about a key is for the screens that are made of this one.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from tui_probe.ui import keys
+from tui_probe.ui.screens.paged_frame import PagedFrame
+from tui_probe.ui.seeker import WORST, Seeker
+from tui_probe.ui.trail import Trail
+from tui_probe.ui.views.message import MessageView
+from tui_probe.ui.widgets.bars import NUMBERED, Tab
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.probekit.kind import Source
+    from tui_probe.ui.views.view import View
+
+FIRST = ("leave", "jump", "worst")
+"""Keys that stand before those of the page in sight, in the line of keys."""
+UNNAMED = (*FIRST, "interrupt")
+
+
+class PagedScreen(PagedFrame):
+    """Goes from page to page, and remembers the way that jumps took."""
+
+    BINDINGS = keys.bindings("pages", "drawing")
+    SCOPES: ClassVar[tuple[str, ...]] = ()
+    """Scopes of keys that this screen has besides those of all screens of pages."""
+    NOWHERE = "this page has no lines to follow"
+    """What Enter says on a page that leads nowhere."""
+
+    def __init__(self, tabs: Sequence[Tab], current: str, *, known: bool, reading: str = "reading…") -> None:
+        super().__init__(tabs, current, known=known, reading=reading)
+        self.trail = Trail()
+        self.seeker = Seeker(self)
+        self._awaited: int | None = None
+        """The number of a page that was asked for before it was known which page that is."""
+
+    # -- what the screens say
+
+    @abstractmethod
+    def leave(self) -> None:
+        """There is nothing left to go back from: leave the screen."""
+
+    @property
+    def about(self) -> Source | None:
+        """The launch whose worst place is looked for where the page in sight knows none; None for none."""
+        return None
+
+    def jump_words(self, page: str) -> str:
+        """The short word for Enter, where it leads to a page."""
+        return page
+
+    # -- what is shown
+
+    def take_tabs(self, tabs: Sequence[Tab]) -> None:
+        """All pages are known now: also the one that was asked for by a number."""
+        super().take_tabs(tabs)
+        awaited, self._awaited = self._awaited, None
+        if awaited is not None and not self.opener.closed:
+            self.action_number(awaited)
+
+    def arrive(self, view: View) -> None:
+        """At the place that was jumped to."""
+        super().arrive(view)
+        self.trail.arrive(view)
+        self.seeker.arrive(view)
+
+    def hints(self) -> list[keys.Key]:
+        """How to leave and where to go from here, the keys of the page, then those of the screen."""
+        commands = self._view.commands()
+        own = {key.id: key for key in keys.in_scope("pages")}
+        page = self._view.leads_to()
+        first = [
+            *([own["leave"]] if self.names(own["leave"]) else []),
+            *([replace(own["jump"], footer=self.jump_words(page))] if page else []),
+            *([own["worst"]] if self.applies(own["worst"]) else []),
+        ]
+        drawing = [key for key in keys.in_scope("drawing") if keys.command_of(key) in commands]
+        rest = [key for key in keys.in_scope(*self.SCOPES, "pages", "app", "view") if key.id not in UNNAMED]
+        return [*first, *drawing, *(key for key in rest if self.names(key))]
+
+    def names(self, key: keys.Key) -> bool:
+        """Is a key named in the line of keys, if there is room?"""
+        return self._view.searches or key.id not in ("search", "filter")
+
+    def applies(self, row: keys.Key) -> bool:
+        """Does the page in sight know a worst place?"""
+        return WORST in self._view.commands() if row.id == "worst" else super().applies(row)
+
+    # -- keys
+
+    def action_back(self) -> None:
+        """Stop reading; end search and filter; go back on the way that jumps took; leave."""
+        if self.opener.opening is not None:
+            self.opener.give_up()
+            stopped = MessageView(self, self.current, "stopped: Tab or the number of a page goes on")
+            self.host(self.lasting if self.lasting.name == self.current else stopped)
+        elif self._view.clear_search():
+            return
+        elif (page := self.trail.back()) is not None:
+            self._go(page)
+        else:
+            self.leave()
+
+    def action_jump(self) -> None:
+        """To the page or the screen that knows more of what is at the cursor; going back returns to this one."""
+        page, line, kernel = self._view.leads_to(), self._view.target(), self._view.opened()
+        if kernel is not None:
+            if problem := self.probe_app.live.open_kernel(*kernel):
+                self.notice(problem)
+        elif page and line is not None:
+            self.jump_to(page, line)
+        elif page == "kernel":
+            self.notice("this line leads to no kernel of a trace")
+        else:
+            self.notice("nothing more is known of this place" if page else self.NOWHERE)
+
+    def jump_to(self, page: str, line: int | None) -> None:
+        """Show a page, at a line of ``pruned.ptx`` if that is given; going back returns to this one."""
+        self.trail.leave(self._view, line)
+        self._go(page)
+
+    def _go(self, page: str) -> None:
+        self.current, self._awaited = page, None
+        self.show_page()
+
+    def action_worst(self) -> None:
+        """To the worst place of this page, or of the page that shows it."""
+        self.seeker.go(self.about)
+
+    def action_page(self, page: str) -> None:
+        """Show a page by its name."""
+        self.trail.clear()
+        self._go(page)
+
+    def action_number(self, number: int) -> None:
+        """Show a page by its number."""
+        if number > self.certain and not self.known:
+            self._awaited = number
+        elif number <= min(len(self.tabs), NUMBERED):
+            self.action_page(self.tabs[number - 1].id)
+        else:
+            self.notice(f"there is no page {number}")
+
+    def action_next_view(self, step: int) -> None:
+        """The page beside this one."""
+        names = [tab.id for tab in self.tabs]
+        self.action_page(names[(names.index(self.current) + step) % len(names)])
+
+    def action_command(self, command: str) -> None:
+        """Give a command to the page."""
+        if command in self._view.commands():
+            self._view.command(command)
+            self.show_bars()
+        else:
+            self.notice(f"this page has no such key ({keys.words_of(command)})")

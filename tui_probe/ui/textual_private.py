@@ -1,0 +1,69 @@
+"""All that is used of Textual beyond its public names: any release of it may change these without a word.
+
+No other module of the screen uses such a name. When a test says that one is gone, look here for what it was used for,
+and into Textual for what does it now.
+"""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from textual.app import App
+from textual.drivers.linux_driver import LinuxDriver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.driver import Driver
+    from textual.message import Message
+
+
+def was_stopped(message: Message) -> bool:
+    """Was ``stop`` called? Textual asks itself so before it passes a message on."""
+    return message._stop_propagation
+
+
+class OpenApp(App[None]):
+    """An application that can press keys itself, knows its driver, and decides what a crash leaves behind."""
+
+    @property
+    def terminal(self) -> Driver | None:
+        """The driver that writes to the terminal; None before it starts."""
+        return self._driver
+
+    async def press_bound(self, key: str, *, priority: bool = False) -> bool:
+        """Do what is bound to a key, of the bindings with priority or of the others. False if nothing is."""
+        return await self._check_bindings(key, priority=priority)
+
+    def crashed(self, error: Exception) -> None:
+        """An exception that nobody caught; the application ends now."""
+
+    def _handle_exception(self, error: Exception) -> None:
+        """End with status 1 without a word: Textual would write a traceback of several screens to the terminal."""
+        self.crashed(error)
+        self._return_code = 1
+        if self._exception is None:  # for tests, which raise it again
+            self._exception = error
+            self._exception_event.set()
+        self._close_messages_no_wait()
+
+
+class OpenDriver(LinuxDriver):
+    """A driver whose output can be replaced and counted, and whose terminal is asked for its size by a public name."""
+
+    def terminal_size(self) -> tuple[int, int]:
+        """Columns and rows; by default what Textual makes of the environment."""
+        return super()._get_terminal_size()
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        return self.terminal_size()
+
+    def replace_output(self, replaced: Callable[[IO[str]], Any]) -> None:
+        """Write to ``replaced(file)`` from the start of the application mode on, in place of ``file``."""
+        self._file = cast("Any", replaced(cast("IO[str]", self._file)))
+
+    @property
+    def queued(self) -> int:
+        """The writes that wait for the thread that does them."""
+        writer = self._writer_thread
+        return 0 if writer is None else writer._queue.qsize()
