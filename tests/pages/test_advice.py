@@ -40,7 +40,7 @@ def test_each_has_its_own_advice() -> None:
 
 
 @pytest.mark.parametrize("words", ["memory, trace, ptxas and engine", "no ptx in sight", "capture the flag"])
-@pytest.mark.parametrize("status", ["failed", "skipped", "filtered", "pending"])
+@pytest.mark.parametrize("status", ["failed", "skipped", "excluded", "pending"])
 def test_words_that_are_not_known_leave_what_the_status_says(status: str, words: str) -> None:
     assert advice(status, read_reason(words)) == advice(status, None) != ""
 
