@@ -28,7 +28,7 @@ async def test_a_kernel_and_its_launch(tmp_path: Path, address: Address, kernel:
     trace = example(tmp_path / "trace")
     async with on_stage(Session(traces=(trace.directory,), at=address)) as stage:
         assert isinstance(stage.app.screen, KernelScreen)
-        source = stage.live.source()
+        source = stage.live.at_hand.source()
         assert source is not None
         assert source.kernel.index == kernel
         assert (source.launch.number if source.launch else None) == launch

@@ -83,5 +83,6 @@ KIND: Final = Kind(
         " failed says why here; its original ran instead.",
     ),
     order=0,
+    short="Build",
     grows=True,
 )
