@@ -5,8 +5,8 @@
 #include "kernel_info.h"
 #include "launch.h"
 
-/* The arguments of one probed launch: the original's, then an address a map, the cap of each dynamic one, which blocks
- * measure, and an address a global. */
+/* The arguments of one probed launch: the original's, then one address per map, the cap of each dynamic one, which
+ * blocks measure, and one address per global. */
 struct arguments {
     void *pointers[KERNEL_ARGUMENTS_LIMIT];
     uint64_t addresses[KERNEL_ARGUMENTS_LIMIT];

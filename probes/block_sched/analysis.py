@@ -1,7 +1,7 @@
 """Block scheduling: how long the block slots of each SM ran a block, and how long they waited for the next one.
 
 A warp's record is its first clock, the cycles until it left, and its SM. A block lasts from the first start to the last
-end of its warps. Clocks of two SMs have nothing to do with each other, so everything is worked out an SM at a time.
+end of its warps. Clocks of two SMs have nothing to do with each other, so everything is worked out one SM at a time.
 
 **Slots.** An SM holds several blocks at once. ``slots`` is the largest number of blocks that were on it together.
 Blocks take slots in order of their start; each takes the slot that was free for longest (first in, first out), and a
@@ -23,7 +23,7 @@ emptying at the end. **Totals** are means over the SMs that ran a block.
 
 The system that introduced this analysis printed the mean over SMs of the *sums* over slots, so its numbers are the
 number of resident blocks times larger: 602241 + 87713 cycles for a fill of 32 MiB on 108 SMs with 16 blocks each is
-43122 cycles a slot, which at 1.41 GHz is the 31 µs that such a fill takes. Ours compare with a kernel's duration.
+43122 cycles per slot, which at 1.41 GHz is the 31 µs that such a fill takes. Ours compare with a kernel's duration.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MOST_SMS: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class BlockSchedule:
-    """Running and scheduling cycles. Arrays have one element an SM that ran a block, by ascending SM number.
+    """Running and scheduling cycles. Arrays have one element per SM that ran a block, by ascending SM number.
 
     ``sm`` (u4) the SM, ``sm_blocks`` and ``sm_slots`` (i8) counts, the others (f8) cycles as the module defines them.
     """
@@ -136,7 +136,7 @@ def block_times(result: Result, map_index: int = 0) -> BlockTimes:
     """Start, end and SM of each block. A record of zeros was never saved: it is left out and counted."""
     records = result.records(map_index, RECORD) if result.maps else _no_maps(result)
     if records.shape[2] != 1:
-        raise TraceError(f"{result.path}: {records.shape[2]} records a slot, block_sched saves one")
+        raise TraceError(f"{result.path}: {records.shape[2]} records per slot, block_sched saves one")
     records = records[:, :, 0]
     return times_of(records["start"], records["elapsed"], records["sm"])
 
@@ -146,7 +146,7 @@ def _no_maps(result: Result) -> NDArray[Any]:
 
 
 def _schedule_of_sm(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple[float, ...]:
-    """Slots and mean cycles a slot of one SM: (slots, running, scheduling, ramp, tail).
+    """Slots and mean cycles per slot of one SM: (slots, running, scheduling, ramp, tail).
 
     ``start`` and ``end`` are cycles since the first start, sorted by start and then end.
     """

@@ -29,7 +29,7 @@ def timeline_of(result: Result, *, device_sms: int | None = None, one_clock: boo
         raise TraceError(f"{result.path}: it has no map, so no records of block_sched")
     records = result.records(0, RECORD)
     if records.shape[2] != 1:
-        raise TraceError(f"{result.path}: {records.shape[2]} records a slot, block_sched saves one")
+        raise TraceError(f"{result.path}: {records.shape[2]} records per slot, block_sched saves one")
     found = records[:, :, 0]
     clocks = shared_clock if one_clock else clock_domains
     try:

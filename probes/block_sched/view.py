@@ -92,7 +92,7 @@ class Blocks(Document):
         return [*head, *map(_in_colour, sm_lines(self.schedule, width))]
 
     def record(self) -> dict[str, Any]:
-        """Totals (means over SMs, cycles a slot), distributions in cycles, and the SMs in columns."""
+        """Totals (means over SMs, cycles per slot), distributions in cycles, and the SMs in columns."""
         schedule = self.schedule
         names = ("blocks", "running", "scheduling", "ramp", "tail", "span")
         counts = ("warps_missing", "blocks_missing", "blocks_astray")
@@ -105,7 +105,7 @@ class Blocks(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row an SM."""
+        """One row per SM."""
         columns = sm_record(self.schedule)
         yield tuple(columns)
         yield from zip(*columns.values(), strict=True)

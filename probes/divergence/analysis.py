@@ -1,8 +1,8 @@
 """Divergence: how many lanes of a warp are active at its branches and at its accesses to memory.
 
     branches, accesses    executed by a warp, once for each group of lanes that comes to it apart
-    lanes a branch        sum of the active lanes / branches       32 where every warp is whole and stays together
-    lanes an access       sum of the active lanes / accesses
+    lanes per branch        sum of the active lanes / branches       32 where every warp is whole and stays together
+    lanes per access       sum of the active lanes / accesses
 
 Unit: lanes. The last warp of a block whose size is no multiple of 32 has fewer from the start.
 """

@@ -86,9 +86,9 @@ def _place(array: NDArray[Any]) -> int:
 class Accesses:
     """A result of ``dmat`` or ``dmat_compact``.
 
-    ``records`` has shape (blocks, threads a block, records a thread), a view of the file. ``attempts`` (u4, shape
+    ``records`` has shape (blocks, threads per block, records per thread), a view of the file. ``attempts`` (u4, shape
     (blocks, threads)) is how many accesses each thread made, or ``UNKNOWN``; None in results that do not tell.
-    ``entry`` (i8) is the time at which each warp began, ``start`` (u8) its clock then, both of shape (blocks, warps a
+    ``entry`` (i8) is the time at which each warp began, ``start`` (u8) its clock then, both of shape (blocks, warps per
     block).
     """
 
@@ -141,7 +141,7 @@ class Accesses:
 
 @dataclass(slots=True)
 class Part:
-    """The records of some threads of some blocks: new arrays of one element a record that was kept."""
+    """The records of some threads of some blocks: new arrays of one element per record that was kept."""
 
     accesses: Accesses
     blocks: slice
@@ -255,14 +255,14 @@ class Part:
         return int(first[some].min()), int((last + delta)[some].max())
 
     def warps(self) -> NDArray[np.int64]:
-        """The warp of each record, counted through the grid (block × warps a block + warp)."""
+        """The warp of each record, counted through the grid (block × warps per block + warp)."""
         records = self._chosen()
         blocks, threads = (np.arange(each.start, each.stop, each.step) for each in (self.blocks, self.threads))
         numbers = blocks[:, np.newaxis] * self.accesses.start.shape[1] + threads // WARP_SIZE
         return self._flat(np.broadcast_to(numbers[:, :, np.newaxis], records.shape))
 
     def warp_shape(self) -> tuple[int, int, int] | None:
-        """(warps, lanes, records a lane) of the arrays, if all warps are whole and all lanes kept as many records."""
+        """(warps, lanes, records per lane) of the arrays, if all warps are whole and all lanes kept as many records."""
         records = self._chosen()
         blocks, threads, count = records.shape
         whole = self._keep is None and threads % WARP_SIZE == 0 and self.threads.step in (None, 1)

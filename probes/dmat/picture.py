@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 HUES: Final = 8
 _DIGITS: Final = "123456789abcdefghijklmnopqrstuvw"
-"""Sectors a request, from 1 to 32, as one character."""
+"""Sectors per request, from 1 to 32, as one character."""
 _KINDS: Final = " lsx"
 _DOTS: Final = "⡀⡄⡆⡇⣇⣧⣷⣿"
 _KIND_ROLES: Final = ("", "hue0", "hue1", "hue2")

@@ -364,7 +364,7 @@ class Dmat(Drawing):
         return data.record(self, self._counted())
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a cell that has accesses."""
+        """One row per cell that has accesses."""
         return data.cells(self, self._counted())
 
     def plot(self, axes: Any) -> None:

@@ -58,7 +58,7 @@ class ProgramProgress:
         return self.unknown + sum(block.cycles for block in self.blocks)
 
     def where(self, cycles: int) -> NDArray[np.int64]:
-        """The line of the block that each warp was in, ``cycles`` after its own start: shape (blocks, warps a block).
+        """The line of the block that each warp was in, ``cycles`` after its own start: shape (blocks, warps per block).
 
         0 before its first block, -1 after its end, -2 where it is not known.
         """

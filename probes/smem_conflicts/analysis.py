@@ -3,7 +3,7 @@
     passes of an access     max over banks of the distinct 4-byte words that its active lanes touch in the bank
     fewest passes           distinct words / 32, rounded up
     conflicts               passes - fewest passes
-    passes an access        sum of passes / accesses: 1 at best for 4 bytes a lane, 2 for 8, 4 for 16
+    passes per access        sum of passes / accesses: 1 at best for 4 bytes per lane, 2 for 8, 4 for 16
     conflict degree         passes / (passes - conflicts): how many times slower than without conflicts
 
 Unit: passes, which hardware counters call wavefronts. The same word in several lanes is no conflict.

@@ -41,7 +41,7 @@ BLOCKS, THREADS, STEPS = 32, 64, 12
 @cache
 def stream() -> Launch:
     """Blocks in two waves. Each block streams through its part of A (coalesced) and all through the start of B, then
-    each thread stores one word to C, 128 bytes from its neighbour's: 32 sectors a request.
+    each thread stores one word to C, 128 bytes from its neighbour's: 32 sectors per request.
     """
     accesses: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
     for block in range(BLOCKS):

@@ -151,7 +151,7 @@ def test_search_and_steps_put_the_cursor_there(view: DocumentView) -> None:
     view.command("next")
     assert "32.00█!" in at_cursor(view)
     assert said(view).startswith(
-        "probed.ptx · 128 sectors · 4 requests · 32.00 sectors a request · strides.cu:7 · line"
+        "probed.ptx · 128 sectors · 4 requests · 32.00 sectors per request · strides.cu:7 · line"
     )
     view.command("previous")
     view.command("previous")

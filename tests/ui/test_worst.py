@@ -72,7 +72,7 @@ async def test_in_dmat_the_cursor_goes_to_the_wasted_sectors(accesses: Session) 
         assert isinstance(view, DrawingView)
         assert isinstance(view.drawing, Dmat)
         assert view.drawing.ptx_line() == STORE_C
-        assert "st.global.f32 PTX:16 stream.cu:11 · 32.0 sectors a request, 12% used" in stage.text
+        assert "st.global.f32 PTX:16 stream.cu:11 · 32.0 sectors per request, 12% used" in stage.text
 
 
 async def test_the_straggler_then_the_tail(blocks: Session) -> None:
@@ -123,7 +123,7 @@ async def test_the_mark_of_the_figure_in_sight_where_nothing_stands_out() -> Non
         assert "the most: 131 072 requests, 2 lines alike" in stage.text, "the first figure in which lines differ"
         assert "line 17 of 35" in stage.text, "the heading is line 1, and line 31 of the file follows"
         await stage.press("u", "u", "exclamation_mark")
-        assert "nothing stands out in this launch" in stage.text, "16 sectors a request, all alike"
+        assert "nothing stands out in this launch" in stage.text, "16 sectors per request, all alike"
         await stage.press("2", "exclamation_mark")
         assert "the most: 30 720 requests, 8 lines alike" in stage.text
         assert pointed_at(stage) == 1079

@@ -47,7 +47,7 @@ FIND_OUT: Final = Plan()
 class Loop:
     """One measured part of one process.
 
-    ``launches`` (positions in the table) and ``iteration`` (from 0) have one entry a launch of the part, the warm-up
+    ``launches`` (positions in the table) and ``iteration`` (from 0) have one entry per launch of the part, the warm-up
     among them. ``found`` tells whether N was found in the sequence, not given.
     """
 

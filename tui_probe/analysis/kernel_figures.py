@@ -73,7 +73,7 @@ class KernelFigures:
     compute: float | None = None
     memory: float | None = None
     issued: float | None = None
-    """Instructions an SM executes in an active cycle."""
+    """Instructions that an SM executes per active cycle."""
     dram_bytes: float | None = None
     dram_throughput: float | None = None
     """Bytes/s of DRAM as it was collected."""

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 WARP = 32
 
-# Resident warps an SM, by compute capability: CUDA C++ Programming Guide, "Technical Specifications per Compute
+# Resident warps per SM, by compute capability: CUDA C++ Programming Guide, "Technical Specifications per Compute
 # Capability", maximum number of resident warps per SM.
 _MAX_WARPS = {
     "7.0": 64, "7.2": 64, "7.5": 32, "8.0": 64, "8.6": 48, "8.7": 48, "8.9": 48, "9.0": 64, "10.0": 64, "10.3": 64,

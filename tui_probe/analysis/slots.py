@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BlockTimes:
-    """When and where each block ran. Arrays have one element a block of the grid.
+    """When and where each block ran. Arrays have one element per block of the grid.
 
     ``start`` and ``end`` (u8) are cycles of the SM's own clock, ``sm`` (u4) is the SM; they mean something only where
     ``valid`` (bool) is set.
@@ -36,7 +36,7 @@ class BlockTimes:
 
 
 def times_of(start: NDArray[np.uint64], elapsed: NDArray[np.uint32], sm: NDArray[np.uint32]) -> BlockTimes:
-    """Start, end and SM of each block from those of its warps, arrays of shape (blocks, warps a block)."""
+    """Start, end and SM of each block from those of its warps, arrays of shape (blocks, warps per block)."""
     saved = (start != 0) | (elapsed != 0) | (sm != 0)
     any_saved = saved.any(axis=1)
     block_sm = sm[np.arange(len(sm)), saved.argmax(axis=1)]

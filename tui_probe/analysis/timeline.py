@@ -154,7 +154,7 @@ def timeline(
     device_sms: int | None = None,
     sample: Sample | None = None,
 ) -> Timeline:
-    """The timeline of warps: arrays of shape (measured blocks, warps a block), cycles of each SM's own clock.
+    """The timeline of warps: arrays of shape (measured blocks, warps per block), cycles of each SM's own clock.
 
     A warp whose three values are zero saved no record. ``clocks`` is given the SMs that ran (ascending) and the first
     clock of each (u8), and says how to put them beside each other. Raises TraceError if no warp saved a record.

@@ -28,7 +28,7 @@ Basis = Literal["shared", "first starts", "global timer"]
 class Clocks:
     """Where the first start of each SM lies on the axis, and how that is known.
 
-    ``shift`` (i8) has an element an SM that ran a block, by ascending SM number; the least is 0. ``error`` is in
+    ``shift`` (i8) has one element per SM that ran a block, by ascending SM number; the least is 0. ``error`` is in
     cycles, between SMs of different domains; None where nothing tells it. ``assumed_rate`` says that times were made
     cycles at the device's highest clock.
     """

@@ -52,10 +52,10 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class WarpProgress:
-    """One launch. Arrays of shape (blocks, warps a block); warps that left no record are not in ``ran``.
+    """One launch. Arrays of shape (blocks, warps per block); warps that left no record are not in ``ran``.
 
     ``start`` and ``end`` (f8) are ns since the first start, NaN where not known. ``pace`` has the records as saved, of
-    shape (blocks, warps a block, capacity), and ``reached`` (i8) how often each warp came to the head of a loop: -1
+    shape (blocks, warps per block, capacity), and ``reached`` (i8) how often each warp came to the head of a loop: -1
     where that is not known, since lanes ended in a way that told no number.
     """
 

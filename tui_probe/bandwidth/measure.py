@@ -53,7 +53,7 @@ class Rate:
     in_flight: int | None = None
     """Bytes that a block has on their way at any time."""
     limit: float | None = None
-    """What the specification allows, bytes a second."""
+    """What the specification allows, bytes per second."""
 
     @property
     def repeats(self) -> int:
@@ -67,7 +67,7 @@ class Rate:
 
     @property
     def bytes_per_second(self) -> float:
-        """Bytes a second, by the median."""
+        """Bytes per second, by the median."""
         return self.size / self.seconds
 
     @property
@@ -120,7 +120,7 @@ class Bench:
         gpu = self._gpu
         shared = stages * STAGE_BYTES
         if stages not in STAGES or shared > gpu.properties.shared_bytes:
-            raise BandwidthError(f"{shared} bytes in flight a block: a block here has {gpu.properties.shared_bytes}")
+            raise BandwidthError(f"{shared} bytes in flight per block: a block here has {gpu.properties.shared_bytes}")
         kernel = gpu.function(self._module, f"to_shared_{stages}", shared)
         size = self._window(blocks, stages)
         starts = cycle(range(0, self._room - size + 1, size))
@@ -181,7 +181,7 @@ def buffer_bytes(gpu: Gpu) -> int:
 
 
 def sweep(gpu: Gpu) -> list[tuple[int, int]]:
-    """Pairs of blocks and stages to try: from one block to four an SM, from one stage to all that fit."""
+    """Pairs of blocks and stages to try: from one block to four per SM, from one stage to all that fit."""
     sms = gpu.properties.sms
     counts = sorted({1, 4, 16, max(1, sms // 4), max(1, sms // 2), sms, 2 * sms, 4 * sms, 8 * sms})
     stages = [count for count in STAGES if count * STAGE_BYTES <= gpu.properties.shared_bytes]

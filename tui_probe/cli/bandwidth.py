@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--only", type=parts, default=PARTS, metavar="A,B", help=f"only these of {', '.join(PARTS)}; default: all"
     )
     parser.add_argument("--auto", action="store_true", help="device to shared memory: try all, and find the best")
-    parser.add_argument("--blocks", type=int, metavar="N", help="blocks for shared memory; default two an SM")
+    parser.add_argument("--blocks", type=int, metavar="N", help="blocks for shared memory; default two per SM")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="timed repeats; default %(default)s")
     parser.add_argument("--disk", type=Path, default=Path(), metavar="DIR", help="folder for the disk's test file")
     parser.add_argument("--disk-bytes", type=size, default=256 << 20, metavar="SIZE", help="its size; default 256M")

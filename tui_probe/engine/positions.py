@@ -2,7 +2,7 @@
 
 ``!`` before a modifier leaves out the instructions that have it: ``ld.!param``. ``block`` is the start of each basic
 block, ``block.fp32`` of each that holds instructions of that class. ``loop`` is the start of each block that begins a
-loop, which is passed once an iteration.
+loop, which is passed once per iteration.
 
 ``+`` behind an instruction, ``mbarrier.try_wait+``, takes a loop in which a thread does nothing but try it again as
 one: ``before`` runs once ahead of the first try, ``after`` once behind the last, whatever it says. Which loops these

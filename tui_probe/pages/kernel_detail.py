@@ -89,7 +89,7 @@ def cost_lines(row: KernelRow) -> list[Line]:
         ("spilled bytes", row.spills_pruned, row.spills_probed, str),
         ("local bytes", row.local_original, row.local_probed, str),
         ("static shared", row.static_shared, row.static_shared_probed, units.size),
-        ("blocks an SM", row.blocks_per_sm, row.blocks_per_sm_probed, str),
+        ("blocks per SM", row.blocks_per_sm, row.blocks_per_sm_probed, str),
         ("occupancy", filled[0], filled[1], lambda share: f"{share:.0%}"),
     ]
     lines: list[Line] = [((" " + pad("", LABEL), "dim"), ("  original    probed    change", "head"))]
@@ -104,7 +104,7 @@ def cost_lines(row: KernelRow) -> list[Line]:
 
 
 _VARIES = " (differs between launches; the last one)"
-_MORE_IS_BETTER = ("blocks an SM", "occupancy")
+_MORE_IS_BETTER = ("blocks per SM", "occupancy")
 
 
 def _difference(before: float | None, after: float | None, label: str) -> str:

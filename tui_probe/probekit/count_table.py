@@ -1,4 +1,4 @@
-"""What a counting probe found in the launches of one kernel: a row a launch, a column a figure."""
+"""What a counting probe found in the launches of one kernel: one row per launch, one column per figure."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class CountTable(Document):
         return {"launches": [dict(zip(self._keys(), row, strict=True)) for row in self._rows()]}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a launch."""
+        """One row per launch."""
         yield self._keys()
         yield from self._rows()
 

@@ -61,7 +61,7 @@ class ProbeResult:
 
     @property
     def clock_khz(self) -> int | None:
-        """Cycles a millisecond at the device's highest clock; None where that would be no time: simulated, unknown."""
+        """Cycles per millisecond at the device's highest clock; None where it is unknown, or the device simulated."""
         device = self.kernel.trace.state.device
         return None if device is None or self.simulated or not device.clock_khz else device.clock_khz
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Dim3: TypeAlias = tuple[int, int, int]
 Shape: TypeAlias = tuple[int, int, int, int, int, int, int]
-"""Grid x y z, block x y z in threads, dynamic shared memory in bytes a block; each at most the largest u32."""
+"""Grid x y z, block x y z in threads, dynamic shared memory in bytes per block; each at most the largest u32."""
 Fate: TypeAlias = Literal["probed", "skipped", "failed", "filtered"]
 
 
@@ -168,8 +168,8 @@ class KernelReady:
 class FunctionFigures(NamedTuple):
     """What the driver tells of a function.
 
-    Registers a thread, ``local`` bytes a thread (stack and spills), ``shared`` static bytes a block, and ``blocks``
-    that are resident on an SM, by its occupancy calculator at the function's first block size.
+    Registers per thread, ``local`` bytes per thread (stack and spills), ``shared`` static bytes per block, and
+    ``blocks`` that are resident on an SM, by its occupancy calculator at the function's first block size.
     """
 
     registers: int | None
@@ -221,7 +221,7 @@ class LaunchStarted:
 
 @dataclass(frozen=True, slots=True)
 class MapSize:
-    """The memory of one map: ``slots`` warps or threads a block, ``size`` bytes each, ``total`` bytes."""
+    """The memory of one map: ``slots`` warps or threads per block, ``size`` bytes each, ``total`` bytes."""
 
     blocks: int
     level: str

@@ -84,7 +84,7 @@ class Kernel:
 
     @property
     def shared_dynamic(self) -> int | None:
-        """Bytes a block that the last launch asked for."""
+        """Bytes per block that the last launch asked for."""
         return None if self.shape is None else self.shape[6]
 
     @property
@@ -151,7 +151,7 @@ class Kernel:
 
     @property
     def registers_pruned(self) -> int | None:
-        """Registers a thread before probing: ptxas' number for the pruned kernel, else the driver's (original)."""
+        """Registers per thread before probing: ptxas' number for the pruned kernel, else the driver's (original)."""
         if (pruned := self._pruned) is not None:
             return pruned.registers
         return None if self.driver_original is None else self.driver_original.registers
@@ -166,7 +166,7 @@ class Kernel:
 
     @property
     def spills_pruned(self) -> int | None:
-        """Spill stores + spill loads before probing, in bytes a thread."""
+        """Spill stores + spill loads before probing, in bytes per thread."""
         return None if (pruned := self._pruned) is None else pruned.spill_bytes
 
     @property
@@ -176,7 +176,7 @@ class Kernel:
 
     @property
     def static_shared(self) -> int | None:
-        """Static shared memory of the original in bytes a block: as the driver says, else ptxas."""
+        """Static shared memory of the original in bytes per block: as the driver says, else ptxas."""
         driver = self.driver_original
         return _static(self._pruned) if driver is None or driver.shared is None else driver.shared
 
@@ -189,13 +189,13 @@ class Kernel:
 
     @property
     def shared(self) -> int | None:
-        """Shared memory in bytes a block: static and, of the last launch, dynamic."""
+        """Shared memory in bytes per block: static and, of the last launch, dynamic."""
         static = self.static_shared
         return None if static is None else static + (self.shared_dynamic or 0)
 
     @property
     def local_original(self) -> int | None:
-        """Local memory of the original in bytes a thread (stack and spills), as the driver says."""
+        """Local memory of the original in bytes per thread (stack and spills), as the driver says."""
         return None if self.driver_original is None else self.driver_original.local
 
     @property
@@ -204,7 +204,7 @@ class Kernel:
 
     @property
     def blocks_per_sm(self) -> int | None:
-        """Resident blocks an SM of the original, by the driver's occupancy calculator at its first block size."""
+        """Resident blocks per SM of the original, by the driver's occupancy calculator at its first block size."""
         return None if self.driver_original is None else self.driver_original.blocks
 
     @property

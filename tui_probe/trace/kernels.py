@@ -47,11 +47,11 @@ class KernelInfo:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What ptxas says of one function: registers a thread, bytes of spills, stack, shared and constant memory."""
+    """What ptxas says of one function: registers per thread, bytes of spills, stack, shared and constant memory."""
 
     registers: int
     spill_bytes: int | None = None
-    """Spill stores + spill loads, in bytes a thread."""
+    """Spill stores + spill loads, in bytes per thread."""
     stack_bytes: int | None = None
     shared_bytes: int | None = None
     constant_bytes: int | None = None

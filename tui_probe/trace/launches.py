@@ -1,4 +1,4 @@
-"""Launches and results of a trace as columns: some sixty bytes a launch, whatever the log said of it.
+"""Launches and results of a trace as columns: some sixty bytes per launch, whatever the log said of it.
 
 Columns are ``array.array``, which grow in place; ``column`` and ``rows`` hand out NumPy copies, so that a reader is not
 disturbed while the log is followed.
@@ -34,7 +34,7 @@ _NO_REASON: Final = (None, None)
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One launch. ``time_ns`` is ns since 1970; ``shared`` dynamic bytes a block; ``result`` a row of the results."""
+    """One launch. ``time_ns`` is ns since 1970; ``shared`` dynamic bytes per block; ``result`` a row of the results."""
 
     row: int
     number: int | None

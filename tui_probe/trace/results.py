@@ -1,7 +1,7 @@
 """Result files: what a probe wrote during one launch, mapped into memory.
 
-Layout, little-endian: eight u32 ``gridDim.xyz, blockDim.xyz, sharedMemBytes, numMaps``; one section of 16 bytes a map;
-then the slots of each map, slot = block_linear × slots_per_block + slot, slots_per_block = ceil(threads / warpDiv).
+Layout, little-endian: eight u32 ``gridDim.xyz, blockDim.xyz, sharedMemBytes, numMaps``; one section of 16 bytes per
+map; the slots of each map, slot = block_linear × slots_per_block + slot, slots_per_block = ceil(threads / warpDiv).
 A section is ``u32 bytes per slot, u32 warpDiv, u64 offset``; in files of older systems ``u64 bytes of the whole map,
 u64 offset``, which leaves open whether a slot is a thread's or a warp's. What may follow: see ``result_about``, and
 ``result_sample`` for a file of only some blocks of its grid.
@@ -41,7 +41,7 @@ Dialect = Literal["current", "older"]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The launch that a result is of. ``shared`` is the dynamic shared memory in bytes a block.
+    """The launch that a result is of. ``shared`` is the dynamic shared memory in bytes per block.
 
     ``blocks`` are those of the whole grid, measured or not.
     """
@@ -58,18 +58,18 @@ class Header:
 
     @property
     def threads(self) -> int:
-        """Threads a block."""
+        """Threads per block."""
         x, y, z = self.block
         return x * y * z
 
     def slots(self, level: Level) -> int:
-        """Slots a block: its threads, or its warps, the last of which may be partial."""
+        """Slots per block: its threads, or its warps, the last of which may be partial."""
         return self.threads if level == "thread" else -(-self.threads // WARP_SIZE)
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Where a map is: ``slot_bytes`` a slot, from ``offset`` on."""
+    """Where a map is: ``slot_bytes`` per slot, from ``offset`` on."""
 
     level: Level
     slot_bytes: int
@@ -81,7 +81,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A result file. ``maps[i]`` is a read-only u1 view of shape (measured blocks, slots a block, bytes a slot).
+    """A result file. ``maps[i]`` is a read-only u1 view of shape (measured blocks, slots per block, bytes per slot).
 
     ``about`` is empty where the file tells nothing but the bytes, as older ones do. ``sample`` is None where all blocks
     were measured; all arrays are of the ``blocks`` that were, in their order.
@@ -106,10 +106,10 @@ class Result:
         return len(self.blocks) * self.header.threads
 
     def attempts(self, index: int) -> NDArray[np.int64] | None:
-        """Records that each slot of map ``index`` was to keep: int64, shape (blocks, slots a block).
+        """Records that each slot of map ``index`` was to keep: int64, shape (blocks, slots per block).
 
         -1 where that is unknown, since a thread ended in a way that told no number. None if the file does not tell:
-        a map with one record a slot, or a file of an older system.
+        a map with one record per slot, or a file of an older system.
         """
         if self._kind(index) != "counted":
             return None
@@ -128,7 +128,7 @@ class Result:
         return self.sections[index].slot_bytes // self.about[index].record_bytes
 
     def written(self, index: int) -> NDArray[np.bool_] | None:
-        """Whether each record of map ``index`` was written: shape (blocks, slots a block, records a slot).
+        """Whether each record of map ``index`` was written: shape (blocks, slots per block, records per slot).
 
         What was not is zeros. None if the file does not tell: sums, which begin with zero, and older files. Of a slot
         with an unknown number of attempts, a record that is not all zeros was written.
@@ -166,7 +166,7 @@ class Result:
         about, dtype = self.about[index], np.dtype(record)
         if about.record_bytes != dtype.itemsize:
             raise TraceError(
-                f"{self.path}: map {index} has {about.record_bytes} bytes a site, not {dtype.itemsize}: "
+                f"{self.path}: map {index} has {about.record_bytes} bytes per site, not {dtype.itemsize}: "
                 "it was written by another probe"
             )
         return about.marks.view(dtype)
@@ -181,7 +181,7 @@ class Result:
         return blocks, slots, self.capacity(index) or 0
 
     def records(self, index: int, record: DTypeLike) -> NDArray[Any]:
-        """Map ``index`` as records: shape (blocks, slots a block, records a slot), dtype ``record``, no copy.
+        """Map ``index`` as records: shape (blocks, slots per block, records per slot), dtype ``record``, no copy.
 
         TraceError if the slots of the map do not hold a whole number of such records.
         """
@@ -191,7 +191,7 @@ class Result:
         size = slots.shape[2]
         if dtype.itemsize == 0 or size % dtype.itemsize:
             raise TraceError(
-                f"{self.path}: map {index} has {size} bytes a slot, which are no whole records of "
+                f"{self.path}: map {index} has {size} bytes per slot, which are no whole records of "
                 f"{dtype.itemsize} bytes: it was written by another probe"
             )
         return slots.view(dtype)
@@ -283,10 +283,10 @@ def _current_sections(
         at = _section_offset(index)
         slot_bytes, divisor, offset = _SECTION.unpack_from(data, at)
         if divisor not in (1, WARP_SIZE):
-            raise TraceError(f"{path}, offset {at + 4}: {divisor} threads a slot, of 1 or {WARP_SIZE}")
+            raise TraceError(f"{path}, offset {at + 4}: {divisor} threads per slot, of 1 or {WARP_SIZE}")
         level: Level = "thread" if divisor == 1 else "warp"
         if levels is not None and levels[index] != level:
-            raise TraceError(f"{path}, offset {at + 4}: a slot a {level}, a slot a {levels[index]} was expected")
+            raise TraceError(f"{path}, offset {at + 4}: one slot per {level}, not one per {levels[index]}")
         sections.append(Section(level, slot_bytes, offset))
     return tuple(sections)
 
@@ -307,7 +307,7 @@ def _older_sections(
 
 
 def _likely_level(header: Header, size: int) -> Level:
-    """A slot a thread, if that gives each a multiple of 8 bytes, as records with a u64 field have; else a warp."""
+    """One slot per thread if that gives each a multiple of 8 bytes, as records with a u64 field have; else per warp."""
     return "thread" if size and size % (8 * header.blocks * header.threads) == 0 else "warp"
 
 

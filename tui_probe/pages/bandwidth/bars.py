@@ -32,7 +32,7 @@ _LEAST_BAR: Final = 10
 
 
 class BandwidthBars(Document):
-    """A bar a figure; those of one part of the machine have one scale, and a mark at what is specified."""
+    """One bar per figure; those of one part of the machine have one scale, and a mark at what is specified."""
 
     title = "Bandwidth as bars"
 

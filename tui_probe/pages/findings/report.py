@@ -31,7 +31,7 @@ class FindingRow(NamedTuple):
 
 
 def finding_rows(trace: Trace) -> Iterator[FindingRow]:
-    """The findings of all kernels; of a kernel without any a row alone."""
+    """The findings of all kernels; a kernel without any has only its row."""
     for kernel in trace.kernels:
         found = find(Source(trace, kernel))
         for finding in found.findings if found and found.findings else (None,):

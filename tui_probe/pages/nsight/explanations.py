@@ -36,11 +36,11 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " lanes with 4 bytes each, side by side, need 4 sectors; 2 bytes need 2, 8 bytes 8, 16 bytes 16; each lane in a"
         " sector of its own 32. ncu counts these with permission; a probe counts the same without.",
         "Expected sectors of a tensor = batch × heads × sequence length × head dimension × bytes / 32, and at most one"
-        " sector an element. A kernel that writes it once and coalesced stores exactly that. “with row sums” is that"
-        " and one fp32 a row and head: attention made for training keeps the logarithm of each row's sum of"
+        " sector per element. A kernel that writes it once and coalesced stores exactly that. “with row sums” is that"
+        " and one fp32 per row and head: attention made for training keeps the logarithm of each row's sum of"
         " exponentials. So 33 280 sectors for 128 × 4096 bf16 in 32 heads are 32 768 of the result and 512 of these.",
         "Beside expected: “equal”, “with row sums”, or how many times the expected sectors. Fewer is a kernel that"
-        " stores only a part (or another tensor), up to a sector an element a kernel whose lanes store apart, more one"
+        " stores only a part (or another tensor). Up to one sector per element: its lanes store apart. More: a kernel"
         " that stores more than the tensor. “= probes” says that ncu and the probe counted the same, else what"
         " differs.",
         "What goes by cp.async or a tensor map (TMA) is in other counters: on Ampere and later, loads and stores here"
@@ -57,7 +57,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " cannot tell types apart; use …_pred_on.sum. bf16 and fp16 can only be told apart by operations of tensor"
         " cores, or by the name.",
         "Bound: compute or memory, whichever is nearer to its peak; neither where both are below 60 %, which is a"
-        " matter of latency: too few blocks or warps, or waiting. A small problem has much arithmetic a byte of DRAM"
+        " matter of latency: too few blocks or warps, or waiting. A small problem has much arithmetic per byte of DRAM"
         " because its data stay in L1 and L2.",
     ),
     "averages": (
@@ -88,7 +88,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " another stream, or an event.",
     ),
     "nsys timeline": (
-        "A row a stream with its kernels, and below it the NVTX ranges projected on it, the outermost first. Where"
+        "One row per stream with its kernels, and below it the NVTX ranges projected on it, the outermost first. Where"
         " there is room, each is a bar with its name; else the height of a sign is the part of the cell's time in which"
         " a kernel ran.",
     ),

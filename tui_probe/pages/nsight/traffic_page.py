@@ -51,7 +51,7 @@ def traffic_page(report: NcuReport) -> TablePage[TrafficRow]:
             if not fate.kept
         ],
     }  # fmt: skip
-    return TablePage("traffic", "Memory traffic an iteration", TRAFFIC_COLUMNS, rows, words, extra)
+    return TablePage("traffic", "Memory traffic per iteration", TRAFFIC_COLUMNS, rows, words, extra)
 
 
 def traffic_rows(report: NcuReport, choice: Choice) -> list[TrafficRow]:

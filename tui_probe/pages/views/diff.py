@@ -206,7 +206,7 @@ def added_registers(lines: Sequence[str]) -> dict[str, list[str]]:
 def _costs(kernel: Kernel) -> str:
     if kernel.registers_probed is None:
         return ""
-    words = f"registers a thread {change(kernel.registers_pruned, kernel.registers_probed)}"
+    words = f"registers per thread {change(kernel.registers_pruned, kernel.registers_probed)}"
     if kernel.spills_probed is not None:
         words += f", spilled bytes {change(kernel.spills_pruned, kernel.spills_probed)}"
     return words

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _GAP: Final = 2
 _SAMPLE: Final = 200
 """Rows at each end whose cells say how wide the columns are."""
-ORDERS: Final = ("launch", "blocks", "threads a block", "probe memory", "outcome")
+ORDERS: Final = ("launch", "blocks", "threads per block", "probe memory", "outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Launches(Document):
     # -- drawing
 
     def lines(self, width: int) -> Sequence[Line]:
-        """Headings, and a line a launch."""
+        """Headings, and one line per launch."""
         columns = layout(in_tables(COLUMNS), self._widths(), width - 1)
         titles = (pad(column.title, cells, right=column.right) for column, cells in columns)
         head: Line = ((" " + (" " * _GAP).join(titles), "head"),)
@@ -183,7 +183,7 @@ class Launches(Document):
         return {"launches": [as_record(COLUMNS, self.row(place)) for place in range(len(self.rows))]}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a launch."""
+        """One row per launch."""
         data = [column for column in in_data(COLUMNS) if column.value is not None]
         yield [column.key for column in data]
         for place in range(len(self.rows)):

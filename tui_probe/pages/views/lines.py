@@ -1,4 +1,4 @@
-"""What single instructions did: a row a line of PTX, with the line of source that it came from."""
+"""What single instructions did: one row per line of PTX, with the line of source that it came from."""
 
 from __future__ import annotations
 

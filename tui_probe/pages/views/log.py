@@ -48,7 +48,7 @@ class Log(Document):
         return {"lines": self.text}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a line."""
+        """One row per line."""
         yield "line", "text"
         yield from enumerate(self.text, 1)
 

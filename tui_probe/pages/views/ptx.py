@@ -211,7 +211,7 @@ class Ptx(Document):
         return {**texts, "measured": {**measures.about(), "lines": rows}}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """The text that is shown, a row a line, with whose it is and what was measured of it."""
+        """The text that is shown, one row per line, with whose it is and what was measured of it."""
         measures = self._measured
         keys = measures.keys if measures else []
         yield ("line", "probe", *keys, self.variant)

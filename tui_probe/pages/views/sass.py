@@ -209,7 +209,7 @@ class Sass(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a line, the code at the left before what stands beside it; a label has no address and no class."""
+        """One row per line, the code at the left before what stands beside it; a label has no address and no class."""
         yield (*_KEYS, *(self.measures.keys if self.measures else ()), "text")
         for pair in self.alignment.pairs:
             for side, place in (("pruned", pair.left), ("probed", pair.right)):

@@ -217,7 +217,7 @@ class SourceView(Document):
         return {"measured": self.measures.about() if self.measures else None, "files": files}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a line that code came from."""
+        """One row per line that code came from."""
         yield ("file", "line", *(self.measures.keys if self.measures else []), "ptx_lines", "text")
         for number, code in self._ptx.items():
             row = self.rows[number]

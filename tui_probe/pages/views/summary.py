@@ -91,7 +91,7 @@ class Summary(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a field."""
+        """One row per field."""
         yield "field", "value"
         for column in in_data(KERNEL_COLUMNS):
             if column.value is not None:

@@ -92,7 +92,7 @@ class WarpBarrier:
 class _Waiting:
     """Lanes at a barrier.
 
-    One a lane: ``slot`` is block × 16 + barrier number, ``holds`` the predicate for a reduction, ``count`` how many
+    One per lane: ``slot`` is block × 16 + barrier number, ``holds`` the predicate for a reduction, ``count`` how many
     threads must arrive, None for all threads of the block.
     """
 

@@ -82,8 +82,8 @@ class Try:
 
 @dataclass(slots=True)
 class Trying:
-    """Lanes that try. One a lane: the index of the ``word``, the phase's ``parity``, the most cycles to wait, and when
-    the phase ``ended``, -1 while that is not known.
+    """Lanes that try. One per lane: the index of the ``word``, the phase's ``parity``, the most cycles to wait, and
+    when the phase ``ended``, -1 while that is not known.
     """
 
     instruction: Try

@@ -85,7 +85,7 @@ def topic_lines(topic: Topic, cells: int) -> list[Line]:
 
 
 def key_lines(cells: int) -> list[Line]:
-    """The key table as lines of at most ``cells`` cells, a block a scope."""
+    """The key table as lines of at most ``cells`` cells, one block per scope."""
     lines: list[Line] = []
     for scope, title in keys.SCOPES.items():
         lines += [(), ((f" {title}", "title"),)]

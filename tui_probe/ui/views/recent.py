@@ -24,7 +24,7 @@ PROBE_FROM, DEVICE_FROM, FOLDER_FROM = 76, 100, 140
 
 
 class RecentView(View):
-    """One line a trace. The selection is a trace, not a place."""
+    """One line per trace. The selection is a trace, not a place."""
 
     kind = "recent"
 
