@@ -102,8 +102,8 @@ def analyse(result: Result, map_index: int = 0) -> BlockSchedule:
     """The block schedule of one launch; TraceError if the map holds no records of ``block_sched``, or lacks blocks."""
     if result.sample is not None:
         raise TraceError(
-            f"{result.path}: {len(result.blocks)} of {result.header.blocks} blocks were measured, and what ran between "
-            "these is not known: run without --sample"
+            f"{result.path}: only {len(result.blocks)} of {result.header.blocks} blocks were measured; block_sched"
+            " needs every block: run without --sample"
         )
     times = block_times(result, map_index)
     if not times.valid.any():

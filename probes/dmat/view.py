@@ -264,7 +264,7 @@ class Dmat(Drawing):
         """How many accesses there were, and how many of them were kept."""
         kept, made = self.map.survey.kept, self.map.accesses.made
         if made is None:
-            return f"{units.counted(kept, 'access')} kept, of an unknown number"
+            return f"{units.counted(kept, 'access')} kept, total unknown"
         if kept < made:
             return f"kept {units.count(kept)} of {units.counted(made, 'access')}"
         return f"{units.counted(kept, 'access')}"
@@ -328,7 +328,7 @@ class Dmat(Drawing):
         if self.frame is not None and not self.frame.exact:
             parts.append("coarse")
         if self.nothing_wasted:
-            parts.append("no sector in sight is wasted")
+            parts.append("no visible access wastes a sector")
         parts.append("simulated" if self.found.simulated else self.map.accesses.clocks.words())
         return parts
 

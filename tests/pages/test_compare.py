@@ -273,7 +273,7 @@ def test_what_cannot_be_compared(sides: tuple[str, ...], said: str, capfd: pytes
 
 def test_launches_of_other_sizes_are_said(capfd: pytest.CaptureFixture[str]) -> None:
     kernels = str(H200 / "dmat"), str(H200 / "demo")
-    words = "of 7 have other grids or blocks: totals grow with the work, shares do not"
+    words = "of 7 have different grids or blocks: totals grow with the work, shares do not"
     assert words in told(capfd, *kernels, "--width", "100")
 
 

@@ -145,7 +145,7 @@ def test_a_run_without_an_assembler_says_what_is_missing(tmp_path: Path) -> None
     writer.launch(0)
     writer.run_json(toolchain={"ptxas": None, "version": None})
     report = run_report(open_trace(writer.directory), width=200)
-    assert "no ptxas: spills are not known, and registers only as the driver tells" in report
+    assert "no ptxas: spills are unknown, and registers are those that the driver reports" in report
     writer.run_json()
     assert "no ptxas" not in run_report(open_trace(writer.directory), width=200)
 

@@ -97,14 +97,14 @@ async def test_the_worst_kernel_of_a_roofline_is_furthest_below_it() -> None:
         assert "furthest below its roof: 8% of it" in stage.text
         assert "c void small_gemm" in stage.text
         await stage.press("2", "exclamation_mark")
-        assert "no place that could be worst" in stage.text
+        assert "this page has no worst place" in stage.text
 
 
 async def test_without_operations_there_is_no_chart() -> None:
     async with showing(open_roofline(POINTS[3:], ROOF, "roofline of a"), (80, 24)) as stage:
         assert "copy_kernel" in stage.text, "the table comes first"
         await stage.press("2", "right")
-        assert "No chart: it needs bytes, operations and time" in stage.text
+        assert "No chart: it needs a kernel's bytes, operations and time" in stage.text
     async with showing(open_roofline([], ROOF, "roofline of a"), (80, 24)) as stage:
         assert "No kernel has bytes or matrix operations" in stage.text
 

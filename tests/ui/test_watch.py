@@ -125,7 +125,7 @@ def test_where_nothing_runs_it_names_the_newest(tmp_path: Path) -> None:
     example(tmp_path / "trace" / "Nov20_101010_1")
     done = watch(tmp_path)
     assert done.returncode == 4
-    assert done.stderr.endswith("no run goes on in trace; the newest that ended: tui-probe open trace/Nov20_101010_1\n")
+    assert done.stderr.endswith("no active run in trace; the newest that ended: tui-probe open trace/Nov20_101010_1\n")
 
 
 async def test_a_process_with_a_long_log_keeps_none_waiting(

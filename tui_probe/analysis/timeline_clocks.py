@@ -45,7 +45,7 @@ class Clocks:
             return "SMs share one clock"
         known = "by an unknown error" if self.error is None else f"±{self.error} cycles"
         if self.basis == "global timer":
-            assumed = ", if they run at the highest clock or down to half" if self.assumed_rate else ""
+            assumed = ", assuming that they run at the highest clock or down to half of it" if self.assumed_rate else ""
             return f"SM clocks aligned by the global timer {known}{assumed}"
         if self.domains == 1:
             return "SM clocks in step"

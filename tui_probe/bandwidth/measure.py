@@ -176,7 +176,9 @@ def buffer_bytes(gpu: Gpu) -> int:
     """The size of the buffer: 4 GiB, or half of what is free, and beyond L2 in any case."""
     size = min(LARGEST_BUFFER, gpu.free_memory() // 2) & -4096
     if size < BEYOND_CACHE * gpu.properties.l2_bytes:
-        raise BandwidthError(f"only {size >> 20} MiB of GPU memory can be used, too little beside L2: free some memory")
+        raise BandwidthError(
+            f"only {size >> 20} MiB of GPU memory can be used, too little compared with L2: free some memory"
+        )
     return size
 
 

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--page",
         metavar="PAGE",
         default="kernels",
-        help="what to show; a wrong name lists them all; default %(default)s",
+        help="page to show (a wrong name lists them all); default %(default)s",
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")

@@ -28,10 +28,13 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
         "--low-bandwidth",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="redraw less often, and take no mouse; without either, while the link is slow",
+        help="redraw less often and ignore the mouse, or never do; default: only while the link is slow",
     )
     shown.add_argument(
-        "--mouse", action=argparse.BooleanOptionalAction, default=None, help="take the mouse, or leave it"
+        "--mouse",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="use the mouse, or leave it to the terminal",
     )
     shown.add_argument("--palette", choices=PALETTES, default=None, help="colours; default dark")
 

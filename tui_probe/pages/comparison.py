@@ -162,7 +162,9 @@ class Comparison(Document):
         other = sum(any(each.before.key in sizes and each.change for each in pair.changes) for pair in self.pairs)
         if not other or len(self.pairs) < 2:
             return []
-        return [f"{other} of {len(self.pairs)} have other grids or blocks: totals grow with the work, shares do not"]
+        return [
+            f"{other} of {len(self.pairs)} have different grids or blocks: totals grow with the work, shares do not"
+        ]
 
     def lines(self, width: int) -> Sequence[Line]:
         """What it comes to, what is compared, one table per kernel, what cannot be compared."""

@@ -23,11 +23,11 @@ _LEFT: Final = 9
 _AROUND: Final = 0.3
 """Powers of ten around what is shown."""
 _FEW: Final = 2.5
-NO_CHART: Final = "No chart: it needs bytes, operations and time of a kernel, and both limits (--bandwidth, --peak)."
+NO_CHART: Final = "No chart: it needs a kernel's bytes, operations and time, and both limits (--bandwidth, --peak)."
 _SIGNS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 NOTE: Final = (
-    "Bytes are what the kernel's instructions asked for, before caches: above the memory roof, caches served them."
-    " Operations are those of matrix instructions; the peak is dense half precision at the highest clock."
+    "Bytes are what the kernel's instructions asked for, before caches: a kernel above the memory roof was served by"
+    " caches. Operations are those of matrix instructions; the peak is dense half precision at the highest clock."
 )
 
 

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
 
 ABOUT: Final = (
-    "The roof is what the machine allows a kernel: left of the ridge memory, at bandwidth × operations per byte, right"
-    " of it the tensor cores. A kernel far below its roof is held up by neither: look at its blocks"
-    " and its warps. One on the slanted part gets faster only with fewer bytes per operation: larger"
-    " tiles, fused kernels, smaller types. One on the flat part is done.",
-    "Bytes are those that instructions ask for, operations those of matrix instructions,"
-    " time that of the original kernel (--benchmark). Since caches serve part of the bytes, a kernel"
-    " can stand above the slanted part; how far says how much they do. A kernel without matrix instructions has no"
-    " place in the chart; its share in the table is of the bandwidth.",
+    "The roof is the machine's limit: left of the ridge memory bandwidth × operations per byte, right of it the tensor"
+    " cores. A kernel far below its roof is limited by neither: look at its blocks and its warps. A kernel on the"
+    " slanted part gets faster only with fewer bytes per operation: larger tiles, fused kernels, smaller types. A"
+    " kernel on the flat part cannot get faster.",
+    "Bytes are those that instructions ask for, operations those of matrix instructions, time that of the original"
+    " kernel (--benchmark). Caches serve part of the bytes, so a kernel can be above the slanted part; how far above"
+    " says how much they serve. A kernel without matrix instructions has no place in the chart; its share in the table"
+    " is of the bandwidth.",
 )
 _NAME: Final = 48
 

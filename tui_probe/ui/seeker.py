@@ -50,7 +50,7 @@ class Seeker:
             view.command(WORST)
             screen.show_bars()
         elif source is None:
-            screen.notice("this page has no place that could be worst")
+            screen.notice("this page has no worst place")
         else:
             screen.analyses.submit((screen, WORST), partial(_find, source), partial(self._take, view))
 

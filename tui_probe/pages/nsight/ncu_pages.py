@@ -90,7 +90,7 @@ def by_file(columns: tuple[Column[Row], ...], report: NcuReport) -> tuple[Column
 
 def _missing(choice: Choice) -> Iterator[str]:
     for name in choice.missing:
-        yield f"no kernel with “{name}” in its name was launched: what it should do is missing from every total"
+        yield f"no kernel with “{name}” in its name was launched: its part is missing from every total"
 
 
 def loop_lines(choice: Choice, names: Sequence[str]) -> list[str]:

@@ -98,7 +98,7 @@ def _names(kernels: Sequence[str]) -> str:
 
 def _notes(report: NcuReport, choice: Choice, rows: list[TrafficRow]) -> Iterator[str]:
     for name in choice.missing:
-        yield f"no kernel with “{name}” in its name was launched: what it should do is missing from the totals"
+        yield f"no kernel with “{name}” in its name was launched: its part is missing from the totals"
     dropped: dict[tuple[int, str], list[str]] = {}
     for fate in choice.fates:
         if not fate.kept:

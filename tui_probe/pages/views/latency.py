@@ -169,7 +169,7 @@ KIND: Final = Kind(
     _open,
     explanation=(
         "What the probe adds outside the kernel: clearing its records before, copying them back after, measured by"
-        " --benchmark. Below it what waits inside: at barriers, or between blocks.",
+        " --benchmark. Below that, waits inside the kernel: at barriers, or between blocks.",
     ),
     order=60,
     short="Lat",

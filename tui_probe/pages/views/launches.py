@@ -208,7 +208,8 @@ KIND: Final = Kind(
     _open,
     explanation=(
         "One row per launch: grid, block, parameters as the kernel got them, stream, memory of the probe, and the"
-        " result file. Launches are numbered through the process from 0. Passed through: the original ran, and why.",
+        " result file. Launches are numbered from 0 through the process. “Passed through” says that the original ran,"
+        " and why.",
     ),
     order=0,
     short="Launch",

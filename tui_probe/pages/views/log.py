@@ -79,8 +79,8 @@ KIND: Final = Kind(
     missing,
     _open,
     explanation=(
-        "process.log: how the kernel was found, pruned, probed and assembled, with ptxas' own words. A kernel that"
-        " failed says why here; its original ran instead.",
+        "process.log: how the kernel was found, pruned, probed and assembled, with the output of ptxas. For a kernel"
+        " that failed it says why; the original ran instead.",
     ),
     order=0,
     grows=True,

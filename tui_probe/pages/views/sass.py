@@ -251,7 +251,7 @@ KIND: Final = Kind(
     _open,
     explanation=(
         "The machine code of both kernels as nvdisasm prints it, and instructions counted by class. The assembler"
-        " schedules anew, so that more differs here than was added to the PTX.",
+        " schedules the code anew, so more differs here than was added to the PTX.",
     ),
     order=0,
 )

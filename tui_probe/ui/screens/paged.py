@@ -101,7 +101,7 @@ class PagedScreen(PagedFrame):
         """Stop reading; end search and filter; go back on the way that jumps took; leave."""
         if self.opener.opening is not None:
             self.opener.give_up()
-            stopped = MessageView(self, self.current, "stopped: Tab or the number of a page goes on")
+            stopped = MessageView(self, self.current, "stopped: Tab or the number of a page starts again")
             self.host(self.lasting if self.lasting.name == self.current else stopped)
         elif self._view.clear_search():
             return
