@@ -87,7 +87,7 @@ async def test_the_cursor_of_a_roofline_goes_from_kernel_to_kernel() -> None:
         await stage.press("g")
         assert "c void small_gemm" in stage.text
         await stage.press("question_mark")
-        assert "The roof is what the machine allows" in stage.text
+        assert "The roof is the machine's limit" in stage.text
 
 
 async def test_the_worst_kernel_of_a_roofline_is_furthest_below_it() -> None:
