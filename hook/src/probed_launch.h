@@ -12,7 +12,8 @@ struct arguments {
     uint64_t addresses[KERNEL_ARGUMENTS_LIMIT];
 };
 
-/* Settles how many records a launch keeps, and the SIZE of them all in bytes. Returns why it cannot be probed, or NULL. */
+/* Settles the number of records of a launch, and the SIZE of them all in bytes. Returns why it cannot be probed, or
+ * NULL. */
 const struct reason *probed_size(struct launch *launch, struct kernel *kernel, const struct variant *variant,
                                  size_t *size);
 

@@ -132,7 +132,7 @@ class Dmat(Drawing):
         return 0 if detail is None or not detail.warps else detail.warps.most_common(1)[0][0]
 
     def prepare(self, width: int, height: int) -> Callable[[], None] | None:
-        """Count what is in sight, then look at what is under the cursor."""
+        """Count what is visible, then look at what is under the cursor."""
         if width < _SMALLEST[0] or height < _SMALLEST[1] or not self.map.bands:
             return None
         self.gutter = gutter_of(self.map.bands, width)

@@ -1,6 +1,6 @@
 """What single instructions counted: the sums of a launch for each line of ``pruned.ptx`` that a probe is at.
 
-They were added to memory as the instructions ran, so nothing is missing where a thread never left the kernel; what was
+They were added to memory as the instructions ran, so nothing is missing where a thread did not exit; what was
 counted then is of what ran until then.
 """
 

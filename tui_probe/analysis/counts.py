@@ -1,7 +1,7 @@
 """What the counting probes have in common: one record per warp, to which every thread of the warp adds when it leaves.
 
 The last field of a record, ``threads``, is how many threads have done so. So a warp that counted nothing is told from
-one whose threads never left, and the sums are known to be whole.
+one whose threads did not exit, and the sums are known to be whole.
 """
 
 from __future__ import annotations

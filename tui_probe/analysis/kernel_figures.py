@@ -197,7 +197,7 @@ def _sums_by_type(table: NcuTable, type_of: Callable[[str], str | None]) -> dict
 
 
 def _arithmetic_type(name: str) -> str | None:
-    """The type that a metric counts. ``.peak_sustained`` is a constant of the card, and counts nothing."""
+    """The type that a metric counts. ``.peak_sustained`` is a constant of the GPU, and counts nothing."""
     match = _ARITHMETIC.fullmatch(name)
     return _TYPES[match[1]] if match is not None and match[2] in ("", ".per_cycle_elapsed") else None
 

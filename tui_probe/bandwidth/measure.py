@@ -51,7 +51,7 @@ class Rate:
     times: tuple[float, ...]
     blocks: int | None = None
     in_flight: int | None = None
-    """Bytes that a block has on their way at any time."""
+    """Bytes that a block has in flight at any time."""
     limit: float | None = None
     """What the specification allows, bytes per second."""
 
@@ -91,7 +91,7 @@ class Bench:
         return self._room
 
     def memory(self) -> Iterator[Rate]:
-        """HBM (or what the card has in its place): read, write and copy by kernels, and the driver's own copy."""
+        """HBM (or what the GPU has instead): read, write and copy by kernels, and the driver's own copy."""
         limit, start, half = self._gpu.properties.memory_bandwidth, self._buffer, self._room // 2
         blocks = 16 * self._gpu.properties.sms
         whole, part = _words(self._room), _words(half)

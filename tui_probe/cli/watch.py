@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def wait_for_the_first_kernel(folder: Path) -> None:
-    """Wait where a run goes on in a folder of traces, and none of the traces is one that goes on."""
+    """Wait while a run is active in a folder of traces, but none of the traces is of an active run."""
     told = False
     while folder.is_dir() and not is_trace(folder) and living_runs(folder) and not running_traces(folder):
         if not told:

@@ -138,7 +138,7 @@ class Recording:
         ]
 
     def _lowest_lane(self, skip: str) -> list[str]:
-        """Only the lowest active lane goes on. Lane 0 may have left, or not take part."""
+        """Only the lowest active lane continues. Lane 0 may have left, or not take part."""
         lanes, lower, follows = self._b32("lanes"), self._b32("lower"), self._pred("follows")
         return [
             f"activemask.b32 {lanes};",

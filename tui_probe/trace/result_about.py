@@ -7,7 +7,7 @@ it was written; 2 several records per slot, whose number is in the next map; 3 t
 number of records that were to be saved, of which those that fit are kept; 4294967295 where the thread or the warp's
 lane 0 ended without telling. Records of a warp are in the order in which they were saved by lane 0, then by lanes that
 came without it.
-4 a map whose warps have slots of 0 bytes: in place of marks there is a record for each site, an instruction that the
+4 is a map whose warps have slots of 0 bytes: in place of marks there is a record for each site, an instruction that the
 probe was at, with the sums of all warps; ``kernel.info`` tells the lines of the sites, in order.
 """
 

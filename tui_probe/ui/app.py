@@ -198,7 +198,7 @@ class ProbeApp(OpenApp):
         return self.screen if isinstance(self.screen, ViewScreen) else self.live
 
     def action_help(self) -> None:
-        """How to read what is in sight, and all keys; and back."""
+        """How to read what is visible, and all keys; and back."""
         if isinstance(self.screen, HelpScreen):
             self.pop_screen()
         elif isinstance(self.screen, ViewScreen):

@@ -39,8 +39,8 @@ def sweep_findings(sweep: Sweep, card: Card | None) -> Iterator[str]:
     enough = sweep.enough
     latency = bytes_on_card(enough) / enough.bytes_per_second
     yield (
-        f"enough in flight: {units.size(bytes_on_card(enough))} on the whole GPU reach {ENOUGH:.0%} of the best, which by"
-        f" Little's law is a latency of {units.duration(latency)}"
+        f"enough in flight: {units.size(bytes_on_card(enough))} on the whole GPU reach {ENOUGH:.0%} of the best, which"
+        f" by Little's law is a latency of {units.duration(latency)}"
     )
     worst = sweep.most_crowded
     if worst is not None:

@@ -1,4 +1,4 @@
-"""The launches of a kernel: a line each, made only where it is in sight."""
+"""The launches of a kernel: a line each, made only where it is visible."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.scalars import Value
     from tui_probe.simgpu.executor.scheduler import Scheduler
 
-# What happens at the end of a block: the group that goes on, or None if it waits, has ended, or was given back.
+# What happens at the end of a block: the group that continues, or None if it waits, has ended, or was given back.
 Finish: TypeAlias = "Callable[[Group, Scheduler], Group | None]"
 
 

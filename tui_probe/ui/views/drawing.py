@@ -138,7 +138,7 @@ class DrawingView(View):
         return self.drawing.explanation() or super().explanation()
 
     def forms(self) -> Mapping[str, Writer]:
-        """Text, data and pictures of what is in sight."""
+        """Text, data and pictures of what is visible."""
         return {**super().forms(), **drawing_forms(self.name, self.drawing, self.source, (self.width, self.height))}
 
 
