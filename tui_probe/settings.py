@@ -53,7 +53,7 @@ class Setting:
 
 SETTINGS = (
     Setting("palette", str, "`dark`", f"colours: {', '.join(f'`{name}`' for name in PALETTES)}", 'palette = "light"'),
-    Setting("ascii", bool, "as the locale says", "draw with ASCII characters alone", "ascii = true"),
+    Setting("ascii", bool, "as the locale says", "draw with ASCII characters only", "ascii = true"),
     Setting("low_bandwidth", bool, "on while the link is slow",
             "`true`: redraw half as often and ignore the mouse; `false`: never", "low_bandwidth = true"),
     Setting("mouse", bool, "on, but not over SSH",
@@ -103,7 +103,7 @@ def _checked(data: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
         elif not isinstance(value, str if kind is Path else kind):
             problems.append(f"{key}: {value!r} is not {_WORDS[kind]}")
         elif key == "palette" and value not in PALETTES:
-            problems.append(f"{key}: {value!r} is none of {', '.join(PALETTES)}")
+            problems.append(f"{key}: {value!r} is not one of {', '.join(PALETTES)}")
         elif key == KEYS and isinstance(value, dict):
             values[key], wrong = _checked_keys(value)
             problems += wrong

@@ -63,7 +63,7 @@ def test_a_launch_without_a_block_of_the_sample_runs_as_it_is(tmp_path: Path, na
     ("words", "said"),
     [
         (("--sample", "1/16"), "--sample: block_sched needs every block, so it cannot be sampled"),
-        (("-p", "dmat", "--sample", "2/3"), "'2/3' is no sample of blocks; write 1/16"),
+        (("-p", "dmat", "--sample", "2/3"), "'2/3' is not a sample of blocks; write 1/16"),
     ],
 )
 def test_what_cannot_be_sampled(tmp_path: Path, natives: Path, words: tuple[str, ...], said: str) -> None:

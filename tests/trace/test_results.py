@@ -85,7 +85,7 @@ def test_records_are_a_view_of_the_slots(file: Path) -> None:
     file.write_bytes(result_bytes(GRID, BLOCK, [(32, records.view(np.uint8).reshape(6, 4, 32))]))
     result = read_result(file)
     np.testing.assert_array_equal(result.records(0, dtype), records)
-    with pytest.raises(TraceError, match="32 bytes per slot, which are no whole records of 12"):
+    with pytest.raises(TraceError, match="32 bytes per slot, not a whole number of records of 12"):
         result.records(0, [("a", "<u4", 3)])
     with pytest.raises(TraceError, match="there is no map 1"):
         result.records(1, dtype)

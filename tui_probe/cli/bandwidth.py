@@ -57,7 +57,7 @@ def parts(text: str) -> tuple[str, ...]:
     chosen = tuple(part.strip() for part in text.split(","))
     unknown = [part for part in chosen if part not in PARTS]
     if unknown:
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(PARTS)}")
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(PARTS)}")
     return chosen
 
 

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def architecture(word: str) -> str:
     """``sm_90``, ``sm_90a``."""
     if not re.fullmatch(r"sm_\d{2,3}[af]?", word):
-        raise argparse.ArgumentTypeError(f"{word!r} is no architecture; write one such as sm_90")
+        raise argparse.ArgumentTypeError(f"{word!r} is not an architecture; write one such as sm_90")
     return word
 
 

@@ -23,7 +23,7 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
     """How a run or a trace is shown, for every command that shows one."""
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--no-ui", action="store_true", help="no screen, even on a terminal")
-    shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     shown.add_argument(
         "--low-bandwidth",
         action=argparse.BooleanOptionalAction,

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--width", type=cells, metavar="W", help="columns; default: the terminal's, or 120")
     parser.add_argument("--height", type=rows, metavar="H", help="lines; default: all, and 40 of a drawing")
-    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument(
         "--explain", action="store_true", help="explain how to read the view; without a TRACE, only that"
     )

@@ -191,7 +191,7 @@ class Result:
         size = slots.shape[2]
         if dtype.itemsize == 0 or size % dtype.itemsize:
             raise TraceError(
-                f"{self.path}: map {index} has {size} bytes per slot, which are no whole records of "
+                f"{self.path}: map {index} has {size} bytes per slot, not a whole number of records of "
                 f"{dtype.itemsize} bytes: it was written by another probe"
             )
         return slots.view(dtype)

@@ -235,7 +235,7 @@ class ProbeApp(OpenApp):
         self._draw_anew()
 
     def use_ascii(self, ascii_only: bool) -> None:
-        """Draw with ASCII characters alone, or with all."""
+        """Draw with ASCII characters only, or with all."""
         self.ascii_only = ascii_only
         self._draw_anew()
 

@@ -253,7 +253,7 @@ def missing(source: Source) -> str | None:
     if kernel.folder is None or kernel.file("pruned.ptx") is None:
         return kernel.reason or f"the trace has no PTX of it (it is {kernel.status})"
     if not SourceLines.of(kernel.folder).lines:
-        return "its lines of source are unknown: compile with nvcc -lineinfo, or the like"
+        return "its lines of source are unknown: compile with nvcc -lineinfo or equivalent"
     return None
 
 
