@@ -20,10 +20,14 @@ COUNTED = (
     "records|bytes|bits|sectors|cycles|threads|warps|lanes|blocks|registers|slots|instructions|operations|iterations"
     "|elements|accesses|multiply-adds|passes|sums|words|columns|characters|ns|µs|ms|KiB|MiB|GiB|GB|TB"
 )
-ONE_OF = "record|row|line|file|bit|byte|list|column|store|sum|entry|element|event|table|bar|slot|letter|member|address"
+ONE_OF = (
+    "record|row|line|file|bit|byte|list|column|store|sum|entry|element|event|table|bar|slot|letter|member|address"
+    "|module|number|process|thread"
+)
 OWNER = (
     "SM|slot|site|warp|launch|thread|block|second|millisecond|kernel|lane|access|request|iteration|instruction|cycle|byte"
     "|process|line|row|element|cell|frame|map|column|barrier|branch|device|GPU|page|trace|figure|metric|function"
+    "|finding|question|subcommand|test|round|field|group"
 )
 FORBIDDEN = {
     rf"\b(?:{COUNTED}) (?-i:an?) (?:{OWNER})\b": "N per X",

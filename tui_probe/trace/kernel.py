@@ -31,7 +31,7 @@ Status = Literal["pending", "probed", "skipped", "failed", "filtered"]
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """What a benchmark measured of a kernel, a number a timed launch: milliseconds, and probed time / original time."""
+    """What a benchmark measured of a kernel, one number per timed launch: milliseconds, and probed / original time."""
 
     impacts: array[float] = field(default_factory=lambda: array("d"))
     originals_ms: array[float] = field(default_factory=lambda: array("d"))

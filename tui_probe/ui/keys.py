@@ -247,7 +247,7 @@ def in_scope(*scopes: str) -> list[Key]:
 
 
 def command_of(key: Key) -> str:
-    """The command of ``render/views`` that a row of the scope ``drawing`` gives."""
+    """The command of ``draw.view`` that a row of the scope ``drawing`` gives."""
     return key.action.removeprefix("command('").removesuffix("')")
 
 

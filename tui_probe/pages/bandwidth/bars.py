@@ -45,9 +45,7 @@ class BandwidthBars(Document):
         for title, rates in self._parts():
             lines += [((title, "title"),), *self._bars(rates, cells, name), ()]
         if any(rate.limit for rate in self.measured.rates):
-            legend = (
-                "│ limit by clock and width of the memory bus. The longest bar or mark of a part sets its scale."
-            )
+            legend = "│ limit by clock and width of the memory bus. The longest bar or mark of a part sets its scale."
             lines += [((part, "dim"),) for part in wrap(legend, cells)]
         for paragraph in BANDWIDTH:
             lines += [(), *(((part, ""),) for part in wrap(paragraph, cells))]

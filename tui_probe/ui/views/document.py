@@ -1,4 +1,4 @@
-"""A document of ``render/views`` in a pane: a cursor, search and filter over lines that are made on demand."""
+"""A document of ``draw.view`` in a pane: a cursor, search and filter over lines that are made on demand."""
 
 from __future__ import annotations
 

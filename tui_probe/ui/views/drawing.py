@@ -1,4 +1,4 @@
-"""A drawing of ``render/views`` in a pane: keys become its commands, and what takes time is prepared elsewhere."""
+"""A drawing of ``draw.view`` in a pane: keys become its commands, and what takes time is prepared elsewhere."""
 
 from __future__ import annotations
 

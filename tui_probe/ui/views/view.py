@@ -119,7 +119,7 @@ class View:
         return explanation(self.name)
 
     def commands(self) -> Mapping[str, str]:
-        """The commands of ``render/views`` that mean something now, and what they do."""
+        """The commands of ``draw.view`` that mean something now, and what they do."""
         return {}
 
     def command(self, command: str) -> None:
