@@ -312,7 +312,7 @@ def test_instructions_of_a_loop(tmp_path: Path) -> None:
     assert (kinds["fma.rn.f32"], kinds["bar.sync"], kinds["ld.shared.f32"]) == ("fp32", "barrier", "load")
     (tmp_path / "other").mkdir()
     result = result_of(tmp_path / "other", "inst_mix_by_line", text, *arguments, **options)
-    with pytest.raises(TraceError, match=r"the blocks in .*pruned\.ptx are not those"):
+    with pytest.raises(TraceError, match=r"it does not fit the basic blocks in .*pruned\.ptx"):
         inst_mix.analyse_lines(result, range(1, 11), tmp_path)
 
 

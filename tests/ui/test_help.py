@@ -43,7 +43,7 @@ async def test_it_begins_with_the_page_in_sight() -> None:
         assert isinstance(stage.app.screen, HelpScreen)
         lines = stage.text.split("\n")
         assert lines[0].startswith(" Timeline: blocks and warps on SMs over time")
-        assert lines[1].startswith(" One row per SM, slot of an SM")
+        assert lines[1].startswith(" One row per SM, per slot of an SM")
         assert "to the next start in the row" in stage.text  # what the key does here
         await stage.press("slash", *"next theme", "enter")
         assert next(key.text for key in TABLE if key.id == "theme") in stage.text

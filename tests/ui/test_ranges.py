@@ -81,4 +81,4 @@ async def test_help_says_how_to_read_it(writer: TraceWriter) -> None:
     async with on_stage(Session(traces=(writer.directory,)), (100, 40)) as stage:
         await stage.press("8", "question_mark")
         assert isinstance(stage.app.screen, HelpScreen)
-        assert "Ranges are those that the program pushes" in stage.text
+        assert "Ranges that the program pushes" in stage.text

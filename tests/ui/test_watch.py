@@ -84,7 +84,7 @@ async def test_other_processes_of_the_run_are_shown_as_they_come(
 async def test_one_that_ended_before_says_so(trace: TraceWriter) -> None:
     trace.exit()
     async with on_stage(Session(traces=(trace.directory,), watching=True)) as stage:
-        assert "ended already" in stage.text
+        assert "has already ended" in stage.text
         await stage.press("ctrl+c")
         assert "nothing runs here" in stage.text
 
@@ -148,7 +148,7 @@ def test_it_waits_for_the_first_kernel_of_a_run(tmp_path: Path) -> None:
         (tmp_path / "trace" / f".run-{process.pid}").mkdir()
         done = watch(tmp_path)
         assert done.returncode == 4
-        assert "has launched no kernel yet" in done.stderr
+        assert "no kernel launched yet" in done.stderr
         with Terminal([*WATCH, str(tmp_path / "trace")], (100, 30)) as terminal:
             terminal.wait("waiting for it")
             trace = TraceWriter(tmp_path / "trace" / "Nov21_101010_2", process.pid, " ".join(WAITING))

@@ -83,7 +83,7 @@ TABLE = (
     Key("leave", ("q", "escape"), "back", "pages", "back: stop reading, end search and filter; to the previous screen",
         "back"),
     Key("jump", ("enter",), "jump", "pages",
-        "from code, Lines or an access in a drawing to PTX or Lines; from a row to its kernel",
+        "from code, Lines or a drawn access to PTX or Lines; from a row to its kernel",
         "go to"),
     Key("worst", ("exclamation_mark",), "worst", "pages",
         "to the worst place: wasted sectors, longest block, tail, line, change", "worst"),
