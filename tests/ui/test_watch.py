@@ -150,7 +150,7 @@ def test_it_waits_for_the_first_kernel_of_a_run(tmp_path: Path) -> None:
         assert done.returncode == 4
         assert "no kernel launched yet" in done.stderr
         with Terminal([*WATCH, str(tmp_path / "trace")], (100, 30)) as terminal:
-            terminal.wait("waiting for it")
+            terminal.wait("waiting for the first one")
             trace = TraceWriter(tmp_path / "trace" / "Nov21_101010_2", process.pid, " ".join(WAITING))
             trace.kernel("first_of_the_run")
             terminal.wait("first_of_the_run")
