@@ -48,7 +48,7 @@ def test_without_a_file_all_is_unset(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("colour = 1", "colour: no such setting; there are palette, ascii"),
-        ('palette = "pink"', "palette: 'pink' is none of dark, light"),
+        ('palette = "pink"', "palette: 'pink' is not one of dark, light"),
         ("ascii = 1", "ascii: 1 is not true or false"),
         ("trace_dir = 3", "trace_dir: 3 is not a text"),
         ("keys = 3", "keys: 3 is not a table"),

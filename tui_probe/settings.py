@@ -53,17 +53,17 @@ class Setting:
 
 SETTINGS = (
     Setting("palette", str, "`dark`", f"colours: {', '.join(f'`{name}`' for name in PALETTES)}", 'palette = "light"'),
-    Setting("ascii", bool, "as the locale says", "draw with ASCII characters alone", "ascii = true"),
+    Setting("ascii", bool, "as the locale says", "draw with ASCII characters only", "ascii = true"),
     Setting("low_bandwidth", bool, "on while the link is slow",
-            "`true`: redraw half as often and take no mouse; `false`: never", "low_bandwidth = true"),
+            "`true`: redraw half as often and ignore the mouse; `false`: never", "low_bandwidth = true"),
     Setting("mouse", bool, "on, but not over SSH",
-            "take the mouse (selecting text then needs Shift)", "mouse = false"),
+            "use the mouse (selecting text then needs Shift)", "mouse = false"),
     Setting("trace_dir", Path, "`./trace`", "folder in which `run` makes traces, and where `watch` and the home screen "
             "look for them", 'trace_dir = "~/traces"'),
     Setting("probe", str, f"`{DEFAULT}`", "probe of `run` and of the home screen's form", f'probe = "{DEFAULT}"'),
     Setting("bandwidth", Path, "none", "what `tui-probe bandwidth --format json` wrote on this machine, for `roofline`",
             'bandwidth = "~/bw.json"'),
-    Setting(KEYS, dict, "as listed under Keys", "keys of a row of the key table, by its id: one key, or a list",
+    Setting(KEYS, dict, "as listed under Keys", "keys of a command in the key table, by its id: one key, or a list",
             '[keys]\nsort = "ctrl+s"'),
 )  # fmt: skip
 _WORDS = {str: "a text", Path: "a text", bool: "true or false", dict: "a table"}
@@ -103,7 +103,7 @@ def _checked(data: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
         elif not isinstance(value, str if kind is Path else kind):
             problems.append(f"{key}: {value!r} is not {_WORDS[kind]}")
         elif key == "palette" and value not in PALETTES:
-            problems.append(f"{key}: {value!r} is none of {', '.join(PALETTES)}")
+            problems.append(f"{key}: {value!r} is not one of {', '.join(PALETTES)}")
         elif key == KEYS and isinstance(value, dict):
             values[key], wrong = _checked_keys(value)
             problems += wrong

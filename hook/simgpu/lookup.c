@@ -7,7 +7,7 @@
 #include "machine.h"
 
 enum { SYMBOL_FOUND = 0, SYMBOL_NOT_FOUND = 1, VERSION_NOT_SUFFICIENT = 2 };
-enum { LEGACY_STREAM_FORM = 1, PER_THREAD_STREAM_FORM = 2 }; /* 0: the default, legacy */
+enum { LEGACY_STREAM_FORM = 1, PER_THREAD_STREAM_FORM = 2 }; /* 0: the default, the legacy stream */
 
 static int find(const char *name, int version, uint64_t flags, entry_function **address)
 {

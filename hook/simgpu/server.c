@@ -62,7 +62,7 @@ static bool receive_all(void *bytes, size_t count)
     return true;
 }
 
-/* The server's first words, read when the first reply is needed: it starts while the program goes on. */
+/* The server's first words, read when the first reply is needed: it starts while the program runs. */
 static bool greet(void)
 {
     uint32_t version = 0;

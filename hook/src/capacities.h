@@ -1,4 +1,4 @@
-/* How many records a slot of a dynamic map keeps: an estimate, and more once a launch had more. */
+/* How many records each slot of a dynamic map keeps: an estimate, and more after a launch that had more. */
 #ifndef TUI_PROBE_CAPACITIES_H
 #define TUI_PROBE_CAPACITIES_H
 

@@ -37,7 +37,7 @@ static bool copy(struct conversion *c, uint64_t offset, uint64_t size)
     return true;
 }
 
-/* Marked: the marks become one bit a slot, the lowest bit first. */
+/* Marked: the marks become one bit per slot, the lowest bit first. */
 
 static bool put_mark(struct conversion *c, uint64_t slot, bool last, bool mark, uint8_t *bits)
 {

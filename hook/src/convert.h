@@ -11,7 +11,7 @@ enum { CONVERT_BYTES = 4 << 20 };
 
 struct conversion {
     const struct map *map;
-    uint32_t cap;      /* records a slot on the device */
+    uint32_t cap;      /* records per slot on the device */
     uint32_t file_cap; /* and in the file, where no slot has more */
     struct extent extent;
     const struct result_source *source;

@@ -6,7 +6,7 @@
 
 #include "real.h"
 
-static atomic_uint_fast64_t described; /* a bit a device */
+static atomic_uint_fast64_t described; /* one bit per device */
 
 static bool attribute(int which, CUdevice device, int *value)
 {

@@ -1,4 +1,4 @@
-/* event.log of a trace: what the hook did, a line an event.
+/* event.log of a trace: what the hook did, one line per event.
  *
  * Launches are frequent and go through a ring (launch_log.h); everything else is written at once,
  * after the launches that came before it. Before the first launch there is no file: lines are kept

@@ -36,7 +36,7 @@ struct map {
     enum map_level level;
     enum map_layout layout;
     uint32_t record; /* bytes */
-    uint32_t cap;    /* records a slot; 0 if each launch has its own */
+    uint32_t cap;    /* records per slot; 0 if each launch has its own */
     uint32_t sites, copies; /* of MAP_SITES: records of the whole launch, and how often each lies on the device */
 };
 

@@ -24,7 +24,7 @@ enum {
 };
 
 /* A cache line, for another core has read it last: the launching thread only writes it and waits for nothing.
- * A passed launch takes one slot; a probed one goes on in the following slots. */
+ * A passed launch takes one slot; a probed one continues in the following slots. */
 struct slot {
     _Atomic(uint32_t) published; /* position + 1 once the record is complete */
     uint32_t number;             /* low half */

@@ -2,7 +2,7 @@
  *
  * plain    slot after slot, as in the result file.
  * marked   slot = a record, and behind it a u32 that is 1 once it was written (padded to the record's unit).
- * rows     warp = a row of counts, then for each record a row a column; row = 32 lanes of a unit.
+ * rows     warp = a row of counts, then for each record one row per column; row = 32 lanes of a unit.
  *          A record is cut into columns of a unit: 16, 8 or 4 bytes, the largest that divides it.
  *          A block's last warp has all of its rows, however many lanes it has.
  * queue    slot = u32 count, u32 strays, 8 bytes unused; cap records of lane 0; cap records of lanes without lane 0.
@@ -23,7 +23,7 @@
 
 enum { WARP_THREADS = 32, QUEUE_HEADER_BYTES = 16, SITE_PITCH = 256 };
 
-/* The number of records a slot in each map of one launch; constant, never freed. */
+/* The number of records per slot in each map of one launch; constant, never freed. */
 struct capacities {
     struct capacities *next;
     uint32_t of[];
@@ -38,7 +38,7 @@ struct extent {
 /* False if it does not fit 64 bits. */
 bool layout_extent(struct extent *extent, const uint32_t grid[3], const uint32_t block[3]);
 
-/* Records a slot. */
+/* Records per slot. */
 static inline uint32_t layout_cap(const struct kernel *kernel, size_t map, const struct capacities *capacities)
 {
     return kernel->maps[map].cap ? kernel->maps[map].cap : capacities->of[map];

@@ -71,7 +71,7 @@ static void write_runs(const struct range *range, char *to, size_t size)
     }
 }
 
-/* One line, if the range encloses a launch. END is 0 where it goes on. */
+/* One line, if the range encloses a launch. END is 0 while it is open. */
 static void log_range(const struct range *range, uint64_t end)
 {
     char launches[MOST_RUNS * RUN_DIGITS], when[24] = "-";

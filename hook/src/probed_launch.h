@@ -5,14 +5,15 @@
 #include "kernel_info.h"
 #include "launch.h"
 
-/* The arguments of one probed launch: the original's, then an address a map, the cap of each dynamic one, which blocks
- * measure, and an address a global. */
+/* The arguments of one probed launch: the original's, then one address per map, the cap of each dynamic one, which
+ * blocks measure, and one address per global. */
 struct arguments {
     void *pointers[KERNEL_ARGUMENTS_LIMIT];
     uint64_t addresses[KERNEL_ARGUMENTS_LIMIT];
 };
 
-/* Settles how many records a launch keeps, and the SIZE of them all in bytes. Returns why it cannot be probed, or NULL. */
+/* Settles the number of records of a launch, and the SIZE of them all in bytes. Returns why it cannot be probed, or
+ * NULL. */
 const struct reason *probed_size(struct launch *launch, struct kernel *kernel, const struct variant *variant,
                                  size_t *size);
 

@@ -7,7 +7,7 @@
 
 #include "cuda_abi.h"
 
-/* A member a function, NULL where the driver is too old to have it. */
+/* One member per function, NULL where the driver is too old to have it. */
 struct real_driver {
 #define CUDA_FUNCTION(name, ...) __typeof__(name) *name;
 #include "driver_functions.def"

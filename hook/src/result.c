@@ -119,7 +119,7 @@ struct saving {
     const struct piece *piece;
     const struct result_source *source;
     struct extent extent;
-    uint32_t *kept; /* records a slot in the file, where a map is dynamic: no more than some slot has */
+    uint32_t *kept; /* records per slot in the file, where a map is dynamic: no more than some slot has */
     uint64_t about_at, marks_at, sample_at, size; /* about_at, sample_at 0: there is none */
     struct output records, second;
 };

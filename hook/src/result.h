@@ -1,4 +1,4 @@
-/* Result files: what the probes of one launch wrote, a file a launch. */
+/* Result files: what the probes of one launch wrote, one file per launch. */
 #ifndef TUI_PROBE_RESULT_H
 #define TUI_PROBE_RESULT_H
 

@@ -15,7 +15,7 @@ int trace_dir_fd(void);
 /* Makes kernel/<index>_<sha1 of name>. Returns its absolute path, to be freed, or NULL with errno. */
 char *trace_dir_kernel(uint32_t index, const char *name);
 
-/* Logs what kind of device the current context is on, once a device. */
+/* Logs what kind of device the current context is on, once per device. */
 void trace_dir_note_device(void);
 
 void trace_dir_reset(void);

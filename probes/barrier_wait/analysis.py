@@ -1,8 +1,8 @@
 """Barrier waits: the cycles that warps spend at barriers.
 
     waited          sum over warps and barriers of (clock after - clock before)          SM clock cycles
-    barriers        barriers that warps came through, each counted once a warp
-    cycles a barrier = waited / barriers
+    barriers        barriers that warps came through, each counted once per warp
+    cycles per barrier = waited / barriers
     most of a warp  the largest ``waited`` of one warp
 
 A warp that is last at every barrier waits little: what the others wait tells how uneven the work is.

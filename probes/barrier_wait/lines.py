@@ -32,7 +32,7 @@ def _rows(of: ProbeResult, counted: CountsByLine[BarrierWaits]) -> LineRows:
         )
         for line, each in sorted(found, key=lambda pair: -pair[1].waited)
     ]
-    return LineRows(rows, ["cycles of all warps together, from reaching a barrier to coming through"])
+    return LineRows(rows, ["cycles from reaching a barrier to passing it, summed over all warps"])
 
 
 LINES: Final = Lines(

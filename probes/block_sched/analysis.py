@@ -1,7 +1,7 @@
 """Block scheduling: how long the block slots of each SM ran a block, and how long they waited for the next one.
 
 A warp's record is its first clock, the cycles until it left, and its SM. A block lasts from the first start to the last
-end of its warps. Clocks of two SMs have nothing to do with each other, so everything is worked out an SM at a time.
+end of its warps. Clocks of two SMs have nothing to do with each other, so everything is worked out one SM at a time.
 
 **Slots.** An SM holds several blocks at once. ``slots`` is the largest number of blocks that were on it together.
 Blocks take slots in order of their start; each takes the slot that was free for longest (first in, first out), and a
@@ -49,7 +49,7 @@ _MOST_SMS: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class BlockSchedule:
-    """Running and scheduling cycles. Arrays have one element an SM that ran a block, by ascending SM number.
+    """Running and scheduling cycles. Arrays have one element per SM that ran a block, by ascending SM number.
 
     ``sm`` (u4) the SM, ``sm_blocks`` and ``sm_slots`` (i8) counts, the others (f8) cycles as the module defines them.
     """
@@ -102,8 +102,8 @@ def analyse(result: Result, map_index: int = 0) -> BlockSchedule:
     """The block schedule of one launch; TraceError if the map holds no records of ``block_sched``, or lacks blocks."""
     if result.sample is not None:
         raise TraceError(
-            f"{result.path}: {len(result.blocks)} of {result.header.blocks} blocks were measured, and what ran between "
-            "these is not known: run without --sample"
+            f"{result.path}: only {len(result.blocks)} of {result.header.blocks} blocks were measured; block_sched"
+            " needs every block: run without --sample"
         )
     times = block_times(result, map_index)
     if not times.valid.any():

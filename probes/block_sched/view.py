@@ -105,7 +105,7 @@ class Blocks(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row an SM."""
+        """One row per SM."""
         columns = sm_record(self.schedule)
         yield tuple(columns)
         yield from zip(*columns.values(), strict=True)
@@ -135,8 +135,9 @@ BLOCKS: Final = probe_view(
     "running and scheduling cycles of each SM, distribution of block times and gaps",
     _open,
     explanation=(
-        "Where the cycles of a slot went: running a block, scheduling (the gap to the next one), idle at the start and"
-        " the end. Percentiles and the curve are of block times: a step is blocks that are alike.",
+        "Where each slot's cycles went: running a block, scheduling (the gap before the next block), or idle at the"
+        " start and the end. Percentiles and the curve are of block times; a step in the curve is a group of similar"
+        " blocks.",
     ),
     order=40,
 )

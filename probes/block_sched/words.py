@@ -29,7 +29,7 @@ def schedule_line(schedule: BlockSchedule) -> str:
 
 
 def sm_lines(schedule: BlockSchedule, cells: int) -> list[str]:
-    """A line an SM: blocks, slots, cycles per slot, and a bar of these on the scale of the SM that took longest."""
+    """One line per SM: blocks, slots, cycles per slot, and a bar of these on the scale of the SM that took longest."""
     idle = schedule.sm_ramp + schedule.sm_tail
     rows = [
         [f"{number}" for number in numbers[:3]] + [f"{cycles:.0f}" for cycles in numbers[3:]]
@@ -68,7 +68,7 @@ def bar(parts: list[float], whole: float, cells: int) -> str:
 
 
 def sm_record(schedule: BlockSchedule) -> dict[str, list[float]]:
-    """The SMs as data, a list an SM for each figure; cycles are means over the slots of an SM."""
+    """The SMs as data, one list per SM for each figure; cycles are means over the slots of an SM."""
     return {
         "sm": schedule.sm.tolist(),
         "blocks": schedule.sm_blocks.tolist(),

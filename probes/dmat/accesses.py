@@ -88,7 +88,7 @@ class Accesses:
 
     ``records`` has shape (blocks, threads per block, records per thread), a view of the file. ``attempts`` (u4, shape
     (blocks, threads)) is how many accesses each thread made, or ``UNKNOWN``; None in results that do not tell.
-    ``entry`` (i8) is the time at which each warp began, ``start`` (u8) its clock then, both of shape (blocks, warps a
+    ``entry`` (i8) is the time at which each warp began, ``start`` (u8) its clock then, both of shape (blocks, warps per
     block).
     """
 
@@ -141,7 +141,7 @@ class Accesses:
 
 @dataclass(slots=True)
 class Part:
-    """The records of some threads of some blocks: new arrays of one element a record that was kept."""
+    """The records of some threads of some blocks: new arrays of one element per record that was kept."""
 
     accesses: Accesses
     blocks: slice

@@ -74,7 +74,7 @@ def _row(view: State, frame: Frame, row: int) -> dict[str, Any]:
 
 
 def cells(view: State, frame: Frame | None) -> Iterator[Sequence[object]]:
-    """A row a cell that has accesses, the headings first."""
+    """One row per cell that has accesses, the headings first."""
     yield _HEADINGS
     if frame is None:
         return

@@ -39,7 +39,7 @@ def findings_of_compact(of: ProbeResult, found: AccessTable | AccessCount) -> It
 
 
 def _number(found: AccessCount, asks: str) -> Finding:
-    words = f"{units.count(found.accesses)}, at most {units.count(found.capacity)} of a thread kept"
+    words = f"{units.count(found.accesses)}, at most {units.count(found.capacity)} kept per thread"
     return Finding("accesses", "accesses", words, "dmat", asks=asks, values={"accesses": found.accesses})
 
 
@@ -49,7 +49,7 @@ def _worst_access(found: AccessTable) -> Iterator[Finding]:
     if found_worst is None:
         if sectors and all(row.used is not None for row in found.rows):
             yield Finding(
-                "coalesced", "coalesced", "no load or store moves sectors that it does not use in full", "lines"
+                "coalesced", "coalesced", "all loads and stores use the sectors that they move in full", "lines"
             )
         return
     worst, wasted = found_worst

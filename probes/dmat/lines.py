@@ -33,7 +33,7 @@ def _rows(of: ProbeResult, found: AccessTable | AccessCount) -> LineRows:
         )
         for each in table.rows
     ]
-    notes = ["used: bytes asked for, of the 32 bytes of each sector that was moved"]
+    notes = ["used: the share of each moved 32-byte sector that was asked for"]
     if table.kept != table.accesses:
         notes.append(f"of the first {table.capacity} accesses of each thread only")
     return LineRows(rows, notes, table.silent)

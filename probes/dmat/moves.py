@@ -26,7 +26,7 @@ _ZOOM: Final = 0.5
 _PAGE: Final = 0.5
 _FARTHEST: Final = "this is as far as it goes"
 COLOURINGS: Final[dict[Colouring, str]] = {
-    "bands": "a colour for each band, dots for density",
+    "bands": "one colour per band, dots for density",
     "density": "one colour, shades for density",
     "sectors": "sectors per request",
     "kinds": "loads and stores",
@@ -91,7 +91,7 @@ def _page(cycles: int, memory: int) -> Move:
     def move(view: State) -> str | None:
         before, cells = view.window, 1 if view.frame is None else view.frame.wish.cells
         _shift(view, cycles * _PAGE * cells, memory * _PAGE * (before.high - before.low))
-        return None if view.window != before else "there is nothing farther"
+        return None if view.window != before else "there is nothing further"
 
     return move
 
@@ -144,7 +144,7 @@ def _to_access(direction: int) -> Move:
         filled = np.flatnonzero(frame.cell_counts[frame.row_at(view.address)])
         farther = filled[filled > column] if direction > 0 else filled[filled < column][::-1]
         if not len(farther):
-            return "nothing more in this row, as far as it is in sight"
+            return "nothing more in the visible part of this row"
         view.time = _middle(view, int(farther[0]))
         return None
 
@@ -226,7 +226,7 @@ MOVES: Final[dict[str, tuple[str, Move]]] = {
     "end": ("cursor to its end", _end(True)),
     "next": ("to the next access in the row", _to_access(1)),
     "previous": ("to the access before in the row", _to_access(-1)),
-    "worst": ("to the place in sight that wastes most sectors", _worst),
+    "worst": ("to the visible place that wastes the most sectors", _worst),
     "mark": ("mark; a second mark measures", _mark),
     "colour": ("next colouring: bands, density, sectors, loads and stores", _colour),
     "level": ("whole grid, block or warp under the cursor", _level),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 HUES: Final = 8
 _DIGITS: Final = "123456789abcdefghijklmnopqrstuvw"
-"""Sectors a request, from 1 to 32, as one character."""
+"""Sectors per request, from 1 to 32, as one character."""
 _KINDS: Final = " lsx"
 _DOTS: Final = "⡀⡄⡆⡇⣇⣧⣷⣿"
 _KIND_ROLES: Final = ("", "hue0", "hue1", "hue2")
@@ -145,7 +145,7 @@ def legend(frame: Frame, colouring: Colouring, *, ascii_only: bool) -> str:
     if colouring == "sectors":
         return "1-9 a-w: 1 to 32 sectors per request, mean of a cell"
     if colouring == "kinds":
-        return "l load  s store  x both  capital: many  ?: not told"
+        return "l load  s store  x both  capital: many  ?: unknown"
     most = int(frame.cell_counts.max(initial=0))
     ramp = _ramp(frame, colouring, ascii_only=ascii_only)
     return f"{ramp} 1 to {units.count(most)} accesses in a cell, logarithmic"

@@ -26,7 +26,7 @@ _LEAST_SHARE: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """A band, or the part of it that is in sight, in rows ``top`` to before ``top + rows``."""
+    """A band, or the part of it that is visible, in rows ``top`` to before ``top + rows``."""
 
     band: int
     top: int
@@ -69,7 +69,7 @@ class Space:
         return min(band.start + int(share * band.size), band.end - 1)
 
     def strips(self, low: float, high: float, rows: int) -> list[Strip]:
-        """What is in sight from ``low`` to ``high``, in at most ``rows`` rows; one is between bands if they fit."""
+        """What is visible from ``low`` to ``high``, in at most ``rows`` rows; one is between bands if they fit."""
         cuts = []
         for number, band in enumerate(self.bands):
             begin, end = self._edges[number : number + 2]

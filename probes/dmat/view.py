@@ -132,7 +132,7 @@ class Dmat(Drawing):
         return 0 if detail is None or not detail.warps else detail.warps.most_common(1)[0][0]
 
     def prepare(self, width: int, height: int) -> Callable[[], None] | None:
-        """Count what is in sight, then look at what is under the cursor."""
+        """Count what is visible, then look at what is under the cursor."""
         if width < _SMALLEST[0] or height < _SMALLEST[1] or not self.map.bands:
             return None
         self.gutter = gutter_of(self.map.bands, width)
@@ -264,7 +264,7 @@ class Dmat(Drawing):
         """How many accesses there were, and how many of them were kept."""
         kept, made = self.map.survey.kept, self.map.accesses.made
         if made is None:
-            return f"{units.counted(kept, 'access')} kept, of an unknown number"
+            return f"{units.counted(kept, 'access')} kept, total unknown"
         if kept < made:
             return f"kept {units.count(kept)} of {units.counted(made, 'access')}"
         return f"{units.counted(kept, 'access')}"
@@ -328,7 +328,7 @@ class Dmat(Drawing):
         if self.frame is not None and not self.frame.exact:
             parts.append("coarse")
         if self.nothing_wasted:
-            parts.append("no sector in sight is wasted")
+            parts.append("no visible access wastes a sector")
         parts.append("simulated" if self.found.simulated else self.map.accesses.clocks.words())
         return parts
 
@@ -364,7 +364,7 @@ class Dmat(Drawing):
         return data.record(self, self._counted())
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a cell that has accesses."""
+        """One row per cell that has accesses."""
         return data.cells(self, self._counted())
 
     def plot(self, axes: Any) -> None:

@@ -1,4 +1,4 @@
-"""What part of time and memory is in sight, and where the cursor is."""
+"""What part of time and memory is visible, and where the cursor is."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def findings(of: ProbeResult, found: MemoryBytes) -> Iterator[Finding]:
         speed = (read + written) / (of.timed_ms * 1e-3)
         words += f": {units.size(speed)}/s in the original's {units.duration(of.timed_ms * 1e-3)}"
     elif read is None or written is None:
-        words += "; copies by tensor map name no size"
+        words += "; copies by tensor map state no size"
     values = {"read": read, "written": written, "bytes_per_second": speed}
     yield Finding("bytes", "bytes", words, "memory", values=values)
 

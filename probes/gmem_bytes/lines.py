@@ -25,7 +25,7 @@ def _rows(of: ProbeResult, counted: CountsByLine[MemoryBytes]) -> LineRows:
     for line, moved in sorted(found, key=lambda pair: -(pair[1] or 0)):
         share = None if moved is None or whole is None else share_text(moved, whole)
         rows.append(LineRow(line.line, line.source, {"share": share, "bytes": moved}))
-    return LineRows(rows, [] if whole is not None else [f"{NOT_MEASURED}: copies by tensor map name no size"])
+    return LineRows(rows, [] if whole is not None else [f"{NOT_MEASURED}: copies by tensor map state no size"])
 
 
 LINES: Final = Lines((LineMeasure("share"), LineMeasure("bytes", "sum")), "bytes", _rows)

@@ -17,7 +17,7 @@ def notes(found: MemoryBytes) -> list[str]:
         f"newest launch: {units.size(found.read)} read, {units.size(found.written)} written, as instructions ask for"
     )
     if found.tensor_loads or found.tensor_stores:
-        words += "; copies by tensor map name no size, so the sum is not known"
+        words += "; copies by tensor map state no size, so the sum is unknown"
     return [words]
 
 
@@ -26,8 +26,8 @@ MEMORY: Final = count_kind(
     "Memory",
     "bytes of global memory that each launch read and wrote",
     (
-        "Bytes that executed instructions asked for, per launch, whatever the caches answered. Divided by the time of"
-        " the original it is the bandwidth that the kernel asks for, not what DRAM moves.",
+        "Bytes that executed instructions asked for, per launch, before any cache. Divided by the time of the original"
+        " they give the bandwidth that the kernel asks for, not what DRAM moves.",
     ),
     order=70,
 )

@@ -54,17 +54,17 @@ class MemorySectors:
 
     @property
     def sectors_per_load(self) -> float | None:
-        """Sectors a load request."""
+        """Sectors per load request."""
         return ratio(self.load_sectors, self.load_requests)
 
     @property
     def sectors_per_store(self) -> float | None:
-        """Sectors a store request."""
+        """Sectors per store request."""
         return ratio(self.store_sectors, self.store_requests)
 
     @property
     def sectors_per_copy(self) -> float | None:
-        """Sectors a request of ``cp.async``."""
+        """Sectors per request of ``cp.async``."""
         return ratio(self.copy_sectors, self.copy_requests)
 
 
@@ -100,6 +100,6 @@ def requests_and_sectors(line: LineSums) -> tuple[int, int]:
 
 
 def sectors_per_request(line: LineSums) -> float | None:
-    """Sectors a request of one line; None if it was never executed."""
+    """Sectors per request of one line; None if it was never executed."""
     requests, sectors = requests_and_sectors(line)
     return ratio(sectors, requests)

@@ -9,9 +9,7 @@ from tui_probe.probekit.count_table import count_kind
 if TYPE_CHECKING:
     from .analysis import MemorySectors
 
-_SCALE: Final = (
-    "32 lanes side by side take 4 for 4 bytes each, 8 for 8 and 16 for 16; 32: each lane has a sector of its own"
-)
+_SCALE: Final = "coalesced: 4 sectors for 4 bytes per lane, 8 for 8 and 16 for 16; worst: 32, one per lane"
 
 
 def notes(found: MemorySectors) -> list[str]:
@@ -26,8 +24,9 @@ SECTORS: Final = count_kind(
     "Sectors",
     "requests to global memory and sectors per request, by launch",
     (
-        "A request is a load or store that a warp executed with an active lane; a sector is 32 bytes. 4 sectors per"
-        " request are 4 bytes per lane side by side; 32 are a lane in a sector of its own. ncu counts the same.",
+        "A request is one load or store that a warp executes with at least one active lane; a sector is 32 bytes. 4"
+        " sectors per request mean 4 bytes per lane, side by side; 32 mean that each lane is in a sector of its own."
+        " ncu counts the same way.",
     ),
     order=80,
 )

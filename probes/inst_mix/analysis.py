@@ -72,7 +72,7 @@ def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = No
     records = site_records(result, SITE, "inst_mix_by_line", sites)
     blocks = sites_of(folder).blocks(sites)
     if len(blocks) != len(sites):
-        raise TraceError(f"{result.path}: the blocks in {folder or 'the trace'}/pruned.ptx are not those it is of")
+        raise TraceError(f"{result.path}: it does not fit the basic blocks in {folder or 'the trace'}/pruned.ptx")
     found: dict[int, LineSums] = {}
     for block, entered in zip(blocks, records["entered"].tolist(), strict=True):
         for one in block:

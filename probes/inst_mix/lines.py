@@ -30,7 +30,7 @@ def _rows(of: ProbeResult, counted: CountsByLine[InstructionMix]) -> LineRows:
         )
         for line in sorted(counted.lines, key=lambda line: -executions_of(line))
     ]
-    return LineRows(rows, ["executed: once for each warp that reaches the line, or group of its lanes"])
+    return LineRows(rows, ["executed: counted once per warp, or group of its lanes, that reaches the line"])
 
 
 LINES: Final = Lines((LineMeasure("share"), LineMeasure("executed"), LineMeasure("class")), "executed", _rows)

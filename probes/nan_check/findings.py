@@ -30,5 +30,5 @@ def findings(of: ProbeResult, found: NanCheck) -> Iterator[Finding]:
         words = f"{units.count(found.stores)} of NaN or infinity, counted by warp"
         yield Finding("stores", "stores", words, "lines", values={"stores": found.stores})
     if found.unchecked:
-        words = f"{units.counted(len(found.unchecked), 'store instruction')}: nothing tells what they store"
+        words = f"{units.counted(len(found.unchecked), 'store instruction')}: the type of what they store is unknown"
         yield Finding("unchecked", "not looked at", words, "lines", found.unchecked[0].line)

@@ -24,5 +24,5 @@ def findings(of: ProbeResult, found: ProgramProgress) -> Iterator[Finding]:
         values = {"share": first.cycles / found.cycles if found.cycles else None, "visits": first.visits}
         yield Finding("hottest", "most time", words, "lines", first.line, values=values)
     if found.unknown:
-        words = f"{share(found.unknown, found.cycles)} of the time: warps entered more blocks than are kept"
+        words = f"{share(found.unknown, found.cycles)} of the time: warps entered more blocks than were kept"
         yield Finding("unknown", "not known", words, "lines", values={"unknown": found.unknown})

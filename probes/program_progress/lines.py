@@ -28,10 +28,10 @@ def _rows(of: ProbeResult, found: ProgramProgress) -> LineRows:
         )
         for each in found.blocks
     ]
-    notes = ["a basic block from its first line on; cycles of all warps together"]
+    notes = ["one row per basic block, at its first line; cycles summed over all warps"]
     if found.unknown:
         part = share_text(found.unknown, found.cycles)
-        notes.append(f"{part} of the time is not known: more blocks than a warp keeps")
+        notes.append(f"{part} of the time is unknown: warps entered more blocks than they keep")
     return LineRows(rows, notes)
 
 

@@ -30,7 +30,7 @@ def _rows(of: ProbeResult, counted: CountsByLine[TensorOperations]) -> LineRows:
         )
         for line in sorted(counted.lines, key=lambda line: -multiply_adds_of(line))
     ]
-    return LineRows(rows, ["instructions: of a warp, wgmma of four warps; a multiply-add is two operations"])
+    return LineRows(rows, ["instructions are counted per warp, wgmma per four warps; a multiply-add is two operations"])
 
 
 LINES: Final = Lines(

@@ -146,7 +146,7 @@ class ProgressView(Drawing):
         if len(self.paces.warps) < len(self.launch.timeline.warps):
             parts.append(f"{units.count(len(self.paces.warps))} of the warps drawn")
         if self.paces.cut:
-            parts.append(f"{units.counted(self.paces.cut, 'warp')} came more often than recorded")
+            parts.append(f"{units.counted(self.paces.cut, 'warp')} ran more iterations than were recorded")
         parts += self.launch.left_out()
         return " · ".join([*parts, *(["simulated"] if self.launch.simulated else [])])
 
@@ -273,7 +273,7 @@ def _worst(view: ProgressView) -> str | None:
         return view.point(1)
     warps = view.paces.warps
     if not len(warps) or warps.duration.max() == warps.duration.min():
-        return "no warp stands out: all last as long as each other"
+        return "no warp stands out: all take equally long"
     longest = int(warps.duration.argmax())
     view.window.to(float(warps.end[longest]))
     return f"no warp stands out; the longest, block {warps.block[longest]} warp {warps.warp[longest]}, ends here"
@@ -303,11 +303,12 @@ def _open(source: Source, progress: Progress) -> ProgressView:
 PROGRESS: Final = probe_view(
     "progress",
     "Warp progress",
-    "every warp's way through the main loop over time, and those that stand out",
+    "each warp's progress through the main loop over time, and the warps that stand out",
     _open,
     explanation=(
-        "One line per warp: time to the right, iterations of the main loop upwards. Parallel lines are warps at one"
-        " pace; a flat piece waits; lines that lie lower or end later fall behind. ! names those that stand out.",
+        "One line per warp: time runs to the right, iterations of the main loop upwards. Parallel lines are warps at"
+        " the same pace; a flat stretch is a wait; a line that lies lower or ends later has fallen behind. ! names the"
+        " warps that stand out.",
     ),
     order=50,
     short="Warps",

@@ -67,7 +67,7 @@ def test_the_sweep_names_the_best() -> None:
 
 def test_it_explains_itself() -> None:
     words = " ".join(lines(Bandwidth(CARD, [*RATES, SWEEP[-1]], SWEEP), "table", 100, explained=True))
-    for question in ("Do caches distort a test of bandwidth?", "What do blocks share?", "more contention?"):
+    for question in ("Do caches distort a bandwidth test?", "What do blocks share?", "more contention?"):
         assert question in words
 
 

@@ -52,7 +52,7 @@ def test_what_the_sweep_says() -> None:
     best = max(rate.bytes_per_second for rate in sweep.rates)
     assert said[0].startswith("best: 33 blocks with 131 kB in flight in each")
     assert said[1] == "few blocks: 1 block reaches 164 GB/s, 3.9% of the best"
-    assert said[2] == "one block an SM: 132 blocks reach 4.23 TB/s, 100% of the best"
+    assert said[2] == "one block per SM: 132 blocks reach 4.23 TB/s, 100% of the best"
     assert said[4].endswith("contention costs up to 6%")
     assert sweep.enough.bytes_per_second >= 0.9 * best
     fewer = [rate for rate in sweep.rates if bytes_on_card(rate) < bytes_on_card(sweep.enough)]

@@ -1,4 +1,4 @@
-"""Tables of what probes cost: a row a kernel, ours beside naive, and means with and without the rows that spill."""
+"""Tables of what probes cost: one row per kernel, ours beside naive, and means with and without the rows that spill."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def beyond_control(cost: Cost, costs: Iterable[Cost]) -> float | None:
 
 
 def tables(costs: list[Cost], *, timed: bool) -> list[str]:
-    """Markdown: a table a probe, then one of means."""
+    """Markdown: one table per probe, then one of means."""
     probes = list(dict.fromkeys(cost.probe for cost in costs))
     return [*(probe_table(probe, costs, timed=timed) for probe in probes), means_table(probes, costs, timed=timed)]
 

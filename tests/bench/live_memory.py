@@ -2,7 +2,7 @@
 
     python -m tests.bench.live_memory [--minutes 10] [--rate 1000] [--kernels 50] [--page results]
 
-The screen, without a terminal, sees a run of so many minutes with so many launches a second, half a second of it for
+The screen, without a terminal, sees a run of so many minutes with so many launches per second, half a second of it for
 each frame, as fast as it can take them. Every tenth launch saves a result. A line for each sixth of the run: launches
 so far, resident set, and by how much it grew for each launch of this part. What a frame costs, and not a launch, is
 seen with a low rate.
@@ -35,7 +35,7 @@ RESULT_EACH = 10
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--rate", type=int, default=1000, help="launches a second")
+    parser.add_argument("--rate", type=int, default=1000, help="launches per second")
     parser.add_argument("--kernels", type=int, default=50)
     parser.add_argument("--page", choices=[tab.id for tab in TABS], default="results")
     with tempfile.TemporaryDirectory() as name:
@@ -60,9 +60,9 @@ async def watch(options: Namespace, folder: Path) -> None:
             seconds = time.perf_counter() - clock
             gc.collect()
             memory = resident()
-            growth = f", {(memory - before) / (trace.launches - launched):+.0f} bytes a launch" if part else ""
+            growth = f", {(memory - before) / (trace.launches - launched):+.0f} bytes per launch" if part else ""
             seen = f"{(part + 1) * options.minutes / PARTS:5.1f} min, {trace.launches} launches"
-            print(f"{seen}: {memory / 1e6:.0f} MB{growth}; {1000 * seconds / frames:.0f} ms a frame")
+            print(f"{seen}: {memory / 1e6:.0f} MB{growth}; {1000 * seconds / frames:.0f} ms per frame")
             before, launched = memory, trace.launches
 
 

@@ -1,4 +1,4 @@
-"""What reading a long trace costs: opening it, a row a kernel, the next look at a live one, the index of its log.
+"""What reading a long trace costs: opening it, one row per kernel, the next look at a live one, the index of its log.
 
     python -m tests.bench.open_trace [--lines 1000000] [--kernels 10000] [--new 100000] [--launches 100000]
                                      [--index-bytes 1000000000] [--rounds 3]
@@ -176,8 +176,8 @@ def index_lines(path: Path) -> Work:
 MEASURED: dict[str, tuple[str, Callable[[Path], Work]]] = {
     "newlines": ("finding the newlines of {lines} lines", find_newlines),
     "open": ("opening {lines} lines, {kernels} kernels", open_whole),
-    "table": ("the same, and a row a kernel from the log", open_with_first_rows),
-    "rows": ("the same, and a row a kernel from its folder", open_with_rows),
+    "table": ("the same, and one row per kernel from the log", open_with_first_rows),
+    "rows": ("the same, and one row per kernel from its folder", open_with_rows),
     "live": ("{new} new lines of a live trace of {kernels} kernels", look_again),
     "launches": ("opening {launches} launches of 10 kernels", open_whole),
     "index": ("index of a log of {index_bytes} bytes", index_lines),

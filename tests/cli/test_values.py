@@ -69,7 +69,7 @@ def test_samples_are_returned_as_the_hook_reads_them(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "1/0", "2/3", "5-4", "-4", "x", "1/16/2", str(1 << 31), "0.5"])
 def test_what_is_no_sample(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="is no sample of blocks"):
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a sample of blocks"):
         sample(text)
 
 

@@ -160,7 +160,7 @@ def value(tree: Tree, names: dict[str, int]) -> int:
 
 
 def inputs() -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Three values a thread: pairs of edges, and random ones."""
+    """Three values per thread: pairs of edges, and random ones."""
     random = np.random.default_rng(7)
     wide = random.integers(0, MASK, (3, THREADS), np.uint64, endpoint=True)
     wide[:, 16:32] >>= np.uint64(40)

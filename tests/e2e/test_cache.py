@@ -25,7 +25,7 @@ def test_hits_are_told(tool: Tool) -> None:
     assert counts(trace) == {"hits": 0, "misses": 1}
     second, trace = tool.run(COMMAND)
     assert second.stdout == "saxpy ok\n"
-    assert second.stderr.splitlines()[1:] == ["[info] cache: 1 of 1 kernels were ready from before"]
+    assert second.stderr.splitlines()[1:] == ["[info] 1 of 1 kernels reused from the cache"]
     assert counts(trace) == {"hits": 1, "misses": 0}
     (kernel,) = open_trace(trace).kernels
     assert (kernel.status, len(kernel.results)) == ("probed", 1)

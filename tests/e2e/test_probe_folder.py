@@ -50,7 +50,7 @@ def test_without_it_the_records_are_shown_and_what_to_do(tool: Tool) -> None:
     shown = tool("show", "results", f"{trace}:0")
     assert shown.returncode == 0, shown.stderr
     assert "stores stored" in shown.stdout
-    assert "the probe store_count is not known here" in shown.stdout
+    assert "the probe store_count is not installed" in shown.stdout
     assert "--probe FOLDER" in shown.stdout
 
 

@@ -205,4 +205,4 @@ def test_a_probe_that_meets_nothing_says_so(tool: Tool) -> None:
         assert log is not None
         assert f"[note] {words}\n" in log.read_text()
         report = run_report(open_trace(trace))
-        assert f"Kernels in which the probe met nothing\n  {words}: 2 kernels, 2 launches\n    #3 saxpy\n" in report
+        assert f"Kernels in which the probe matched nothing\n  {words}: 2 kernels, 2 launches\n    #3 saxpy\n" in report

@@ -28,7 +28,7 @@ def test_counts_say_of_which_blocks_they_are(tmp_path: Path, natives: Path) -> N
     assert (run.returncode, run.stdout) == (0, alone.stdout)
     row = counts(tool, trace)["strided_store", "store_sectors"]
     assert (row["value"], row["blocks"], row["blocks_measured"]) == (4096 // 16, 64, 4)
-    said = "sample    one block in 16 of each grid: what was measured is of these alone"
+    said = "sample    one block in 16 of each grid: everything measured is of these only"
     assert said in tool("report", str(trace)).stdout
     page = tool("report", str(trace), "--page", "results").stdout
     assert "sectors per store 8.00  (sampled 4 of 64 blocks, one in 16)  simulated" in " ".join(page.split("\n      "))
@@ -62,8 +62,8 @@ def test_a_launch_without_a_block_of_the_sample_runs_as_it_is(tmp_path: Path, na
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--sample", "1/16"), "--sample with block_sched: how blocks follow each other cannot be told"),
-        (("-p", "dmat", "--sample", "2/3"), "'2/3' is no sample of blocks; write 1/16"),
+        (("--sample", "1/16"), "--sample: block_sched needs every block, so it cannot be sampled"),
+        (("-p", "dmat", "--sample", "2/3"), "'2/3' is not a sample of blocks; write 1/16"),
     ],
 )
 def test_what_cannot_be_sampled(tmp_path: Path, natives: Path, words: tuple[str, ...], said: str) -> None:

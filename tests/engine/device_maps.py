@@ -29,7 +29,7 @@ KINDS = {Layout.PLAIN: 0, Layout.MARKED: 1, Layout.ROWS: 2, Layout.QUEUE: 2}
 
 @dataclass
 class FileMap:
-    """A map as in a result file: ``slots`` of shape (blocks, slots a block, bytes), and what is said of it."""
+    """A map as in a result file: ``slots`` of shape (blocks, slots per block, bytes), and what is said of it."""
 
     divisor: int
     slots: Bytes

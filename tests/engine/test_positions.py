@@ -32,7 +32,7 @@ def test_positions_are_joined_by_a_colon() -> None:
     "text", ["", "ld.global:", ":", "ld global", "ld..global", "ld.global;", "1ld", "!ld", "ld.!", "ld!global"]
 )
 def test_no_position(text: str) -> None:
-    with pytest.raises(ValueError, match="is no position"):
+    with pytest.raises(ValueError, match="is not a position"):
         parse_positions(text)
 
 

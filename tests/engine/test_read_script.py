@@ -46,7 +46,7 @@ def result_file(
     contents: list[bytes],
     marks: list[tuple[int, int, bytes]] = [],  # noqa: B006
 ) -> Path:
-    """A result of 2 × 1 × 2 blocks of 5 × 9 threads. ``sizes``: bytes and threads a slot of each map."""
+    """A result of 2 × 1 × 2 blocks of 5 × 9 threads. ``sizes``: bytes and threads per slot of each map."""
     head = struct.pack("<8I", 2, 1, 2, 5, 9, 1, 64, len(sizes))
     at = len(head) + 16 * len(sizes)
     for (slot_bytes, divisor), content in zip(sizes, contents, strict=True):

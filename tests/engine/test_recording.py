@@ -1,4 +1,4 @@
-"""Several records a slot, on the simulated GPU: what is kept and counted, whoever takes part and however it ends."""
+"""Several records per slot, on the simulated GPU: what is kept and counted, whoever takes part and however it ends."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_an_unknown_number_is_told_as_such(tmp_path: Path) -> None:
     """A thread that did not reach an exit: its records stay, those that are not zero count as written."""
     own = probe("thread", 4)
     maps = DeviceMaps(own, (1,), (5,))
-    rows = maps.arguments[0].reshape(-1, 32, 16)  # the counts, then a row a record
+    rows = maps.arguments[0].reshape(-1, 32, 16)  # the counts, then one row per record
     rows[0, :4, 0] = [1, 3, 0, 9]
     rows[1:3, 1:4] = 7
     maps.save(tmp_path / "r.bin")

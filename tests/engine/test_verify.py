@@ -183,7 +183,7 @@ CLAUSES = {
     ),
     "saves an undeclared register": (
         "SAVE [ m ] {%c, %b};",
-        "%c is no register of this probe: declare it, or save a number or a helper",
+        "%c is not a register of this probe: declare it, or save a number or helper",
     ),
     "saves too few": ("SAVE [ m ] {%a};", "SAVE has 1 values; map m has 2 (x, y): list one for each"),
     "saves too many": ("SAVE [ m ] {%a, %b, 1};", "SAVE has 3 values; map m has 2 (x, y): list one for each"),

@@ -44,7 +44,7 @@ def seconds_until(terminal: Terminal, keys: str, text: str, timeout: float = 60)
 
 @pytest.fixture(scope="session")
 def products(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiled product with tiles of 16, whose full record of accesses takes 2 GB a launch."""
+    """The tiled product with tiles of 16, whose full record of accesses takes 2 GB per launch."""
     program = tmp_path_factory.mktemp("products") / "product"
     command = ["nvcc", "-std=c++17", "-DTILE=16", "-gencode=arch=compute_90,code=[sm_90,compute_90]"]
     subprocess.run([*command, "-o", str(program), str(PROGRAMS / "tiled_matmul.cu")], check=True, env=nvcc_path())

@@ -76,17 +76,6 @@ def test_options_of_run_exist(name: str) -> None:
         assert option in known
 
 
-_RATE = re.compile(
-    r"\b(cycles|bytes|registers?|blocks?|threads?|records?|sectors?|slots?|lines?|rows?|u32|bits?|requests?) an? "
-    r"(SM|warp|thread|block|slot|launch|kernel|line|request|record|map|site|process|trace|field)\b"
-)
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "keys"])  # whose table is made elsewhere
-def test_rates_are_written_with_per(name: str) -> None:
-    assert _RATE.findall(page_of(name)) == []
-
-
 def test_topics_that_pages_lead_to_exist() -> None:
     for name in NAMES:
         for topic in re.findall(r"tui-probe help ([a-z-]+)", page_of(name)):

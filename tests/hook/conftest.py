@@ -160,7 +160,7 @@ class ResultFile:
     grid: tuple[int, ...]
     block: tuple[int, ...]
     shared: int
-    maps: list[tuple[int, int, bytes]]  # bytes a slot, threads a slot, records
+    maps: list[tuple[int, int, bytes]]  # bytes per slot, threads per slot, records
 
     @classmethod
     def read(cls, path: Path) -> ResultFile:

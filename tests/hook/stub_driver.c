@@ -2,7 +2,7 @@
  * to the word that its first parameter points at; a probed kernel also fills its maps, each slot with
  * copies of (block << 32 | slot + 1). Sizes of a kernel's parameters are in its name: "add__8_4".
  *
- * Environment: STUB_LOG file that receives a line a call; STUB_FAIL_PROBED / STUB_FAIL_ORIGINAL /
+ * Environment: STUB_LOG file that receives one line per call; STUB_FAIL_PROBED / STUB_FAIL_ORIGINAL /
  * STUB_FAIL_LOAD_PROBED / STUB_FAIL_WAIT / STUB_FAIL_EVENT result codes; STUB_SLOW milliseconds that an event
  * takes; STUB_HOLD milliseconds that cuCtxSynchronize holds the driver's lock; STUB_SLOW_UNLOAD milliseconds that unloading the program's module takes once its handle is free again;
  * STUB_MEMORY bytes of device memory; STUB_PRIMARY_HELD the primary context outlives its release;

@@ -121,7 +121,7 @@ def test_counted_operations_give_the_critical_kernel(product: list[Trace]) -> No
     assert [(row.figures.shape.kernel, row.is_critical) for row in page.rows] == [("gemm", True), ("copy", False)]
     text = "\n".join(page.text(100))
     assert "which use tensor cores: 1 of 2" in text
-    assert "tensor operations a byte of loads and stores: 8.0" in text
+    assert "tensor operations per byte of loads and stores: 8.0" in text
 
 
 def beside_ncu(folder: Path, product: list[Trace], **gemm: str) -> TablePage[CriticalRow]:

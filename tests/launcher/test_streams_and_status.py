@@ -113,7 +113,7 @@ def test_a_trace_that_cannot_be_written_is_told_and_changes_nothing(launching: R
     result = launching.run(script(f"{in_the_way}; os._exit(7)"))
     assert result.returncode == 7
     warning = lines_after_the_first(result.stderr).decode()
-    assert warning.startswith("tui-probe: not all could be written (Is a directory)")
+    assert warning.startswith("tui-probe: the trace is incomplete (Is a directory)")
     assert warning.split()[-1] == result.stderr.decode().splitlines()[0].split()[-1]
 
 

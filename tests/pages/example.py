@@ -12,7 +12,7 @@ REDUCE = "_ZN2at6native13reduce_kernelILi512ENS0_8ReduceOpIfEEfEEvT0_T1_"
 
 
 def schedule_bytes(blocks: int, sms: int, *, seed: int, missing: int = 0) -> bytes:
-    """Blocks of 128 threads, 1000 cycles long and 60 apart, two slots an SM; the last ``missing`` saved nothing."""
+    """Blocks of 128 threads, 1000 cycles long and 60 apart, two slots per SM; the last ``missing`` saved nothing."""
     start, elapsed, sm = (np.zeros(blocks, dtype=np.int64) for _ in range(3))
     free = np.tile(np.arange(2) * 7, (sms, 1)) + 100_000 * (1 + np.arange(sms))[:, np.newaxis]
     for block in range(blocks - missing):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
 
 COALESCED, STRIDED, NEVER, STORED = 21, 24, 28, 32
-"""Lines of the accesses: 4 sectors a request, 32, not executed, 8."""
+"""Lines of the accesses: 4 sectors per request, 32, not executed, 8."""
 STRIDES = """\
 .version 8.0
 .target sm_80

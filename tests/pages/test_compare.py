@@ -171,7 +171,7 @@ def test_a_script_can_fail_when_something_got_worse(capfd: pytest.CaptureFixture
 def test_what_could_not_be_compared_is_said(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "one", "other", "--fail-if-worse", "1%"]) == 0
     err = capfd.readouterr().err
-    assert "not compared: at::native::reduce_kernel<…>: time 20.0 µs → –: measured on one side alone" in err
+    assert "not compared: at::native::reduce_kernel<…>: time 20.0 µs → –: measured on one side only" in err
     assert main(["compare", str(H200 / "demo"), str(H200 / "torch_compile"), "--fail-if-worse", "1"]) == 1
     assert "there is nothing to compare" in capfd.readouterr().err
     with pytest.raises(SystemExit) as stopped:
@@ -271,7 +271,7 @@ def test_what_cannot_be_compared(sides: tuple[str, ...], said: str, capfd: pytes
 
 def test_launches_of_other_sizes_are_said(capfd: pytest.CaptureFixture[str]) -> None:
     kernels = str(H200 / "dmat"), str(H200 / "demo")
-    words = "of 7 have other grids or blocks: totals grow with the work, shares do not"
+    words = "of 7 have different grids or blocks: totals grow with the work, shares do not"
     assert words in told(capfd, *kernels, "--width", "100")
 
 

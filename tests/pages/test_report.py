@@ -112,7 +112,7 @@ def test_blocks_in_json_add_up(example: Trace) -> None:
 
 def test_simulated_runs_are_labelled_and_show_no_times(simulated: Trace) -> None:
     text = run_report(simulated, width=120)
-    assert "simulated GPU: clocks and cycles are those of a model" in text
+    assert "simulated GPU: clocks and cycles come from a model" in text
     assert "(cycle)  simulated" in text
     assert "µs" not in text
     for kernel in json.loads(page_text(simulated, "kernels", "json"))["kernels"]:
@@ -143,7 +143,7 @@ def test_a_run_without_an_assembler_says_what_is_missing(tmp_path: Path) -> None
     writer.launch(0)
     writer.run_json(toolchain={"ptxas": None, "version": None})
     report = run_report(open_trace(writer.directory), width=200)
-    assert "no ptxas: spills are not known, and registers only as the driver tells" in report
+    assert "no ptxas: spills are unknown, and registers are those that the driver reports" in report
     writer.run_json()
     assert "no ptxas" not in run_report(open_trace(writer.directory), width=200)
 

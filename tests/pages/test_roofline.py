@@ -127,7 +127,7 @@ def test_it_explains_itself(traces: list[Path], capsys: pytest.CaptureFixture[st
     assert main([*words, "--explain"]) == 0
     explained = capsys.readouterr().out
     assert explained.startswith(plain_text)
-    assert "The roof is what the machine allows" in explained
+    assert "The roof is the machine's limit" in explained
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])

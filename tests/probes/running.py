@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Extent = tuple[int, ...]
 ESTIMATE = 64
-"""Records a slot of dynamic maps, as in a kernel's first launch."""
+"""Records per slot of dynamic maps, as in a kernel's first launch."""
 
 EXAMPLES = Path(tui_probe.simgpu.examples.__path__[0]) / "kernels"
 KERNELS = Path(__file__).parent.parent / "simgpu" / "kernels"

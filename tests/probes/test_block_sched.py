@@ -115,7 +115,7 @@ def test_block_times_of_each_block(file: Path) -> None:
     [
         (np.zeros((2, 1, 16), dtype=np.uint8), "no warp saved a record"),
         (np.zeros((2, 1, 32), dtype=np.uint8), "2 records per slot, block_sched saves one"),
-        (np.zeros((2, 1, 24), dtype=np.uint8), "24 bytes per slot, which are no whole records of 16"),
+        (np.zeros((2, 1, 24), dtype=np.uint8), "24 bytes per slot, not a whole number of records of 16"),
     ],
 )
 def test_results_of_other_probes_are_refused(file: Path, slots: np.ndarray, message: str) -> None:

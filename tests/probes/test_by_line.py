@@ -312,7 +312,7 @@ def test_instructions_of_a_loop(tmp_path: Path) -> None:
     assert (kinds["fma.rn.f32"], kinds["bar.sync"], kinds["ld.shared.f32"]) == ("fp32", "barrier", "load")
     (tmp_path / "other").mkdir()
     result = result_of(tmp_path / "other", "inst_mix_by_line", text, *arguments, **options)
-    with pytest.raises(TraceError, match=r"the blocks in .*pruned\.ptx are not those"):
+    with pytest.raises(TraceError, match=r"it does not fit the basic blocks in .*pruned\.ptx"):
         inst_mix.analyse_lines(result, range(1, 11), tmp_path)
 
 
@@ -321,10 +321,10 @@ def test_results_of_another_probe_or_kernel(tmp_path: Path) -> None:
     result = result_of(tmp_path, "smem_conflicts_by_line", text, *arguments, **options)
     with pytest.raises(TraceError, match=r"records of 2 sites, kernel\.info names 3"):
         smem_conflicts.analyse_lines(result, (1, 2, 3))
-    with pytest.raises(TraceError, match="has 24 bytes a site, not 32"):
+    with pytest.raises(TraceError, match="has 24 bytes per site, not 32"):
         divergence.analyse_lines(result, (1, 2))
-    with pytest.raises(TraceError, match="its records are not of smem_conflicts, which keeps one a warp"):
+    with pytest.raises(TraceError, match="its records are not of smem_conflicts, which keeps one per warp"):
         smem_conflicts.analyse(result)
     plain = result_of(tmp_path, "smem_conflicts", text, *arguments, **options)
-    with pytest.raises(TraceError, match="which keeps one a site"):
+    with pytest.raises(TraceError, match="which keeps one per site"):
         smem_conflicts.analyse_lines(plain, (1, 2))

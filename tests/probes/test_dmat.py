@@ -137,7 +137,7 @@ def test_the_same_as_gmem_sectors(tmp_path: Path, predicate: bool, picked: list[
 
 
 def test_cp_async(tmp_path: Path) -> None:
-    """16 bytes a lane, both matrices copied once: two lanes share a sector of a, a row of b is half a sector."""
+    """16 bytes per lane, both matrices copied once: two lanes share a sector of a, a row of b is half a sector."""
     depth = 64
     a, b = (np.ones(shape, np.float16) for shape in ((16, depth), (depth, 8)))
     arguments = np.zeros((16, 8), np.float16), a, b, np.int32(depth)

@@ -138,7 +138,7 @@ def test_where_nothing_is_wasted_that_is_said(view: Dmat) -> None:
     before = view.time, view.address
     obey(view, ["worst"], (120, 40))
     drawn(view)
-    assert "no sector in sight is wasted" in view.status()
+    assert "no visible access wastes a sector" in view.status()
     assert (view.time, view.address) == before
 
 

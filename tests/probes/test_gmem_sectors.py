@@ -69,7 +69,7 @@ def test_generic_accesses_are_told(counted: Callable[..., MemorySectors]) -> Non
 
 
 def test_copies_past_the_registers(counted: Callable[..., MemorySectors]) -> None:
-    """Four stages: of a 16 rows of a sector each, by two lanes a row; of b eight sectors, by 16 lanes."""
+    """Four stages: of a 16 rows of a sector each, by two lanes per row; of b eight sectors, by 16 lanes."""
     depth = 64
     a, b = (np.ones(shape, np.float16) for shape in ((16, depth), (depth, 8)))
     arguments = np.zeros((16, 8), np.float16), a, b, np.int32(depth)

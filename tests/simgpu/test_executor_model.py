@@ -114,7 +114,7 @@ def test_timers_and_clocks_agree() -> None:
     output = np.zeros(4, np.int64)
     Device(machine=machine).launch(kernel("clocks", "timers"), output, block=(1,), start_cycle=3_000_000_000)
     time, cycle, again, low = output.tolist()
-    # Reads follow each other, a move apart: half a nanosecond a cycle.
+    # Reads follow each other, a move apart: half a nanosecond per cycle.
     assert cycle - 3_000_000_000 == 2 * time - 3_000_000_000 + COSTS["integer"]
     assert again == time + COSTS["integer"]
     # Two moves and three stores lie between.

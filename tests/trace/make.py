@@ -185,7 +185,7 @@ def result_bytes(
     dialect: Literal["current", "older"] = "current",
     about: list[tuple[int, int, bytes]] | None = None,
 ) -> bytes:
-    """A result file; each map is (warpDiv, slots of shape (blocks, slots a block, bytes)).
+    """A result file; each map is (warpDiv, slots of shape (blocks, slots per block, bytes)).
 
     ``about`` is what stands behind the maps: a map (kind, bytes of a record, marks).
     """

@@ -68,7 +68,7 @@ def test_levels_settle_what_an_older_file_leaves_open(file: Path) -> None:
 
 
 def test_an_older_map_of_more_than_4_gib_is_not_taken_for_a_current_one(file: Path) -> None:
-    """Its size has an upper half of 1, as a current section of a slot a thread has; only one of the two fits."""
+    """Its size has an upper half of 1, as a current section of one slot per thread has; only one of the two fits."""
     size = (1 << 32) + 16 * 64
     blocks = size // 16 // 4
     header = struct.pack("<8I", blocks, 1, 1, 128, 1, 1, 0, 1)
@@ -86,7 +86,7 @@ def test_records_are_a_view_of_the_slots(file: Path) -> None:
     file.write_bytes(result_bytes(GRID, BLOCK, [(32, records.view(np.uint8).reshape(6, 4, 32))]))
     result = read_result(file)
     np.testing.assert_array_equal(result.records(0, dtype), records)
-    with pytest.raises(TraceError, match="32 bytes per slot, which are no whole records of 12"):
+    with pytest.raises(TraceError, match="32 bytes per slot, not a whole number of records of 12"):
         result.records(0, [("a", "<u4", 3)])
     with pytest.raises(TraceError, match="there is no map 1"):
         result.records(1, dtype)
@@ -218,7 +218,7 @@ def test_levels_must_agree(file: Path) -> None:
     file.write_bytes(result_bytes(GRID, BLOCK, [(32, slots(6, 4, 16))]))
     with pytest.raises(TraceError, match="1 maps, 2 were expected"):
         read_result(file, ["warp", "warp"])
-    with pytest.raises(TraceError, match="a slot a warp, a slot a thread was expected"):
+    with pytest.raises(TraceError, match="one slot per warp, not one per thread"):
         read_result(file, ["thread"])
 
 

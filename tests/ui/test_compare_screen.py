@@ -126,7 +126,7 @@ async def test_the_worst_figure_and_the_worst_place_of_drawings() -> None:
         assert "worst: " in stage.text.split("\n")[-1]
         worst = stage.text.split("\n")[-1].partition("worst: ")[2].split(" → ")[0].rsplit(" ", 2)[0]
         rows = [line for line in stage.text.split("\n")[:-1] if worst in line and line.rstrip().endswith("worse")]
-        assert rows, f"{worst} is in sight"
+        assert rows, f"{worst} is visible"
         await stage.press("2", "exclamation_mark")
         screen = screen_of(stage)
         assert isinstance(screen.view, DrawingView)
@@ -139,7 +139,7 @@ async def test_what_leads_nowhere_says_so() -> None:
         await stage.press("enter")
         assert "this page has no lines to follow" in stage.text
         await stage.press("exclamation_mark")
-        assert "no place that could be worst" in stage.text, "B is better in every figure"
+        assert "this page has no worst place" in stage.text, "B is better in every figure"
         assert screen.current == "figures"
 
 

@@ -1,4 +1,4 @@
-"""The page behind ``?``: it begins with how to read what is in sight."""
+"""The page behind ``?``: it begins with how to read what is visible."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ class Probe:
 
 
 PROBES = (
-    Probe("block_sched", "block scheduling", "start clock, cycles and SM of each warp.", "one 16-byte store a warp"),
-    Probe("dmat", "memory accesses over time", "address and clock of each access.", "a 16-byte record an access"),
+    Probe("block_sched", "block scheduling", "start clock, cycles and SM of each warp.", "one 16-byte store per warp"),
+    Probe("dmat", "memory accesses over time", "address and clock of each access.", "one 16-byte record per access"),
 )
 FINDINGS = (
     Found("ptxas", "ok", "13.0.88, /usr/local/cuda/bin/ptxas"),
@@ -197,9 +197,9 @@ async def test_a_probe_is_chosen_from_a_list_with_its_cost() -> None:
     async with at_home(home) as stage:
         await stage.press("tab", "down", "enter")
         assert isinstance(stage.app.screen, PickScreen)
-        assert "Cost: one 16-byte store a warp" in stage.text
+        assert "Cost: one 16-byte store per warp" in stage.text
         await stage.press("down")
-        assert "Cost: a 16-byte record an access" in stage.text
+        assert "Cost: one 16-byte record per access" in stage.text
         await stage.press("enter")
         assert home.form.probe == "dmat"
 

@@ -97,7 +97,7 @@ def test_a_run_that_is_left_goes_on_and_is_waited_for(folder: Path, natives: Pat
         terminal.type("l")
         terminal.wait("Recent traces")
         terminal.type("q")
-        terminal.wait("waiting for the end of")
+        terminal.wait("waiting for ")
         assert_restored(terminal)
         (folder / "go").touch()
         assert terminal.wait_for_end() == 0

@@ -146,4 +146,4 @@ async def test_pages_of_files_have_no_worst_place_that_was_measured(tmp_path: Pa
     async with shown(attention(tmp_path), (100, 30)) as stage:
         assert "! worst" not in stage.text
         await stage.press("exclamation_mark")
-        assert "no place that could be worst" in stage.text
+        assert "this page has no worst place" in stage.text

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
-    """A kernel with a record an access: PTX, Lines and DMAT all have something to show."""
+    """A kernel with one record per access: PTX, Lines and DMAT all have something to show."""
     return Session(traces=(write_measured(tmp_path / "dmat", "dmat").directory,))
 
 

@@ -43,14 +43,14 @@ async def test_a_target_without_a_trace_says_what_it_waits_for(tmp_path: Path, t
         assert "running" in stage.text
         target.status = 3
         await stage.refresh()
-        assert "no kernel was launched: pages 4 and 5" in stage.text
+        assert "no kernel was launched; pages 4 and 5" in stage.text
         target.status = None
         target.traces = traces
         await stage.refresh()
         assert "zero_fill" in stage.text
     target.traces, target.status = [], 3
     async with on_stage(Session(target=target)) as stage:
-        assert "no kernel was launched: pages 4 and 5" in stage.text
+        assert "no kernel was launched; pages 4 and 5" in stage.text
         assert "✘ exit 3" in stage.text
         assert tmp_path.exists()
 

@@ -44,7 +44,7 @@ async def test_a_saved_bandwidth_result(tmp_path: Path, size: tuple[int, int], a
 async def test_keys_of_a_bandwidth_result(tmp_path: Path) -> None:
     async with showing(open_imported([write_result(tmp_path / "bw.json")]), (100, 30)) as stage:
         await stage.press("tab", "tab", "G")
-        assert "needs little in each" in stage.text
+        assert "needs little per block" in stage.text
         await stage.press("g", "slash", *"1 056", "enter")
         assert "1 056" in stage.text
         await stage.press("1", "ampersand", *"host", "enter")
@@ -87,7 +87,7 @@ async def test_the_cursor_of_a_roofline_goes_from_kernel_to_kernel() -> None:
         await stage.press("g")
         assert "c void small_gemm" in stage.text
         await stage.press("question_mark")
-        assert "The roof is what the machine allows" in stage.text
+        assert "The roof is the machine's limit" in stage.text
 
 
 async def test_the_worst_kernel_of_a_roofline_is_furthest_below_it() -> None:
@@ -97,14 +97,14 @@ async def test_the_worst_kernel_of_a_roofline_is_furthest_below_it() -> None:
         assert "furthest below its roof: 8% of it" in stage.text
         assert "c void small_gemm" in stage.text
         await stage.press("2", "exclamation_mark")
-        assert "no place that could be worst" in stage.text
+        assert "this page has no worst place" in stage.text
 
 
 async def test_without_operations_there_is_no_chart() -> None:
     async with showing(open_roofline(POINTS[3:], ROOF, "roofline of a"), (80, 24)) as stage:
         assert "copy_kernel" in stage.text, "the table comes first"
         await stage.press("2", "right")
-        assert "No chart: it needs bytes, operations and time" in stage.text
+        assert "No chart: it needs a kernel's bytes, operations and time" in stage.text
     async with showing(open_roofline([], ROOF, "roofline of a"), (80, 24)) as stage:
         assert "No kernel has bytes or matrix operations" in stage.text
 

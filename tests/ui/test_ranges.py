@@ -49,7 +49,7 @@ async def test_enter_goes_to_the_kernel_of_the_row_and_back(writer: TraceWriter)
 async def test_a_line_above_the_table_leads_nowhere(writer: TraceWriter) -> None:
     async with on_stage(Session(traces=(writer.directory,)), (120, 40)) as stage:
         await stage.press("8", "g", "enter")
-        assert "this line is about no kernel" in stage.text
+        assert "this line is not about a kernel" in stage.text
 
 
 async def test_the_page_grows_with_the_trace_and_the_cursor_stays(writer: TraceWriter) -> None:
@@ -81,4 +81,4 @@ async def test_help_says_how_to_read_it(writer: TraceWriter) -> None:
     async with on_stage(Session(traces=(writer.directory,)), (100, 40)) as stage:
         await stage.press("8", "question_mark")
         assert isinstance(stage.app.screen, HelpScreen)
-        assert "Ranges are those that the program pushes" in stage.text
+        assert "Ranges that the program pushes" in stage.text

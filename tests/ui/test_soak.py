@@ -54,5 +54,5 @@ async def test_thousands_of_frames_leave_nothing_behind(
         assert stage.app._message_queue.qsize() == stage.live._message_queue.qsize() == 0
     half = ROUNDS // 2
     assert max(threads[half:]) <= threads[half - 1]
-    assert objects[-1] - objects[half - 1] < 1_500, objects  # 2 000 frames: not one object a frame
+    assert objects[-1] - objects[half - 1] < 1_500, objects  # 2 000 frames: not one object per frame
     assert memory[-1] - memory[half - 1] < 8 << 20, memory

@@ -84,7 +84,7 @@ async def test_other_processes_of_the_run_are_shown_as_they_come(
 async def test_one_that_ended_before_says_so(trace: TraceWriter) -> None:
     trace.exit()
     async with on_stage(Session(traces=(trace.directory,), watching=True)) as stage:
-        assert "ended already" in stage.text
+        assert "has already ended" in stage.text
         await stage.press("ctrl+c")
         assert "nothing runs here" in stage.text
 
@@ -125,7 +125,7 @@ def test_where_nothing_runs_it_names_the_newest(tmp_path: Path) -> None:
     example(tmp_path / "trace" / "Nov20_101010_1")
     done = watch(tmp_path)
     assert done.returncode == 4
-    assert done.stderr.endswith("no run goes on in trace; the newest that ended: tui-probe open trace/Nov20_101010_1\n")
+    assert done.stderr.endswith("no active run in trace; the newest that ended: tui-probe open trace/Nov20_101010_1\n")
 
 
 async def test_a_process_with_a_long_log_keeps_none_waiting(
@@ -148,9 +148,9 @@ def test_it_waits_for_the_first_kernel_of_a_run(tmp_path: Path) -> None:
         (tmp_path / "trace" / f".run-{process.pid}").mkdir()
         done = watch(tmp_path)
         assert done.returncode == 4
-        assert "has launched no kernel yet" in done.stderr
+        assert "no kernel launched yet" in done.stderr
         with Terminal([*WATCH, str(tmp_path / "trace")], (100, 30)) as terminal:
-            terminal.wait("waiting for it")
+            terminal.wait("waiting for the first one")
             trace = TraceWriter(tmp_path / "trace" / "Nov21_101010_2", process.pid, " ".join(WAITING))
             trace.kernel("first_of_the_run")
             terminal.wait("first_of_the_run")

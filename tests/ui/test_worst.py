@@ -95,7 +95,7 @@ async def test_where_nothing_stands_out_it_is_the_longest_block() -> None:
         stage.live.table.select(1)
         await stage.press("enter", "exclamation_mark")
         assert screen_of(stage).current == "timeline"
-        assert "block 157 (13,9)" in stage.text  # of those in sight the longest
+        assert "block 157 (13,9)" in stage.text  # of those visible the longest
 
 
 async def test_without_a_result_it_says_so(session: Session) -> None:

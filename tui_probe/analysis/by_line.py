@@ -1,6 +1,6 @@
 """What single instructions counted: the sums of a launch for each line of ``pruned.ptx`` that a probe is at.
 
-They were added to memory as the instructions ran, so nothing is missing where a thread never left the kernel; what was
+They were added to memory as the instructions ran, so nothing is missing where a thread did not exit; what was
 counted then is of what ran until then.
 """
 
@@ -89,7 +89,7 @@ def site_records(result: Result, record: np.dtype[Any], probe: str, sites: Seque
     """The records of map 0, one for each of ``sites``. Raises TraceError as ``line_sums``."""
     records = result.sites(0, record) if result.maps else None
     if records is None:
-        raise TraceError(f"{result.path}: its records are not of {probe}, which keeps one a site")
+        raise TraceError(f"{result.path}: its records are not of {probe}, which keeps one per site")
     if len(records) != len(sites):
         raise TraceError(f"{result.path}: records of {len(records)} sites, kernel.info names {len(sites)}")
     return records

@@ -47,7 +47,7 @@ FIND_OUT: Final = Plan()
 class Loop:
     """One measured part of one process.
 
-    ``launches`` (positions in the table) and ``iteration`` (from 0) have one entry a launch of the part, the warm-up
+    ``launches`` (positions in the table) and ``iteration`` (from 0) have one entry per launch of the part, the warm-up
     among them. ``found`` tells whether N was found in the sequence, not given.
     """
 
@@ -106,8 +106,8 @@ def choose(table: NcuTable, plan: Plan) -> Choice:
             notes.append(f"{table.files[session.file].name}: {_why_none(session, plan)}")
     if loops and plan.warm_up is None and plan.runs is None:
         notes.append(
-            "averages are over all iterations: how many of them were warm-up cannot be seen in the launches; say so"
-            " with --warmup, or with --runs"
+            "averages are over all iterations: the launches do not show how many were warm-up; say so with --warmup or"
+            " --runs"
         )
     names = [launch.kernel for launch in table.launches]
     missing = [part for part in plan.expected if not any(part in name for name in names)]

@@ -1,7 +1,7 @@
-"""What the counting probes have in common: a record per warp, to which every thread of the warp adds when it leaves.
+"""What the counting probes have in common: one record per warp, to which every thread of the warp adds when it leaves.
 
 The last field of a record, ``threads``, is how many threads have done so. So a warp that counted nothing is told from
-one whose threads never left, and the sums are known to be whole.
+one whose threads did not exit, and the sums are known to be whole.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def warp_records(result: Result, record: np.dtype[Any], probe: str) -> NDArray[A
         raise TraceError(f"{result.path}: it has no map, so no records of {probe}")
     records = result.records(0, record)
     if records.shape[2] != 1 or result.sections[0].level != "warp":
-        raise TraceError(f"{result.path}: its records are not of {probe}, which keeps one a warp")
+        raise TraceError(f"{result.path}: its records are not of {probe}, which keeps one per warp")
     return records[:, :, 0]
 
 

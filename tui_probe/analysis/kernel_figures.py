@@ -73,7 +73,7 @@ class KernelFigures:
     compute: float | None = None
     memory: float | None = None
     issued: float | None = None
-    """Instructions an SM executes in an active cycle."""
+    """Instructions that an SM executes per active cycle."""
     dram_bytes: float | None = None
     dram_throughput: float | None = None
     """Bytes/s of DRAM as it was collected."""
@@ -197,7 +197,7 @@ def _sums_by_type(table: NcuTable, type_of: Callable[[str], str | None]) -> dict
 
 
 def _arithmetic_type(name: str) -> str | None:
-    """The type that a metric counts. ``.peak_sustained`` is a constant of the card, and counts nothing."""
+    """The type that a metric counts. ``.peak_sustained`` is a constant of the GPU, and counts nothing."""
     match = _ARITHMETIC.fullmatch(name)
     return _TYPES[match[1]] if match is not None and match[2] in ("", ".per_cycle_elapsed") else None
 

@@ -2,7 +2,7 @@
 
 For each kernel, from any number of traces::
 
-    intensity   = operations / bytes          operations of matrix instructions a byte that was asked for
+    intensity   = operations / bytes          operations of matrix instructions per byte that was asked for
     roof        = min(peak, bandwidth · intensity)
     share       = (operations / time) / roof
 
@@ -28,13 +28,13 @@ of Volta, Turing, A100 and H100)."""
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """What the machine can do. Operations and bytes a second; None where it is not known."""
+    """What the machine can do. Operations and bytes per second; None where it is not known."""
 
     peak: float | None
     bandwidth: float | None
 
     def at(self, intensity: float) -> float | None:
-        """The most operations a second at an intensity; None where a limit is not known."""
+        """The most operations per second at an intensity; None where a limit is not known."""
         if self.peak is None or self.bandwidth is None:
             return None
         return min(self.peak, self.bandwidth * intensity)
@@ -60,7 +60,7 @@ class Point:
 
     @property
     def intensity(self) -> float | None:
-        """Operations a byte."""
+        """Operations per byte."""
         return None if not self.size or self.operations is None else self.operations / self.size
 
     @property
@@ -91,6 +91,6 @@ class Point:
 
 
 def peak_of(device: Device) -> float | None:
-    """Tensor operations a second of a device at its highest clock, dense and in half precision, if they are known."""
+    """Tensor operations per second of a device at its highest clock, dense and in half precision, if they are known."""
     a_clock = OPERATIONS_A_CLOCK.get(device.capability)
     return None if a_clock is None or not device.clock_khz else float(a_clock) * device.sms * device.clock_khz * 1e3

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BlockTimes:
-    """When and where each block ran. Arrays have one element a block of the grid.
+    """When and where each block ran. Arrays have one element per block of the grid.
 
     ``start`` and ``end`` (u8) are cycles of the SM's own clock, ``sm`` (u4) is the SM; they mean something only where
     ``valid`` (bool) is set.

@@ -4,11 +4,11 @@ Each SM counts cycles from a zero of its own; the timer is one for the whole GPU
 nanoseconds. So a pair says: when the SM's clock stood at c, the time was in [t, t + tick). With one rate for all SMs::
 
     tick     greatest common divisor of all times read          at least the timer's own
-    rate     least squares of t over c, each SM about its own mean, in ns a cycle
+    rate     least squares of t over c, each SM about its own mean, in ns per cycle
              error <= tick/2 · sum|c - mean| / sum (c - mean)², so that it lies between a slow and a fast bound
     origin   of an SM: the time at which its clock stood at its first start c0. Every pair bounds it,
              t - slowest (c - c0) <= origin < t + tick - fastest (c - c0), where slowest and fastest are the most
-             and the least ns a cycle that the rate can be. Taken is the middle of what all bounds leave
+             and the least ns per cycle that the rate can be. Taken is the middle of what all bounds leave
              error <= half of what they leave; the SM's first pair alone leaves no more than a tick
 
 If the bounds contradict each other, the rate was not constant, and half of the contradiction comes on top. Of two SMs
@@ -103,7 +103,7 @@ def align(
 
 
 def _bounds(fastest: float, measured: tuple[float, float] | None) -> tuple[float, float]:
-    """The least and the most ns a cycle, where ``fastest`` is that of the device's highest clock."""
+    """The least and the most ns per cycle, where ``fastest`` is that of the device's highest clock."""
     least, most = fastest, _SLOWEST * fastest
     if measured is None:
         return least, most
@@ -114,7 +114,7 @@ def _bounds(fastest: float, measured: tuple[float, float] | None) -> tuple[float
 def _rate(
     place: NDArray[np.intp], cycles: NDArray[np.float64], elapsed: NDArray[np.float64], tick: int | None
 ) -> tuple[float | None, float | None]:
-    """Nanoseconds a cycle, and the bound of its error."""
+    """Nanoseconds per cycle, and the bound of its error."""
     centred, late = (values - (np.bincount(place, values) / np.bincount(place))[place] for values in (cycles, elapsed))
     squares = float(centred @ centred)
     if squares == 0 or tick is None:

@@ -1,6 +1,6 @@
 """What a sweep over blocks and bytes in flight says: how many blocks it takes, and what more of them cost.
 
-By Little's law bytes in flight = bandwidth × latency: a card reaches its bandwidth once enough bytes are on their way,
+By Little's law bytes in flight = bandwidth × latency: a GPU reaches its bandwidth once enough bytes are in flight,
 however they are divided among blocks.
 """
 
@@ -61,12 +61,12 @@ class Sweep:
 
     @property
     def enough(self) -> Figure:
-        """With the fewest bytes in flight on the card that reach ``ENOUGH`` of the best."""
+        """With the fewest bytes in flight on the GPU that reach ``ENOUGH`` of the best."""
         return min((rate for rate in self.rates if self.share(rate) >= ENOUGH), key=bytes_on_card)
 
 
 def bytes_on_card(rate: Figure) -> int:
-    """Bytes on their way in all blocks, if all run at once."""
+    """Bytes in flight in all blocks, if all run at once."""
     return (rate.blocks or 0) * (rate.in_flight or 0)
 
 

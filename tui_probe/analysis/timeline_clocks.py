@@ -28,7 +28,7 @@ Basis = Literal["shared", "first starts", "global timer"]
 class Clocks:
     """Where the first start of each SM lies on the axis, and how that is known.
 
-    ``shift`` (i8) has an element an SM that ran a block, by ascending SM number; the least is 0. ``error`` is in
+    ``shift`` (i8) has one element per SM that ran a block, by ascending SM number; the least is 0. ``error`` is in
     cycles, between SMs of different domains; None where nothing tells it. ``assumed_rate`` says that times were made
     cycles at the device's highest clock.
     """
@@ -45,7 +45,7 @@ class Clocks:
             return "SMs share one clock"
         known = "by an unknown error" if self.error is None else f"±{self.error} cycles"
         if self.basis == "global timer":
-            assumed = ", if they run at the highest clock or down to half" if self.assumed_rate else ""
+            assumed = ", assuming that they run at the highest clock or down to half of it" if self.assumed_rate else ""
             return f"SM clocks aligned by the global timer {known}{assumed}"
         if self.domains == 1:
             return "SM clocks in step"

@@ -7,7 +7,7 @@
 Where a file has no total, it is *derived*: throughput × duration. The Memory Workload Analysis section of ncu's
 details page prints no totals, whatever the set; its ``Memory Throughput`` is that of DRAM.
 
-    bytes an iteration = mean over the measured iterations of the sum over the launches of one
+    bytes per iteration = mean over the measured iterations of the sum over the launches of one
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Traffic:
     loop: Loop
     kernels: Sequence[str]
     launches: float
-    """Launches an iteration."""
+    """Launches per iteration."""
     time: float | None
     """Time of the kernels in ns."""
     bytes: dict[Level, float | None]
@@ -116,7 +116,7 @@ def _traffic(table: NcuTable, loop: Loop, levels: dict[Level, Bytes], times: NDA
 
 
 def _mean(values: NDArray[np.float64], runs: int) -> float | None:
-    """Sum an iteration, None if any launch lacks its value."""
+    """Sum per iteration, None if any launch lacks its value."""
     total = float(values.sum()) / runs
     return None if np.isnan(total) else total
 

@@ -96,7 +96,7 @@ class Kernel:
         return Results(self._kernel)
 
     def metrics(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
-        """What the probe measured, by name: arrays with a value per result, in the order of ``results``.
+        """What the probe measured, by name: arrays with one value per result, in the order of ``results``.
 
         NaN is what was not measured. Empty where there is no result.
         """

@@ -139,7 +139,7 @@ class Results(Sequence[Result], Shown):
         results = self._kernel.trace.results
         path = results.path(row)
         if path is None:
-            raise TraceError(f"result/{results.name(row)}: the log names it, and it leads out of the trace")
+            raise TraceError(f"result/{results.name(row)}: its path in the log leads out of the trace")
         return Result(self._kernel, path, self._launch(row))
 
     def _launch(self, row: int) -> Launch | None:

@@ -38,7 +38,7 @@ class Properties:
 
     @property
     def memory_bandwidth(self) -> float | None:
-        """Bytes a second that the memory bus can carry: two transfers a clock of its whole width."""
+        """Bytes per second that the memory bus can carry: two transfers per clock of its whole width."""
         if not self.memory_clock_khz or not self.memory_bus_bits:
             return None
         return 2.0 * self.memory_clock_khz * 1e3 * self.memory_bus_bits / 8

@@ -26,14 +26,14 @@ class Card(Protocol):
     def memory_bus_bits(self) -> int: ...
     @property
     def memory_bandwidth(self) -> float | None:
-        """Bytes a second that the memory bus can carry; None where it is not known."""
+        """Bytes per second that the memory bus can carry; None where it is not known."""
 
 
 class Figure(Protocol):
     """One measured rate: ``size`` bytes in ``seconds``, the median of ``repeats``; None where a file does not tell.
 
     ``spread`` is slowest less fastest, as a share of the median; ``in_flight`` bytes that each of ``blocks`` has on
-    their way; ``limit`` what the specification allows, bytes a second. None where it does not apply.
+    their way; ``limit`` what the specification allows, bytes per second. None where it does not apply.
     """
 
     @property

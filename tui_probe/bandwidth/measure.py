@@ -51,9 +51,9 @@ class Rate:
     times: tuple[float, ...]
     blocks: int | None = None
     in_flight: int | None = None
-    """Bytes that a block has on their way at any time."""
+    """Bytes that a block has in flight at any time."""
     limit: float | None = None
-    """What the specification allows, bytes a second."""
+    """What the specification allows, bytes per second."""
 
     @property
     def repeats(self) -> int:
@@ -67,7 +67,7 @@ class Rate:
 
     @property
     def bytes_per_second(self) -> float:
-        """Bytes a second, by the median."""
+        """Bytes per second, by the median."""
         return self.size / self.seconds
 
     @property
@@ -91,7 +91,7 @@ class Bench:
         return self._room
 
     def memory(self) -> Iterator[Rate]:
-        """HBM (or what the card has in its place): read, write and copy by kernels, and the driver's own copy."""
+        """HBM (or what the GPU has instead): read, write and copy by kernels, and the driver's own copy."""
         limit, start, half = self._gpu.properties.memory_bandwidth, self._buffer, self._room // 2
         blocks = 16 * self._gpu.properties.sms
         whole, part = _words(self._room), _words(half)
@@ -120,7 +120,7 @@ class Bench:
         gpu = self._gpu
         shared = stages * STAGE_BYTES
         if stages not in STAGES or shared > gpu.properties.shared_bytes:
-            raise BandwidthError(f"{shared} bytes in flight a block: a block here has {gpu.properties.shared_bytes}")
+            raise BandwidthError(f"{shared} bytes in flight per block: a block here has {gpu.properties.shared_bytes}")
         kernel = gpu.function(self._module, f"to_shared_{stages}", shared)
         size = self._window(blocks, stages)
         starts = cycle(range(0, self._room - size + 1, size))
@@ -176,12 +176,14 @@ def buffer_bytes(gpu: Gpu) -> int:
     """The size of the buffer: 4 GiB, or half of what is free, and beyond L2 in any case."""
     size = min(LARGEST_BUFFER, gpu.free_memory() // 2) & -4096
     if size < BEYOND_CACHE * gpu.properties.l2_bytes:
-        raise BandwidthError(f"only {size >> 20} MiB of GPU memory can be used, too little beside L2: free some memory")
+        raise BandwidthError(
+            f"only {size >> 20} MiB of GPU memory can be used, too little compared with L2: free some memory"
+        )
     return size
 
 
 def sweep(gpu: Gpu) -> list[tuple[int, int]]:
-    """Pairs of blocks and stages to try: from one block to four an SM, from one stage to all that fit."""
+    """Pairs of blocks and stages to try: from one block to four per SM, from one stage to all that fit."""
     sms = gpu.properties.sms
     counts = sorted({1, 4, 16, max(1, sms // 4), max(1, sms // 2), sms, 2 * sms, 4 * sms, 8 * sms})
     stages = [count for count in STAGES if count * STAGE_BYTES <= gpu.properties.shared_bytes]

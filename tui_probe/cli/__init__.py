@@ -1,1 +1,1 @@
-"""The command line: one module a subcommand, each with ``add_arguments(parser)`` and ``run(arguments) -> int``."""
+"""The command line: one module per subcommand, each with ``add_arguments(parser)`` and ``run(arguments) -> int``."""

@@ -33,16 +33,22 @@ USUAL_STAGES: Final = 8
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What is measured, and how it is written."""
     parser.add_argument(
-        "--only", type=parts, default=PARTS, metavar="A,B", help=f"only these of {', '.join(PARTS)}; default: all"
+        "--only",
+        type=parts,
+        default=PARTS,
+        metavar="A,B",
+        help=f"measure only these parts: {', '.join(PARTS)}; default: all",
     )
-    parser.add_argument("--auto", action="store_true", help="device to shared memory: try all, and find the best")
-    parser.add_argument("--blocks", type=int, metavar="N", help="blocks for shared memory; default two an SM")
+    parser.add_argument(
+        "--auto", action="store_true", help="device to shared memory: try every configuration, and find the best"
+    )
+    parser.add_argument("--blocks", type=int, metavar="N", help="blocks for shared memory; default two per SM")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="timed repeats; default %(default)s")
     parser.add_argument("--disk", type=Path, default=Path(), metavar="DIR", help="folder for the disk's test file")
     parser.add_argument("--disk-bytes", type=size, default=256 << 20, metavar="SIZE", help="its size; default 256M")
     parser.add_argument("--driver", type=Path, metavar="PATH", help="the libcuda.so.1 to use")
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
-    parser.add_argument("--explain", action="store_true", help="add how to read it, and what it can answer")
+    parser.add_argument("--explain", action="store_true", help="explain how to read the result, and what it can answer")
     parser.set_defaults(refuse=parser.error)
 
 
@@ -51,7 +57,7 @@ def parts(text: str) -> tuple[str, ...]:
     chosen = tuple(part.strip() for part in text.split(","))
     unknown = [part for part in chosen if part not in PARTS]
     if unknown:
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(PARTS)}")
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(PARTS)}")
     return chosen
 
 

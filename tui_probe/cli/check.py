@@ -38,10 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "ptx", nargs="?", type=Path, metavar="PTX", help="PTX, or a cubin, fatbin, executable or object that holds it"
     )
     parser.add_argument(
-        "--kernel", action="append", metavar="NAME", help="this kernel, by its exact name; may be repeated; default all"
+        "--kernel",
+        action="append",
+        metavar="NAME",
+        help="only this kernel, by its exact name; may be repeated; default: all",
     )
-    parser.add_argument("--arch", type=architecture, metavar="sm_XY", help="the GPU; default: that of the PTX")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="keep the folder of each kernel there")
+    parser.add_argument(
+        "--arch", type=architecture, metavar="sm_XY", help="the GPU's architecture; default: that of the PTX"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="keep the folder of each kernel in this directory")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default %(default)s")
     parser.set_defaults(refuse=parser.error)
 
@@ -49,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def architecture(word: str) -> str:
     """``sm_90``, ``sm_90a``."""
     if not re.fullmatch(r"sm_\d{2,3}[af]?", word):
-        raise argparse.ArgumentTypeError(f"{word!r} is no architecture; write one such as sm_90")
+        raise argparse.ArgumentTypeError(f"{word!r} is not an architecture; write one such as sm_90")
     return word
 
 

@@ -1,4 +1,4 @@
-"""What the user's settings file says, read once a process."""
+"""What the user's settings file says, read once per process."""
 
 from __future__ import annotations
 

@@ -25,20 +25,20 @@ class Entry:
 
 
 COMMANDS = {
-    "home": Entry("home", "recent traces, a form to start a program, and what works here: on a terminal the default"),
+    "home": Entry("home", "recent traces, a form to start a program, and what works here (the default on a terminal)"),
     "run": Entry("run", "start a command under the hook, and show what its kernels do"),
-    "watch": Entry("watch", "look at a run that goes on, from another terminal"),
+    "watch": Entry("watch", "attach read-only to the newest active run, from another terminal"),
     "open": Entry("open", "explore a trace, files of Nsight Compute or Systems, or a saved bandwidth result"),
     "report": Entry("report", "a trace as a table, JSON, CSV or Markdown"),
     "show": Entry("show", "one view of a kernel as text, data or a picture"),
     "import": Entry("import_command", "files of Nsight Compute and Nsight Systems: tables, and a timeline"),
-    "compare": Entry("compare", "two traces, kernels or launches against each other"),
+    "compare": Entry("compare", "compare two traces, kernels or launches"),
     "probes": Entry("probes", "the built-in probes: what each measures, what it costs, its source"),
-    "roofline": Entry("roofline", "kernels beside what this machine's memory and tensor cores can do"),
-    "bandwidth": Entry("bandwidth", "what this machine's memories can carry, measured"),
+    "roofline": Entry("roofline", "kernels on the roofline of this machine's memory and tensor cores"),
+    "bandwidth": Entry("bandwidth", "measure the bandwidth of this machine's memories"),
     "check": Entry("check", "verify a probe, and try it on kernels without a GPU"),
-    "help": Entry("help", "how things work and what words mean, page by page"),
-    "doctor": Entry("doctor", "what works on this machine, and what to do where it does not"),
+    "help": Entry("help", "help pages: how things work, formats, and a glossary"),
+    "doctor": Entry("doctor", "check what works on this machine, and how to fix what does not"),
     "demo": Entry("demo", "the whole pipeline on a bundled example, simulated where there is no GPU"),
 }
 READS_RESULTS = ("watch", "open", "report", "show", "import", "compare", "roofline")

@@ -36,8 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "A and B are TRACE, TRACE:KERNEL or TRACE:KERNEL@LAUNCH; KERNEL is an index or a regular expression."
         " Without TRACE, A is of the newest trace, and B of that of A: tui-probe compare trace:matmul@0 :matmul@5."
-        " Exit status 1 where"
-        " --fail-if-worse finds something, or there was nothing to compare."
+        " The exit status is 1 if --fail-if-worse finds something, or if there is nothing to compare."
     )
     parser.add_argument("before", metavar="A", help="what was before")
     parser.add_argument("after", metavar="B", help="what is after")
@@ -45,16 +44,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-if-worse",
         type=percent,
         metavar="X%",
-        help="exit status 1, and a list on stderr, if a figure of B is worse by more than X per cent; not what the"
-        " probe costs",
+        help="exit with status 1, and a list on stderr, if a figure of B is worse by more than X per cent; the cost of"
+        " the probe does not count",
     )
-    parser.add_argument("--figures", metavar="KEY,…", help="compare these alone, such as span_cycles,registers")
+    parser.add_argument("--figures", metavar="KEY,…", help="compare only these figures, such as span_cycles,registers")
     parser.add_argument(
-        "--view", metavar="VIEW", help="a drawing of both side by side (timeline, ...), in the place of figures"
+        "--view", metavar="VIEW", help="a drawing of both side by side (timeline, ...) instead of figures"
     )
     parser.add_argument("--height", type=rows, metavar="N", default=24, help="lines of a drawing; default %(default)s")
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
-    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument("--width", type=cells, metavar="N", help="width of tables; default: the terminal's, or 120")
 
 
@@ -91,7 +90,7 @@ def judged(comparison: Comparison, limit: float) -> int:
     """Say what is worse by more than ``limit``, a share, and what could not be told; the exit status."""
     unknown = [change for change in comparison.rows if change.change is None and not change.before.of_probe]
     for change in unknown:
-        inform(f"not compared: {change.told}: measured on one side alone")
+        inform(f"not compared: {change.told}: measured on one side only")
     if len(unknown) == len(comparison.rows):
         warn("error: there is nothing to compare: no figure was measured on both sides")
         return ExitStatus.FAILED

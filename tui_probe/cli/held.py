@@ -57,7 +57,7 @@ class HeldRuns:
         """Wait for the end of those that still run, after forwarding the signal that was ``received``; tell of all."""
         for session, target in self._runs:
             if target.poll() is None:
-                warn(f"waiting for the end of {session.options.command[0]} (process {target.pid})")
+                warn(f"waiting for {session.options.command[0]} (process {target.pid}) to end")
             target.wait(received)
             let_go_of_lost_terminal()
             for trace in session.trace_paths():

@@ -24,7 +24,7 @@ GLOSSARY = "glossary"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A topic; of the glossary one word."""
-    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="a page; without one the list of pages")
+    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="the page to show; default: the list of pages")
     parser.add_argument("term", nargs="*", metavar="TERM", help=f"of the {GLOSSARY}: the word to explain")
     parser.set_defaults(refuse=parser.error)
 

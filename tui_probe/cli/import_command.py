@@ -50,11 +50,11 @@ def command(tool: str) -> Command:
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
     """How a page is written, for both tools."""
-    shown = parser.add_argument_group("how it is shown")
+    shown = parser.add_argument_group("output format")
     shown.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
-    shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     shown.add_argument("--width", type=cells, metavar="N", help="width of tables; default: the terminal's, or 120")
-    shown.add_argument("--explain", action="store_true", help="add how to read the page, and what it can answer")
+    shown.add_argument("--explain", action="store_true", help="explain how to read the page, and what it can answer")
 
 
 def opened(words: Sequence[str]) -> list[Trace]:

@@ -33,10 +33,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """How the program measures."""
     plan = parser.add_argument_group("which launches count")
-    plan.add_argument("--warmup", type=count, metavar="W", help="iterations before the measured ones, to be dropped")
-    plan.add_argument("--runs", type=positive, metavar="R", help="measured iterations; W + R is found if not given")
     plan.add_argument(
-        "--expect", action="append", default=[], metavar="NAME", help="tell if no kernel with NAME in its name ran"
+        "--warmup", type=count, metavar="W", help="warm-up iterations before the measured ones, which are dropped"
+    )
+    plan.add_argument(
+        "--runs",
+        type=positive,
+        metavar="R",
+        help="measured iterations; without W and R, W + R is found in the launches",
+    )
+    plan.add_argument(
+        "--expect", action="append", default=[], metavar="NAME", help="warn if no kernel with NAME in its name ran"
     )
 
 

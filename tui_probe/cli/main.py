@@ -66,7 +66,7 @@ def add_probe_folders(parser: argparse.ArgumentParser) -> None:
     """Probes whose meaning no package brings."""
     parser.add_argument(
         "--probe", action="append", default=[], metavar="FOLDER", dest="probe_folders",
-        help="know the probe in this folder, which the trace was made with; may be repeated",
+        help="folder of the probe that the trace was made with; may be repeated",
     )  # fmt: skip
 
 

@@ -21,10 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--page",
         metavar="PAGE",
-        help="what to show: `tui-probe show` lists all pages; default kernels, of a kernel its summary",
+        help="page to show: `tui-probe show` lists them all; default kernels, for one kernel its summary",
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
-    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument("--width", type=cells, metavar="N", help="width of tables; default: the terminal's, or 120")
     add_schema_option(parser)
 

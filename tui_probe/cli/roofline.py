@@ -39,11 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--bandwidth", metavar="RATE|FILE",
-        help="bytes a second, as 4.4T, or what `tui-probe bandwidth --format json` wrote; default: the settings' file",
+        help="bytes per second, as 4.4T, or a file of `tui-probe bandwidth --format json`; default: the settings' file",
     )  # fmt: skip
-    parser.add_argument("--peak", type=rate, metavar="RATE", help="operations a second, as 989T; default: the device's")
+    parser.add_argument("--peak", type=rate, metavar="RATE", help="operations per second, as 989T; default: the GPU's")
     parser.add_argument("--format", choices=FORMATS, help="text or data instead of the screen; default table")
-    parser.add_argument("--explain", action="store_true", help="add how to read it, to text")
+    parser.add_argument("--explain", action="store_true", help="explain how to read the text")
     add_screen_options(parser)
     parser.set_defaults(refuse=parser.error)
 

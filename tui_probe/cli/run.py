@@ -44,27 +44,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memusage", action=Unsupported, instead="each report gives probe memory")
     parser.add_argument("--callback", action=Unsupported, instead="a probe file names its callback")
     chosen = parser.add_argument_group("what is probed")
-    chosen.add_argument("-k", "--kernel", type=names, metavar="A:B", help="only kernels with A or B in their names")
     chosen.add_argument(
-        "--exclude", "--filter", type=names, metavar="A:B", help="not the kernels with A or B in their names"
+        "-k", "--kernel", type=names, metavar="A:B", help="probe only kernels with A or B in their names"
     )
-    chosen.add_argument("--launches", type=launches, metavar="0-9,20", help="only these launches of each kernel")
+    chosen.add_argument(
+        "--exclude", "--filter", type=names, metavar="A:B", help="do not probe kernels with A or B in their names"
+    )
+    chosen.add_argument("--launches", type=launches, metavar="0-9,20", help="probe only these launches of each kernel")
     chosen.add_argument(
         "--sample", type=sample, metavar="SPEC",
-        help="only some blocks of each grid: 1/16 (one in 16), 0-131 (those of a range), 64 (as many, spread)",
+        help="probe only some blocks of each grid: 1/16 (one in 16), 0-131 (a range), 64 (that many, evenly spread)",
     )  # fmt: skip
     limits = parser.add_argument_group("limits")
     limits.add_argument(
         "--max-trace-bytes", type=size_or_none, metavar="SIZE",
-        help="save no more results than this, as 4G; 0: no limit; default 1G",
+        help="stop saving results at this size, such as 4G; 0: no limit; default 1G",
     )  # fmt: skip
     limits.add_argument(
         "--min-free-disk", type=min_free, metavar="LEAST",
-        help="save no results while less of the trace's disk is free, as 10G or 3%%; 0: use it all; default 2G,5%%",
+        help="pause saving results while less than this is free on the trace's disk, such as 10G or 3%%; 0: never;"
+             " default 2G,5%%",
     )  # fmt: skip
-    limits.add_argument("--max-probe-memory", type=size, metavar="SIZE", help="most GPU memory for probes, as 512M")
-    limits.add_argument("--no-cache", action="store_true", help="prepare every kernel anew; keep none for later runs")
-    limits.add_argument("--no-source", action="store_true", help="copy no source files of kernels into the trace")
+    limits.add_argument(
+        "--max-probe-memory", type=size, metavar="SIZE", help="limit the GPU memory that probes take, such as 512M"
+    )
+    limits.add_argument(
+        "--no-cache", action="store_true", help="ignore the cache: prepare every kernel, and keep none for later runs"
+    )
+    limits.add_argument("--no-source", action="store_true", help="do not copy the kernels' source files into the trace")
     machine = parser.add_argument_group("driver").add_mutually_exclusive_group()
     machine.add_argument("--driver", type=Path, metavar="PATH", help="the libcuda.so.1 to use")
     machine.add_argument("--sim", action="store_true", help="use the simulated GPU")
@@ -79,7 +86,7 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
         "-p", "--probe", "-t", default=chosen_settings().probe or DEFAULT, metavar="PROBE",
         help="a built-in probe (see `tui-probe probes`) or a probe file; default %(default)s",
     )  # fmt: skip
-    parser.add_argument("--benchmark", action="store_true", help="time the original kernels too, and give slowdowns")
+    parser.add_argument("--benchmark", action="store_true", help="also time the original kernels, and report slowdowns")
     parser.add_argument("--no-report", action="store_true", help="no text report at the end")
     parser.set_defaults(refuse=parser.error)
 
@@ -141,8 +148,8 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
         arguments.refuse(str(error))
     if options.sample and own.about.every_block:
         arguments.refuse(
-            f"--sample with {own.name}: how blocks follow each other cannot be told from some of them; leave out "
-            "--sample, or choose another probe with -p"
+            f"--sample: {own.name} needs every block, so it cannot be sampled; leave out --sample, or choose another"
+            " probe with -p"
         )
     probe = own.path.absolute()
     with tidy_end():
@@ -176,7 +183,7 @@ def run_on_screen(options: RunOptions, probe: Path, arguments: argparse.Namespac
         target = ScreenedTarget(session)
         shown = show(arguments, target=target)
         if target.poll() is None:
-            warn(f"waiting for the end of {options.command[0]} (process {target.pid})")
+            warn(f"waiting for {options.command[0]} (process {target.pid}) to end")
         returncode = target.wait(received=shown - 128 if shown > 128 else 0)
         let_go_of_lost_terminal()
         for trace in session.trace_paths():
@@ -191,7 +198,7 @@ def tell_cache_hits(session: Session) -> None:
     """A line on stderr if kernels did not have to be prepared."""
     counts = session.cache_counts
     if counts and counts["hits"]:
-        inform(f"cache: {counts['hits']} of {sum(counts.values())} kernels were ready from before")
+        inform(f"{counts['hits']} of {sum(counts.values())} kernels reused from the cache")
 
 
 def tell_what_failed(session: Session) -> None:
@@ -199,7 +206,7 @@ def tell_what_failed(session: Session) -> None:
     if failure := session.engine_failure():
         warn(failure)
     for trace, problem in session.incomplete.items():
-        warn(f"not all could be written ({problem}), look with care at {trace}")
+        warn(f"the trace is incomplete ({problem}): {trace}")
     traces = session.trace_paths()
     if session.first_trace is None or session.first_trace in traces:
         return

@@ -31,8 +31,8 @@ def add_ncu_options(parser: argparse.ArgumentParser) -> None:
     """The option of ``run`` that takes ncu."""
     parser.add_argument_group("Nsight Compute").add_argument(
         "--ncu", nargs="?", const=BYTE_METRICS, type=metrics, metavar="A,B",
-        help="run under ncu, without probes, and import what it measures: these metrics, by default the bytes of DRAM,"
-        " L2 and L1; needs counter permission. Write --ncu -- COMMAND",
+        help="run under ncu instead of with a probe, and import these metrics (default: bytes of DRAM, L2 and L1);"
+             " needs permission to read counters; write --ncu -- COMMAND",
     )  # fmt: skip
 
 

@@ -24,15 +24,18 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
     """How a run or a trace is shown, for every command that shows one."""
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--no-ui", action="store_true", help="no screen, even on a terminal")
-    shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     shown.add_argument(
         "--low-bandwidth",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="redraw less often, and take no mouse; without either, while the link is slow",
+        help="redraw less often and ignore the mouse, or never do; default: only while the link is slow",
     )
     shown.add_argument(
-        "--mouse", action=argparse.BooleanOptionalAction, default=None, help="take the mouse, or leave it"
+        "--mouse",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="use the mouse, or leave it to the terminal",
     )
     shown.add_argument("--palette", choices=PALETTES, default=None, help="colours; default dark")
 

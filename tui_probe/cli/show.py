@@ -37,14 +37,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("trace", nargs="?", metavar="TRACE", help=ADDRESS)
     parser.add_argument("-k", "--kernel", metavar="RE|INDEX", help="the kernel: its index, or a regular expression")
-    parser.add_argument("--launch", type=int, metavar="N", help="the launch, as the process counts them from 0")
+    parser.add_argument("--launch", type=int, metavar="N", help="the launch, counted from 0 through the process")
     parser.add_argument(
-        "--do", metavar="COMMAND[,…]", default="", help="commands to give to the view first, as keys do on the screen"
+        "--do", metavar="COMMAND[,…]", default="", help="commands for the view, as keys give them on the screen"
     )
     parser.add_argument("--width", type=cells, metavar="W", help="columns; default: the terminal's, or 120")
     parser.add_argument("--height", type=rows, metavar="H", help="lines; default: all, and 40 of a drawing")
-    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
-    parser.add_argument("--explain", action="store_true", help="add how to read the page; without a TRACE that alone")
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
+    parser.add_argument(
+        "--explain", action="store_true", help="explain how to read the page; without a TRACE, only that"
+    )
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="default %(default)s")
     add_schema_option(parser)
     parser.add_argument("--png", type=Path, metavar="FILE", help="write a picture (needs matplotlib)")

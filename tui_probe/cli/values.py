@@ -59,7 +59,7 @@ def sample(text: str) -> str:
     least = numbers.get("first", 1)
     if any(not (name == "first" or least <= value < 1 << 31) for name, value in numbers.items()):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no sample of blocks; write 1/16 for one block in 16, 0-131 for a range of blocks, "
+            f"{text!r} is not a sample of blocks; write 1/16 for one block in 16, 0-131 for a range of blocks, "
             "64 for as many spread over the grid"
         )
     return compact

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run."""
     parser.add_argument(
         "trace", nargs="?", default="", metavar="TRACE",
-        help="a trace directory, or a folder of them: its newest run that still lasts; default the folder of traces;"
+        help="a trace directory, or a folder of them: its newest active run; default: the folder of traces;"
         " with :KERNEL@LAUNCH the screen begins there",
     )  # fmt: skip
     add_screen_options(parser)
@@ -51,13 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def wait_for_the_first_kernel(folder: Path) -> None:
-    """Wait where a run goes on in a folder of traces, and none of the traces is one that goes on."""
+    """Wait while a run is active in a folder of traces, but none of the traces is of an active run."""
     told = False
     while folder.is_dir() and not is_trace(folder) and living_runs(folder) and not running_traces(folder):
         if not told:
-            inform(
-                f"a run goes on in {folder}, and has launched no kernel yet: waiting for it; Ctrl-C ends the waiting"
-            )
+            inform(f"a run is active in {folder}, but no kernel launched yet: waiting for the first one; Ctrl-C stops")
             told = True
         time.sleep(INTERVAL)
 
@@ -70,6 +68,6 @@ def trace_to_watch(path: Path) -> Path:
     if running:
         return running[-1]
     if living_runs(path):
-        raise TraceError(f"a run goes on in {path}, and has launched no kernel yet: there is nothing to see before")
+        raise TraceError(f"a run is active in {path}, but no kernel launched yet")
     newest = find_trace(path)  # says what to do where there is none at all
-    raise TraceError(f"no run goes on in {path}; the newest that ended: tui-probe open {newest}")
+    raise TraceError(f"no active run in {path}; the newest that ended: tui-probe open {newest}")

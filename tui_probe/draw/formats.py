@@ -27,7 +27,7 @@ def as_record(columns: Sequence[Column[Row]], row: Row) -> dict[str, Any]:
 def as_json(
     head: dict[str, Any], key: str, records: Iterable[dict[str, Any]], version: int = SCHEMA_VERSION
 ) -> Iterator[str]:
-    """A document of the report schema, a line a record, in which ``key`` holds the records."""
+    """A document of the report schema, one line per record, in which ``key`` holds the records."""
     fields = {"schema": SCHEMA, "version": version, **head}
     yield "{"
     for name, value in fields.items():
@@ -45,7 +45,7 @@ def as_json(
 
 
 def as_csv(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[str]:
-    """Headings and a line a row; what was not measured is empty, a grid is ``8x1x1``."""
+    """Headings and one line per row; what was not measured is empty, a grid is ``8x1x1``."""
     data = [column for column in in_data(columns) if not column.nested]
     yield _csv_line([column.key for column in data])
     for row in rows:

@@ -1,4 +1,4 @@
-"""Long lines of a report, broken so that what goes on is set in."""
+"""Long lines of a report, broken so that continuation lines are indented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines made when they are looked at: a document of 20 000 lines costs what is in sight of it."""
+"""Lines made when they are looked at: a document of 20 000 lines costs what is visible of it."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def beside(left: Sequence[Line], right: Sequence[Line], cells: int, gap: int = 2) -> list[Line]:
-    """``left`` in columns of ``cells`` cells, ``right`` after a gap; the longer side goes on alone."""
+    """``left`` in columns of ``cells`` cells, ``right`` after a gap; the longer side continues alone."""
     return [
         (*fitted(one, cells), (" " * gap, ""), *other) if other else one
         for one, other in zip_longest(left, right, fillvalue=())

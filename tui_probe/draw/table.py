@@ -48,7 +48,7 @@ def in_data(columns: Sequence[Column[Row]]) -> list[Column[Row]]:
 
 
 def table(columns: Sequence[Column[Row]], rows: Iterable[Row], cells: int) -> Iterator[str]:
-    """Lines of at most ``cells`` cells: headings, a rule, and a line a row.
+    """Lines of at most ``cells`` cells: headings, a rule, and one line per row.
 
     Columns that do not fit are left out by rank; then those that may be cut share what room there is. Many ``rows`` are
     gone through twice, for the widths and for the lines, and not held.

@@ -77,10 +77,10 @@ class Document(Data):
 
     @abstractmethod
     def lines(self, width: int) -> Sequence[Line]:
-        """All lines for a width; may be made on demand, so that only those in sight cost anything."""
+        """All lines for a width; may be made on demand, so that only those visible cost anything."""
 
     def pinned(self, width: int) -> int:
-        """How many of the first lines stay in sight, such as the headings of a table."""
+        """How many of the first lines stay visible, such as the headings of a table."""
         del width
         return 0
 

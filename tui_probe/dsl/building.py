@@ -72,7 +72,7 @@ class Builder:
 
     def _number(self, node: ast.Constant) -> Number:
         if type(node.value) is not int:
-            raise self._source.error(node, f"{words(node)} is no whole number: write one, such as 4 or 0xff")
+            raise self._source.error(node, f"{words(node)} is not a whole number: write one, such as 4 or 0xff")
         if node.value > MAX_U64:
             raise self._source.error(node, f"this number has {node.value.bit_length()} bits: it must be below 2**64")
         return Number(node.value)
@@ -139,12 +139,12 @@ def constant(node: ast.expr, constants: Mapping[str, int], source: Source) -> in
 
     def resolve(name: ast.Name) -> Expression:
         if name.id not in constants:
-            raise source.error(name, f"{name.id} is no constant: give it a value above, such as {name.id} = 4")
+            raise source.error(name, f"{name.id} is not a constant: give it a value above, such as {name.id} = 4")
         return Number(constants[name.id])
 
     value = Builder(source, resolve).build(node)
     if not isinstance(value, Number):
-        raise source.error(node, f"'{words(node)}' is no constant: numbers and named constants can stand here")
+        raise source.error(node, f"'{words(node)}' is not a constant: numbers and named constants can stand here")
     return value.value
 
 

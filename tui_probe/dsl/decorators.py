@@ -66,7 +66,7 @@ def _fields(node: ast.ClassDef, source: Source) -> tuple[tuple[str, str], ...]:
                     raise source.error(statement, f"field {name} is declared twice: choose another name")
                 fields[name] = kind
             case _:
-                raise source.error(statement, f"'{words(statement)}' is no field: write 'name: u64' or 'name: u32'")
+                raise source.error(statement, f"'{words(statement)}' is not a field: write 'name: u64' or 'name: u32'")
     if not fields:
         raise source.error(node, f"map {node.name} has no fields: add one, such as 'start: u64'")
     return tuple(fields.items())

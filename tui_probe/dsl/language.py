@@ -79,7 +79,7 @@ def Map(  # noqa: N802 - the language's own word
     size: int | None = None,
     cap: int = 1,
 ) -> Callable[[object], SavedMap]:
-    """A class of ``u64`` and ``u32`` fields as a map: ``cap`` records of ``size`` bytes a warp or a thread.
+    """A class of ``u64`` and ``u32`` fields as a map: ``cap`` records of ``size`` bytes per warp or thread.
 
     ``size`` may be left out: then it is what the fields need. With ``cap=1`` a later record replaces an earlier one;
     otherwise the first ``cap`` records are kept and all are counted. A map of level ``site`` has a record for each

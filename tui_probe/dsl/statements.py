@@ -105,7 +105,7 @@ class _FunctionCompiler:
     def _global(self, statement: ast.stmt, names: list[str]) -> None:
         for name in names:
             if name not in self._program.registers:
-                raise self._source.error(statement, f"{name} is no register: declare '{name}: u64 = 0' above")
+                raise self._source.error(statement, f"{name} is not a register: declare '{name}: u64 = 0' above")
 
     def _assign(self, statement: ast.stmt, target: ast.expr, value: ast.expr) -> None:
         name = self._scope.target(target)

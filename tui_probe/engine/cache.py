@@ -1,6 +1,6 @@
 """A cache on disk: small sets of files by key, for several processes at once, never larger than its limit for long.
 
-One file an entry: a magic line, the BLAKE2b digest of all that follows, a JSON line ``{name: bytes}``, the contents.
+One file per entry: a magic line, the BLAKE2b digest of all that follows, a JSON line ``{name: bytes}``, the contents.
 Entries are replaced in one step and checked when they are read, so nobody sees half of one; what is damaged is
 removed and counts as absent. The time of a file is that of its last use: when there is too much, the oldest go.
 """

@@ -30,7 +30,7 @@ def kernel_info(
 ) -> str:
     """The text of the file.
 
-    Kernel name; number of its own parameters; number of maps; ``type,bytes`` a map (0 thread, 1 warp; bytes of a
+    Kernel name; number of its own parameters; number of maps; ``type,bytes`` per map (0 thread, 1 warp; bytes of a
     slot in the result file, -1 if only the launch knows them); then ``storage INDEX LAYOUT record BYTES cap N`` for
     each map, which says how it lies on the device (``cap`` 0: each launch has its own), or ``storage INDEX counts`` for
     the counts of the map before it, which have no memory of their own, or ``storage INDEX sites record BYTES cap N

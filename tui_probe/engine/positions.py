@@ -2,7 +2,7 @@
 
 ``!`` before a modifier leaves out the instructions that have it: ``ld.!param``. ``block`` is the start of each basic
 block, ``block.fp32`` of each that holds instructions of that class. ``loop`` is the start of each block that begins a
-loop, which is passed once an iteration.
+loop, which is passed once per iteration.
 
 ``+`` behind an instruction, ``mbarrier.try_wait+``, takes a loop in which a thread does nothing but try it again as
 one: ``before`` runs once ahead of the first try, ``after`` once behind the last, whatever it says. Which loops these
@@ -35,10 +35,10 @@ def parse_positions(text: str) -> tuple[Position, ...]:
         name = part.strip()
         match = _POSITION.fullmatch(name)
         if match is None:
-            raise ValueError(f"{name!r} is no position")
+            raise ValueError(f"{name!r} is not a position")
         one = Position("") if match[1] == "kernel" else _position(*match[1].split("."))
         if match[2] and (one.is_kernel or one.is_block):
-            raise ValueError(f"{name!r} is no position: only an instruction is tried again, which '+' is for")
+            raise ValueError(f"{name!r} is not a position: only an instruction is tried again, which '+' is for")
         found.append(replace(one, retried=bool(match[2])))
     return tuple(found)
 
@@ -47,9 +47,10 @@ def _position(opcode: str, *modifiers: str) -> Position:
     wanted = tuple(modifier for modifier in modifiers if not modifier.startswith("!"))
     unwanted = tuple(modifier[1:] for modifier in modifiers if modifier.startswith("!"))
     if opcode == BLOCK and (unwanted or len(wanted) > 1 or not set(wanted) <= set(CLASSES)):
-        raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is no position: a block has one of {', '.join(CLASSES)}")
+        named = ".".join((opcode, *modifiers))
+        raise ValueError(f"{named!r} is not a position: a block has one of {', '.join(CLASSES)}")
     if opcode == LOOP and modifiers:
-        raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is no position: a loop has no modifiers")
+        raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is not a position: a loop has no modifiers")
     return Position(opcode, wanted, unwanted)
 
 

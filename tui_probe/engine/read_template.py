@@ -4,7 +4,7 @@
 
     from read import read
     result = read("result/0.123456.bin")
-    result.maps["NAME"]              one of MAPS below: records, shape (blocks, slots a block, records a slot)
+    result.maps["NAME"]              one of MAPS below: records, shape (blocks, slots per block, records per slot)
     result.written["NAME"]           of the same shape: which of them were saved
     result.maps["NAME"]["FIELD"][result.written["NAME"]]
 
@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-# The records of each map, in the order of the file. Behind a map of several records a slot stands NAME.attempts:
+# The records of each map, in the order of the file. Behind a map of several records per slot stands NAME.attempts:
 # how many records each slot was to keep, of which the first that found room are there; UNKNOWN where nobody told.
 MAPS: dict[str, Any] = {}
 UNKNOWN = 0xFFFFFFFF
@@ -72,8 +72,8 @@ def read(path: str) -> Result:
 
 
 def read_marks(data: Array) -> tuple[dict[str, Array], dict[str, Array], int]:
-    """What stands behind the maps: for those of one record a slot, a bit a slot that tells whether it was saved; the
-    records of maps of sites; and how many bytes that was.
+    """What stands behind the maps: for those of one record per slot, one bit per slot that tells whether it was saved;
+    the records of maps of sites; and how many bytes that was.
     """
     marks: dict[str, Array] = {}
     sites: dict[str, Array] = {}
@@ -92,7 +92,7 @@ def read_marks(data: Array) -> tuple[dict[str, Array], dict[str, Array], int]:
 
 
 def which_were_written(maps: dict[str, Array], name: str, marks: Array | None) -> Array:
-    """A bool a record. Where no number of attempts is known, records that are not all zeros were saved."""
+    """One bool per record. Where no number of attempts is known, records that are not all zeros were saved."""
     records, attempts = maps[name], maps.get(f"{name}.attempts")
     if marks is not None:
         return marks[: records.size].reshape(records.shape)

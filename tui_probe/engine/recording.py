@@ -1,6 +1,6 @@
 """``SAVE``: where a record goes, and how many there were. The layouts are those of ``storage``.
 
-A map of several records a slot costs two registers that live as long as the kernel: where the slot is, and how many
+A map of several records per slot costs two registers that live as long as the kernel: where the slot is, and how many
 records were to be saved. Everything else is computed where it is needed.
 """
 
@@ -42,7 +42,7 @@ class Recording:
         self._counted = [own_map for own_map in probe.maps if own_map.cap != 1]
 
     def begin(self) -> list[str]:
-        """Lines for the kernel's entry: the registers of maps with several records a slot."""
+        """Lines for the kernel's entry: the registers of maps with several records per slot."""
         if not self._counted:
             return []
         warp, lane = self._b32("warp"), self._b32("lane")
@@ -138,7 +138,7 @@ class Recording:
         ]
 
     def _lowest_lane(self, skip: str) -> list[str]:
-        """Only the lowest active lane goes on. Lane 0 may have left, or not take part."""
+        """Only the lowest active lane continues. Lane 0 may have left, or not take part."""
         lanes, lower, follows = self._b32("lanes"), self._b32("lower"), self._pred("follows")
         return [
             f"activemask.b32 {lanes};",

@@ -6,7 +6,7 @@
     A reason ends with its code: no PTX in image code no-ptx
     launcher → engine  cache TAB id         engine → launcher  ok TAB id TAB hits SPACE misses
 
-One connection a process; requests of a connection are answered in order, connections at once. The launcher runs it
+One connection per process; requests of a connection are answered in order, connections at once. The launcher runs it
 in a process of its own: ``launcher.engine_process``.
 """
 

@@ -4,7 +4,7 @@ Plain: slot after slot, as in the file; what ``ADD`` adds to.
 Marked: the one record of a slot, and behind it a u32 that is 1 once it was written.
 Rows: of a thread's records. A warp's lanes lie side by side, so that a store of the warp is one piece of memory::
 
-    warp = row of counts, then a row a column of a record       row = 32 lanes × unit bytes
+    warp = row of counts, then one row per column of a record       row = 32 lanes × unit bytes
 
     A record is cut into columns of ``unit`` bytes, as many as one store writes. The first row has a u32 for each lane:
     1 + its attempts to save, written at its exit; 0 says that it reached none.
@@ -16,7 +16,7 @@ Queue: of a warp's records, which lanes save one after another::
     left or gone another way, are strays: they take their index from memory, one after another, and write to a place of
     their own. So no two write the same record, and none needs to ask memory while the warp holds together. ``count``
     is 1 + the attempts of lane 0, written at its exit; 0 says that it reached none.
-Sites: a record an instruction, to which all warps add. There are up to ``SITE_COPIES`` of each::
+Sites: one record per instruction, to which all warps add. There are up to ``SITE_COPIES`` of each::
 
     copy = a record for each site, then nothing up to a multiple of ``SITE_PITCH`` bytes
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.model import Map, Probe
 
 COUNT_BYTES: Final = 4
-"""Bytes of a slot in the map of counts that a map of several records a slot has."""
+"""Bytes of a slot in the map of counts that a map of several records per slot has."""
 MARK_BYTES: Final = 4
 QUEUE_HEADER: Final = 16
 STRAYS_AT: Final = 4

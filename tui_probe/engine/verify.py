@@ -229,7 +229,7 @@ class _SnippetCheck:
         elif number is not None and not -(1 << bits - 1) <= number < 1 << bits:
             raise self._error(place, f"{value} is more than the {bits} bits of field {field.name}: make it a u64")
         elif not kind and number is None:
-            raise self._error(place, f"{value} is no register of this probe: declare it, or save a number or a helper")
+            raise self._error(place, f"{value} is not a register of this probe: declare it, or save a number or helper")
 
     def _special_register(self, name: str, component: str, place: Place) -> None:
         if name in _VECTOR_REGISTERS and component not in ("x", "y", "z", "w"):

@@ -81,7 +81,7 @@ def looks_like_bandwidth(start: bytes) -> bool:
 
 def _rate(record: object) -> SavedRate:
     if not isinstance(record, dict):
-        raise _Unusable("a figure is no object")
+        raise _Unusable("a figure is not an object")
     key, rate = _text(record, "key"), _number(record, "bytes_per_second")
     if not rate:
         raise _Unusable(f"“{key}” has no bytes_per_second")
@@ -101,7 +101,7 @@ def _rate(record: object) -> SavedRate:
 
 def _card(record: object) -> SavedCard:
     if not isinstance(record, dict):
-        raise _Unusable("its device is no object")
+        raise _Unusable("its device is not an object")
     names = ("sms", "l2_bytes", "memory_bytes", "memory_clock_khz", "memory_bus_bits")
     whole = {name: _whole(record, name) or 0 for name in names}
     return SavedCard(name=_text(record, "name"), memory_bandwidth=_number(record, "memory_bytes_per_second"), **whole)
@@ -110,7 +110,7 @@ def _card(record: object) -> SavedCard:
 def _text(record: Mapping[str, Any], name: str) -> str:
     value = record.get(name)
     if not isinstance(value, str) or not value:
-        raise _Unusable(f"“{name}” is no text")
+        raise _Unusable(f"“{name}” is not a text")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Reads CSV files of Nsight Compute: the details page, the raw page, ``--metrics`` and the summary a kernel.
+"""Reads CSV files of Nsight Compute: the details page, the raw page, ``--metrics`` and the summary per kernel.
 
 What is between the lines of a table (the program's own output, messages of ncu) is passed over, and said. A file may
 hold several tables, of several processes and sessions.

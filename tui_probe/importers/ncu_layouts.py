@@ -1,7 +1,7 @@
 """The tables of Nsight Compute by their headings: the details page, the raw page, and the summary.
 
-    details   ``ID`` … ``Section Name, Metric Name, Metric Unit, Metric Value``: a row a metric; ``--metrics`` too
-    raw       ``ID`` … and a column a metric; the first row holds the units; a row a launch
+    details   ``ID`` … ``Section Name, Metric Name, Metric Unit, Metric Value``: one row per metric; ``--metrics`` too
+    raw       ``ID`` … and one column per metric; the first row holds the units; one row per launch
     summary   ``Invocations … Metric Name, Metric Unit, Minimum, Maximum, Average``: no launches
 
 Cells are found by their heading, never by position: versions and NVTX add and leave out columns, and rows end early.
@@ -84,7 +84,7 @@ class _Launches:
 
 
 class Details:
-    """A row a metric, or a rule (which is left out: it repeats in words what the metrics say)."""
+    """One row per metric, or a rule (which is left out: it repeats in words what the metrics say)."""
 
     def __init__(self, names: dict[str, int], session: int) -> None:
         self._launches = _Launches(names, session)
@@ -109,7 +109,7 @@ class Details:
 
 
 class Summary:
-    """A row a metric of all launches of a kernel with one shape: three values."""
+    """One row per metric of all launches of a kernel with one shape: three values."""
 
     def __init__(self, names: dict[str, int], session: int) -> None:
         self._launches = _Launches(names, session)
@@ -129,7 +129,7 @@ class Summary:
 
 
 class Raw:
-    """A row a launch, below a row of units."""
+    """One row per launch, below a row of units."""
 
     def __init__(self, headings: list[str], session: int) -> None:
         self._names = {name: position for position, name in reversed(list(enumerate(headings)))}

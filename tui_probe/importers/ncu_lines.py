@@ -59,7 +59,7 @@ class Lines:
         self.broken += bool(pending)
 
     def _continued(self, pending: str, text: str) -> str:
-        """A row and the next line of its cell; nothing if it goes on for too long."""
+        """A row and the next line of its cell; nothing if the cell is too long."""
         if pending.count("\n") < _LONGEST_ROW:
             return f"{pending}\n{text}"
         self.broken += 1

@@ -32,7 +32,7 @@ class Codes(dict[str, int]):
 
 
 _Block: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]"
-"""Launches, metrics and texts, an entry a value."""
+"""Launches, metrics and texts, one entry per value."""
 
 
 class Rows:

@@ -55,7 +55,7 @@ class NcuTable:
     """Values of launches.
 
     ``launch`` (i4) and ``metric`` (i4) are positions in ``launches`` and ``metrics``; ``value`` (f8) is NaN where
-    nothing was measured or the value is a word, which is then in ``words`` by row. All have one entry a value.
+    nothing was measured or the value is a word, which is then in ``words`` by row. All have one entry per value.
     """
 
     files: tuple[NcuFile, ...]

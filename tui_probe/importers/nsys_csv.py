@@ -167,7 +167,7 @@ def _device(text: str) -> int:
 
 
 def _shared(report: _Report, row: Sequence[str]) -> int:
-    """Bytes a block; nsys rounds them to thousands."""
+    """Bytes per block; nsys rounds them to thousands."""
     parts = [report.number(row, name) for name in ("StcSMem", "DymSMem")]
     return round(sum(part for part in parts if part is not None) * _MEGABYTE)
 

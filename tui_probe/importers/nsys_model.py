@@ -17,7 +17,7 @@ UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """Kernels in the order of start, as columns (i8) of one entry a kernel; -1 is not known.
+    """Kernels in the order of start, as columns (i8) of one entry per kernel; -1 is not known.
 
     ``name`` and ``mangled`` are positions in ``names``. ``thread`` is nsys' id of the host thread whose call, from
     ``launch_start`` to ``launch_end``, launched the kernel. ``shape`` is (kernels, 6): grid x y z, block x y z.

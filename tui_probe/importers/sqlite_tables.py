@@ -63,7 +63,7 @@ class Tables:
     def no_number(self, table: str, error: Exception) -> str:
         """What to say of a table with a cell that should be a whole number and is none."""
         return (
-            f"{self.path}: table {table} holds what is no whole number ({error}), so the file is damaged or was"
+            f"{self.path}: table {table} holds what is not a whole number ({error}), so the file is damaged or was"
             " changed: export the report again with nsys export --type sqlite REPORT"
         )
 

@@ -19,7 +19,7 @@ _MARKS: Final = (
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """The lines of a file, with their ends. What is no text in its encoding becomes U+FFFD. ImportFileError if there
+    """The lines of a file, with their ends. What is not a text in its encoding becomes U+FFFD. ImportFileError if there
     is no such file, or it cannot be read.
     """
     try:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Keeper:
     """Copies what is written to ``target_end`` to the end of ``log``.
 
-    ``tee`` does so: it goes on reading when the log takes no more, where the target itself would fail to write.
+    ``tee`` does so: it keeps reading when the log takes no more, where the target itself would fail to write.
     Without it the target writes into the log.
     """
 

@@ -132,7 +132,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def pumps_for(stdout: int, stderr: int, stdout_log: Path, stderr_log: Path) -> list[Pump]:
-    """One pump a stream; a single one, into ``stdout_log``, where both are one file: only so they keep their order."""
+    """One pump per stream; a single one, into ``stdout_log``, where both are one file: only that keeps their order."""
     stderr_log.touch()
     first = Pump(stdout, stdout_log)
     if os.path.sameopenfile(stdout, stderr) and not is_null(stdout):

@@ -58,7 +58,7 @@ class Target:
     def send(self, number: int) -> None:
         """Send a signal: to the whole group if it is one of a terminal's and the group is the target's own.
 
-        A hang-up does not concern a target without our terminal: it goes on.
+        A hang-up does not concern a target without our terminal: it keeps running.
         """
         if self.group is Group.SESSION and number == signal.SIGHUP:
             return

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 VERSION = 1
 """Of the JSON; it rises when a key changes its meaning or goes."""
 
-_NO_ASSEMBLER = "there is no ptxas: nothing is assembled, registers and spills are not known"
-_VERIFIED = "it writes its own registers and maps alone, and stays in its snippets"
+_NO_ASSEMBLER = "no ptxas found: nothing is assembled, so registers and spills are unknown"
+_VERIFIED = "it writes only its own registers and maps, and stays within its snippets"
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ OVERVIEW_COLUMNS: Final[tuple[Column[Pair], ...]] = (
     Column("share", None, "", lambda p: _lead(p, lambda c: c.share_text)),
     Column("verdict", None, "", lambda p: p.verdict, False),
 )
-"""A line a kernel: the figure that it is judged by."""
+"""One line per kernel: the figure that it is judged by."""
 
 
 class Comparison(Document):
@@ -162,10 +162,12 @@ class Comparison(Document):
         other = sum(any(each.before.key in sizes and each.change for each in pair.changes) for pair in self.pairs)
         if not other or len(self.pairs) < 2:
             return []
-        return [f"{other} of {len(self.pairs)} have other grids or blocks: totals grow with the work, shares do not"]
+        return [
+            f"{other} of {len(self.pairs)} have different grids or blocks: totals grow with the work, shares do not"
+        ]
 
     def lines(self, width: int) -> Sequence[Line]:
-        """What it comes to, what is compared, a table a kernel, what cannot be compared."""
+        """What it comes to, what is compared, one table per kernel, what cannot be compared."""
         lines: list[Line] = [((f" {words}", "title"),) for words in _wrapped(self.verdict, width - 2)]
         lines.append(())
         for letter, side in zip("AB", self.sides, strict=True):
@@ -201,14 +203,14 @@ class Comparison(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a figure."""
+        """One row per figure."""
         data = [column for column in in_data(FIGURE_COLUMNS) if column.value is not None]
         yield [column.key for column in data]
         for row in self.rows:
             yield [column.value(row) for column in data if column.value is not None]
 
     def markdown(self) -> Iterator[str]:
-        """What it comes to, and a table a kernel."""
+        """What it comes to, and one table per kernel."""
         yield f"**{self.verdict}**"
         yield ""
         for letter, side in zip("AB", self.sides, strict=True):

@@ -12,22 +12,23 @@ if TYPE_CHECKING:
 
 _LIVE: Final[dict[str, tuple[str, ...]]] = {
     "figures": (
-        "Every figure of both sides and its change; better and worse say which way is wanted. – was not measured.",
+        "Each figure of both sides, and how it changed; better and worse say which direction is wanted. – means not"
+        " measured.",
     ),
     "kernels": (
-        "One row per kernel, in the order of its first launch. Registers and spills are before→after probing; slowdown"
-        " is probed over original time. Enter shows what was found in a kernel and all its pages.",
+        "One row per kernel, in order of first launch. Registers and spills are before→after probing; slowdown is"
+        " probed time over original time. Enter opens a kernel: its findings and all its pages.",
         "Skipped: nothing to probe, as in kernels without PTX. Failed: the original ran instead. Excluded: left out by"
         " --kernel or --exclude. The page below says why, and what to do.",
     ),
     "kernel": (
-        "The selected kernel: why it was probed or not and what to do, what the probe costs it, how it was launched."
-        " Enter shows what was found in it.",
+        "The selected kernel: why it was probed or not and what to do about it, what the probe costs it, how it was"
+        " launched. Enter opens its findings.",
     ),
     "process": ("process.log of the selected kernel: how it was pruned, probed and assembled.",),
     "events": (
-        "event.log: what the hook driver did, one line per event, as it happens. [exec] are launches, [probe] kernels"
-        " that are prepared, [mem] allocations, [mod] modules that were loaded.",
+        "event.log: what the hook driver did, one line per event, as it happens. [exec] marks launches, [probe]"
+        " kernels being prepared, [mem] allocations, [mod] loaded modules.",
     ),
     "stdout": ("What the target writes to its standard output.",),
     "stderr": ("What the target writes to its standard error.",),

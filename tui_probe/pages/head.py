@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.model import Trace
 
-SIMULATED: Final = "simulated GPU: clocks and cycles are those of a model, and nothing here is a time"
+SIMULATED: Final = "simulated GPU: clocks and cycles come from a model, and nothing here is a time"
 NO_PTXAS: Final = (
-    "no ptxas: spills are not known, and registers only as the driver tells; install the wheel nvidia-cuda-nvcc,"
-    " or set CUDA_HOME to a CUDA toolkit"
+    "no ptxas: spills are unknown, and registers are those that the driver reports; install the wheel"
+    " nvidia-cuda-nvcc, or set CUDA_HOME to a CUDA toolkit"
 )
 _HALTS: Final = ("save-full ", "save-paused ", "save-resumed ")
 _LABEL: Final = 10
@@ -42,7 +42,7 @@ def _head(trace: Trace) -> Iterator[tuple[str, str]]:
     if state.simulated:
         yield "", SIMULATED
     if (sample := sample_of(trace)) is not None:
-        yield "sample", f"{_sample_words(sample)} of each grid: what was measured is of these alone"
+        yield "sample", f"{_sample_words(sample)} of each grid: everything measured is of these only"
     launches = f"{units.counted(state.launches, 'launch')} ({units.count(state.launches_probed)} probed)"
     results = f"{units.counted(state.results, 'result')}, {units.size(state.bytes_written)}"
     yield "seen", f"{units.counted(state.kernels, 'kernel')}, {launches}, {results}"
@@ -119,7 +119,7 @@ def _outcome(trace: Trace) -> str:
     elif state.exit_status is not None:
         words = f"exit status {state.exit_status}"
     elif trace.broke_off:
-        words = "not known: event.log breaks off; killed, crashed, or no room on the disk"
+        words = "unknown: event.log breaks off; killed, crashed, or no room on the disk"
     else:
         words = "ended, exit status not known"
     if state.started is None or state.ended is None:

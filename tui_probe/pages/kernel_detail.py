@@ -103,7 +103,7 @@ def cost_lines(row: KernelRow) -> list[Line]:
     return lines
 
 
-_VARIES = " (differs between launches; the last one)"
+_VARIES = " (varies between launches; this is the last)"
 _MORE_IS_BETTER = ("blocks per SM", "occupancy")
 
 
@@ -131,11 +131,11 @@ def _launches(row: KernelRow, cells: int) -> Iterator[Line]:
         warps = warps_of(row.block)
         grid = f"{units.extent(row.grid)} = {units.counted(blocks, 'block')}"
         yield from _field(
-            "grid", grid + (" (differs between launches; the last one)" if row.grid_varies else ""), cells
+            "grid", grid + (" (varies between launches; this is the last)" if row.grid_varies else ""), cells
         )
         block = f"{units.extent(row.block)} = {units.counted(warps, 'warp')}"
         yield from _field(
-            "block", block + (" (differs between launches; the last one)" if row.block_varies else ""), cells
+            "block", block + (" (varies between launches; this is the last)" if row.block_varies else ""), cells
         )
     if row.shared_dynamic:
         yield from _field("dynamic shared", f"{units.size(row.shared_dynamic)} a block", cells)

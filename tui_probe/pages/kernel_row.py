@@ -40,7 +40,7 @@ class KernelRow:
     local_probed: int | None
     shared_dynamic: int | None
     static_shared: int | None
-    """Bytes a block of the original, as the driver says, else ptxas; the same for ``static_shared_probed``."""
+    """Bytes per block of the original, as the driver says, else ptxas; the same for ``static_shared_probed``."""
     static_shared_probed: int | None
     slowdown: float | None
     time_ms: float | None

@@ -81,7 +81,7 @@ def read_code(kernel: Kernel, progress: Progress) -> MachineCode:
 
 
 def _read(tool: Tool, path: Path) -> Code:
-    """The code of a cubin; what was read lately is remembered, for who goes on to other kernels and back."""
+    """The code of a cubin; what was read lately is remembered, for whoever steps to other kernels and back."""
     try:
         return _disassembled(tool, path, path.stat().st_mtime_ns)
     except (ToolchainError, OSError) as error:

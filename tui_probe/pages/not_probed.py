@@ -18,7 +18,7 @@ _MOST_NAMED = 4
 
 
 def not_probed_lines(trace: Trace, cells: int) -> list[str]:
-    """A line a reason; none if everything was probed."""
+    """One line per reason; none if everything was probed."""
     return [*_kernels(trace, cells), *_launches(trace, cells)]
 
 

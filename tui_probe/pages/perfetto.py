@@ -1,10 +1,10 @@
 """Timelines for Perfetto and chrome://tracing: trace events as JSON, written one after another.
 
-A process is an SM, a thread one of its slots (or a warp of a slot), a complete event a block (or a warp); a counter
-tells how many of them run. Launches of a whole trace are instants on a thread a stream, since the log knows when each
-was asked for and not how long it ran. Times are microseconds, as the format demands. Cycles become time by the clock
-of the launch; where that would be no time (a simulated GPU, an unknown clock), a cycle is drawn as a nanosecond, and
-``otherData`` says so.
+A process is an SM, a thread one of its slots (or a warp of a slot), a complete event per block (or a warp); a counter
+tells how many of them run. Launches of a whole trace are instants on one thread per stream, since the log knows when
+each was asked for and not how long it ran. Times are microseconds, as the format demands. Cycles become time by the
+clock of the launch; where that would be no time (a simulated GPU, an unknown clock), a cycle is drawn as a nanosecond,
+and ``otherData`` says so.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def write_launches(path: Path, trace: Trace) -> int:
 
 
 def write_events(file: TextIO, events: Iterable[Event], about: Mapping[str, Any]) -> int:
-    """One JSON document, an event a line; nothing but the event at hand is held."""
+    """One JSON document, one event per line; nothing but the event at hand is held."""
     file.write(f'{{"displayTimeUnit": "ns",\n"otherData": {json.dumps(about)},\n"traceEvents": [')
     count = 0
     for event in events:
@@ -114,7 +114,7 @@ def _running(intervals: Intervals, name: str, scale: float) -> Iterator[Event]:
 
 
 def launch_events(trace: Trace) -> Iterator[Event]:
-    """An instant a launch whose time the log tells, on the thread of its stream."""
+    """One instant per launch whose time the log tells, on the thread of its stream."""
     state = trace.state
     pid = state.pid or 0
     zero = state.epoch_ns

@@ -19,13 +19,12 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
 
 ABOUT: Final = (
-    "Ranges are those that the program pushes (torch.cuda.nvtx.range_push, nvtx.annotate), with the kernels whose"
-    " launch calls lie in them, on the same thread; ranges with a start and an end take the launches of all threads."
-    " Below each range stand the kernels that were launched in it and in none of its inner ranges. A range that"
-    " launched nothing has no row.",
-    "Host time is from push to pop: what the host needs to launch, not what the GPU needs to run. In kernels is the"
-    " time of the launches themselves, launches × median of the kernel, with --benchmark. o takes ranges of one name"
-    " within the same outer range together, which makes a row of a loop.",
+    "Ranges that the program pushes (torch.cuda.nvtx.range_push, nvtx.annotate), with the kernels launched in them on"
+    " the same thread; ranges with a start and an end take the launches of all threads. Below each range are the"
+    " kernels launched in it, but in none of its inner ranges. A range that launched nothing has no row.",
+    "Host time runs from push to pop: the time that the host needs to launch, not the time that the GPU needs to run."
+    " “In kernels” is the time of the launches themselves: launches × median of the kernel, with --benchmark. o merges"
+    " ranges of one name within the same outer range, so that a loop is one row.",
 )
 NONE: Final = "No NVTX range encloses a launch: push ranges in the program (torch.cuda.nvtx.range_push, nvtx.annotate)."
 _DEEPEST: Final = 16
@@ -79,7 +78,7 @@ def range_page(trace: Trace, *, together: bool = False) -> TablePage[RangeLine]:
     rows = [line for root in roots for node in root.walk() for line in _lines(trace, node)]
     count = sum(line.node.times for line in rows if line.launched is None)
     inside = sum(root.launches for root in roots)
-    how = "those of one name together, " if together else ""
+    how = "merged by name, " if together else ""
     found = [f"{units.counted(count, 'range')}, {how}{units.counted(inside, 'launch')} in them"] if rows else []
     notes = [] if rows else [NONE]
     columns = [column if _has(rows, column) else replace(column, text=None) for column in COLUMNS]

@@ -23,11 +23,11 @@ _LEFT: Final = 9
 _AROUND: Final = 0.3
 """Powers of ten around what is shown."""
 _FEW: Final = 2.5
-NO_CHART: Final = "No chart: it needs bytes, operations and time of a kernel, and both limits (--bandwidth, --peak)."
+NO_CHART: Final = "No chart: it needs a kernel's bytes, operations and time, and both limits (--bandwidth, --peak)."
 _SIGNS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 NOTE: Final = (
-    "Bytes are what the kernel's instructions asked for, before caches: above the memory roof, caches served them."
-    " Operations are those of matrix instructions; the peak is dense half precision at the highest clock."
+    "Bytes are what the kernel's instructions asked for, before caches: a kernel above the memory roof was served by"
+    " caches. Operations are those of matrix instructions; the peak is dense half precision at the highest clock."
 )
 
 
@@ -72,7 +72,7 @@ def roof_lines(roof: Roof, cells: int) -> Iterator[str]:
 
 
 def placed(points: Sequence[Point], roof: Roof) -> list[tuple[str, Point, float, float]]:
-    """The points that have a place in the chart: sign, point, intensity, operations a second. None without a roof."""
+    """The points that have a place in the chart: sign, point, intensity, operations per second. None without a roof."""
     if roof.ridge is None:
         return []
     return [
@@ -85,7 +85,7 @@ def placed(points: Sequence[Point], roof: Roof) -> list[tuple[str, Point, float,
 def chart(
     points: Sequence[Point], roof: Roof, cells: int, rows: int, chosen: Point | None = None, *, ascii_only: bool = False
 ) -> list[Line]:
-    """Intensity across, operations a second up, a letter a kernel as in the table; empty where there is nothing.
+    """Intensity across, operations per second up, one letter per kernel as in the table; empty where there is nothing.
 
     Lines lead from ``chosen`` up to its roof and down to the axis.
     """
@@ -150,7 +150,7 @@ class _Plot:
                 self._canvas.text(_LEFT + column, self._rows + 1, label, "dim")
                 free = column + len(label) + 1
         self._canvas.text(
-            _LEFT, self._rows + 2, "operations a byte asked for (across), operations a second (up)", "dim"
+            _LEFT, self._rows + 2, "operations per byte asked for (across), operations per second (up)", "dim"
         )
 
 

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
 
 ABOUT: Final = (
-    "The roof is what the machine allows a kernel: left of the ridge memory, at bandwidth × operations per byte, right"
-    " of it the tensor cores. A kernel far below its roof is held up by neither: look at its blocks"
-    " and its warps. One on the slanted part gets faster only with fewer bytes per operation: larger"
-    " tiles, fused kernels, smaller types. One on the flat part is done.",
-    "Bytes are those that instructions ask for, operations those of matrix instructions,"
-    " time that of the original kernel (--benchmark). Since caches serve part of the bytes, a kernel"
-    " can stand above the slanted part; how far says how much they do. A kernel without matrix instructions has no"
-    " place in the chart; its share in the table is of the bandwidth.",
+    "The roof is the machine's limit: left of the ridge memory bandwidth × operations per byte, right of it the tensor"
+    " cores. A kernel far below its roof is limited by neither: look at its blocks and its warps. A kernel on the"
+    " slanted part gets faster only with fewer bytes per operation: larger tiles, fused kernels, smaller types. A"
+    " kernel on the flat part cannot get faster.",
+    "Bytes are those that instructions ask for, operations those of matrix instructions, time that of the original"
+    " kernel (--benchmark). Caches serve part of the bytes, so a kernel can be above the slanted part; how far above"
+    " says how much they serve. A kernel without matrix instructions has no place in the chart; its share in the table"
+    " is of the bandwidth.",
 )
 _NAME: Final = 48
 
@@ -43,7 +43,7 @@ def nothing() -> str:
 
 
 def roofline_page(points: Sequence[Point], roof: Roof) -> TablePage[Point]:
-    """A row a kernel."""
+    """One row per kernel."""
     notes = [NOTE] if points else [nothing()]
     words = Words(found=list(roof_lines(roof, 1000)), notes=notes, about=ABOUT)
     shown = columns(points, roof)
@@ -70,7 +70,7 @@ def _place(point: Point) -> tuple[Path, int] | None:
 
 
 class RooflineChart(Drawing):
-    """Kernels below the roof. The cursor is one of them: left and right by operations a byte, up and down by rate."""
+    """Kernels below the roof. The cursor is one of them: left and right by operations per byte, up and down by rate."""
 
     title = "Roofline"
 
@@ -97,7 +97,7 @@ class RooflineChart(Drawing):
         return None if move is None or not self.shown else move[1](self)
 
     def step(self, axis: int, step: int) -> str | None:
-        """To the next kernel by operations a byte (2) or by operations a second (3)."""
+        """To the next kernel by operations per byte (2) or by operations per second (3)."""
         order = sorted(self.shown, key=lambda each: float(each[axis]))  # type: ignore[arg-type]
         place = next((i for i, each in enumerate(order) if each[1] is self.chosen), 0)
         if not 0 <= place + step < len(order):
@@ -106,7 +106,7 @@ class RooflineChart(Drawing):
         return None
 
     def end(self, place: int) -> str | None:
-        """To the kernel with the fewest (0) or most (-1) operations a byte."""
+        """To the kernel with the fewest (0) or most (-1) operations per byte."""
         self.chosen = sorted(self.shown, key=lambda each: each[2])[place][1]
         return None
 
@@ -155,8 +155,8 @@ class RooflineChart(Drawing):
         """Logarithmic axes, the roof, and the kernels by their letters."""
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_xlabel("operations a byte asked for")
-        axes.set_ylabel("operations a second")
+        axes.set_xlabel("operations per byte asked for")
+        axes.set_ylabel("operations per second")
         if not self.shown or self.roof.ridge is None:
             return
         left = min(self.roof.ridge, *(each[2] for each in self.shown)) / 4
@@ -169,13 +169,13 @@ class RooflineChart(Drawing):
 
 
 _MOVES: Final[dict[str, tuple[str, Callable[[RooflineChart], str | None]]]] = {
-    "left": ("to the kernel with fewer operations a byte", lambda view: view.step(2, -1)),
-    "right": ("to the kernel with more operations a byte", lambda view: view.step(2, 1)),
+    "left": ("to the kernel with fewer operations per byte", lambda view: view.step(2, -1)),
+    "right": ("to the kernel with more operations per byte", lambda view: view.step(2, 1)),
     "up": ("to the next faster kernel", lambda view: view.step(3, 1)),
     "down": ("to the next slower kernel", lambda view: view.step(3, -1)),
-    "next": ("to the kernel with more operations a byte", lambda view: view.step(2, 1)),
-    "previous": ("to the kernel with fewer operations a byte", lambda view: view.step(2, -1)),
-    "start": ("to the kernel with the fewest operations a byte", lambda view: view.end(0)),
-    "end": ("to the kernel with the most operations a byte", lambda view: view.end(-1)),
+    "next": ("to the kernel with more operations per byte", lambda view: view.step(2, 1)),
+    "previous": ("to the kernel with fewer operations per byte", lambda view: view.step(2, -1)),
+    "start": ("to the kernel with the fewest operations per byte", lambda view: view.end(0)),
+    "end": ("to the kernel with the most operations per byte", lambda view: view.end(-1)),
     "worst": ("to the kernel furthest below its roof", lambda view: view.furthest()),
 }

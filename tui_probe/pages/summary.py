@@ -24,7 +24,7 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False) -> s
     lines += table(KERNEL_COLUMNS, trace.kernels, width) if len(trace.kernels) else [_no_kernel(trace)]
     for title, section in (
         ("What the probe measured, launch by launch", list(result_lines(trace, width - 2, most=_MOST_RESULTS))),
-        ("Kernels in which the probe met nothing", in_vain_lines(trace, width)),
+        ("Kernels in which the probe matched nothing", in_vain_lines(trace, width)),
         ("Not probed", not_probed_lines(trace, width)),
         ("What the hook could not do", [safe(text) for text in trace.state.troubles]),
     ):

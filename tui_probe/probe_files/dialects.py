@@ -1,6 +1,6 @@
 """The two TOML dialects of probe files, read into maps and probe points.
 
-Dialect A: a table a probe with ``position``, ``datamodel = "warp:16"``, ``before``, ``after``, ``SAVE.u64 {…};``.
+Dialect A: one table per probe with ``position``, ``datamodel = "warp:16"``, ``before``, ``after``, ``SAVE.u64 {…};``.
 Dialect B: ``regs``, ``[map.X]`` tables, ``[probe.Y]`` tables with ``SAVE [ X ] {…};``.
 
 In both, ``no_pred = true`` runs the snippets of a table in all lanes that come by, and ``yields = true`` leaves them
@@ -193,7 +193,7 @@ def _declared_map(table: Table, name: str) -> Map:
 
 
 def _cap(table: Table, key: str, value: object, *, dynamic: str) -> int | None:
-    """Records a slot; None if only a launch knows how many it has, which 0 and a word say."""
+    """Records per slot; None if only a launch knows how many it has, which 0 and a word say."""
     if value in (0, "0", dynamic):
         return None
     cap = as_integer(value)

@@ -96,7 +96,7 @@ def _contents(top: Table) -> Contents:
         raise ProbeFileError(f"{top.path}: there is no probe in it: add a table such as [probe.name] with a position")
     strays = [name for name, _ in top.tables() if is_dialect_b and name not in OTHER_TABLES]
     if strays:
-        raise top.error(strays[0], f"is no table of this dialect: write [probe.{strays[0]}] or [map.{strays[0]}]")
+        raise top.error(strays[0], f"is not a table of this dialect: write [probe.{strays[0]}] or [map.{strays[0]}]")
     return contents
 
 

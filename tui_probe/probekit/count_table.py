@@ -1,4 +1,4 @@
-"""What a counting probe found in the launches of one kernel: a row a launch, a column a figure."""
+"""What a counting probe found in the launches of one kernel: one row per launch, one column per figure."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ class CountTable(Document):
     def _notes(self) -> list[str]:
         newest = next((each for each in reversed(self.results) if each.analysis is not None), None)
         found = [] if newest is None or self.notes is None else list(self.notes(newest.analysis))
-        found += [f"{words}: sums are of these alone" for words in dict.fromkeys(map(_sampled, self.results)) if words]
+        samples = dict.fromkeys(map(_sampled, self.results))
+        found += [f"{words}: sums are of these blocks only" for words in samples if words]
         if newest is not None and newest.threads_missing:
             found.append(f"excluding {units.counted(newest.threads_missing, 'thread')} that did not exit")
         problems = [f"{each.label}: {safe(each.problem)}" for each in self.results if each.problem]
@@ -78,7 +79,7 @@ class CountTable(Document):
         return {"launches": [dict(zip(self._keys(), row, strict=True)) for row in self._rows()]}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a launch."""
+        """One row per launch."""
         yield self._keys()
         yield from self._rows()
 

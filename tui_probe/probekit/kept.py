@@ -36,7 +36,7 @@ def _maps(result: Result) -> Iterator[str]:
         attempts, totals = result.attempts(index), result.totals(index)
         if attempts is not None and totals is not None:
             unknown = int(np.count_nonzero(attempts < 0))
-            more = f" ({units.counted(unknown, 'slot')} ended without telling)" if unknown else ""
+            more = f" (unknown for {units.counted(unknown, 'slot')})" if unknown else ""
             yield f"kept {units.count(totals[0])} of {units.counted(totals[1], 'record')}{more}"
         elif about.kind == "marked":
             written = result.written(index)

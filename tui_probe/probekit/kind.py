@@ -43,7 +43,7 @@ class Kind:
     short: str = ""
     """The title of its tab where there is little room; "" for the whole one."""
     grows: bool = False
-    """Whether it is read again while the kernel goes on being launched."""
+    """Whether it is read again while the kernel is still launched."""
     drawn: bool = False
     """Whether it is a drawing: with a window that moves, a cursor, and a worst place that it knows."""
     fed_by: Callable[[], tuple[str, ...]] = tuple

@@ -42,7 +42,7 @@ class Measured:
     """One result file and its analysis, or the ``problem`` for which there is none. ``launch`` is None if the log is
     silent.
 
-    Where only a ``sample`` of the blocks was measured the figures are of these alone. ``blocks`` are those of the grid,
+    Where only a ``sample`` of the blocks was measured the figures are of these only. ``blocks`` are those of the grid,
     None if the file cannot be read.
     """
 
@@ -67,7 +67,7 @@ class Measured:
 
     @property
     def threads_missing(self) -> int | None:
-        """Threads that never left, so that what they counted is missing; None where that is not known."""
+        """Threads that did not exit, so that their counts are missing; None where that is not known."""
         return None if self.analysis is None else getattr(self.analysis, "threads_missing", 0)
 
     @property

@@ -194,7 +194,7 @@ def line_rows(of: ProbeResult) -> tuple[Lines, LineRows]:
         raise TraceError(f"{of.result.path}: -p {of.probe} tells nothing of single lines")
     found = probe.lines.rows(of, probe.analyse(of))
     if of.result.sample is not None:
-        notes = [*found.notes, f"{sampled_words(of.result.sample)}: all numbers are of these alone"]
+        notes = [*found.notes, f"{sampled_words(of.result.sample)}: all numbers are of these blocks only"]
         found = replace(found, notes=notes, silent=())
     return probe.lines, found
 

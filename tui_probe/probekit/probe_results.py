@@ -61,7 +61,7 @@ class ProbeResult:
 
     @property
     def clock_khz(self) -> int | None:
-        """Cycles a millisecond at the device's highest clock; None where that would be no time: simulated, unknown."""
+        """Cycles per millisecond at the device's highest clock; None where it is unknown, or the device simulated."""
         device = self.kernel.trace.state.device
         return None if device is None or self.simulated or not device.clock_khz else device.clock_khz
 
@@ -79,7 +79,7 @@ def missing(source: Source, *probes: str) -> str | None:
         return f"the kernel was not probed: {kernel.reason or kernel.status}"
     probe = probe_of(kernel)
     if probe is None:
-        return f"the trace does not tell the kernel's probe: run with {wanted}"
+        return f"the trace does not say which probe the kernel had: run with {wanted}"
     if probe not in probes:
         return f"the kernel was probed with {probe}: run with {wanted}"
     if source.launch is not None and source.launch.result is None:
@@ -99,7 +99,7 @@ def read_row(trace: Run, kernel: Kernel, row: int) -> ProbeResult:
     """The result in a row of the result table, which is one of this kernel's. Raises TraceError naming the file."""
     path = trace.results.path(row)
     if path is None:
-        raise TraceError(f"result/{trace.results.name(row)}: the log names it, and it leads out of the trace")
+        raise TraceError(f"result/{trace.results.name(row)}: its path in the log leads out of the trace")
     number = trace.results.launch(row)
     launch = None if number is None else trace.launches[number]
     return ProbeResult(kernel, launch, probe_of(kernel) or "", kernel.read(path))

@@ -87,7 +87,7 @@ def _import_folder(name: str, folder: Path) -> Any:
         name, folder / "__init__.py", submodule_search_locations=[str(folder)]
     )
     if spec is None or spec.loader is None:
-        raise ImportError(f"{folder} is no package")
+        raise ImportError(f"{folder} is not a package")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

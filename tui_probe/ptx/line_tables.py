@@ -92,7 +92,7 @@ class _Reader:
         return int.from_bytes(self.data[self.place - size : self.place], "little", signed=signed)
 
     def leb(self, *, signed: bool = False) -> int:
-        """A number of any length, seven bits a byte (LEB128)."""
+        """A number of any length, seven bits per byte (LEB128)."""
         value = shift = 0
         while True:
             byte = self.number(1)

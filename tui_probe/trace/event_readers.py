@@ -119,7 +119,7 @@ class Pattern:
         self._template = template
 
     def match(self, line: bytes, start: int) -> Match | None:
-        """How the line goes on from there, if it does so."""
+        """How the line continues from there, if it does."""
         return self._compiled.match(line, start)
 
     @cached_property

@@ -31,7 +31,7 @@ Status = Literal["pending", "probed", "skipped", "failed", "excluded"]
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """What a benchmark measured of a kernel, a number a timed launch: milliseconds, and probed time / original time."""
+    """What a benchmark measured of a kernel, one number per timed launch: milliseconds, and probed / original time."""
 
     impacts: array[float] = field(default_factory=lambda: array("d"))
     originals_ms: array[float] = field(default_factory=lambda: array("d"))
@@ -84,7 +84,7 @@ class Kernel:
 
     @property
     def shared_dynamic(self) -> int | None:
-        """Bytes a block that the last launch asked for."""
+        """Bytes per block that the last launch asked for."""
         return None if self.shape is None else self.shape[6]
 
     @property
@@ -151,7 +151,7 @@ class Kernel:
 
     @property
     def registers_pruned(self) -> int | None:
-        """Registers a thread before probing: ptxas' number for the pruned kernel, else the driver's (original)."""
+        """Registers per thread before probing: ptxas' number for the pruned kernel, else the driver's (original)."""
         if (pruned := self._pruned) is not None:
             return pruned.registers
         return None if self.driver_original is None else self.driver_original.registers

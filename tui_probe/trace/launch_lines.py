@@ -33,7 +33,7 @@ _TIME_DIGITS: Final = 19
 
 
 def probed_launches(block: LineBlock, left: NDArray[np.bool_]) -> LaunchColumns:
-    """Probed launches: a line of parameters, one of the launch, one a map, one of their memory, and the answer."""
+    """Probed launches: a line of parameters, one of the launch, one per map, one of their memory, and the answer."""
     grid = block.begin_with(b"[exec] grid ")
     timed = _with_number(block, grid - 1) & (grid > 0)
     at = grid[timed]

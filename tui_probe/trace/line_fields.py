@@ -60,7 +60,7 @@ class LineFields:
         return self.bounds(word)[1]
 
     def in_text(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Offsets, one a line, as those in the text of the block."""
+        """Offsets, one per line, as those in the text of the block."""
         offsets = offsets - self._rows
         offsets += self._starts
         return offsets

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class LineFilter:
     """The numbers of the lines of an index that begin with one of ``tags`` and hold ``needle``.
 
-    No tags stand for all lines. ``refresh`` goes on from where the last one ended, so it can follow a log. Only
+    No tags stand for all lines. ``refresh`` continues where the last one ended, so it can follow a log. Only
     complete lines are looked at.
     """
 

@@ -1,4 +1,4 @@
-"""Random access to the lines of a growing file: an eighth of a byte a line, whatever the file's size.
+"""Random access to the lines of a growing file: an eighth of a byte per line, whatever the file's size.
 
 Only the offset of each 64th line is kept. The lines between are found again when somebody asks for one.
 """

@@ -1,12 +1,13 @@
 """What a result file tells of its maps besides their bytes: how many records there were, which slots were written.
 
 Behind the last map, at the next multiple of 8, files of ours say more of each map unless there is nothing to say:
-eight bytes ``records\\1``; a map ``u32 kind, u32 bytes a record, u64 bytes of marks``; the marks of each map.
-Kinds: 0 nothing is known; 1 one record a slot, and a bit a slot (the lowest of a byte first) that tells whether it was
-written; 2 several records a slot, whose number is in the next map; 3 that next map: a u32 a slot, the number of records
-that were to be saved, of which those that fit are kept; 4294967295 where the thread or the warp's lane 0 ended without
-telling. Records of a warp are in the order in which they were saved by lane 0, then by lanes that came without it.
-4 a map whose warps have slots of 0 bytes: in place of marks there is a record for each site, an instruction that the
+eight bytes ``records\\1``; a map ``u32 kind, u32 bytes per record, u64 bytes of marks``; the marks of each map.
+Kinds: 0 nothing is known; 1 one record per slot, and one bit per slot (the lowest of a byte first) that tells whether
+it was written; 2 several records per slot, whose number is in the next map; 3 that next map: one u32 per slot, the
+number of records that were to be saved, of which those that fit are kept; 4294967295 where the thread or the warp's
+lane 0 ended without telling. Records of a warp are in the order in which they were saved by lane 0, then by lanes that
+came without it.
+4 is a map whose warps have slots of 0 bytes: in place of marks there is a record for each site, an instruction that the
 probe was at, with the sums of all warps; ``kernel.info`` tells the lines of the sites, in order.
 """
 
@@ -41,8 +42,8 @@ _KINDS: Final[tuple[Kind, ...]] = ("unknown", "marked", "counted", "counts", "si
 @dataclass(frozen=True, slots=True)
 class About:
     """What is known of a map: ``marked`` slots tell whether they were written; of ``counted`` ones the next map, whose
-    kind is ``counts``, tells how many records were to be saved. ``marks`` has a bit a slot; of ``sites`` it is their
-    records.
+    kind is ``counts``, tells how many records were to be saved. ``marks`` has one bit per slot; of ``sites`` it is
+    their records.
     """
 
     kind: Kind

@@ -121,7 +121,7 @@ class Result:
         about, dtype = self.about[index], np.dtype(record)
         if about.record_bytes != dtype.itemsize:
             raise TraceError(
-                f"{self.path}: map {index} has {about.record_bytes} bytes a site, not {dtype.itemsize}: "
+                f"{self.path}: map {index} has {about.record_bytes} bytes per site, not {dtype.itemsize}: "
                 "it was written by another probe"
             )
         return about.marks.view(dtype)
@@ -146,7 +146,7 @@ class Result:
         size = slots.shape[2]
         if dtype.itemsize == 0 or size % dtype.itemsize:
             raise TraceError(
-                f"{self.path}: map {index} has {size} bytes per slot, which are no whole records of "
+                f"{self.path}: map {index} has {size} bytes per slot, not a whole number of records of "
                 f"{dtype.itemsize} bytes: it was written by another probe"
             )
         return slots.view(dtype)
@@ -241,7 +241,7 @@ def _current_sections(
             raise TraceError(f"{path}, offset {at + 4}: {divisor} threads per slot, of 1 or {WARP_SIZE}")
         level: Level = "thread" if divisor == 1 else "warp"
         if levels is not None and levels[index] != level:
-            raise TraceError(f"{path}, offset {at + 4}: a slot a {level}, a slot a {levels[index]} was expected")
+            raise TraceError(f"{path}, offset {at + 4}: one slot per {level}, not one per {levels[index]}")
         sections.append(Section(level, slot_bytes, offset))
     return tuple(sections)
 
@@ -262,7 +262,7 @@ def _older_sections(
 
 
 def _likely_level(header: Header, size: int) -> Level:
-    """A slot a thread, if that gives each a multiple of 8 bytes, as records with a u64 field have; else a warp."""
+    """One slot per thread if that gives each a multiple of 8 bytes, as records with a u64 field have; else per warp."""
     return "thread" if size and size % (8 * header.blocks * header.threads) == 0 else "warp"
 
 

@@ -193,7 +193,7 @@ def _one_of(value: object, words: Sequence[T]) -> T:
     for word in words:
         if word == value:
             return word
-    raise ValueError(f"{_shown(value)} is none of {', '.join(map(str, words))}")
+    raise ValueError(f"{_shown(value)} is not one of {', '.join(map(str, words))}")
 
 
 def _number(value: object) -> int:

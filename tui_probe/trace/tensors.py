@@ -30,7 +30,7 @@ class Tensor:
 
     @property
     def element(self) -> int | None:
-        """Bytes an element, if the size is a whole number of them."""
+        """Bytes per element, if the size is a whole number of them."""
         count = 1
         for side in self.shape:
             count *= side

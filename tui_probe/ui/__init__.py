@@ -50,7 +50,7 @@ def ending_signals(handler: Callable[[int, object], None]) -> Iterator[None]:
 def run(session: Session, appearance: Appearance | None = None, *, instead: str = "tui-probe report TRACE") -> int:
     """Show the session until the user quits. Returns 0, 1 after a crash, or 128 + the signal that ended it.
 
-    A target that still runs goes on running. Raises LaunchError, before anything is drawn, where there is no terminal.
+    A target that still runs keeps running. Raises LaunchError, before anything is drawn, where there is no terminal.
     """
     check_terminal(instead)
     from tui_probe.ui.app import ProbeApp, report_crash

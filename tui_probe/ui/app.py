@@ -198,7 +198,7 @@ class ProbeApp(OpenApp):
         return self.screen if isinstance(self.screen, ViewScreen) else self.live
 
     def action_help(self) -> None:
-        """How to read what is in sight, and all keys; and back."""
+        """How to read what is visible, and all keys; and back."""
         if isinstance(self.screen, HelpScreen):
             self.pop_screen()
         elif isinstance(self.screen, ViewScreen):
@@ -235,7 +235,7 @@ class ProbeApp(OpenApp):
         self._draw_anew()
 
     def use_ascii(self, ascii_only: bool) -> None:
-        """Draw with ASCII characters alone, or with all."""
+        """Draw with ASCII characters only, or with all."""
         self.ascii_only = ascii_only
         self._draw_anew()
 

@@ -92,7 +92,7 @@ class Application(Protocol):
         """Draw all in other colours."""
 
     def use_ascii(self, ascii_only: bool) -> None:
-        """Draw with ASCII characters alone, or with all."""
+        """Draw with ASCII characters only, or with all."""
 
     def use_bandwidth(self, low: bool | None) -> None:
         """Send less, or not; None: as the link allows."""

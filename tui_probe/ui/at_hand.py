@@ -68,6 +68,6 @@ class AtHand:
         return ""
 
     def launch_words(self) -> str:
-        """Which launch of which kernel is at hand: ``#3: launch 5 (no. 2 of 8)``."""
+        """Which launch of which kernel is at hand: ``#3: launch 2 of 8 (#5 of the process)``."""
         source = self.source()
         return "" if source is None else f"#{source.kernel.index}: {launch_words(source)}"

@@ -1,4 +1,4 @@
-"""What the command palette offers: all that the keys of the screen in sight do now, its pages, and the looks."""
+"""What the command palette offers: all that the keys of the current screen do now, its pages, and the looks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _keys_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:
 
 
 def acts(row: keys.Key, screen: ViewScreen) -> bool:
-    """Does a key mean anything on what is in sight?"""
+    """Does a key mean anything on what is visible?"""
     if not screen.applies(row):
         return False
     if row.scope == "drawing":

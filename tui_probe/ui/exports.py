@@ -36,7 +36,7 @@ def document_forms(name: str, document: Document, source: Source | None, cells: 
 
 
 def drawing_forms(name: str, drawing: Drawing, source: Source | None, size: tuple[int, int]) -> Mapping[str, Writer]:
-    """Data, and pictures of what is in sight."""
+    """Data, and pictures of what is visible."""
     return _forms(name, drawing, source, *size)
 
 

@@ -97,7 +97,7 @@ class Session:
 class ProcessView:
     """One process that launched kernels. ``problem`` says why its trace cannot be read.
 
-    ``trace`` goes on growing in the thread that follows it: its results may be read up to number ``results``.
+    ``trace`` keeps growing in the thread that follows it: its results may be read up to number ``results``.
     """
 
     directory: Path
@@ -217,7 +217,7 @@ class Feed:
         self.failure: Exception | None = None
         self._rest_until = 0.0
         self.wanted: tuple[int, ...] = ()
-        """The kernels whose folders are read first: those in sight."""
+        """The kernels whose folders are read first: those visible."""
         self.loaded: Callable[[], object] | None = None
         """Called once, in the thread, when there is something to show."""
 

@@ -21,9 +21,9 @@ SCOPES = {
     "table": "In the kernel table",
     "log": "In a log",
     "ranges": "On the page of ranges",
-    "drawing": "On a page of such a screen, where it knows how",
-    "help": "On the page of keys, and on a page of help",
-    "reading": "On the page of keys, and on a page of help",
+    "drawing": "On pages that support it",
+    "help": "On the keys page and on help pages",
+    "reading": "On the keys page and on help pages",
 }
 
 PLACES = (
@@ -52,10 +52,10 @@ TABLE = (
     Key("interrupt", ("ctrl+c",), "interrupt", "app", "interrupt the target; twice within 2 s: ask to terminate it",
         "interrupt", priority=True),
     Key("quit", ("ctrl+q",), "quit", "app", "quit; asks first while the target runs", "quit", priority=True),
-    Key("help", ("question_mark", "f1"), "help", "app", "how to read what is in sight, and all keys; and back", "keys"),
-    Key("palette", ("colon", "ctrl+p"), "palette", "app", "all that can be done now, in a list to type in", "commands"),
+    Key("help", ("question_mark", "f1"), "help", "app", "how to read this page, and all keys; and back", "keys"),
+    Key("palette", ("colon", "ctrl+p"), "palette", "app", "command palette", "commands"),
     Key("theme", ("ctrl+t",), "theme", "app", "next theme: dark, light, distinct (hues far apart), ansi (16 colours)"),
-    Key("redraw", ("ctrl+l",), "redraw", "app", "draw the screen anew, after something else wrote on the terminal"),
+    Key("redraw", ("ctrl+l",), "redraw", "app", "redraw the screen, after something else wrote on the terminal"),
     Key("enter", ("enter",), "enter", "home", "open the trace; in the form: next field, list of probes, start", "open"),
     Key("section", ("tab",), "section(1)", "home", "next section: traces, form, machine", "section"),
     Key("section_back", ("shift+tab",), "section(-1)", "home", "section before"),
@@ -68,19 +68,19 @@ TABLE = (
     Key("page_3", ("3",), "page('events')", "live", "event.log: what the hook driver did"),
     Key("page_4", ("4",), "page('stdout')", "live", "standard output of the target"),
     Key("page_5", ("5",), "page('stderr')", "live", "standard error of the target"),
-    Key("page_6", ("6",), "page('results')", "live", "what the probe measured, a line a finished launch"),
+    Key("page_6", ("6",), "page('results')", "live", "what the probe measured, one line per finished launch"),
     Key("page_7", ("7",), "page('gpu')", "live", "load, memory, clocks, temperature and power of the GPU"),
     Key("page_8", ("8",), "page('ranges')", "live", "NVTX ranges of the target, and the kernels launched in them"),
-    Key("process", ("p",), "next_process", "live", "next process of the target, where it has several"),
-    Key("processes", ("P",), "processes", "live", "list of the processes of the target, to choose one"),
-    Key("pause", ("space",), "pause", "live", "pause the display; the target and the recording go on", "pause"),
+    Key("process", ("p",), "next_process", "live", "next process of the target, if it has several"),
+    Key("processes", ("P",), "processes", "live", "choose a process of the target from a list"),
+    Key("pause", ("space",), "pause", "live", "pause the display; the target and the recording continue", "pause"),
     Key("zoom", ("z",), "zoom", "live", "the focused pane in full size, and back", "full size"),
     Key("previous_kernel", ("left_square_bracket",), "step_kernel(-1)", "kernels", "previous kernel"),
     Key("next_kernel", ("right_square_bracket",), "step_kernel(1)", "kernels", "next kernel", "next kernel"),
     Key("previous_launch", ("left_curly_bracket",), "step_launch(-1)", "kernels", "previous launch of the kernel"),
     Key("next_launch", ("right_curly_bracket",), "step_launch(1)", "kernels", "next launch of the kernel", "launch"),
     Key("compare", ("C",), "compare", "kernels", "mark the kernel or launch; on a second one: compare both", "compare"),
-    Key("leave", ("q", "escape"), "back", "pages", "back: stop reading, end search and filter; to the screen before",
+    Key("leave", ("q", "escape"), "back", "pages", "back: stop reading, end search and filter; to the previous screen",
         "back"),
     Key("jump", ("enter",), "jump", "pages",
         "from code, Lines or an access to PTX or Lines; from a row to its kernel",
@@ -103,7 +103,7 @@ TABLE = (
     Key("search", ("slash",), "search", "view", "search in the focused pane", "search"),
     Key("next_match", ("n",), "next_match(1)", "view", "next match"),
     Key("previous_match", ("N",), "next_match(-1)", "view", "previous match"),
-    Key("filter", ("ampersand",), "filter", "view", "show only what contains a text; empty: all", "filter"),
+    Key("filter", ("ampersand",), "filter", "view", "show only what contains a text; empty: show all", "filter"),
     Key("copy", ("y",), "copy", "view", "copy the selected kernel, or the page (OSC 52, and a file)"),
     Key("export", ("e",), "export", "view", "write the page to a file: text, CSV, JSON, SVG, PNG", "export"),
     Key("up", ("up", "k"), "move(-1)", "view", "up"),
@@ -111,7 +111,7 @@ TABLE = (
     Key("page_up", ("pageup", "ctrl+b"), "move_page(-1)", "view", "one page up"),
     Key("page_down", ("pagedown", "ctrl+f"), "move_page(1)", "view", "one page down"),
     Key("home", ("home", "g"), "move_to(0)", "view", "to the start"),
-    Key("end", ("end", "G"), "move_to(-1)", "view", "to the end; in a log: follow what is added"),
+    Key("end", ("end", "G"), "move_to(-1)", "view", "to the end; in a log: follow new lines"),
     Key("left", ("left", "h"), "shift(-1)", "view", "left"),
     Key("right", ("right", "l"), "shift(1)", "view", "right"),
     Key("open", ("enter",), "open", "table", "to the screen of the selected kernel", "open"),
@@ -121,7 +121,7 @@ TABLE = (
     Key("status", ("v",), "next_status", "table", "view all kernels, or only those probed, skipped, failed, excluded"),
     Key("follow", ("f",), "follow", "log", "follow the end of the log, or stop following", "follow"),
     Key("tags", ("t",), "tags", "log", "choose which tags of event.log are shown", "tags"),
-    Key("together", ("o",), "together", "ranges", "ranges of one name together, or each by itself", "together"),
+    Key("together", ("o",), "together", "ranges", "merge ranges of one name, or show each by itself", "together"),
     Key("zoom_in", ("w", "plus"), "command('zoom_in')", "drawing", "zoom in along time, about the cursor", "zoom"),
     Key("zoom_out", ("s", "minus"), "command('zoom_out')", "drawing", "zoom out along time"),
     Key("pan_left", ("a",), "command('page_left')", "drawing", "earlier", "pan"),
@@ -140,7 +140,7 @@ TABLE = (
     Key("select", ("x",), "command('select')", "drawing", "next selection, such as an SM or a block", "select"),
     Key("fold", ("z",), "command('fold')", "drawing", "fold what did not change, or show it", "fold"),
     Key("close", ("q", "escape"), "close", "help", "back", "back"),
-    Key("topics", ("t",), "topics", "reading", "pages of help: formats, the probe language, words", "topics"),
+    Key("topics", ("t",), "topics", "reading", "help pages: formats, the probe language, the glossary", "topics"),
 )  # fmt: skip
 
 _SHOWN = {
@@ -247,7 +247,7 @@ def in_scope(*scopes: str) -> list[Key]:
 
 
 def command_of(key: Key) -> str:
-    """The command of ``render/views`` that a row of the scope ``drawing`` gives."""
+    """The command of ``draw.view`` that a row of the scope ``drawing`` gives."""
     return key.action.removeprefix("command('").removesuffix("')")
 
 

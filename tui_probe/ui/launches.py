@@ -58,10 +58,9 @@ def launch_rows(source: Source) -> list[int]:
 
 
 def launch_words(source: Source, *, brief: bool = False) -> str:
-    """Which launch is shown, and of how many: ``launch 3 (no. 1 of 8, the only one with a result)``.
+    """Which launch is shown, and of how many: ``launch 1 of 8 (#3 of the process), the only one with a result``.
 
-    ``brief``: without what is told of the others. Launches are numbered through the process, from 0; the place is that
-    among the launches of the kernel.
+    The place among the launches of the kernel counts from 1, the number in the process from 0. ``brief``: these alone.
     """
     kernel, saved = source.kernel, len(source.kernel.result_rows)
     if not kernel.launches:
@@ -72,12 +71,12 @@ def launch_words(source: Source, *, brief: bool = False) -> str:
     if row is None:
         return f"newest result of {units.counted(kernel.launches, 'launch')}"
     number = source.trace.launches[row].number
-    which = "a launch without a number" if number is None else f"launch {number}"
+    place = "" if number is None else f" (#{number} of the process)"
     if kernel.launches == 1:
-        return which if brief else f"{which}, the only one"
+        return f"the only launch{place}"
     alone = saved == 1 and row == source.trace.results.launch(kernel.result_rows[0])
     only = ", the only one with a result" if alone and not brief else ""
-    return f"{which} (no. {bisect_left(kernel.rows, row) + 1} of {units.count(kernel.launches)}{only})"
+    return f"launch {bisect_left(kernel.rows, row) + 1} of {units.count(kernel.launches)}{place}{only}"
 
 
 def next_launch(source: Source, step: int) -> Launch | None:

@@ -1,4 +1,4 @@
-"""The pages of the live screen: what each shows of a snapshot, and reads of what is new while it is in sight."""
+"""The pages of the live screen: what each shows of a snapshot, and reads of what is new while it is visible."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RANGES = Tab("ranges", "Ranges", "Ranges")
 
 
 class LivePages:
-    """One of them is in sight: ``current``."""
+    """One of them is visible: ``current``."""
 
     def __init__(self, desk: Desk, *, ascii_only: bool) -> None:
         self.current = TABS[0].id
@@ -48,7 +48,7 @@ class LivePages:
 
     @property
     def shown(self) -> View:
-        """The page in sight."""
+        """The current page."""
         return self.views[self.current]
 
     def tabs(self, process: ProcessView | None) -> Sequence[Tab]:
@@ -57,7 +57,7 @@ class LivePages:
         return (*TABS, RANGES) if self.current == RANGES.id or (trace is not None and len(trace.ranges)) else TABS
 
     def take(self, snapshot: Snapshot, process: ProcessView | None, gpus: GpuView) -> None:
-        """Show a snapshot, and let the page in sight read what is new."""
+        """Show a snapshot, and let the current page read what is new."""
         self.event_log.open(process.event_log if process else None, "no event.log yet")
         for name, path in (("stdout", snapshot.stdout), ("stderr", snapshot.stderr)):
             self.outputs[name].open(path, f"nothing on {name}")

@@ -37,8 +37,8 @@ class Wanted:
 class Page:
     """A window of a log.
 
-    ``total`` lines can be scrolled through, those that are wanted; ``top`` is the place of the first one in sight among
-    them; ``numbers`` are the numbers in the file of those in sight.
+    ``total`` lines can be scrolled through, those that are wanted; ``top`` is the place of the first one visible among
+    them; ``numbers`` are the numbers in the file of those visible.
     """
 
     wanted: Wanted = Wanted()

@@ -47,7 +47,7 @@ class PageOpener:
         self.kept: dict[str, View] = {}
         self.opening: Opening | None = None
         self.newer: Opening | None = None
-        """A page that is in sight already and is read again."""
+        """A page that is visible already and is read again."""
         self.closed = False
 
     @property
@@ -97,7 +97,7 @@ class PageOpener:
         return DrawingView(self.desk, page.name, result, page.source, ascii_only=self.desk.ascii_only)
 
     def read_again(self, page: Page, view: DocumentView) -> None:
-        """Read a page that is in sight anew; until that is done it stays as it is, and its place does then, too."""
+        """Read a page that is visible anew; until that is done it stays as it is, and its place does then, too."""
         self.newer = newer = Opening(page)
         self.desk.analyses.submit((self, "newer"), newer.run, partial(self._take_newer, newer, view))
 

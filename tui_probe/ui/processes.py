@@ -67,7 +67,7 @@ class ProcessSwitch:
 
 
 def process_choices(processes: Sequence[ProcessView]) -> list[Choice]:
-    """A line a process: pid and state, kernels and launches, its command; the value is its place."""
+    """One line per process: pid and state, kernels and launches, its command; the value is its place."""
     return [
         Choice(f"{_pid(process)}  {_state(process)}", _figures(process), _command(process), place)
         for place, process in enumerate(processes)

@@ -14,7 +14,7 @@ def words_at_end(before: Snapshot, now: Snapshot) -> str:
         return ""
     if before.running:
         return "the run has ended"
-    return "" if before.loaded else "this run has ended already: nothing more will come"
+    return "" if before.loaded else "this run has already ended"
 
 
 def why_empty(snapshot: Snapshot) -> str:
@@ -23,4 +23,4 @@ def why_empty(snapshot: Snapshot) -> str:
         return "reading the trace"
     if snapshot.running:
         return "waiting for the first kernel"
-    return "no kernel was launched: pages 4 and 5 have what it wrote (what asks or draws on a terminal: run --no-ui)"
+    return "no kernel was launched; pages 4 and 5 show the program's output (interactive programs need --no-ui)"

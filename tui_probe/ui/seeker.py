@@ -1,4 +1,4 @@
-"""The way to the worst place: on the page in sight, or on the page that shows it."""
+"""The way to the worst place: on the current page, or on the page that shows it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PagesDesk(Protocol):
 
     @property
     def view(self) -> View:
-        """The page in sight."""
+        """The current page."""
 
     @property
     def analyses(self) -> Worker:
@@ -43,14 +43,14 @@ class Seeker:
         self._wanted: Finding | None = None
 
     def go(self, source: Source | None) -> None:
-        """To the worst place of a launch, as the page in sight knows it, or else as its findings do."""
+        """To the worst place of a launch, as the current page knows it, or else as its findings do."""
         screen, view = self.screen, self.screen.view
         self._wanted = None
         if WORST in view.commands():
             view.command(WORST)
             screen.show_bars()
         elif source is None:
-            screen.notice("this page has no place that could be worst")
+            screen.notice("this page has no worst place")
         else:
             screen.analyses.submit((screen, WORST), partial(_find, source), partial(self._take, view))
 

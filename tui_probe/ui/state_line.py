@@ -35,7 +35,7 @@ def state_line(
     if snapshot.no_room:
         parts.append(("disk full: not all is kept", "failed"))
     if paused:
-        parts.append(("display paused: Space goes on", "warn"))
+        parts.append(("display paused: Space resumes", "warn"))
     if low_bandwidth:
         parts.append(("low bandwidth", "note"))
     if process is not None and process.dropped:

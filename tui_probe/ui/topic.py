@@ -1,4 +1,4 @@
-"""What is in sight, in words: its name, how to read it, and what its own keys do."""
+"""What is visible, in words: its name, how to read it, and what its own keys do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Topic:
-    """``keys`` are those that only what is in sight answers to, each with what it does there."""
+    """``keys`` are those that only what is visible answers to, each with what it does there."""
 
     title: str
     paragraphs: Sequence[str]

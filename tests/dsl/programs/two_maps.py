@@ -1,5 +1,5 @@
 # ruff: noqa: N801
-"""One record a warp from the lanes that take a branch, and one a thread."""
+"""One record per warp from the lanes that take a branch, and one per thread."""
 
 from tui_probe.dsl import Map, lane, probe, u32
 

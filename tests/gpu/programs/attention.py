@@ -18,7 +18,7 @@ BACKENDS = {
 
 @triton.jit
 def flash_attention(q, k, v, out, length, scale, WIDTH: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr):
-    """One block a tile of queries and head; softmax kept as a running maximum and sum."""
+    """One block per tile of queries and head; softmax kept as a running maximum and sum."""
     head = tl.program_id(1) * length * WIDTH
     rows = tl.program_id(0) * QUERIES + tl.arange(0, QUERIES)
     columns = tl.arange(0, WIDTH)

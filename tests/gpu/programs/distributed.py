@@ -1,6 +1,6 @@
 """Two processes, each with a Triton kernel on a GPU of its own where there are two, which then add up their results.
 
-`distributed.py [LAUNCHES]`. Prints a line a process, in the order of their ranks.
+`distributed.py [LAUNCHES]`. Prints one line per process, in the order of their ranks.
 """
 
 import os

@@ -1,5 +1,5 @@
 // What the host pays to enqueue one launch of a small kernel.
-// usage: launch_cost KERNELS LAUNCHES ROUNDS OUTPUT   -> a line a round: nanoseconds a launch
+// usage: launch_cost KERNELS LAUNCHES ROUNDS OUTPUT   -> one line per round: nanoseconds per launch
 #include "driver.h"
 
 int main(int count, char **arguments) {

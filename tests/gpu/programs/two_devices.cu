@@ -1,4 +1,4 @@
-// One process that launches on every GPU it finds, from one thread and from a thread each. Prints a line a GPU.
+// One process that launches on every GPU it finds, from one thread and from a thread each. Prints one line per GPU.
 #include <cstdio>
 #include <cstdlib>
 #include <thread>

@@ -55,7 +55,7 @@ def character_item() -> Item:
     encoding = (stdout.encoding if stdout else None) or "ascii"
     if "utf" in encoding.lower():
         return Item("characters", "ok", encoding)
-    return Item("characters", "warn", encoding, "drawn with ASCII alone; set LANG=C.UTF-8 for finer charts")
+    return Item("characters", "warn", encoding, "drawn with ASCII only; set LANG=C.UTF-8 for finer charts")
 
 
 def link_items() -> list[Item]:

@@ -32,7 +32,7 @@ _LEAST_BAR: Final = 10
 
 
 class BandwidthBars(Document):
-    """A bar a figure; those of one part of the machine have one scale, and a mark at what is specified."""
+    """One bar per figure; those of one part of the machine have one scale, and a mark at what is specified."""
 
     title = "Bandwidth as bars"
 
@@ -45,7 +45,7 @@ class BandwidthBars(Document):
         for title, rates in self._parts():
             lines += [((title, "title"),), *self._bars(rates, cells, name), ()]
         if any(rate.limit for rate in self.measured.rates):
-            legend = "│ what clock and width of the memory bus allow. The longest bar or mark of a part is its scale."
+            legend = "│ limit by clock and width of the memory bus. The longest bar or mark of a part sets its scale."
             lines += [((part, "dim"),) for part in wrap(legend, cells)]
         for paragraph in BANDWIDTH:
             lines += [(), *(((part, ""),) for part in wrap(paragraph, cells))]

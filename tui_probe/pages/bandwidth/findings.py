@@ -28,18 +28,18 @@ def cache_findings(measured: Bandwidth) -> Iterator[str]:
 
 
 def sweep_findings(sweep: Sweep, card: Card | None) -> Iterator[str]:
-    """The best, what one block reaches, what one an SM, how much must be in flight, and what too many blocks cost."""
+    """The best, what one block reaches, what one per SM, how much must be in flight, and what too many blocks cost."""
     best, fewest = sweep.best, sweep.best_of(sweep.blocks[0])
     yield f"best: {_pair(best)}: {units.rate(best.bytes_per_second)}"
     if fewest is not None and fewest is not best:
         yield f"few blocks: {_reach(sweep, fewest)}"
     one_each = None if card is None else sweep.best_of(card.sms)
     if one_each is not None and one_each not in (best, fewest):
-        yield f"one block an SM: {_reach(sweep, one_each)}"
+        yield f"one block per SM: {_reach(sweep, one_each)}"
     enough = sweep.enough
     latency = bytes_on_card(enough) / enough.bytes_per_second
     yield (
-        f"enough in flight: {units.size(bytes_on_card(enough))} on the whole card reach {ENOUGH:.0%} of the best, which"
+        f"enough in flight: {units.size(bytes_on_card(enough))} on the whole GPU reach {ENOUGH:.0%} of the best, which"
         f" by Little's law is a latency of {units.duration(latency)}"
     )
     worst = sweep.most_crowded

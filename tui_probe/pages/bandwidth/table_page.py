@@ -45,7 +45,7 @@ COLUMNS: Final[tuple[Column[Figure], ...]] = (
 
 
 def bandwidth_page(measured: Bandwidth, *, everything: bool = False) -> TablePage[Figure]:
-    """A row a figure; ``everything``: also a row for each pair of blocks and bytes in flight that was tried."""
+    """One row per figure; ``everything``: also a row for each pair of blocks and bytes in flight that was tried."""
     card = measured.card
     notes = [CACHES, TIMES] if card is not None else [TIMES]
     rows = [*measured.rates, *measured.swept] if everything else measured.rates

@@ -96,4 +96,4 @@ def _sample(of: ProbeResult) -> Iterator[Finding]:
     sample = of.result.sample
     if sample is not None:
         values = {"blocks": of.result.header.blocks, "blocks_measured": len(sample.blocks)}
-        yield Finding("sample", "sample", f"{sampled_words(sample)}: all of this is of these alone", values=values)
+        yield Finding("sample", "sample", f"{sampled_words(sample)}: findings are of these blocks only", values=values)

@@ -24,7 +24,7 @@ _QUESTION: Final = 46
 
 
 def found_lines(found: Found, cells: int, numbers: Mapping[str, int] | None = None) -> list[Line]:
-    """A heading, then a line a finding with the page that shows it, of at most ``cells`` cells.
+    """A heading, then one line per finding with the page that shows it, of at most ``cells`` cells.
 
     ``!`` marks what stands out. ``numbers`` are those of pages on a screen, by view.
     """
@@ -64,7 +64,7 @@ def page_words(page: str, numbers: Mapping[str, int]) -> str:
 
 
 def question_lines(questions: Sequence[Question], command: str, cells: int) -> list[Line]:
-    """How to run again, and a line a question: the option, what it answers, and where there is room the pages it opens.
+    """How to run again, and one line per question: the option, what it answers, and the pages it opens, given room.
 
     The first few are asked in full, of the others there is the option alone.
     """

@@ -1,4 +1,4 @@
-"""The page of a report that says what the probes found: a row a finding, and what to ask next of the whole trace."""
+"""The page of a report that says what the probes found: one row per finding, and what to ask next of the trace."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FindingRow(NamedTuple):
 
 
 def finding_rows(trace: Trace) -> Iterator[FindingRow]:
-    """The findings of all kernels; of a kernel without any a row alone."""
+    """The findings of all kernels; a kernel without any has only its row."""
     for kernel in trace.kernels:
         found = find(Source(trace, kernel))
         for finding in found.findings if found and found.findings else (None,):
@@ -89,4 +89,4 @@ FINDING_COLUMNS: Final[Sequence[Column[FindingRow]]] = (
     Column("values", lambda r: dict(r.finding.values) if r.finding else None, nested=True),
     Column("reason_code", lambda r: r.kernel.reason_code),
 )
-"""JSON and CSV have a row a finding; ``values`` are its numbers by name, in JSON alone."""
+"""JSON and CSV have one row per finding; ``values`` are its numbers by name, in JSON only."""

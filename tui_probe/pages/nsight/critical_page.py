@@ -152,7 +152,7 @@ def _facts(kernel: KernelFigures) -> list[str]:
         facts.append(f"DRAM, a channel: {units.size(kernel.dram_channel)}/s")
     intensity = operations_per_byte(kernel)
     if intensity is not None:
-        facts.append(f"tensor operations a byte of loads and stores: {intensity:.1f}")
+        facts.append(f"tensor operations per byte of loads and stores: {intensity:.1f}")
     return facts
 
 

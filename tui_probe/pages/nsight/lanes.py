@@ -87,7 +87,7 @@ def lanes_of(kernels: Kernels, ranges: Sequence[ProjectedRange]) -> tuple[list[L
 
 
 def _range_lanes(ranges: Sequence[ProjectedRange], origin: int) -> list[Lane]:
-    """A lane a level. ``ranges`` are by start."""
+    """One lane per level. ``ranges`` are by start."""
     lanes = []
     for level in sorted({each.level for each in ranges}):
         own = [each for each in ranges if each.level == level]

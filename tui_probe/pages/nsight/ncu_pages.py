@@ -90,11 +90,11 @@ def by_file(columns: tuple[Column[Row], ...], report: NcuReport) -> tuple[Column
 
 def _missing(choice: Choice) -> Iterator[str]:
     for name in choice.missing:
-        yield f"no kernel with “{name}” in its name was launched: what it should do is missing from every total"
+        yield f"no kernel with “{name}” in its name was launched: its part is missing from every total"
 
 
 def loop_lines(choice: Choice, names: Sequence[str]) -> list[str]:
-    """What was found to repeat, a line a part."""
+    """What was found to repeat, one line per part."""
     lines = []
     for loop in choice.loops:
         how = "found" if loop.found else "given"
@@ -174,7 +174,7 @@ class MetricRows:
 
 
 def metrics_page(report: NcuReport) -> TablePage[MetricRow]:
-    """Everything that was measured, a row a value, in base units."""
+    """Everything that was measured, one row per value, in base units."""
     words = Words(file_head(report), (), [*file_notes(report), COLD_CACHE], EXPLANATIONS["metrics"])
     rows: Any = MetricRows(report)
     return TablePage("metrics", "Metrics", by_file(METRIC_COLUMNS, report), rows, words)

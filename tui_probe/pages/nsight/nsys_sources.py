@@ -47,7 +47,7 @@ class NsysSources:
 
     @cached_property
     def columns(self) -> dict[str, list[Any]]:
-        """The columns of the kernels as lists: a row a cell is far quicker to ask than an array. Grid and block are
+        """The columns of the kernels as lists: one row per cell is far quicker to ask than an array. Grid and block are
         tuples, None where a side is not known.
         """
         kernels = self.report.kernels

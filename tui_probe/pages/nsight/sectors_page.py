@@ -27,7 +27,7 @@ _VERDICTS: Final[dict[Verdict, str]] = {
     "with row sums": "with row sums",
     "within": "{ratio:.2f} ×",
     "below": "{ratio:.2f} ×, not all of it",
-    "above": "{ratio:.2f} ×, above a sector per element",
+    "above": "{ratio:.2f} ×, above one sector per element",
 }
 
 
@@ -57,7 +57,7 @@ def pairs_of(
 
 
 def sector_rows(table: NcuTable | None, probed: Sequence[KernelFigures], tensor: Tensor | None) -> list[SectorRow]:
-    """A row a kernel and tool, the two tools one below the other."""
+    """One row per kernel and tool, the two tools one below the other."""
     rows = []
     for ncu, probes in pairs_of(table, probed):
         rows += [SectorRow(ncu, probes, tensor)] if ncu is not None else []

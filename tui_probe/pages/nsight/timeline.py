@@ -159,14 +159,14 @@ class StreamTimeline(Drawing):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a kernel and a range."""
+        """One row per kernel and range."""
         yield "lane", "kind", "name", "start_ns", "end_ns"
         for lane in self.lanes:
             for i in range(len(lane)):
                 yield lane.label.strip(), lane.kind, lane.name(i), int(lane.start[i]), int(lane.end[i])
 
     def plot(self, axes: Any) -> None:
-        """A strip a lane, darker where more of the time something ran."""
+        """One strip per lane, darker where more of the time something ran."""
         edges = np.unique(np.linspace(self.window.begin, self.window.end, _PLOT_CELLS).astype(np.int64))
         parts = [lane.covered(edges) / np.diff(edges) for lane in self.lanes] or [np.zeros(len(edges) - 1)]
         extent = (edges[0] / 1e6, edges[-1] / 1e6, len(parts), 0)

@@ -51,7 +51,7 @@ def traffic_page(report: NcuReport) -> TablePage[TrafficRow]:
             if not fate.kept
         ],
     }  # fmt: skip
-    return TablePage("traffic", "Memory traffic an iteration", TRAFFIC_COLUMNS, rows, words, extra)
+    return TablePage("traffic", "Memory traffic per iteration", TRAFFIC_COLUMNS, rows, words, extra)
 
 
 def traffic_rows(report: NcuReport, choice: Choice) -> list[TrafficRow]:
@@ -98,7 +98,7 @@ def _names(kernels: Sequence[str]) -> str:
 
 def _notes(report: NcuReport, choice: Choice, rows: list[TrafficRow]) -> Iterator[str]:
     for name in choice.missing:
-        yield f"no kernel with “{name}” in its name was launched: what it should do is missing from the totals"
+        yield f"no kernel with “{name}” in its name was launched: its part is missing from the totals"
     dropped: dict[tuple[int, str], list[str]] = {}
     for fate in choice.fates:
         if not fate.kept:

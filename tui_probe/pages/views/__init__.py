@@ -1,4 +1,4 @@
-"""The pages about a kernel and its launches: those of every kernel, each a module with a ``KIND``, and those of probes.
+"""The pages about a kernel and its launches: those of every kernel (one module with a ``KIND`` each), and of probes.
 
 A module is imported only when its page is used.
 """

@@ -118,7 +118,7 @@ class Diff(Document):
     def _head(self, width: int) -> list[Line]:
         words = f"+{self.counts['added']} -{self.counts['removed']} ~{self.counts['changed']} lines"
         if not self.alignment.exact:
-            words += f"; {self.alignment.problem or 'matched by what they say: no mark tells what was inserted'}"
+            words += f"; {self.alignment.problem or 'matched by their text: no mark tells what was inserted'}"
         lines = _field("changes", words, width)
         if self.registers:
             total = sum(map(len, self.registers.values()))
@@ -222,7 +222,7 @@ def missing(source: Source) -> str | None:
     kernel = source.kernel
     if kernel.file("pruned.ptx") is not None and kernel.file("probed.ptx") is not None:
         return None
-    return kernel.reason or f"no probed PTX of it is in the trace (it is {kernel.status})"
+    return kernel.reason or f"the trace has no probed PTX of it (it is {kernel.status})"
 
 
 def _open(source: Source, progress: Progress) -> Diff:
@@ -250,8 +250,9 @@ KIND: Final = Kind(
     missing,
     _open,
     explanation=(
-        "Left the pruned PTX, right the probed: + lines were added, and say by which part of the probe. Nothing of the"
-        " kernel itself changes but the registers that are declared. Unchanged runs are folded.",
+        "Pruned PTX on the left, probed PTX on the right. + marks added lines, with the part of the probe that each"
+        " comes from. Nothing else in the kernel changes but the registers that it declares. Unchanged lines are"
+        " folded.",
     ),
     order=0,
 )

@@ -2,7 +2,7 @@
 
 Outside the kernel, from a benchmark: the *prologue* (the records are cleared), the *kernel* (with the probe in it) and
 the *epilogue* (the records are copied back), beside the original. Inside, from the probe's own results: cycles at
-barriers a warp, or the time of blocks and the gaps between them.
+barriers per warp, or the time of blocks and the gaps between them.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ KIND: Final = Kind(
     _open,
     explanation=(
         "What the probe adds outside the kernel: clearing its records before, copying them back after, measured by"
-        " --benchmark. Below it what waits inside: at barriers, or between blocks.",
+        " --benchmark. Below that, waits inside the kernel: at barriers, or between blocks.",
     ),
     order=60,
     short="Lat",

@@ -1,4 +1,4 @@
-"""The launches of a kernel: a line each, made only where it is in sight."""
+"""The launches of a kernel: a line each, made only where it is visible."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Launches(Document):
     # -- drawing
 
     def lines(self, width: int) -> Sequence[Line]:
-        """Headings, and a line a launch."""
+        """Headings, and one line per launch."""
         columns = layout(in_tables(COLUMNS), self._widths(), width - 1)
         titles = (pad(column.title, cells, right=column.right) for column, cells in columns)
         head: Line = ((" " + (" " * _GAP).join(titles), "head"),)
@@ -183,7 +183,7 @@ class Launches(Document):
         return {"launches": [as_record(COLUMNS, self.row(place)) for place in range(len(self.rows))]}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a launch."""
+        """One row per launch."""
         data = [column for column in in_data(COLUMNS) if column.value is not None]
         yield [column.key for column in data]
         for place in range(len(self.rows)):
@@ -208,7 +208,8 @@ KIND: Final = Kind(
     _open,
     explanation=(
         "One row per launch: grid, block, parameters as the kernel got them, stream, memory of the probe, and the"
-        " result file. Launches are numbered through the process from 0. Passed through: the original ran, and why.",
+        " result file. Launches are numbered from 0 through the process. “Passed through” says that the original ran,"
+        " and why.",
     ),
     order=0,
     short="Launch",

@@ -1,4 +1,4 @@
-"""What single instructions did: a row a line of PTX, with the line of source that it came from."""
+"""What single instructions did: one row per line of PTX, with the line of source that it came from."""
 
 from __future__ import annotations
 
@@ -123,10 +123,10 @@ KIND: Final = Kind(
     _missing,
     LinesView,
     explanation=(
-        "One row per instruction of pruned.ptx with the line of source that it came from, the one that matters"
-        " most first. The columns are what the probe measured; – was not.",
-        "Sectors per request: 4 for 4 bytes per lane side by side, 8 for 8, 16 for 16; more than the bytes of a lane is"
-        " more than needed. Degree: passes of shared memory over the fewest possible. Lanes: of 32 in a warp.",
+        "One row per instruction of pruned.ptx with its line of source, the one that matters most first. The columns"
+        " are what the probe measured; – means not measured.",
+        "Sectors per request: 4 for 4 bytes per lane side by side, 8 for 8, 16 for 16; more than that is waste."
+        " Degree: passes of shared memory over the fewest possible. Lanes: active ones, of 32 in a warp.",
     ),
     order=20,
     fed_by=lambda: names_of(lambda probe: probe.lines),

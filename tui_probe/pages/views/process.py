@@ -48,7 +48,7 @@ class Log(Document):
         return {"lines": self.text}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a line."""
+        """One row per line."""
         yield "line", "text"
         yield from enumerate(self.text, 1)
 
@@ -79,8 +79,8 @@ KIND: Final = Kind(
     missing,
     _open,
     explanation=(
-        "process.log: how the kernel was found, pruned, probed and assembled, with ptxas' own words. A kernel that"
-        " failed says why here; its original ran instead.",
+        "process.log: how the kernel was found, pruned, probed and assembled, with the output of ptxas. For a kernel"
+        " that failed it says why; the original ran instead.",
     ),
     order=0,
     short="Build",

@@ -211,7 +211,7 @@ class Ptx(Document):
         return {**texts, "measured": {**measures.about(), "lines": rows}}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """The text that is shown, a row a line, with whose it is and what was measured of it."""
+        """The text that is shown, one row per line, with whose it is and what was measured of it."""
         measures = self._measured
         keys = measures.keys if measures else []
         yield ("line", "probe", *keys, self.variant)
@@ -234,7 +234,7 @@ def missing(source: Source) -> str | None:
     kernel = source.kernel
     if any(kernel.file(f"{name}.ptx") for name in VARIANTS):
         return None
-    return kernel.reason or f"no PTX of it is in the trace (it is {kernel.status})"
+    return kernel.reason or f"the trace has no PTX of it (it is {kernel.status})"
 
 
 def _open(source: Source, progress: Progress) -> Ptx:
@@ -259,9 +259,9 @@ KIND: Final = Kind(
     missing,
     _open,
     explanation=(
-        "The PTX of the kernel: probed as it ran, pruned as the engine read it (this kernel alone), original as it came"
-        " in the image. Where other pages name a line of PTX, it is one of the pruned text; the probed text has numbers"
-        " of its own.",
+        "The PTX of the kernel: probed as it ran, pruned as the engine read it (this kernel alone), original as it"
+        " came in the image. A line of PTX named on other pages is a line of the pruned text; the probed text has line"
+        " numbers of its own.",
     ),
     order=0,
 )

@@ -32,8 +32,8 @@ def _open(source: Source, progress: Progress) -> CountTable:
 def not_known(name: str) -> str:
     """What to do about a probe of which only the records can be shown."""
     return (
-        f"the probe {name} is not known here, so this is what its maps hold: install the package that has it, or name"
-        " its folder with --probe FOLDER"
+        f"the probe {name} is not installed, so this page shows its maps as they are: install the package that has it,"
+        " or name its folder with --probe FOLDER"
     )
 
 
@@ -44,7 +44,7 @@ KIND: Final = Kind(
     _missing,
     _open,
     explanation=(
-        "One row per launch, one column per figure. Of a probe that is not known here each map is shown by itself: how"
+        "One row per launch, one column per figure. Of a probe that is not installed, each map is shown by itself: how"
         " many records it kept, and the least and the most of each field, or its sum where lanes add to it.",
     ),
     order=95,

@@ -209,7 +209,7 @@ class Sass(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a line, the code at the left before what stands beside it; a label has no address and no class."""
+        """One row per line, the code at the left before what stands beside it; a label has no address and no class."""
         yield (*_KEYS, *(self.measures.keys if self.measures else ()), "text")
         for pair in self.alignment.pairs:
             for side, place in (("pruned", pair.left), ("probed", pair.right)):
@@ -251,7 +251,7 @@ KIND: Final = Kind(
     _open,
     explanation=(
         "The machine code of both kernels as nvdisasm prints it, and instructions counted by class. The assembler"
-        " schedules anew, so that more differs here than was added to the PTX.",
+        " schedules the code anew, so more differs here than was added to the PTX.",
     ),
     order=0,
 )

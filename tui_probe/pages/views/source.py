@@ -217,7 +217,7 @@ class SourceView(Document):
         return {"measured": self.measures.about() if self.measures else None, "files": files}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a line that code came from."""
+        """One row per line that code came from."""
         yield ("file", "line", *(self.measures.keys if self.measures else []), "ptx_lines", "text")
         for number, code in self._ptx.items():
             row = self.rows[number]
@@ -251,9 +251,9 @@ def missing(source: Source) -> str | None:
     """Why no line of source is known."""
     kernel = source.kernel
     if kernel.folder is None or kernel.file("pruned.ptx") is None:
-        return kernel.reason or f"no PTX of it is in the trace (it is {kernel.status})"
+        return kernel.reason or f"the trace has no PTX of it (it is {kernel.status})"
     if not SourceLines.of(kernel.folder).lines:
-        return "nothing tells its lines of source: compile with nvcc -lineinfo, or the like"
+        return "its lines of source are unknown: compile with nvcc -lineinfo or equivalent"
     return None
 
 
@@ -273,9 +273,9 @@ KIND: Final = Kind(
     missing,
     _open,
     explanation=(
-        "The lines of source that the PTX came from, from the copies that were made while the program ran; lines that"
-        " no code came from are set back. Beside a line stands what the probe measured of all the PTX it became: sums,"
-        " and ratios of sums.",
+        "The lines of source that the PTX came from, from copies made while the program ran; lines without code are"
+        " dimmed. Beside each line is what the probe measured of all the PTX that came from it: sums, and ratios of"
+        " sums.",
     ),
     order=90,
     short="Src",

@@ -91,7 +91,7 @@ class Summary(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """A row a field."""
+        """One row per field."""
         yield "field", "value"
         for column in in_data(KERNEL_COLUMNS):
             if column.value is not None:
@@ -140,10 +140,10 @@ KIND: Final = Kind(
     lambda _: None,
     _open,
     explanation=(
-        "What was found comes first: each line names the page that shows it, and ! marks what costs time. Then what the"
+        "Findings come first: each line names the page that shows it, and ! marks what costs time. Then comes what the"
         " probe costs the kernel in registers, spills and occupancy, and what another run would answer.",
-        "“original” is the kernel as it came, “probed” the one that ran in its place. – was not measured. Slowdown is"
-        " probed time over original time, of launches that ran both (--benchmark).",
+        "“original” is the kernel as it came, “probed” the one that ran in its place. – means not measured. Slowdown"
+        " is probed time over original time, of launches that ran both (--benchmark).",
     ),
     order=0,
     short="Sum",

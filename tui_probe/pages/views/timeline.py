@@ -314,9 +314,10 @@ KIND: Final = Kind(
     explanation=(
         "One row per SM, per slot of an SM (which holds one block at a time), or per warp; time runs to the right."
         " Height is the share of slots that run a block; where there is room, each block is a bar with its number.",
-        "! marks what lasts far longer than the others, – an SM that ran nothing, T the start of the tail: from there"
-        " on some SM has nothing left to run. Gaps in a slot are what scheduling the next block costs.",
-        "SMs count with clocks of their own: how well they are put beside each other is told below the axis.",
+        "! marks a block or warp that lasts far longer than the others, – an SM that ran nothing, T the start of the"
+        " tail: from there on some SM has nothing left to run. A gap in a slot is the cost of scheduling the next"
+        " block.",
+        "Each SM has a clock of its own: the line below the axis says how well the clocks are aligned.",
     ),
     order=30,
     short="Time",

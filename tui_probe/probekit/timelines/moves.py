@@ -109,7 +109,7 @@ def _worst(view: Moved) -> str:
         view.pointed = (window.time, window.line)
         return f"the longest {'warp' if rows.choice.level == 'warp' else 'block'}"
     if rows is None or tail is None or not has_tail:
-        return "nothing stands out: all last as long as each other, and end together"
+        return "nothing stands out: all take equally long, and end together"
     window.to(float(tail.start))
     window.move_lines(rows.line_at(tail.last_sm, NONE, NONE) - window.line)
     return f"the start of the tail, in the row of SM {tail.last_sm}, which ends last"
@@ -144,7 +144,7 @@ def _select(view: Moved) -> str:
 
 def _unit(view: Moved) -> str:
     if view.launch.clock_khz is None:
-        return "cycles: what a cycle takes is not known"
+        return "cycles: how long a cycle takes is unknown"
     view.in_time = not view.in_time
     return f"time at {view.launch.clock_khz / 1e6:.2f} GHz, {view.launch.clock_words}" if view.in_time else "cycles"
 

@@ -35,7 +35,7 @@ class Window:
 
     @property
     def longest(self) -> float:
-        """The width that shows everything; at least a cycle a cell."""
+        """The width that shows everything; at least one cycle per cell."""
         return max(self.span, self.least, float(self.cells))
 
     def stretch(self, cycles: float) -> None:

@@ -63,7 +63,7 @@ class WarpBarrier:
 class _Waiting:
     """Lanes at a barrier.
 
-    One a lane: ``slot`` is block × 16 + barrier number, ``holds`` the predicate for a reduction, ``count`` how many
+    One per lane: ``slot`` is block × 16 + barrier number, ``holds`` the predicate for a reduction, ``count`` how many
     threads must arrive, None for all threads of the block.
     """
 
@@ -105,7 +105,7 @@ class Barriers:
         return bool(self._waiting or self._in_warp)
 
     def arrive(self, barrier: Barrier, group: Group) -> Group | None:
-        """``group`` comes to ``barrier``; it is given back if it goes on at once."""
+        """``group`` comes to ``barrier``; it is given back if it continues at once."""
         if self._all_here(barrier, group):
             self._pass_together(barrier, group)
             return group
@@ -193,7 +193,7 @@ class Barriers:
         return arrived, holding, latest
 
     def arrive_in_warp(self, barrier: WarpBarrier, group: Group) -> Group | None:
-        """``group`` comes to a barrier of its warps; it is given back if it goes on at once."""
+        """``group`` comes to a barrier of its warps; it is given back if it continues at once."""
         if group.lanes.count == self._batch.alive_count:
             return group
         if not self._batch.missing_members(barrier.members.read(group.registers), group.lanes).any():

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Batch:
     """Blocks ``placements`` of a launch of a program whose registers ``live`` are read from each basic block on.
 
-    ``counters`` (int64, one a warp) are cycles since the start of the warp's block, ``starts`` (int64,
-    one a block) the absolute cycle of that start. ``template`` holds constants by register index.
+    ``counters`` (int64, one per warp) are cycles since the start of the warp's block, ``starts`` (int64,
+    one per block) the absolute cycle of that start. ``template`` holds constants by register index.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Batch:
         return Lanes(places, self.lanes.places_per_block, self.block_count)
 
     def reserve_local(self, limit: int) -> None:
-        """Makes room for ``limit`` bytes of local memory a thread."""
+        """Makes room for ``limit`` bytes of local memory per thread."""
         if limit > self.local.limit:
             self.local = self.local.grown(limit)
             self.located.clear()

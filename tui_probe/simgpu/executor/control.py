@@ -195,7 +195,7 @@ class Call:
     def _target(self, program: Program, address: int) -> FunctionCode:
         name = program.addresses.get(address)
         if name is None:
-            raise SimulationError(f"call to {address:#x}, which is no function of the module, at line {self.line}")
+            raise SimulationError(f"call to {address:#x}, which is not a function of the module, at line {self.line}")
         return program.functions[name]
 
     def _split(self, group: Group, condition: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Group:

@@ -24,7 +24,7 @@ class CopyGroups:
         self._ends = np.zeros((place_count, KEPT), np.int64)
 
     def add(self, lanes: Lanes, end: NDArray[np.int64]) -> None:
-        """Each of ``lanes`` issued a copy that is done at ``end``, one a lane."""
+        """Each of ``lanes`` issued a copy that is done at ``end``, one per lane."""
         self._open[lanes.places] = np.maximum(self._open[lanes.places], end)
 
     def commit(self, lanes: Lanes) -> None:

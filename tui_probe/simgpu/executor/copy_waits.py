@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CopyWait:
-    """A wait for copies, which are done at ``end``, one a lane."""
+    """A wait for copies, which are done at ``end``, one per lane."""
 
     end: Callable[[Group], NDArray[np.int64]]
     may_end: bool = False

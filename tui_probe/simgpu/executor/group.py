@@ -79,7 +79,7 @@ class Group:
         return Group(self.batch, self.lanes.select(index), registers, block, frames, self.local_base)
 
     def split(self, condition: Value, block: int) -> Group:
-        """Takes the lanes for which ``condition`` (one boolean a lane) holds out of this group, to ``block``.
+        """Takes the lanes for which ``condition`` (one boolean per lane) holds out of this group, to ``block``.
 
         The rest stays in this group, with the registers that are live at its own block.
         """

@@ -23,7 +23,7 @@ class Lanes:
     """An unchanging, ascending set of places. ``places_per_block`` is a multiple of 32.
 
     Derived arrays are made when first asked for, and kept. Arrays named in the singular hold one element
-    a lane.
+    per lane.
     """
 
     def __init__(self, places: Places, places_per_block: int, block_count: int) -> None:
@@ -88,7 +88,7 @@ class Lanes:
         return warp_bits(present)
 
     def ballot(self, predicate: NDArray[np.bool_]) -> NDArray[np.uint32]:
-        """For each warp of the batch, the lanes for which ``predicate`` (one a lane, or a scalar) holds."""
+        """For each warp of the batch, the lanes for which ``predicate`` (one per lane, or a scalar) holds."""
         present = np.zeros(self.place_count, np.bool_)
         present[self.places] = predicate
         return warp_bits(present)
@@ -98,10 +98,10 @@ class Lanes:
         return Lanes(self.places[index], self.places_per_block, self.block_count)
 
     def spread(self, value: NDArray[Any]) -> NDArray[Any]:
-        """``value`` with one element a lane, also if it is a scalar."""
+        """``value`` with one element per lane, also if it is a scalar."""
         return value if value.ndim else np.broadcast_to(value, self.count)
 
 
 def warp_bits(present: NDArray[np.bool_]) -> NDArray[np.uint32]:
-    """Booleans by place, packed into one word a warp."""
+    """Booleans by place, packed into one word per warp."""
     return np.packbits(present, bitorder="little").view(np.dtype("<u4"))

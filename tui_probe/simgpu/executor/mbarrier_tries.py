@@ -25,7 +25,7 @@ MOST_TRIES: Final = 10_000
 class Trying:
     """Lanes that try at ``line``, and keep the answer in ``target``.
 
-    One a lane: the index of the ``word``, the phase's ``parity``, the most cycles to wait, and when the phase
+    One per lane: the index of the ``word``, the phase's ``parity``, the most cycles to wait, and when the phase
     ``ended``, -1 while that is not known.
     """
 

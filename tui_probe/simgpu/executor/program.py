@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.operands import Operation, Source
     from tui_probe.simgpu.executor.scalars import Value
 
-# What happens at the end of a block: the group that goes on, or None if it waits, has ended, or was given back.
+# What happens at the end of a block: the group that continues, or None if it waits, has ended, or was given back.
 Finish: TypeAlias = "Callable[[Group, Scheduling], Group | None]"
 
 

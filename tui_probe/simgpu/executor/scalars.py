@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-# What a register holds: one element a lane, or a single scalar where all lanes hold the same.
+# What a register holds: one element per lane, or a single scalar where all lanes hold the same.
 Value: TypeAlias = NDArray[Any]
 DType: TypeAlias = np.dtype[Any]
 # Each is a Value, or None where it is not known and not needed. Values are never changed in place, so registers may

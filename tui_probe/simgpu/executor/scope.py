@@ -40,7 +40,7 @@ class GlobalName:
 
 @dataclass(frozen=True, slots=True)
 class BytesName:
-    """A parameter of a device function or of a call: a register that holds ``size`` bytes a lane."""
+    """A parameter of a device function or of a call: a register that holds ``size`` bytes per lane."""
 
     index: int
     size: int

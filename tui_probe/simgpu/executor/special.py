@@ -68,7 +68,7 @@ def _block_index(axis: int) -> Reader:
 
 
 def _of_block(group: Group, values: Value) -> Value:
-    """``values``, one a block of the batch, for each lane; a scalar for a batch of one block."""
+    """``values``, one per block of the batch, for each lane; a scalar for a batch of one block."""
     if not values.ndim:
         return values
     result: Value = values[0] if len(values) == 1 else values[group.lanes.block]

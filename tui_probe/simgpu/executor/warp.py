@@ -158,7 +158,7 @@ def _equal_lanes(lanes: Lanes, value: Value) -> Value:
 
 
 def _mask_of(table: Value) -> Value:
-    """Booleans of shape (lanes, 32) as one word a lane."""
+    """Booleans of shape (lanes, 32) as one word per lane."""
     result: Value = np.packbits(table, axis=1, bitorder="little").view(np.dtype("<u4"))[:, 0]
     return result
 

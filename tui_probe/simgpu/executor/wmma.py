@@ -1,6 +1,6 @@
 """``wmma``: matrix operations on fragments whose layout is the device's own affair (PTX ISA reference, 9.7.14.3).
 
-Here, a fragment of n elements a lane holds the elements of its matrix row after row: lane l has those from
+Here, a fragment of n elements per lane holds the elements of its matrix row after row: lane l has those from
 number n·l on, from the beginning again where a fragment has more room than its matrix has elements.
 """
 

@@ -1,4 +1,4 @@
-"""The page behind ``?``: how to read what was in sight, then every key, from the one table."""
+"""The page behind ``?``: how to read what was visible, then every key, from the one table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class HelpView(TextView):
 
 
 class HelpScreen(ViewScreen):
-    """What is in sight explained, and all keys, on a page that scrolls and searches as the others do."""
+    """What is visible explained, and all keys, on a page that scrolls and searches as the others do."""
 
     BINDINGS = keys.bindings("help", "reading")
 
@@ -74,7 +74,7 @@ class HelpScreen(ViewScreen):
 
 
 def topic_lines(topic: Topic, cells: int) -> list[Line]:
-    """How to read what was in sight, and what keys do there."""
+    """How to read what was visible, and what keys do there."""
     lines: list[Line] = [((f" {text}", ""),) for text in paragraphs(topic.paragraphs, cells)]
     lines = lines[1:]
     if topic.keys:
@@ -85,7 +85,7 @@ def topic_lines(topic: Topic, cells: int) -> list[Line]:
 
 
 def key_lines(cells: int) -> list[Line]:
-    """The key table as lines of at most ``cells`` cells, a block a scope."""
+    """The key table as lines of at most ``cells`` cells, one block per scope."""
     lines: list[Line] = []
     for scope, title in keys.SCOPES.items():
         lines += [(), ((f" {title}", "title"),)]

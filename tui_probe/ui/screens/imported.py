@@ -40,7 +40,7 @@ class ImportedScreen(PagedScreen):
 
     @property
     def topic(self) -> Topic:
-        """How to read the page in sight, and what its keys do."""
+        """How to read the current page, and what its keys do."""
         page = self._page(self.current)
         return Topic(page.title, page.about, topic_of(self._view, page.title).keys)
 

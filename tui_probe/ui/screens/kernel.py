@@ -78,7 +78,7 @@ class KernelScreen(PagedScreen):
         return self._at
 
     def look(self) -> None:
-        """Show another kernel if the table lost this one; read what grows again while it goes on being launched."""
+        """Show another kernel if the table lost this one; read what grows again while it is still launched."""
         row = self.at_hand.table.kernel
         if row is not None and self._row is not None and row.index != self._row.index:
             self.show_kernel()

@@ -92,7 +92,7 @@ class LiveScreen(LiveFrame):
         if self.view is self.pages.ranges:
             index = self.pages.ranges.kernel_index()
             if index is None:
-                self.notice("this line is about no kernel")
+                self.notice("this line is not about a kernel")
                 return
             self.table.select(index)
         if self.table.kernel is None:

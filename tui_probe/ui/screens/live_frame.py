@@ -112,7 +112,7 @@ class LiveFrame(ViewScreen):
         self.show_bars()
 
     def take(self, snapshot: Snapshot) -> None:
-        """Show a snapshot, and let the page in sight read what is new."""
+        """Show a snapshot, and let the current page read what is new."""
         if self.probe_app.session.watching and (words := words_at_end(self.at_hand.snapshot, snapshot)):
             self.notice(words)
         self.at_hand.snapshot = snapshot

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.views.view import View
 
 FIRST = ("leave", "jump", "worst")
-"""Keys that stand before those of the page in sight, in the line of keys."""
+"""Keys that stand before those of the current page, in the line of keys."""
 UNNAMED = (*FIRST, "interrupt")
 
 
@@ -51,7 +51,7 @@ class PagedScreen(PagedFrame):
 
     @property
     def about(self) -> Source | None:
-        """The launch whose worst place is looked for where the page in sight knows none; None for none."""
+        """The launch whose worst place is looked for where the current page knows none; None for none."""
         return None
 
     def jump_words(self, page: str) -> str:
@@ -92,7 +92,7 @@ class PagedScreen(PagedFrame):
         return self._view.searches or key.id not in ("search", "filter")
 
     def applies(self, row: keys.Key) -> bool:
-        """Does the page in sight know a worst place?"""
+        """Does the current page know a worst place?"""
         return WORST in self._view.commands() if row.id == "worst" else super().applies(row)
 
     # -- keys
@@ -101,7 +101,7 @@ class PagedScreen(PagedFrame):
         """Stop reading; end search and filter; go back on the way that jumps took; leave."""
         if self.opener.opening is not None:
             self.opener.give_up()
-            stopped = MessageView(self, self.current, "stopped: Tab or the number of a page goes on")
+            stopped = MessageView(self, self.current, "stopped: Tab or the number of a page starts again")
             self.host(self.lasting if self.lasting.name == self.current else stopped)
         elif self._view.clear_search():
             return

@@ -86,7 +86,7 @@ class PagedFrame(ViewScreen):
 
     @property
     def view(self) -> View:
-        """The page in sight."""
+        """The current page."""
         return self._view
 
     @property
@@ -131,7 +131,7 @@ class PagedFrame(ViewScreen):
 
     @property
     def lasting(self) -> View:
-        """The page in sight, or the one that was before what says how far an opening is."""
+        """The current page, or the one that was before what says how far an opening is."""
         return self._view.before if isinstance(self._view, OpeningView) else self._view
 
     def arrive(self, view: View) -> None:

@@ -79,11 +79,11 @@ class ChoiceList(Lines, can_focus=True):
 
     @property
     def page(self) -> int:
-        """Lines that are in sight at once."""
+        """Lines that are visible at once."""
         return max(1, self.size.height - 4 - (DETAIL_LINES + 1 if self._detailed else 0))
 
     def draw(self, width: int, height: int) -> list[Line]:
-        """Title and typed text, the lines in sight, what is told about the marked one, keys."""
+        """Title and typed text, the visible lines, what is told about the marked one, keys."""
         del height
         inner, page = width - 2, self.page
         self._top = max(0, min(max(min(self._top, self.place), self.place - page + 1), len(self.found) - page))

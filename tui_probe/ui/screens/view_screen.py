@@ -94,7 +94,7 @@ class ViewScreen(Screen[None]):
 
     def action_worst(self) -> None:
         """Only what was measured has a worst place."""
-        self.notice("nothing was measured here that could be worst")
+        self.notice("nothing was measured here, so there is no worst place")
 
     # -- what views ask for
 

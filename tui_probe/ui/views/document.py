@@ -1,4 +1,4 @@
-"""A document of ``render/views`` in a pane: a cursor, search and filter over lines that are made on demand."""
+"""A document of ``draw.view`` in a pane: a cursor, search and filter over lines that are made on demand."""
 
 from __future__ import annotations
 
@@ -94,12 +94,12 @@ class DocumentView(View):
 
     @property
     def top(self) -> int:
-        """The first line in sight, of those that pass the filter."""
+        """The first visible line, of those that pass the filter."""
         return self.place.top
 
     @property
     def cursor(self) -> int:
-        """The line of the document that the cursor is on, or the first one in sight."""
+        """The line of the document that the cursor is on, or the first one visible."""
         return self._number(self.place.cursor) if self.count else 0
 
     @property
@@ -133,7 +133,7 @@ class DocumentView(View):
         return lines[:height]
 
     def _shown(self, number: int, width: int) -> Line:
-        """A line as far as it is in sight, its gutter where it is."""
+        """A line as far as it is visible, its gutter where it is."""
         line = self.lines[number]
         if self.left:
             still = min(self.gutter, width) if number >= self.pinned else 0
@@ -188,7 +188,7 @@ class DocumentView(View):
             self.changed()
 
     def _ptx_line(self) -> int | None:
-        """The line of ``pruned.ptx`` at the cursor, or the last one in sight above it."""
+        """The line of ``pruned.ptx`` at the cursor, or the last one visible above it."""
         numbers = (self._number(place) for place in range(self.place.cursor, self.top - 1, -1)) if self.count else ()
         lines = (self.document.ptx_line(number, self._cells) for number in numbers)
         return next((line for line in lines if line is not None), None)
@@ -246,7 +246,7 @@ class DocumentView(View):
         return self.document.target(self.cursor, self._cells) if self.count else None
 
     def seen(self) -> object:
-        """The first line in sight and the one at the cursor."""
+        """The first visible line and the one at the cursor."""
         return self.top, self.place.cursor
 
     def see(self, seen: object) -> None:
@@ -267,7 +267,7 @@ class DocumentView(View):
         return number is not None
 
     def land_on_marked(self) -> str:
-        """The cursor to the line that is marked in the figure in sight."""
+        """The cursor to the line that is marked in the visible figure."""
         found = self.document.marked()
         return found[1] if found is not None and self.land(found[0]) else ""
 

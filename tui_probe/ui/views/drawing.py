@@ -1,4 +1,4 @@
-"""A drawing of ``render/views`` in a pane: keys become its commands, and what takes time is prepared elsewhere."""
+"""A drawing of ``draw.view`` in a pane: keys become its commands, and what takes time is prepared elsewhere."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class DrawingView(View):
         return self.drawing.explanation() or super().explanation()
 
     def forms(self) -> Mapping[str, Writer]:
-        """Text, data and pictures of what is in sight."""
+        """Text, data and pictures of what is visible."""
         return {**super().forms(), **drawing_forms(self.name, self.drawing, self.source, (self.width, self.height))}
 
 

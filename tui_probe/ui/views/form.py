@@ -24,12 +24,12 @@ _CHOICES = {"probe": "Probe", "simulated": "Run on", "benchmark": "Benchmark"}
 FIELDS = ("command", "probe", "kernels", "excluded", "launches", "simulated", "benchmark", "start")
 LABEL = 14
 ROWS = len(FIELDS) + 1
-"""Lines of the form: one a field, and one more about the probe."""
+"""Lines of the form: one per field, and one more about the probe."""
 _LEAVING = ("escape", "enter", "up", "down", "tab", "shift+tab")
 
 
 class FormView(View):
-    """One field a line. What can be typed goes into the field at hand, if it is one to type in."""
+    """One field per line. What can be typed goes into the field at hand, if it is one to type in."""
 
     kind = "form"
 

@@ -1,4 +1,4 @@
-"""The kernels of a process: a table that keeps its selection while rows arrive, and draws only what is in sight."""
+"""The kernels of a process: a table that keeps its selection while rows arrive, and draws only what is visible."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class KernelTable(View):
         self.top = max(0, min(self.top, len(self.shown) - height))
 
     def resize(self, width: int, height: int) -> None:
-        """The selected row stays in sight."""
+        """The selected row stays visible."""
         super().resize(width, height)
         self._keep_in_sight()
 
@@ -164,14 +164,14 @@ class KernelTable(View):
         return bool(self.rows) and not self._arranged
 
     def unread_in_sight(self) -> tuple[int, ...]:
-        """The kernels in sight whose folders have not been read."""
+        """The visible kernels whose folders have not been read."""
         window = self.shown[self.top : self.top + self.height - 1]
         return tuple(row.index for row in window if not row.read)
 
     # -- drawing
 
     def draw(self, width: int, height: int) -> list[Line]:
-        """Titles, then the rows in sight."""
+        """Titles, then the visible rows."""
         window = self.shown[self.top : self.top + height - 1]
         self._measure(window)
         layout = self._layout(width)

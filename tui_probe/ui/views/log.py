@@ -1,4 +1,4 @@
-"""A window on a file that grows: follows its end, filters while it follows, and keeps no line but those in sight."""
+"""A window on a file that grows: follows its end, filters while it follows, and keeps no line but those visible."""
 
 from __future__ import annotations
 

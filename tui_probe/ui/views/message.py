@@ -33,7 +33,7 @@ class OpeningView(View):
         bar = "█" * done + "░" * (_BAR - done)
         return [
             ((f" reading {self.opening.page.title} ", ""), (bar, "accent"), (f" {self.opening.share:.0%}", "")),
-            ((" Esc stops; all other keys go on working", "dim"),),
+            ((" Esc stops; all other keys still work", "dim"),),
         ]
 
 

@@ -1,4 +1,4 @@
-"""Where one is in a text: the first line in sight, and the line that the cursor is on."""
+"""Where one is in a text: the first visible line, and the line that the cursor is on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Place:
     """``top`` and ``cursor`` count the lines that pass the filter. A text without cursor has ``pointed`` unset.
 
     The cursor moves through a window that stands still, and at an edge the window moves by half of itself: scrolling
-    by a line would send every line again. ``count`` is how many lines there are, ``room`` how many are in sight.
+    by a line would send every line again. ``count`` is how many lines there are, ``room`` how many are visible.
     """
 
     top: int = 0
@@ -43,7 +43,7 @@ class Place:
         self.fit(count, room)
 
     def to(self, line: int, count: int, room: int, *, above: int = 3) -> None:
-        """To a line. The window stays if the line and some after it are in sight, else some lines are left above it."""
+        """To a line. The window stays if the line and some after it are visible, else some lines are left above it."""
         if not self.top <= line < self.top + max(1, room - room // 4):
             self.top = line - min(above, room // 4)
         self.cursor = line

@@ -24,7 +24,7 @@ PROBE_FROM, DEVICE_FROM, FOLDER_FROM = 76, 100, 140
 
 
 class RecentView(View):
-    """One line a trace. The selection is a trace, not a place."""
+    """One line per trace. The selection is a trace, not a place."""
 
     kind = "recent"
 
@@ -59,7 +59,7 @@ class RecentView(View):
         return shown[self.place] if shown else None
 
     def draw(self, width: int, height: int) -> list[Line]:
-        """Titles, and the traces in sight."""
+        """Titles, and the visible traces."""
         shown, room = self.shown, max(1, height - 1)
         self.top = max(0, min(max(min(self.top, self.place), self.place - room + 1), len(shown) - room))
         columns = _columns(width)

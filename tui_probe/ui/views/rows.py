@@ -23,7 +23,7 @@ class RowsView(DocumentView):
             self.to_first_row()
 
     def to_first_row(self) -> None:
-        """The cursor to the first row, with the lines above it in sight as far as there is room."""
+        """The cursor to the first row, with the lines above it visible as far as there is room."""
         if not self.width:
             return
         self._begun = True

@@ -48,7 +48,7 @@ class TextView(View):
         return [line for line in self.lines if contains(plain(line), self.filtered)]
 
     def status(self) -> list[str]:
-        """Which lines are in sight."""
+        """Which lines are visible."""
         total = len(self.shown_lines())
         parts = [f"only “{self.filtered}”"] if self.filtered else []
         if total > self.height:
@@ -73,7 +73,7 @@ class TextView(View):
         self.changed()
 
     def search(self, text: str) -> None:
-        """From the first line in sight on."""
+        """From the first visible line on."""
         self.searched, self.match = text, None
         self.next_match(1)
 

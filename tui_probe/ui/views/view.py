@@ -119,7 +119,7 @@ class View:
         return explanation(self.name)
 
     def commands(self) -> Mapping[str, str]:
-        """The commands of ``render/views`` that mean something now, and what they do."""
+        """The commands of ``draw.view`` that mean something now, and what they do."""
         return {}
 
     def command(self, command: str) -> None:
@@ -138,11 +138,11 @@ class View:
         return None
 
     def seen(self) -> object:
-        """What is in sight of it, for ``see``."""
+        """What is visible of it, for ``see``."""
         return None
 
     def see(self, seen: object) -> None:
-        """Show again what was in sight."""
+        """Show again what was visible."""
 
     def land(self, ptx_line: int) -> bool:
         """Show a line of ``pruned.ptx``. False where there is nothing of it."""
@@ -157,12 +157,12 @@ class View:
         """The mouse points at a cell of the window."""
 
     def copied(self) -> str:
-        """What copying takes: by default all that is in sight."""
+        """What copying takes: by default all that is visible."""
         lines = ("".join(text for text, _ in line).rstrip() for line in self.draw(self.width, self.height))
         return "\n".join(lines).rstrip("\n")
 
     def exported(self) -> Callable[[], Iterable[str]]:
-        """Gives all lines, not only those in sight. Called in the background."""
+        """Gives all lines, not only those visible. Called in the background."""
         return lambda: ()
 
     def forms(self) -> Mapping[str, Writer]:

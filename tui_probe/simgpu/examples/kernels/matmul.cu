@@ -1,4 +1,4 @@
-// C = A B for square matrices, a tile of C a block. The size need not be a multiple of the tile.
+// C = A B for square matrices, one tile of C per block. The size need not be a multiple of the tile.
 constexpr int TILE = 16;
 
 extern "C" __global__ void matmul(float *c, const float *a, const float *b, int size) {

@@ -1,4 +1,4 @@
-// Softmax of each row of a matrix, a block a row. Launch with a power of two of threads, and as many floats of dynamic
+// Softmax of each row of a matrix, one block per row. Launch with a power of two of threads, and as many floats of dynamic
 // shared memory.
 extern __shared__ float partial[];
 

@@ -1,0 +1,167 @@
+"""One word for one thing: phrases that no text of ours may have, and what to write instead.
+
+Looked at are strings and comments of Python and C, Markdown pages, and TOML files. The glossary
+(``tui_probe/help/glossary.md``) says which words to use.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+COUNTED = (
+    "records|bytes|bits|sectors|cycles|threads|warps|lanes|blocks|registers|slots|instructions|operations|iterations"
+    "|elements|accesses|multiply-adds|passes|sums|words|columns|characters|ns|µs|ms|KiB|MiB|GiB|GB|TB"
+)
+ONE_OF = (
+    "record|row|line|file|bit|byte|list|column|store|sum|entry|element|event|table|bar|slot|letter|member|address"
+    "|module|number|process|thread"
+)
+OWNER = (
+    "SM|slot|site|warp|launch|thread|block|second|millisecond|kernel|lane|access|request|iteration|instruction|cycle|byte"
+    "|process|line|row|element|cell|frame|map|column|barrier|branch|device|GPU|page|trace|figure|metric|function"
+    "|finding|question|subcommand|test|round|field|group"
+)
+FORBIDDEN = {
+    rf"\b(?:{COUNTED}) (?-i:an?) (?:{OWNER})\b": "N per X",
+    rf"\b(?:an?|one) (?:[\w-]+ )?(?:{ONE_OF}) an? (?:{OWNER})\b": "one N per X",
+    rf"\b(?:one|once|\d+) an? (?:{OWNER.replace('second|', '')})\b": "one per X, once per X",
+    r"\bgoes on running|\brun (?:that )?goes on|\bone that goes on": "active run; keeps running",
+    r"\basks? or draws?\b": "interactive programs",
+    r"\bhow near\b": "how close",
+    r"\bthe dearest\b": "the overhead is highest in",
+    r"\ball that can be done now\b": "command palette",
+    r"\bnothing to see before\b": "no kernel launched yet",
+    r"\bready from before\b": "reused from the cache",
+    r"\blook with care\b|\bnot all could be written\b": "the trace is incomplete",
+    r"\bthreads? (?:that )?never left\b|\bwhose threads never left\b": "did not exit",
+    r"\(no\. \d": "launch 1 of 8 (#3 of the process)",
+    r"\bhow blocks follow each other\b": "needs every block",
+    r"\ba part of its time\b": "costs proportionally less",
+    r"\b(?:is|are) of (?:these|those) alone\b": "of these only",
+    r"\bin sight\b": "visible; the current page",
+    r"\bon (?:their|its) way (?:at any time|in all blocks)\b|\bbytes (?:are )?on their way\b": "in flight",
+    r"\blegacy\b(?! stream)": "older traces, older systems",
+    r"(?<![`\w])cards?(?![`\w])": "GPU",
+    r"\bthread blocks?\b|(?-i:\bCTAs?\b)": "block",
+    r"\binstrument(?:ed|ation)\b": "probed; probe",
+    r"\bstreaming multiprocessors\b": "SMs",
+    r"\b(?:hooked|wrapped) driver\b": "hook driver",
+    r"\bkernel functions?\b": "kernel",
+    r"\bspeed-?up of the probe\b|\boverhead factor\b": "slowdown",
+}
+"""Each phrase with what is said in its place."""
+
+ANY = re.compile("|".join(FORBIDDEN), re.IGNORECASE)
+OLDER = re.compile(r"OLDER\((?:\"[^\"]*\"|[^\")])*\)")
+"""Sentences of older logs in the list of reasons, which stay as they were written."""
+C_TEXT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
+COMMENT = re.compile(r"(?:^|\s)#[^\n]*")
+LINE_BREAK = re.compile(r"[ \t]*\n[ \t]*(?:(?:#|\*(?!/)|//) ?)?")
+
+
+class Text(NamedTuple):
+    """A text of a file, and the line on which it begins."""
+
+    path: Path
+    line: int
+    words: str
+
+
+def python_texts(path: Path, source: str) -> Iterator[Text]:
+    """Strings as they are joined, docstrings among them; an expression in one stands as ``…``. Then comments."""
+    inside = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.JoinedStr):
+            inside.update(map(id, node.values))
+            parts = (part.value if isinstance(part, ast.Constant) else "…" for part in node.values)
+            yield Text(path, node.lineno, "".join(map(str, parts)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
+            yield Text(path, node.lineno, node.value)
+    yield from blanked(path, source, COMMENT)
+
+
+def blanked(path: Path, source: str, kept: re.Pattern[str]) -> Iterator[Text]:
+    """What ``kept`` finds; pieces on neighbouring lines are one text."""
+    begin, end = 0, -1
+    for found in kept.finditer(source):
+        if end >= 0 and source[end : found.start()].strip() == "" and source.count("\n", end, found.end()) <= 2:
+            end = found.end()
+            continue
+        if end >= 0:
+            yield Text(path, source.count("\n", 0, begin) + 1, source[begin:end])
+        begin, end = found.span()
+    if end >= 0:
+        yield Text(path, source.count("\n", 0, begin) + 1, source[begin:end])
+
+
+def texts() -> Iterator[Text]:
+    """All that a person reads of the tool and of its sources."""
+    for path in sorted(ROOT.glob("tui_probe/**/*.py")) + sorted(ROOT.glob("probes/**/*.py")):
+        yield from python_texts(path, path.read_text(encoding="utf-8"))
+    for path in sorted(ROOT.glob("hook/**/*.[ch]")):
+        yield from blanked(path, path.read_text(encoding="utf-8"), C_TEXT)
+    for pattern in ("*.md", "tui_probe/**/*.md", "*.toml", "probes/**/*.toml"):
+        for path in sorted(ROOT.glob(pattern)):
+            yield Text(path, 1, path.read_text(encoding="utf-8"))
+    reasons = ROOT / "tui_probe" / "reasons" / "reasons.def"
+    yield Text(reasons, 1, OLDER.sub(lambda older: "\n" * older[0].count("\n"), reasons.read_text(encoding="utf-8")))
+
+
+def faults(text: Text) -> Iterator[str]:
+    """``FILE:LINE: PHRASE: what to write`` for each forbidden phrase. Line breaks count as blanks."""
+    breaks = [(found.start(), found.end()) for found in LINE_BREAK.finditer(text.words)]
+    joined = LINE_BREAK.sub(" ", text.words)
+    for found in ANY.finditer(joined):
+        better = next(words for phrase, words in FORBIDDEN.items() if re.fullmatch(phrase, found[0], re.IGNORECASE))
+        yield f"{place(text, breaks, found.start())}: “{found[0]}”: {better}"
+
+
+def place(text: Text, breaks: list[tuple[int, int]], at: int) -> str:
+    """File and line of a place in the joined text, in which every line break is one blank."""
+    line = text.line
+    for start, end in breaks:
+        if start >= at:
+            break
+        at += end - start - 1
+        line += 1
+    return f"{text.path.relative_to(ROOT)}:{line}"
+
+
+def test_no_text_has_a_phrase_that_is_written_otherwise() -> None:
+    found = [fault for text in texts() for fault in faults(text)]
+    assert not found, "write these as the glossary does:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("16 blocks an SM", 1),
+        ("one\nrecord\na warp", 1),
+        ("fine\n * and 4 bytes a\n * lane", 2),
+        ("fine\nfine\nfollows the newest run that goes on", 3),
+        ("A Legacy trace", 1),
+        ("launch 3 (no. 1 of 8)", 1),
+    ],
+)
+def test_phrases_are_found_across_lines_and_named_with_theirs(words: str, line: int) -> None:
+    (fault,) = faults(Text(ROOT / "file", 1, words))
+    assert fault.startswith(f"file:{line}: ")
+
+
+@pytest.mark.parametrize("words", ["blocks per SM", "once a second", "the legacy stream", "`card`"])
+def test_other_words_are_free(words: str) -> None:
+    assert not list(faults(Text(ROOT / "file", 1, words)))
+
+
+def test_strings_are_read_as_they_are_joined() -> None:
+    source = 'def f(n: int) -> str:\n    """Doc."""\n    return f"{n} bytes a"\\\n        " lane"  # a comment\n'
+    found = [(text.line, text.words.strip()) for text in python_texts(ROOT / "file", source)]
+    assert found == [(2, "Doc."), (3, "… bytes a lane"), (4, "# a comment")]
