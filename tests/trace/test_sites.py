@@ -75,9 +75,9 @@ def changed(*path: str | int, to: object) -> bytes:
         (changed("probes", 0, "sites", 0, "line", to=-1), "a number from 0 on was expected, not -1"),
         (changed("probes", 0, "sites", 0, "line", to=1e9), "a number from 0 on was expected, not 1000000000.0"),
         (changed("probes", 0, "sites", 0, "bytes", to=1 << 40), "a number from 0 on was expected, not 1099511627776"),
-        (changed("probes", 0, "sites", 0, "class", to="magic"), "'magic' is none of fp32, fp64"),
-        (changed("probes", 0, "sites", 0, "access", to=[]), "list is none of load, store"),
-        (changed("probes", 0, "sites", 0, "at", to="end"), "'end' is none of instruction, block, loop"),
+        (changed("probes", 0, "sites", 0, "class", to="magic"), "'magic' is not one of fp32, fp64"),
+        (changed("probes", 0, "sites", 0, "access", to=[]), "list is not one of load, store"),
+        (changed("probes", 0, "sites", 0, "at", to="end"), "'end' is not one of instruction, block, loop"),
         (changed("probes", 0, "sites", 0, "source", "file", to=1), "number 1 of 1"),
     ],
 )
