@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,8 @@ LIBRARIES = ("hook/libcuda.so.1", "sim/libcuda.so.1")
 
 _NUMBERS = itertools.count()
 ASKED = (
-    "schedule", "coalescing", "stragglers", "hot code", "barriers", "bank conflicts", "tensor cores", "divergence", "bytes",
-    "accesses", "mix", "first NaN",
+    "schedule", "coalescing", "stragglers", "hot code", "barriers", "bank conflicts", "tensor cores", "divergence",
+    "bytes", "accesses", "mix", "first NaN",
 )  # fmt: skip
 
 
@@ -43,11 +44,12 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture(autouse=True)
-def questions_of_old(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def questions_of_old(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Goldens of what to ask next list the questions of these probes, so that a new one changes none of them."""
     if not request.path.is_relative_to(ROOT / "tests" / "pages") and not request.path.is_relative_to(
         ROOT / "tests" / "ui"
     ):
+        yield
         return
     from tui_probe.pages.findings import questions
     from tui_probe.probekit.registry import all_probes
@@ -55,7 +57,8 @@ def questions_of_old(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     known = [probe for probe in all_probes() if probe.question is None or probe.question.key in ASKED]
     monkeypatch.setattr(questions, "all_probes", lambda: known)
     questions.questions.cache_clear()
-    request.addfinalizer(questions.questions.cache_clear)
+    yield
+    questions.questions.cache_clear()
 
 
 @pytest.fixture(scope="session")

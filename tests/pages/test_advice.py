@@ -28,7 +28,7 @@ def test_a_full_disk_is_no_full_trace(written: str) -> None:
 def test_host_memory_is_no_probe_memory(written: str) -> None:
     told = advice("failed", read_reason(written))
     assert "--max-probe-memory" not in told
-    assert "memory of the host" in told
+    assert "host memory" in told
 
 
 def test_each_has_its_own_advice() -> None:

@@ -83,6 +83,6 @@ KIND: Final = Kind(
         " that failed it says why; the original ran instead.",
     ),
     order=0,
-    short="Build",
+    short="Log",
     grows=True,
 )
