@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from tests.engine.kernels import DATA
 from tests.golden import golden
 from tests.probes.running import example, result_of, simulated
 from tests.probes.test_smem_conflicts import access
@@ -47,14 +48,20 @@ MATMUL: Run = ("matmul", (ROUNDS * 0, ROUNDS, ROUNDS, np.int32(64)), (4, 4, 1), 
 COLUMNS: Run = ("columns", (np.arange(32, dtype=np.uint32) * 32,), (1, 1, 1), (32, 1, 1))
 MATRICES: Run = ("matrices", (TILES * 0, HALVES, HALVES[:, :, :8].copy(), TILES), (1, 1, 1), (96, 1, 1))
 SAXPY: Run = ("saxpy", (np.ones(300, np.float32), X, np.float32(2), np.int32(300)), (4, 1, 1), (96, 1, 1))
+AWAITED: Run = ("awaited", (np.zeros(256, np.float32), np.arange(256, dtype=np.float32)), (1, 1, 1), (256, 1, 1))
 BY_PROBE: dict[str, Run] = {
+    "async_wait": AWAITED,
     **dict.fromkeys(("dmat", "dmat_compact", "gmem_sectors", "gmem_sectors_by_line"), STRIDED),
     **dict.fromkeys(("divergence", "divergence_by_line"), PART),
     **dict.fromkeys(("smem_conflicts", "smem_conflicts_by_line"), COLUMNS),
     **dict.fromkeys(("tensorop_count", "tensorop_count_by_line"), MATRICES),
     "nan_check": SAXPY,
 }
-OWN = {"columns": access("b32", 4), "matrices": simulated("matrices")}
+OWN = {
+    "awaited": (DATA / "waits.sm_90a.ptx").read_text(),
+    "columns": access("b32", 4),
+    "matrices": simulated("matrices"),
+}
 
 
 @pytest.fixture(scope="module")
