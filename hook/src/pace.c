@@ -1,0 +1,20 @@
+#include "pace.h"
+
+/* The finishing step of SplitMix64: neighbouring numbers get unrelated values. */
+static uint64_t scatter(uint64_t value)
+{
+    value += 0x9e3779b97f4a7c15ull;
+    value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9ull;
+    value = (value ^ value >> 27) * 0x94d049bb133111ebull;
+    return value ^ value >> 31;
+}
+
+bool pace_due(struct pace *pace, uint64_t n, uint64_t seed, unsigned divisor)
+{
+    uint64_t next = atomic_load_explicit(&pace->next, memory_order_relaxed);
+    if (n < next)
+        return false;
+    const uint64_t step = 1 + n / divisor;
+    return atomic_compare_exchange_strong_explicit(&pace->next, &next, n + step + scatter(seed ^ n) % step,
+                                                   memory_order_relaxed, memory_order_relaxed);
+}
