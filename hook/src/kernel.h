@@ -57,6 +57,7 @@ struct variant {
 /* What one probe makes of a kernel: set while that is prepared, constant once it is KERNEL_PROBED. */
 struct probing {
     struct kernel *kernel;
+    const char *probe; /* its name, where the run has several */
     struct sampling sampling; /* which blocks are to measure */
     size_t n_maps;
     struct map *maps;
@@ -92,6 +93,7 @@ struct kernel {
     size_t n_parameters, parameter_bytes;
     struct parameter *parameters;
 
+    atomic_uint turn;  /* of the probing that the next launch has */
     size_t n_probings; /* one for each probe of the run, in their order; constant */
     struct probing probings[];
 };

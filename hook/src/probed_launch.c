@@ -52,7 +52,21 @@ static CUresult launch_original(const struct launch *launch, struct probing *pro
     return result;
 }
 
-static const struct reason *find_variant(const struct launch *launch, struct probing *probing, struct variant **variant)
+/* The probes of a kernel take turns over the launches that may be probed. */
+static struct probing *next_probing(struct kernel *kernel)
+{
+    const size_t n = kernel->n_probings;
+    struct probing *probing = &kernel->probings[0];
+    for (size_t i = 0; n > 1 && i < n; i++) {
+        probing = &kernel->probings[atomic_fetch_add_explicit(&kernel->turn, 1, memory_order_relaxed) % n];
+        if (!atomic_load_explicit(&probing->reason, memory_order_relaxed))
+            break;
+    }
+    return probing;
+}
+
+static const struct reason *find_variant(const struct launch *launch, struct kernel *kernel, struct variant **variant,
+                                         struct probing **probing)
 {
     CUcontext context = NULL;
     const struct reason *reason = NULL;
@@ -62,7 +76,8 @@ static const struct reason *find_variant(const struct launch *launch, struct pro
         return reason(NOT_SELECTED);
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
         return reason(NO_CONTEXT);
-    *variant = variants_get(probing, launch, context, &reason);
+    *probing = next_probing(kernel);
+    *variant = variants_get(*probing, launch, context, &reason);
     return reason;
 }
 
@@ -111,20 +126,21 @@ static void launched(const struct holding *holding, const struct launch *launch,
     buffers_launched(holding->chunk, &holding->claim, launch, result);
 }
 
-CUresult launch_probed(struct launch *launch, struct probing *probing)
+CUresult launch_probed(struct launch *launch, struct kernel *kernel)
 {
     struct variant *variant;
+    struct probing *probing;
     struct arguments arguments;
     struct holding holding;
-    const struct reason *reason = find_variant(launch, probing, &variant);
+    const struct reason *reason = find_variant(launch, kernel, &variant, &probing);
     if (!reason)
         reason = take(&holding, launch, probing, variant);
     if (reason)
-        return launch_pass(launch, probing->kernel, reason);
+        return launch_pass(launch, kernel, reason);
     reason = arguments_fill(&arguments, launch, probing, variant, holding.claim.memory);
     if (reason) {
         launched(&holding, launch, probing, CUDA_ERROR_INVALID_VALUE);
-        return launch_pass(launch, probing->kernel, reason);
+        return launch_pass(launch, kernel, reason);
     }
     CUresult result = launch_enqueue(launch, variant->function, arguments.pointers);
     probed_log_launch(launch, probing, &arguments, result);

@@ -402,8 +402,10 @@ bool result_write(const struct piece *piece, const struct result_source *source)
              (unsigned long long)(piece->stamp % 1000000));
     const bool written = !atomic_load(&stopped) && write_named(name, piece, source, &size);
     give_back(piece, written ? size : 0);
+    const char *probe = piece->probing->probe;
     if (written)
-        event_log("[exec] save %s size %llu kernel %u launch %llu\n", name, (unsigned long long)size,
-                  piece->probing->kernel->index, (unsigned long long)piece->number);
+        event_log("[exec] save %s size %llu kernel %u launch %llu%s%s\n", name, (unsigned long long)size,
+                  piece->probing->kernel->index, (unsigned long long)piece->number, probe ? " probe " : "",
+                  probe ? probe : "");
     return written;
 }

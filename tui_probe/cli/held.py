@@ -14,9 +14,11 @@ from .output import inform, let_go_of_lost_terminal, warn
 from .run import tell_what_failed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tui_probe.launcher.options import RunOptions
+    from tui_probe.probe_files.choices import ChosenProbe
 
 INTERVAL = 0.5
 
@@ -39,9 +41,9 @@ class HeldRuns:
         self._thread.join()
         self._stack.close()
 
-    def start(self, options: RunOptions, probe: Path) -> ScreenedTarget:
+    def start(self, options: RunOptions, probes: Sequence[ChosenProbe]) -> ScreenedTarget:
         """Start a program. Raises LaunchError and its kind."""
-        session = self._stack.enter_context(Session(options, probe, announce=lambda _: None))
+        session = self._stack.enter_context(Session(options, probes, announce=lambda _: None))
         target = ScreenedTarget(session)
         self._runs.append((session, target))
         return target

@@ -107,6 +107,8 @@ class Options:
     sources: bool = False
     """Are the source files that kernels came from copied into the trace?"""
     sampled: bool = False
+    folder: str = ""
+    """Where in a kernel's folder the files of this probe go, when it is one of several; "": they are the only ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +168,12 @@ class Preparer:
         options: Options | None = None,
         assembler: Assembler | None = None,
         cache: Cache | None = None,
+        originals: Originals | None = None,
     ) -> None:
         self._probe = probe
         self._options = options or Options()
         self._assembler = assembler or Assembler()
-        self._originals = Originals()
+        self._originals = originals or Originals()
         self._pool = ThreadPoolExecutor(_ASSEMBLERS, thread_name_prefix="assemble")
         self._cache = cache
         self._sources = SourceCopies() if self._options.sources else None
@@ -207,16 +210,19 @@ class Preparer:
 
         Writes the files of a kernel's directory. Never raises: a failure is an answer, its details in process.log.
         """
+        own = directory / self._options.folder
         try:
-            log = ProcessLog(directory / "process.log")
+            if own != directory:
+                own.mkdir(exist_ok=True)
+            log = ProcessLog(own / "process.log")
         except (OSError, ValueError) as error:
             return Answer.refusal("failed", _of_directory(directory, error))
         try:
-            work = _Preparation(self._probe, self._options, self._assembler, self._pool, directory, log)
+            work = _Preparation(self._probe, self._options, self._assembler, self._pool, directory, own, log)
             work.kept, work.counts = self._kept_kernels(), self.counts
             answer = work.run(self._originals, arch, name)
             if self._sources is not None:
-                self._pool.submit(self._sources.add, directory)
+                self._pool.submit(self._sources.add, own, directory)
             return answer
         except (UnsupportedKernelError, ImageError) as error:
             return _ended(log, "skipped", error.reason)
@@ -257,6 +263,8 @@ class _Preparation:
     options: Options
     assembler: Assembler
     pool: ThreadPoolExecutor
+    kernel: Path
+    """The kernel's folder; ``directory`` is that of the probe in it, the same one if there is no other probe."""
     directory: Path
     log: ProcessLog
     kept: KeptKernels | None = None
@@ -267,14 +275,14 @@ class _Preparation:
         if match is None:
             raise ProbeError(because("unknown-architecture", architecture=arch))
         self.log.write(f"{self.options.kernels.split(':')} {self.options.filtered.split(':')}")
-        image = (self.directory / "original.bin").read_bytes()
+        image = (self.kernel / "original.bin").read_bytes()
         key = self.kept.key(image, arch, name) if self.kept else ""
         if (ready := self._from_cache(key, name)) is not None:
             return ready
         original, found = originals.find(image, name, int(match[1]))
         self.log.write(self._subject(found, name))
         with original.lock:
-            original.write(self.directory / "original.ptx")
+            original.write(self.kernel / "original.ptx")
             kernel = Kernel.of(original.module, name)
         self._write("pruned.ptx", kernel.pruned)
         tools = self.assembler.tools()
@@ -333,7 +341,7 @@ class _Preparation:
         """The kernel as it was prepared before, by this run or an earlier one."""
         if self.kept is None:
             return None
-        entry = self.kept.restore(key, self.directory)
+        entry = self.kept.restore(key, self.directory, self.kernel)
         self.counts.add(hit=entry is not None)
         if entry is None:
             return None
@@ -361,7 +369,7 @@ class _Preparation:
         if len(said) < len(reports):
             return
         try:
-            kept.keep(key, self.directory, load, found, said)
+            kept.keep(key, self.directory, self.kernel, load, found, said)
         except OSError as error:
             with contextlib.suppress(OSError):  # the trace is gone or the disk full, and this is only a remark
                 self.log.write(f"[cache] not kept for other runs: {error.filename}: {error.strerror}")

@@ -17,7 +17,8 @@ class RunOptions:
     """The options of ``tui-probe run``, checked. Sizes are bytes; None means the hook's own default."""
 
     command: tuple[str, ...]
-    probe: str = DEFAULT
+    probes: tuple[str, ...] = (DEFAULT,)
+    """As a person names them: ``NAME``, ``NAME:SAMPLE``, the name of a set."""
     trace_root: Path = Path("trace")
     kernels: str | None = None
     excluded: str | None = None

@@ -45,6 +45,7 @@ from tui_probe.trace.event_types import (
     PassedThrough,
     ProbedFunction,
     ProbeMemory,
+    ProbingFate,
     ProcessStarted,
     Saved,
     Shape,
@@ -156,6 +157,12 @@ def _kernel_fate(m: Match) -> Event:
     return KernelFate(int(index), FATES[status], figures, text_of(name), reason_of(reason))
 
 
+def _probing_fate(m: Match) -> Event:
+    index, status, registers, local, shared, blocks, probe, reason = m.groups()
+    figures = FunctionFigures(_number(registers), _number(local), _number(shared), _number(blocks))
+    return ProbingFate(int(index), FATES[status], figures, text_of(probe), reason_of(reason))
+
+
 def _probed_function(m: Match) -> Event:
     return ProbedFunction(int(m[1]), FunctionFigures(_number(m[2]), _number(m[3]), _number(m[4]), _number(m[5])))
 
@@ -223,6 +230,10 @@ _FATE: Final = (
     "{INDEX} (probed|skipped|failed|excluded|filtered) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
     r"name (\S*)(?: reason (.*))?"
 )
+_PROBING: Final = (
+    "{INDEX} (probed|skipped|failed) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
+    r"probe (\S+) reason (.*)"
+)
 _BENCHMARK: Final = (
     "prologue {MS} kernel {MS} epilogue {MS} original {MS} impact {MS} {CODE}(?: kernel {INDEX} launch {COUNT})?"
 )
@@ -261,8 +272,8 @@ _EXEC: Final[dict[bytes, tuple[Reader, ...]]] = {
     b"failed": ((Pattern("failed {CODE}"), lambda m: LaunchEnded(False, int(m[1]))),),
     b"save": (
         (
-            Pattern("save (.*?) size {COUNT}(?: kernel {INDEX} launch {COUNT})?"),
-            lambda m: Saved(text_of(m[1]), int(m[2]), _number(m[3]), _number(m[4])),
+            Pattern(r"save (.*?) size {COUNT}(?: kernel {INDEX} launch {COUNT}(?: probe (\S+))?)?"),
+            lambda m: Saved(text_of(m[1]), int(m[2]), _number(m[3]), _number(m[4]), _text(m[5])),
         ),
     ),
     b"backup": ((Pattern(_BACKUP), _passed_through),),
@@ -340,6 +351,7 @@ READERS: Final[dict[bytes, dict[bytes, tuple[Reader, ...]]]] = {
     b"[probe]": _PROBE,
     b"[jit]": _PROBE,
     b"[kernel]": {b"*": ((Pattern(_FATE), _kernel_fate), (Pattern(_PROBED_FUNCTION), _probed_function))},
+    b"[probing]": {b"*": ((Pattern(_PROBING), _probing_fate),)},
     b"[exec]": _EXEC,
     b"[count]": {b"size:": ((Pattern("size: {COUNT}"), lambda m: Counted(int(m[1]))),)},
     b"[benchmark]": {

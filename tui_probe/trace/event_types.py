@@ -190,6 +190,17 @@ class KernelFate:
 
 
 @dataclass(frozen=True, slots=True)
+class ProbingFate:
+    """A kernel with one of several probes; ``figures`` are those of the probed function."""
+
+    index: int
+    status: Fate
+    figures: FunctionFigures
+    probe: str
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
 class ProbedFunction:
     """The function that is launched in the place of a kernel."""
 
@@ -245,10 +256,13 @@ class LaunchEnded:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
+    """A result file; ``probe`` is told where the run had several."""
+
     path: str
     size: int
     kernel: int | None
     number: int | None
+    probe: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,6 +382,7 @@ Event: TypeAlias = (
     | KernelReady
     | KernelFate
     | ProbedFunction
+    | ProbingFate
     | Parameters
     | LaunchStarted
     | MapSize

@@ -6,11 +6,12 @@ import hashlib
 import os
 from array import array
 from collections.abc import Collection
+from copy import copy
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
 from tui_probe.trace.demangle import demangle
@@ -23,10 +24,8 @@ if TYPE_CHECKING:
 
     from tui_probe.reasons import Reason
     from tui_probe.trace.event_types import Benchmark, Dim3, FunctionFigures, Shape
+    from tui_probe.trace.probing import Probing, Status
     from tui_probe.trace.run import Run
-
-Status = Literal["pending", "probed", "skipped", "failed", "excluded"]
-"""``pending``: being prepared, or the log ends before its fate is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +40,8 @@ class Times:
 
 
 _NO_TIMES: Final = Times()
+_SHARED: Final = ("original.bin", "original.ptx")
+"""Files that are the same for all probes, and in the kernel's own folder."""
 
 
 @dataclass(slots=True)
@@ -68,6 +69,10 @@ class Kernel:
     rows: array[int] = field(default_factory=lambda: array("I"), repr=False)
     """Rows of its launches in the launch table."""
     result_rows: array[int] = field(default_factory=lambda: array("I"), repr=False)
+    probings: dict[str, Probing] = field(default_factory=dict, repr=False)
+    """What became of it with each probe, where the run had several; in their order."""
+    probe: str | None = None
+    """This is the kernel as one of several probes had it; see ``with_probe``."""
     _times: Times | None = field(default=None, repr=False)
     _process_log: ProcessLog | None = field(default=None, repr=False)
     _process_log_size: int = field(default=-1, repr=False)
@@ -91,16 +96,44 @@ class Kernel:
     def demangled(self) -> str:
         return demangle(self.name)
 
+    def with_probe(self, probe: str | None) -> Kernel:
+        """The kernel as one of several probes had it, as far as the log tells now: fate, files and results are those
+        of this probe. Itself where the run had one probe, or not this one.
+        """
+        one = None if probe is None else self.probings.get(probe)
+        if one is None:
+            return self
+        kernel = copy(self)
+        kernel.probe, kernel.probings = one.probe, {}
+        kernel.status, kernel.stated_reason, kernel.driver_probed = one.status, one.reason, one.function
+        kernel.result_rows, kernel.launches_probed = one.result_rows, len(one.result_rows)
+        kernel._process_log, kernel._process_log_size = None, -1
+        return kernel
+
+    def by_probe(self) -> tuple[Kernel, ...]:
+        """The kernel as each probe of the run had it, in their order; itself alone where there was one."""
+        return tuple(self.with_probe(probe) for probe in self.probings) or (self,)
+
     @property
     def folder(self) -> Path | None:
-        """Its folder in ``kernel/``, or None if it never reached the engine."""
+        """Its folder in ``kernel/``, or None if it never reached the engine. Where the run had several probes, that of
+        this one in it, or of the first that it could have.
+        """
         path = self._place()
         return Path(path) if path is not None and os.path.isdir(path) else None  # noqa: PTH112 - thousands are asked for
 
     def _place(self, *names: str) -> str | None:
         """Where its folder, or a file in it, has to be; None if a link leads out of the trace."""
         name = self.folder_name or f"{self.index}_{hashlib.sha1(self.name.encode(), usedforsecurity=False).hexdigest()}"
-        return path_inside(self.trace.directory, "kernel", name, *names)
+        own = () if names and names[0] in _SHARED else self._own_folder()
+        return path_inside(self.trace.directory, "kernel", name, *own, *names)
+
+    def _own_folder(self) -> tuple[str, ...]:
+        """The folder of a probe in the kernel's: of this one, else the first that the kernel could have."""
+        if self.probe is not None:
+            return (self.probe,)
+        probed = (probe for probe, one in self.probings.items() if one.status == "probed")
+        return tuple(self.probings) and (next(probed, next(iter(self.probings))),)
 
     @property
     def info(self) -> KernelInfo | None:

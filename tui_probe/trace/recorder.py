@@ -8,6 +8,7 @@ import numpy as np
 
 from tui_probe.trace.launches import UNKNOWN
 from tui_probe.trace.model import Kernel
+from tui_probe.trace.probing import Probing
 from tui_probe.trace.tally import Tally
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _MANY: Final = 1 << 18
 _MOST_EARLY: Final = 64
+_MOST_PROBES: Final = 64
 
 
 class Recorder:
@@ -72,6 +74,19 @@ class Recorder:
     def probed_function(self, index: int, figures: FunctionFigures) -> None:
         """The function that is launched in the place of a kernel."""
         self.kernel(index).driver_probed = figures
+
+    def probing(self, index: int, probe: str, status: Fate, figures: FunctionFigures, reason: Reason | None) -> None:
+        """What became of a kernel with one of several probes; ``figures`` are those of the probed function."""
+        one = self._probing(index, probe)
+        if one is not None:
+            one.status, one.reason, one.function = status, reason, figures
+
+    def _probing(self, index: int, probe: str) -> Probing | None:
+        """None in a damaged log that names more probes than a run has."""
+        probings = self.kernel(index).probings
+        if probe not in probings and len(probings) < _MOST_PROBES:
+            probings[probe] = Probing(probe)
+        return probings.get(probe)
 
     def launch(
         self,
@@ -181,13 +196,16 @@ class Recorder:
         launches = self.trace.launches
         return self.row is not None and launches.failed(self.row) and launches.kernel_of(self.row) in (index, UNKNOWN)
 
-    def saved(self, name: str, size: int, index: int | None, number: int | None) -> None:
-        """A result file; without a launch number it is of the launch at hand."""
+    def saved(self, name: str, size: int, index: int | None, number: int | None, probe: str | None = None) -> None:
+        """A result file; without a launch number it is of the launch at hand. Of several probes one is told."""
         launches, state = self.trace.launches, self.trace.state
         row = self.row if number is None else launches.row_of(number)
         if index is None and row is not None and launches.kernel_of(row) != UNKNOWN:
             index = launches.kernel_of(row)
         result = self.trace.results.add(name, size, row)
+        if probe is not None and index is not None and (one := self._probing(index, probe)) is not None:
+            self.trace.results.set_probe(result, probe)
+            one.result_rows.append(result)
         state.results += 1
         state.bytes_written += size
         if row is not None:

@@ -23,6 +23,7 @@ from tui_probe.trace.event_types import (
     PassedThrough,
     ProbedFunction,
     ProbeMemory,
+    ProbingFate,
     ProcessStarted,
     Saved,
     Trouble,
@@ -61,6 +62,7 @@ class Reducer:
             KernelFolder: self._folder,
             KernelFate: self._fate,
             ProbedFunction: self._probed_function,
+            ProbingFate: self._probing_fate,
             Parameters: self._parameters,
             LaunchStarted: self._launch,
             ProbeMemory: self._probe_memory,
@@ -128,6 +130,9 @@ class Reducer:
     def _probed_function(self, event: ProbedFunction) -> None:
         self.recorder.probed_function(event.index, event.figures)
 
+    def _probing_fate(self, event: ProbingFate) -> None:
+        self.recorder.probing(event.index, event.probe, event.status, event.figures, event.reason)
+
     def _parameters(self, event: Parameters) -> None:
         self.recorder.time_ns = event.time_ns
 
@@ -160,7 +165,7 @@ class Reducer:
             )
 
     def _saved(self, event: Saved) -> None:
-        self.recorder.saved(event.path.rpartition("/")[2], event.size, event.kernel, event.number)
+        self.recorder.saved(event.path.rpartition("/")[2], event.size, event.kernel, event.number, event.probe)
 
     def _benchmark(self, event: Benchmark) -> None:
         self.trace.state.benchmark = True

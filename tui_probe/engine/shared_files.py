@@ -1,0 +1,40 @@
+"""Files that several threads may put to the same place at once, for it is the same file: each appears whole."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def put(path: Path, content: bytes) -> None:
+    """Write a file in the place of what is there. Raises OSError."""
+    unfinished = _unfinished(path)
+    try:
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def link_to(existing: Path, path: Path) -> bool:
+    """Put a link to a file in the place of what is there; False where none can be made."""
+    if existing == path:
+        return path.exists()
+    unfinished = _unfinished(path)
+    try:
+        os.link(existing, unfinished)
+        unfinished.replace(path)
+    except OSError:
+        return False
+    finally:
+        unfinished.unlink(missing_ok=True)  # still there where both were links to one file already
+    return True
+
+
+def _unfinished(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{threading.get_native_id()}")
