@@ -18,7 +18,7 @@ PLACES = Places(
     trace_root=Path("/here/trace"),
     socket=Path("/tmp/x/engine"),
     probe=Path("/tool/probes/block_sched.toml"),
-    Path("/traces/.run-1/probes"),
+    probes=Path("/here/trace/.run-1/probes"),
     cupy_cache=Path("/here/trace/.run-1/cupy"),
 )
 REAL = Driver(Path("/lib/libcuda.so.1"), simulated=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.draw.hanging import hanging
@@ -26,7 +27,7 @@ class FigureRow(NamedTuple):
 
 def result_lines(trace: Trace, cells: int, *, most: int | None = None) -> Iterator[str]:
     """The page as text: the kernels, and under each its results. Nothing if no kernel has any."""
-    for kernel in trace.kernels:
+    for kernel in chain.from_iterable(each.by_probe() for each in trace.kernels):
         if not kernel.result_rows:
             continue
         name = safe(name_of_probe(kernel))

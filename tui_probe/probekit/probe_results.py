@@ -87,6 +87,13 @@ def aimed(source: Source, *probes: str) -> Source:
     return Source(source.trace, best, _nearest(source.trace, best, launch))
 
 
+def of_each_probe(source: Source) -> tuple[Source, ...]:
+    """The kernel as each probe of the run had it, with the launch, or the nearest that had this probe."""
+    trace = source.trace
+    kernels = source.kernel.by_probe()
+    return tuple(Source(trace, one, _nearest(trace, one, source.launch)) for one in kernels)
+
+
 def _nearest(trace: Trace, kernel: Kernel, launch: Launch | None) -> Launch | None:
     """The launch, or the nearest with a result in the kernel, of the same shape if there is one."""
     if launch is None or launch.result is None or launch.result in kernel.result_rows:

@@ -24,8 +24,8 @@ def _missing(source: Source) -> str | None:
 
 
 def _open(source: Source, progress: Progress) -> CountTable:
-    name = probe_results.probe_of(source.kernel)
-    notes = [] if name is None or probe_named(name) is not None else [not_known(name)]
+    names = (probe_results.probe_of(one) for one in source.kernel.by_probe())
+    notes = [not_known(name) for name in names if name is not None and probe_named(name) is None]
     return CountTable(source, "Results", progress, notes)
 
 

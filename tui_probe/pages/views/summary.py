@@ -11,7 +11,7 @@ from tui_probe.draw.percentiles import SHARES, distribution_line, head_line, per
 from tui_probe.draw.spans import pad
 from tui_probe.draw.table import in_data, safe
 from tui_probe.draw.view import Document
-from tui_probe.pages.findings.found import find
+from tui_probe.pages.findings.found import find_all
 from tui_probe.pages.findings.lines import command_of, found_lines, question_lines
 from tui_probe.pages.findings.questions import open_questions
 from tui_probe.pages.kernel_detail import LABEL, detail_lines
@@ -43,7 +43,7 @@ class Summary(Document):
         self.simulated = source.trace.state.simulated
         self.sources = source_files(kernel)
         self.measured = {} if self.simulated else measured(kernel)
-        self.found = find(source)
+        self.found = find_all(source)
         self.questions = open_questions(kernel, self.found)
         self.command = command_of(source.trace)
         self.numbers: Mapping[str, int] = {}
@@ -53,7 +53,7 @@ class Summary(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         """The page; in two columns where it is wide."""
-        found = [] if self.found is None else found_lines(self.found, width, self.numbers)
+        found = [line for each in self.found for line in found_lines(each, width, self.numbers)]
         return detail_lines(self.row, width, self._more(), found, self._asked)
 
     def _asked(self, width: int) -> list[Line]:
@@ -86,7 +86,8 @@ class Summary(Document):
             **as_record(KERNEL_COLUMNS, self.kernel),
             "source_files": self.sources,
             "distributions": figures,
-            "found": None if self.found is None else self.found.record(),
+            "found": self.found[0].record() if self.found else None,
+            **({"found_by_probe": [each.record() for each in self.found]} if len(self.found) > 1 else {}),
             "open_questions": [question.record() for question in self.questions],
         }
 
