@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 _NO_MAPS: Final = "MAPS: dict[str, Any] = {}\n"
 _NO_PROBES: Final = "PROBES: dict[str, dict[str, Any]] = {}\n"
+_OF_SEVERAL: Final = re.compile(
+    r"# The same by probe.*\n.*\n|def maps_of\(.*(?:\n(?!def ).*)*\n(?=def )|^from pathlib.*\n", re.MULTILINE
+)
+"""What is for traces of several probes alone: left out of a script that people are to read."""
 
 
 def read_script(*probes: Probe) -> str:
@@ -21,7 +26,7 @@ def read_script(*probes: Probe) -> str:
     template = Path(__file__).with_name("read_template.py").read_text(encoding="utf-8").replace("  # noqa: T201", "")
     if len(probes) == 1:
         maps = "".join(["MAPS: dict[str, Any] = {\n", *_maps(probes[0]), "}\n"])
-        return template.replace(_NO_MAPS, maps, 1)
+        return _OF_SEVERAL.sub("", template).replace("maps_of(path)", "MAPS").replace(_NO_MAPS, maps, 1)
     tables = "".join(_table(probe) for probe in probes)
     return template.replace(_NO_PROBES, f"PROBES: dict[str, dict[str, Any]] = {{\n{tables}}}\n", 1)
 
