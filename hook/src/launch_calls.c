@@ -45,7 +45,7 @@ static CUresult follow(struct launch *launch)
         return benchmark_launch(launch, kernel);
     if (status == KERNEL_PASSED)
         return launch_pass(launch, kernel, atomic_load_explicit(&kernel->reason, memory_order_relaxed));
-    return launch_probed(launch, kernel);
+    return launch_probed(launch, &kernel->probings[0]);
 }
 
 static CUresult intercept(struct launch *launch)
