@@ -2,9 +2,10 @@
 
     python -m tests.bench.real_programs [NAME …] [--options "" "-p dmat" …] [--seconds 60] [--out FILE.json]
 
-Needs an NVIDIA GPU; programs of CUDA C++ need nvcc, those of a framework the framework, and are named where they cannot
-run. Each program runs alone, then under the profiler with each set of options. Below the table stand what starting the
-profiler itself takes, and the median and the worst ratio of the time beyond that allowance of ``START`` seconds.
+Needs an NVIDIA GPU; programs of CUDA C++ need nvcc, those of a framework the framework, and are named where they
+cannot run. All run once beside each other, alone and profiled, so that caches are full; then each alone, and under the
+profiler with each set of options. Below the table stand what starting the profiler itself takes, and the median and the
+worst ratio of the time beyond that allowance of ``START`` seconds.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -75,6 +77,7 @@ def main() -> None:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as name:
         commands = prepared(Path(name), options.names)
+        warm_up(commands, options.options, options.seconds, Path(name))
         for program, command in commands.items():
             measured = measure(program, command, options.options, options.seconds, Path(name))
             for row in measured:
@@ -115,6 +118,31 @@ def built(source: Path, program: Path) -> str:
     return made.stderr.strip().split("\n")[-1] if made.returncode else ""
 
 
+def warm_up(commands: dict[str, list[str]], choices: list[str], limit: float, folder: Path) -> None:
+    """Run everything once, side by side: files are read from the disk, and the caches of all compilers filled."""
+    tools = [[], *(tool(choice, folder / "warm") for choice in choices)]
+    with ThreadPoolExecutor(max_workers=os.cpu_count() // 2 or 1) as pool:
+        for before in tools:
+            list(pool.map(lambda command: started([*before, *command], 4 * limit, folder), commands.values()))  # noqa: B023
+            shutil.rmtree(folder / "warm", ignore_errors=True)
+
+
+def tool(choice: str, root: Path) -> list[str]:
+    """The profiler with these options, to stand before a command."""
+    return [
+        sys.executable,
+        "-m",
+        "tui_probe",
+        "run",
+        "--no-ui",
+        "--no-report",
+        "--tracedir",
+        str(root),
+        *choice.split(),
+        "--",
+    ]
+
+
 def started(command: list[str], limit: float, folder: Path) -> Outcome:
     begin = time.perf_counter()
     environment = os.environ | {"PYTHONHASHSEED": "0", "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
@@ -128,8 +156,8 @@ def started(command: list[str], limit: float, folder: Path) -> Outcome:
 
 
 def measure(program: str, command: list[str], choices: list[str], limit: float, folder: Path) -> list[Row]:
-    """The program alone (the second of two runs: the first fills caches), then profiled."""
-    alone = [started(command, limit, folder) for _ in range(2)][1]
+    """The program alone, then profiled."""
+    alone = started(command, limit, folder)
     if alone.status:
         print(f"{program}: ends with {alone.status} by itself: {alone.stderr.strip()[-200:]}", file=sys.stderr)
         return []
@@ -139,8 +167,7 @@ def measure(program: str, command: list[str], choices: list[str], limit: float, 
 def profiled(program: str, command: list[str], choice: str, alone: Outcome, limit: float, folder: Path) -> Row:
     """One run under the profiler; its trace is looked at and removed."""
     root = folder / "trace"
-    tool = [sys.executable, "-m", "tui_probe", "run", "--no-ui", "--tracedir", str(root), *choice.split(), "--"]
-    outcome = started([*tool, *command], 4 * limit, folder)
+    outcome = started([*tool(choice, root), *command], 4 * limit, folder)
     same = (outcome.status, outcome.stdout) == (alone.status, alone.stdout)
     if not same:
         print(f"{program} {choice}: {outcome.status}: {outcome.stdout!r} for {alone.stdout!r}", file=sys.stderr)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import tui_probe
 from tui_probe.dsl.toml_text import to_toml
+from tui_probe.engine.cache import default_folder
 from tui_probe.engine.read_script import read_script
 from tui_probe.engine.toolchain import find_tools
 from tui_probe.probe_files.loading import load_probe
@@ -58,6 +59,7 @@ class Session:
         self._reader = read_script(load_probe(str(probe)))
         self._root = options.trace_root.absolute()
         self.spool = Spool(self._root)
+        self._cupy_cache = (default_folder("cupy") if options.cache else None) or self.spool.folder / "cupy"
         try:
             self._watch = TraceWatch(self._root)
             self._engine = Engine(probe, options, load_ptx=self.driver.simulated, log=self.spool.engine_log)
@@ -97,7 +99,7 @@ class Session:
     def start(self, streams: Standard, group: Group, unblocked: Collection[int]) -> Target:
         """Start the target. ``unblocked`` is its signal mask."""
         stamp = stamp_of(self.started)
-        places = Places(self._hook, self._root, self._engine.socket, self._probe_for_traces(), self.spool.cupy_cache)
+        places = Places(self._hook, self._root, self._engine.socket, self._probe_for_traces(), self._cupy_cache)
         environment = target_environment(os.environ, self.options, self.driver, places, stamp)
         root = self.options.trace_root
         self.target = start_target(
@@ -150,7 +152,7 @@ class Session:
 
     def record(self, returncode: int | None) -> dict[str, Any]:
         """The content of run.json; ``returncode`` as in Popen, None while the target runs."""
-        settings = framework_settings(os.environ, self._hook, self.spool.cupy_cache)
+        settings = framework_settings(os.environ, self._hook, self._cupy_cache)
         return {
             "version": 1,
             "command": list(self.options.command),

@@ -23,7 +23,7 @@ model = Model(likelihood).cuda().double()
 objective = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model)
 optimiser = torch.optim.Adam(model.parameters(), lr=0.1)
 with gpytorch.settings.fast_computations(False, False, False):
-    for _ in range(40):
+    for _ in range(20):
         optimiser.zero_grad()
         loss = -objective(model(inputs), targets)
         loss.backward()
