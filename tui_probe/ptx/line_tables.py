@@ -95,7 +95,8 @@ class _Reader:
         """A number of any length, seven bits per byte (LEB128)."""
         value = shift = 0
         while True:
-            byte = self.number(1)
+            byte = self.data[self.place]
+            self.place += 1
             value |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
