@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.engine.assemble import Assembler, AssemblyReport
 from tui_probe.engine.edits import Edits
+from tui_probe.engine.files import read_file, write_file
 from tui_probe.engine.insertion import insert_probe
 from tui_probe.engine.kept_kernels import PREPARED_FILES, KeptKernels
 from tui_probe.engine.kernel import Kernel
@@ -211,6 +212,10 @@ class Preparer:
             log = ProcessLog(directory / "process.log")
         except (OSError, ValueError) as error:
             return Answer.refusal("failed", _of_directory(directory, error))
+        with log:
+            return self._answer(directory, arch, name, log)
+
+    def _answer(self, directory: Path, arch: str, name: str, log: ProcessLog) -> Answer:
         try:
             work = _Preparation(self._probe, self._options, self._assembler, self._pool, directory, log)
             work.kept, work.counts = self._kept_kernels(), self.counts
@@ -267,7 +272,7 @@ class _Preparation:
         if match is None:
             raise ProbeError(because("unknown-architecture", architecture=arch))
         self.log.write(f"{self.options.kernels.split(':')} {self.options.filtered.split(':')}")
-        image = (self.directory / "original.bin").read_bytes()
+        image = read_file(self.directory / "original.bin")
         key = self.kept.key(image, arch, name) if self.kept else ""
         if (ready := self._from_cache(key, name)) is not None:
             return ready
@@ -285,8 +290,7 @@ class _Preparation:
                 self._start("pruned", arch, name)
             raise
         self._write_probed(probed)
-        # The launch waits for the probed kernel alone, so that one comes first.
-        assemblies = [self._start(variant, arch, name) for variant in ("probed", "pruned")] if tools else []
+        assemblies = self._assemblies(arch, name) if tools else []
         self._write(NAME, site_file(self.probe.name, kernel, probed.notes, image))
         if not tools:
             self.log.write(_NO_ASSEMBLER)
@@ -337,11 +341,10 @@ class _Preparation:
         self.counts.add(hit=entry is not None)
         if entry is None:
             return None
-        load, found, said = entry
         cached = f"[cache] prepared before: all files are from {self.kept.place(key)}"
-        self.log.write("\n".join([self._subject(found, name), cached, said or _NO_ASSEMBLER]))
-        self._tell_note((self.directory / "kernel.info").read_text(encoding="utf-8"))
-        return Answer("ok", load)
+        self.log.write("\n".join([self._subject(entry.found, name), cached, entry.said or _NO_ASSEMBLER]))
+        self._tell_note(entry.info)
+        return Answer("ok", entry.load)
 
     def _tell_note(self, info: str) -> None:
         if note := note_in(info):
@@ -367,17 +370,38 @@ class _Preparation:
                 self.log.write(f"[cache] not kept for other runs: {error.filename}: {error.strerror}")
 
     def _write(self, file: str, text: str) -> None:
-        (self.directory / file).write_text(text, encoding="utf-8")
+        write_file(self.directory / file, text.encode("utf-8"))
 
-    def _start(self, variant: str, arch: str, name: str) -> Future[AssemblyReport | ToolchainError]:
-        return self.pool.submit(self._assemble, variant, arch, name)
+    def _assemblies(self, arch: str, name: str) -> list[Future[AssemblyReport | ToolchainError]]:
+        """Assemble both variants. The launch waits for the probed one alone: all else, which would take the interpreter
+        from the thread that starts its ptxas, comes once that runs.
+        """
+        started = threading.Event()
+        probed = self._start("probed", arch, name, started)
+        started.wait()
+        return [probed, self._start("pruned", arch, name)]
 
-    def _assemble(self, variant: str, arch: str, name: str) -> AssemblyReport | ToolchainError:
+    def _start(
+        self, variant: str, arch: str, name: str, started: threading.Event | None = None
+    ) -> Future[AssemblyReport | ToolchainError]:
+        return self.pool.submit(self._assemble, variant, arch, name, started or threading.Event())
+
+    def _assemble(
+        self, variant: str, arch: str, name: str, started: threading.Event
+    ) -> AssemblyReport | ToolchainError:
         """Assemble one variant; its binary appears under its name when it is whole. What ptxas says is logged."""
+        try:
+            return self._assembled(variant, arch, name, started)
+        finally:
+            started.set()
+
+    def _assembled(
+        self, variant: str, arch: str, name: str, started: threading.Event
+    ) -> AssemblyReport | ToolchainError:
         binary = self.directory / f"{variant}.bin"
         unfinished = self.directory / f".{variant}.bin.unfinished"
         try:
-            report = self.assembler.assemble(self.directory / f"{variant}.ptx", unfinished, arch, name)
+            report = self.assembler.assemble(self.directory / f"{variant}.ptx", unfinished, arch, name, started.set)
             unfinished.replace(binary)
         except ToolchainError as error:
             unfinished.unlink(missing_ok=True)
