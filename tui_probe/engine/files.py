@@ -16,7 +16,7 @@ _MODE: Final = 0o666
 
 
 def open_file(path: Path, how: int) -> int:
-    """The descriptor of a file to be written, ``NEW`` or ``APPENDED``. Raises OSError; ValueError for a 0 in its name."""
+    """The descriptor of a file to be written, ``NEW`` or ``APPENDED``. OSError; ValueError for a 0 in its name."""
     return os.open(path, how, _MODE)
 
 
