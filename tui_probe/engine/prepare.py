@@ -19,7 +19,7 @@ from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_info import kernel_info, note_in
 from tui_probe.engine.module_variables import replay_hazard, share_variables
 from tui_probe.engine.names import Names
-from tui_probe.engine.originals import Originals
+from tui_probe.engine.originals import Original, Originals
 from tui_probe.engine.process_log import ProcessLog
 from tui_probe.engine.serialisation import reason, serialised, without_yielding, yielding_sites
 from tui_probe.engine.site_file import site_file
@@ -278,26 +278,30 @@ class _Preparation:
             return ready
         original, found = originals.find(image, name, int(match[1]))
         self.log.write(self._subject(found, name))
-        with original.lock:
-            original.write(self.directory / "original.ptx")
-            kernel = Kernel.of(original.module, name)
-        self._write("pruned.ptx", kernel.pruned)
+        kernel = self._kernel(original, name)
         tools = self.assembler.tools()
         try:
             probed = with_probe(kernel, self.probe, sampled=self.options.sampled)
-        except UnsupportedKernelError:
-            if tools:
+        except Exception as error:
+            self._write_unprobed(original, kernel)
+            if tools and isinstance(error, UnsupportedKernelError):
                 self._start("pruned", arch, name)
             raise
-        self._write_probed(probed)
-        assemblies = self._assemblies(arch, name) if tools else []
+        # The launch waits for the probed kernel alone, so that one comes first, and all else once its ptxas runs.
+        self._write("probed.ptx", probed.ptx)
+        assemblies = [self._running("probed", arch, name)] if tools else []
+        self._write_unprobed(original, kernel)
+        self._write_info(probed)
+        if tools:
+            assemblies.append(self._start("pruned", arch, name))
         self._write(NAME, site_file(self.probe.name, kernel, probed.notes, image))
         if not tools:
             self.log.write(_NO_ASSEMBLER)
         if note := self._to_yield(kernel, assemblies):
             without = without_yielding(self.probe)
             probed = with_probe(kernel, without, sampled=self.options.sampled, note=note)
-            self._write_probed(probed)
+            self._write("probed.ptx", probed.ptx)
+            self._write_info(probed)
             self._write(NAME, site_file(self.probe.name, kernel, probed.notes, image))
             assemblies[:1] = [self._start("probed", arch, name)] if tools else []
         load = "probed.bin" if tools and self.options.load == "bin" else "probed.ptx"
@@ -323,8 +327,20 @@ class _Preparation:
         before = serialised(pruned.output) if isinstance(pruned, AssemblyReport) else 0
         return reason(self.probe, sites, before, after) if after > before else None
 
-    def _write_probed(self, probed: Probed) -> None:
-        self._write("probed.ptx", probed.ptx)
+    def _kernel(self, original: Original, name: str) -> Kernel:
+        with original.lock:
+            try:
+                return Kernel.of(original.module, name)
+            except Exception:
+                original.write(self.directory / "original.ptx")
+                raise
+
+    def _write_unprobed(self, original: Original, kernel: Kernel) -> None:
+        with original.lock:
+            original.write(self.directory / "original.ptx")
+        self._write("pruned.ptx", kernel.pruned)
+
+    def _write_info(self, probed: Probed) -> None:
         self._write("kernel.info", probed.info)
         self._tell_note(probed.info)
 
@@ -372,14 +388,14 @@ class _Preparation:
     def _write(self, file: str, text: str) -> None:
         write_file(self.directory / file, text.encode("utf-8"))
 
-    def _assemblies(self, arch: str, name: str) -> list[Future[AssemblyReport | ToolchainError]]:
-        """Assemble both variants. The launch waits for the probed one alone: all else, which would take the interpreter
-        from the thread that starts its ptxas, comes once that runs.
+    def _running(self, variant: str, arch: str, name: str) -> Future[AssemblyReport | ToolchainError]:
+        """The assembly of one variant, whose ptxas runs when this returns: other work would take the interpreter from
+        the thread that starts it.
         """
         started = threading.Event()
-        probed = self._start("probed", arch, name, started)
+        assembly = self._start(variant, arch, name, started)
         started.wait()
-        return [probed, self._start("pruned", arch, name)]
+        return assembly
 
     def _start(
         self, variant: str, arch: str, name: str, started: threading.Event | None = None
