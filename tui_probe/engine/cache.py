@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.files import read_file, write_file
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -52,7 +54,7 @@ class Cache:
         """The files of an entry, or None if there is none that is whole."""
         path = self.path(key)
         try:
-            data = path.read_bytes()
+            data = read_file(path)
         except OSError:
             return None
         files = _unpacked(data)
@@ -69,7 +71,7 @@ class Cache:
         unfinished = self.folder / f"{os.getpid()}-{next(self._numbers)}{_UNFINISHED}"
         data = _packed(files)
         try:
-            unfinished.write_bytes(data)
+            write_file(unfinished, data)
             unfinished.replace(self.path(key))
         except OSError:
             with contextlib.suppress(OSError):

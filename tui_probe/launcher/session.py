@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import tui_probe
-from tui_probe.dsl.toml_text import to_toml
 from tui_probe.engine.cache import default_folder
 from tui_probe.engine.read_script import read_script
 from tui_probe.engine.toolchain import find_tools
@@ -92,6 +91,8 @@ class Session:
         """The probe as TOML, which a trace keeps whatever language the probe was written in."""
         if self.probe.suffix != ".py":
             return self.probe
+        from tui_probe.dsl.toml_text import to_toml  # most probes are not in this language
+
         translated = self.spool.folder / f"{self.probe.stem}.toml"
         translated.write_text(to_toml(self.probe.read_text(encoding="utf-8"), str(self.probe)), encoding="utf-8")
         return translated
