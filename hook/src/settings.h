@@ -27,6 +27,7 @@ struct settings {
     char **only, **never;   /* NULL-terminated substrings of kernel names */
     struct launch_range *launches;
     size_t n_launches;
+    bool scheduled;           /* the schedule says which launches are probed */
     struct sampling sampling; /* which blocks are measured */
     bool benchmark;
     unsigned engine_timeout; /* seconds to wait for the engine */
