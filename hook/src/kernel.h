@@ -86,6 +86,7 @@ struct kernel {
     uint32_t index;          /* in order of first launch; KERNEL_NO_INDEX before */
     _Atomic(enum kernel_status) status;
     _Atomic(const struct reason *) reason; /* why it is passed through */
+    atomic_bool awaited; /* it is new, and a thread of ours prepares it */
     atomic_uint_fast64_t launches; /* counted if some are to be selected */
 
     /* Set while it is prepared, constant once it is KERNEL_PROBED. */

@@ -1,6 +1,7 @@
 /* Wrappers of the functions that launch kernels. */
 #include <stdatomic.h>
 
+#include "background.h"
 #include "benchmark.h"
 #include "clock.h"
 #include "hook_state.h"
@@ -38,7 +39,10 @@ static CUresult follow(struct launch *launch)
         registry_number_kernel(kernel);
         if (stream_is_capturing(launch_stream(launch)))
             return launch_pass(launch, kernel, reason(CAPTURING));
+        if (background_takes(kernel, launch))
+            return launch_pass(launch, kernel, reason(BEING_PREPARED));
         status = prepare_kernel(kernel, launch);
+        background_waited(clock_now() - launch->time);
         launch->time = clock_now();
     }
     if (settings.benchmark)

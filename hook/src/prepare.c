@@ -307,7 +307,7 @@ static void log_unprepared(struct kernel *kernel, void *unused)
     (void)unused;
     if (kernel->index != KERNEL_NO_INDEX && atomic_load(&kernel->status) == KERNEL_NEW)
         event_log("[kernel] %u skipped registers - local - shared - blocks - name %s reason %s\n", kernel->index,
-                  kernel->name, reason(CAPTURING)->written);
+                  kernel->name, (atomic_load(&kernel->awaited) ? reason(BEING_PREPARED) : reason(CAPTURING))->written);
 }
 
 void prepare_log_unprepared(void)

@@ -52,6 +52,12 @@ static char **substrings(const char *name)
     return list;
 }
 
+static bool says(const char *name, const char *word)
+{
+    const char *value = getenv(name);
+    return value && strcmp(value, word) == 0;
+}
+
 /* "0-9,20" gives {0, 9}, {20, 20}. */
 static void read_launches(const char *value)
 {
@@ -135,7 +141,6 @@ static void read_probes(char *const *names, const char *samples)
 
 void settings_read(void)
 {
-    const char *benchmark = getenv("TUI_PROBE_BENCHMARK");
     const char *launcher = getenv("TUI_PROBE_LAUNCHER");
     settings.trace_root = text("TUI_PROBE_TRACE_ROOT");
     if (launcher && strtol(launcher, NULL, 10) == (long)getppid())
@@ -145,13 +150,14 @@ void settings_read(void)
     settings.probe_folder = text("TUI_PROBE_PROBE_FOLDER");
     settings.only = substrings("TUI_PROBE_KERNELS");
     settings.never = substrings("TUI_PROBE_FILTER");
-    settings.benchmark = benchmark && strcmp(benchmark, "1") == 0;
+    settings.benchmark = says("TUI_PROBE_BENCHMARK", "1");
     settings.engine_timeout = seconds("TUI_PROBE_ENGINE_TIMEOUT", 60);
     settings.exit_timeout = seconds("TUI_PROBE_EXIT_TIMEOUT", 10);
     settings.max_trace_bytes = number_or("TUI_PROBE_MAX_TRACE_BYTES", DEFAULT_TRACE_BYTES);
     read_min_free(getenv("TUI_PROBE_MIN_FREE_DISK"));
     settings.max_probe_memory = number("TUI_PROBE_MAX_PROBE_MEMORY");
     read_launches(getenv("TUI_PROBE_LAUNCHES"));
+    settings.scheduled = says("TUI_PROBE_LAUNCHES", "auto");
     read_probes(substrings("TUI_PROBE_PROBES"), getenv("TUI_PROBE_SAMPLE"));
 }
 

@@ -38,6 +38,7 @@ struct settings {
     char **only, **never;   /* NULL-terminated substrings of kernel names */
     struct launch_range *launches;
     size_t n_launches;
+    bool scheduled; /* the schedule says which launches are probed */
     bool benchmark;
     unsigned engine_timeout; /* seconds to wait for the engine */
     unsigned exit_timeout;   /* seconds that the end of the program may wait for its kernels */

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.cache import Cache, digest
+from tui_probe.engine.files import read_file, write_file
 from tui_probe.engine.shared_files import link_to, put
 from tui_probe.trace.sites import NAME
 
@@ -26,6 +27,17 @@ PREPARED_FILES: Final = ("pruned.ptx", "probed.ptx", "kernel.info", NAME, "prune
 _ORIGINAL: Final = "original.ptx"
 _DIRECTORY: Final = "\0directory\0"
 """Stands in kept words of ptxas for the folder in which it worked."""
+
+
+class Restored(NamedTuple):
+    """A kernel prepared before: the file to ``load``, where the PTX was ``found``, what assemblers ``said``, and the
+    text of kernel.info.
+    """
+
+    load: str
+    found: str
+    said: str
+    info: str
 
 
 class KeptKernels:
@@ -47,24 +59,22 @@ class KeptKernels:
         """Where the entry of a key lies."""
         return self._cache.path(key)
 
-    def restore(self, key: str, directory: Path, kernel: Path | None = None) -> tuple[str, str, str] | None:
+    def restore(self, key: str, directory: Path, kernel: Path | None = None) -> Restored | None:
         """Fill a folder from the cache; None if that kernel is not in it, or not all of it. What does not depend on
-        the probe goes to the folder ``kernel``, if that is another one.
-
-        Returns the file to load, where the PTX was found, and what the assemblers said. Raises OSError.
+        the probe goes to the folder ``kernel``, if that is another one. Raises OSError.
         """
         entry = self._cache.get(key)
         if entry is None or not self._write_original(entry["original"].decode(), (kernel or directory) / _ORIGINAL):
             return None
         for file in PREPARED_FILES:
             if file in entry:
-                (directory / file).write_bytes(entry[file])
+                write_file(directory / file, entry[file])
         said = entry["said"].decode().replace(_DIRECTORY, str(directory))
-        return entry["load"].decode(), entry["found"].decode(), said
+        return Restored(entry["load"].decode(), entry["found"].decode(), said, entry["kernel.info"].decode())
 
     def keep(self, key: str, directory: Path, kernel: Path, load: str, found: str, said: Sequence[str]) -> None:
         """Put the kernel of finished folders into the cache. Raises OSError."""
-        original = (kernel / _ORIGINAL).read_bytes()
+        original = read_file(kernel / _ORIGINAL)
         name = digest(original)
         if name not in self._written:  # many kernels of an image have it in common
             self._cache.put(name, {_ORIGINAL: original})

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.prepare import Answer, Options
 from tui_probe.engine.several import Preparers
 from tui_probe.errors import LaunchError
-from tui_probe.reasons import because
+from tui_probe.reasons import because, listed_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,6 +74,7 @@ class EngineServer:
             self._listener.close()
             raise LaunchError(f"{self._path}: the engine's socket cannot be made: {error.strerror or error}") from error
         self._acceptor.start()
+        listed_reasons()  # read now, beside the start of the target: the first kernel with a reason would wait for it
 
     def stop(self) -> None:
         """Take no more requests; finish those under way and the assemblies that nobody waits for."""

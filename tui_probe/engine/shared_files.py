@@ -6,6 +6,8 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
+from tui_probe.engine.files import write_file
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -14,7 +16,7 @@ def put(path: Path, content: bytes) -> None:
     """Write a file in the place of what is there. Raises OSError."""
     unfinished = _unfinished(path)
     try:
-        unfinished.write_bytes(content)
+        write_file(unfinished, content)
         unfinished.replace(path)
     except OSError:
         unfinished.unlink(missing_ok=True)
@@ -23,8 +25,16 @@ def put(path: Path, content: bytes) -> None:
 
 def link_to(existing: Path, path: Path) -> bool:
     """Put a link to a file in the place of what is there; False where none can be made."""
-    if existing == path:
-        return path.exists()
+    try:
+        os.link(existing, path)
+    except FileExistsError:
+        return _replaced(existing, path)
+    except OSError:
+        return False
+    return True
+
+
+def _replaced(existing: Path, path: Path) -> bool:
     unfinished = _unfinished(path)
     try:
         os.link(existing, unfinished)

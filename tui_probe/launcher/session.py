@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import tui_probe
-from tui_probe.dsl.toml_text import to_toml
+from tui_probe.engine.cache import default_folder
 from tui_probe.engine.read_script import read_script
 from tui_probe.engine.toolchain import find_tools
 
@@ -59,6 +59,7 @@ class Session:
         self._reader = read_script(*(each.probe for each in probes))
         self._root = options.trace_root.absolute()
         self.spool = Spool(self._root)
+        self._cupy_cache = (default_folder("cupy") if options.cache else None) or self.spool.folder / "cupy"
         try:
             self._watch = TraceWatch(self._root)
             self._engine = Engine(probes, options, load_ptx=self.driver.simulated, log=self.spool.engine_log)
@@ -93,8 +94,11 @@ class Session:
         folder.mkdir()
         for each in self.probes:
             text = each.path.read_text(encoding="utf-8")
-            toml = to_toml(text, str(each.path)) if each.path.suffix == ".py" else text
-            (folder / f"{each.name}.toml").write_text(toml, encoding="utf-8")
+            if each.path.suffix == ".py":
+                from tui_probe.dsl.toml_text import to_toml  # most probes are not in this language
+
+                text = to_toml(text, str(each.path))
+            (folder / f"{each.name}.toml").write_text(text, encoding="utf-8")
         return folder
 
     def start(self, streams: Standard, group: Group, unblocked: Collection[int]) -> Target:
@@ -103,7 +107,7 @@ class Session:
         folder = self._probes_for_traces()
         own = self.probes[0].path  # which is still there for processes that start after the run's end
         first = own if own.suffix == ".toml" else folder / f"{self.probes[0].name}.toml"
-        places = Places(self._hook, self._root, self._engine.socket, first, folder, self.spool.cupy_cache)
+        places = Places(self._hook, self._root, self._engine.socket, first, folder, self._cupy_cache)
         environment = target_environment(os.environ, self.options, self.driver, places, stamp, self.probes)
         root = self.options.trace_root
         self.target = start_target(
@@ -156,7 +160,7 @@ class Session:
 
     def record(self, returncode: int | None) -> dict[str, Any]:
         """The content of run.json; ``returncode`` as in Popen, None while the target runs."""
-        settings = framework_settings(os.environ, self._hook, self.spool.cupy_cache)
+        settings = framework_settings(os.environ, self._hook, self._cupy_cache)
         return {
             "version": 1,
             "command": list(self.options.command),
