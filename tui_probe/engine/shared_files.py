@@ -6,7 +6,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.files import write_file
+from tui_probe.engine.files import NEW, open_file, write_all, write_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,6 +14,19 @@ if TYPE_CHECKING:
 
 def put(path: Path, content: bytes) -> None:
     """Write a file in the place of what is there. Raises OSError."""
+    try:
+        descriptor = open_file(path, NEW | os.O_EXCL)
+    except FileExistsError:
+        _put_over(path, content)
+        return
+    try:
+        write_all(descriptor, content)
+    finally:
+        os.close(descriptor)
+
+
+def _put_over(path: Path, content: bytes) -> None:
+    """Another thread may be writing it: what that one has is replaced when this one is whole."""
     unfinished = _unfinished(path)
     try:
         write_file(unfinished, content)

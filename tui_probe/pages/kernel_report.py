@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
@@ -33,6 +33,19 @@ def milliseconds(value: float | None) -> str:
     return NOT_MEASURED if value is None else units.duration(value / 1e3)
 
 
+def probed_record(kernel: Kernel) -> dict[str, Any]:
+    """A kernel as one of several probes had it, as data."""
+    return {
+        "probe": kernel.probe,
+        "status": kernel.status,
+        "registers_probed": kernel.registers_probed,
+        "spills_probed": kernel.spills_probed,
+        "results": len(kernel.result_rows),
+        "reason": kernel.reason,
+        "reason_code": kernel.reason_code,
+    }
+
+
 KERNEL_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
     Column("index", lambda k: k.index, "#", lambda k: str(k.index)),
     Column("name", lambda k: k.name),
@@ -61,5 +74,9 @@ KERNEL_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
     Column("results", lambda k: len(k.result_rows)),
     Column("reason", lambda k: k.reason, "reason", lambda k: k.reason or "", False, 10, 24),
     Column("reason_code", lambda k: k.reason_code),
+    Column("probes", lambda k: [probed_record(one) for one in k.by_probe() if one.probe] or None, nested=True),
 )
-"""JSON and CSV have the fields of the report schema; grids and blocks are [x, y, z], times milliseconds."""
+"""JSON and CSV have the fields of the report schema; grids and blocks are [x, y, z], times milliseconds.
+
+``probes`` says what became of the kernel with each probe of a run with several, null where there was one; in JSON only.
+"""

@@ -15,7 +15,7 @@ from tui_probe.pages.findings.found import find_all
 from tui_probe.pages.findings.lines import command_of, found_lines, question_lines
 from tui_probe.pages.findings.questions import open_questions
 from tui_probe.pages.kernel_detail import LABEL, detail_lines
-from tui_probe.pages.kernel_report import KERNEL_COLUMNS
+from tui_probe.pages.kernel_report import KERNEL_COLUMNS, change
 from tui_probe.pages.kernel_row import row_of
 from tui_probe.probekit.kind import Kind
 
@@ -42,6 +42,7 @@ class Summary(Document):
         self.row = row_of(kernel, source.trace.state.device)
         self.simulated = source.trace.state.simulated
         self.sources = source_files(kernel)
+        self.probes = [one for one in kernel.by_probe() if one.probe]
         self.measured = {} if self.simulated else measured(kernel)
         self.found = find_all(source)
         self.questions = open_questions(kernel, self.found)
@@ -59,11 +60,22 @@ class Summary(Document):
     def _asked(self, width: int) -> list[Line]:
         return question_lines(self.questions, self.command, width)
 
-    def _more(self) -> list[Line]:
+    def _probes(self) -> list[Line]:
+        """What became of the kernel with each of several probes."""
         lines: list[Line] = []
+        for number, one in enumerate(self.probes):
+            parts = [f"{one.probe} {one.status}", units.counted(len(one.result_rows), "result")]
+            if one.status == "probed":
+                parts.append(f"registers {change(one.registers_pruned, one.registers_probed)}")
+            words = ", ".join(parts) + (f": {one.reason}" if one.reason else "")
+            lines.append(((" " + pad("" if number else "probes", LABEL), "dim"), (safe(words), "")))
+        return [*lines, ()] if lines else []
+
+    def _more(self) -> list[Line]:
+        lines = self._probes()
         for number, name in enumerate(self.sources[:_MOST_SOURCES]):
             lines.append(((" " + pad("" if number else "source", LABEL), "dim"), (safe(name), "")))
-        if lines:
+        if self.sources:
             lines.append(())
         if self.measured:
             lines.append(head_line())
