@@ -97,7 +97,7 @@ def name_of_probe(kernel: Kernel) -> str:
     """Its name, known or not; that of a probe of one's own is its file's, where the trace tells."""
     if kernel.probings:
         return ", ".join(kernel.probings)
-    name = probe_results.probe_of(kernel) or kernel.probe
+    name = probe_results.probe_of(kernel)
     run = kernel.trace.run_info
     if name:
         return name

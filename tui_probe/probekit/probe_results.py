@@ -67,17 +67,26 @@ class ProbeResult:
 
 
 def probe_of(kernel: Kernel) -> str | None:
-    """The analysis that a kernel's probe asks for, without its ending."""
+    """The analysis that a kernel's probe asks for, without its ending; of one of several probes else its name."""
     info = kernel.info
-    return None if info is None or info.callback is None else info.callback.removesuffix(".py")
+    return kernel.probe if info is None or info.callback is None else info.callback.removesuffix(".py")
 
 
 def aimed(source: Source, *probes: str) -> Source:
     """What a view of these probes shows of a kernel of a run that had several: the kernel as the first of them had it
     that left a result, and the launch, or in the place of one that had another probe the nearest that had this.
     """
-    kernel, launch = source.kernel, source.launch
-    feeding = [one for one in kernel.by_probe() if one.probe and (probe_of(one) or one.probe) in probes]
+    kernels = source.kernel.by_probe()
+    return _aimed(source, [one for one in kernels if one.probe and probe_of(one) in probes])
+
+
+def aimed_by_name(source: Source, *probes: str) -> Source:
+    """The same for those who must not read files: a probe of one's own that names another's analysis is not found."""
+    return _aimed(source, [one for one in source.kernel.by_probe() if one.probe in probes])
+
+
+def _aimed(source: Source, feeding: list[Kernel]) -> Source:
+    launch = source.launch
     if not feeding:
         return source
     if launch is not None and launch.result is not None:
