@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,10 +27,6 @@ LIBRARIES = ("hook/libcuda.so.1", "sim/libcuda.so.1")
 
 
 _NUMBERS = itertools.count()
-ASKED = (
-    "schedule", "coalescing", "stragglers", "hot code", "barriers", "bank conflicts", "tensor cores", "divergence",
-    "bytes", "accesses", "mix", "first NaN",
-)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -41,24 +36,6 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     for kind in ("CACHE", "CONFIG", "STATE"):
         folder = tmp_path_factory.getbasetemp() / f"{kind.lower()}_{number}"
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(folder))
-
-
-@pytest.fixture(autouse=True)
-def questions_of_old(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Goldens of what to ask next list the questions of these probes, so that a new one changes none of them."""
-    if not request.path.is_relative_to(ROOT / "tests" / "pages") and not request.path.is_relative_to(
-        ROOT / "tests" / "ui"
-    ):
-        yield
-        return
-    from tui_probe.pages.findings import questions
-    from tui_probe.probekit.registry import all_probes
-
-    known = [probe for probe in all_probes() if probe.question is None or probe.question.key in ASKED]
-    monkeypatch.setattr(questions, "all_probes", lambda: known)
-    questions.questions.cache_clear()
-    yield
-    questions.questions.cache_clear()
 
 
 @pytest.fixture(scope="session")
