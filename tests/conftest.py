@@ -7,8 +7,10 @@ import hashlib
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,18 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     for kind in ("CACHE", "CONFIG", "STATE"):
         folder = tmp_path_factory.getbasetemp() / f"{kind.lower()}_{number}"
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(folder))
+
+
+@pytest.fixture(autouse=True)
+def signals_as_at_a_terminal() -> Iterator[None]:
+    """What ``nohup`` or a shell's background ignored ends programs again, as it does those that people start."""
+    defaults = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    ignored = [number for number in defaults if signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, defaults[number])
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @pytest.fixture(scope="session")
