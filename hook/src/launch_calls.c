@@ -15,6 +15,7 @@
 #include "settings.h"
 #include "signals.h"
 #include "streams.h"
+#include "timing.h"
 
 static struct kernel *find_kernel(CUfunction function)
 {
@@ -47,9 +48,14 @@ static CUresult follow(struct launch *launch)
     }
     if (settings.benchmark)
         return benchmark_launch(launch, kernel);
-    if (status == KERNEL_PASSED)
-        return launch_pass(launch, kernel, atomic_load_explicit(&kernel->reason, memory_order_relaxed));
-    return launch_probed(launch, &kernel->probings[0]);
+    const bool probed = status == KERNEL_PROBED && settings_selects_launch(launch->nth);
+    struct timed_launch timed;
+    launch->timer = timing_begin(launch, kernel, probed, &timed);
+    CUresult result = status == KERNEL_PASSED
+                          ? launch_pass(launch, kernel, atomic_load_explicit(&kernel->reason, memory_order_relaxed))
+                          : launch_probed(launch, &kernel->probings[0]);
+    timer_give(launch->timer, &timed);
+    return result;
 }
 
 static CUresult intercept(struct launch *launch)
