@@ -84,6 +84,14 @@ def test_shapes_are_sampled_each_by_itself() -> None:
     assert time.total_doubt_ns == 0
 
 
+def test_one_sample_of_a_shape_varies_as_those_of_other_shapes() -> None:
+    known = [original(ns, weight=50, key=1) for ns in (90, 110)]
+    time = time_of(110, *known, original(1000, weight=10, key=2))
+    spread = 200 / 100**2  # relative variance of one launch
+    expected = 100**2 * 200 / 2 * (1 - 2 / 100) + 10**2 * spread * 1000**2 * (1 - 1 / 10)
+    assert time.total_doubt_ns == pytest.approx(sqrt(expected))
+
+
 def test_where_the_host_was_late_its_call_is_taken_off() -> None:
     time = time_of(3, original(9000, host=5000), original(4000), original(3000, host=3500))
     assert (time.shown.host_bound, time.total_ns, time.shown.least_ns) == (2, 8000, 0)
@@ -102,7 +110,7 @@ def test_probed_launches_are_kept_apart() -> None:
 def test_the_slowdown_has_the_doubts_of_both_times() -> None:
     originals = [original(ns, weight=100) for ns in (90, 110)]
     both = time_of(400, *originals, *[probed(ns, weight=100) for ns in (180, 220)])
-    relative = 10 / 100 * sqrt(1 - 2 / 200)
+    relative = 10 / 100 * sqrt(1 - 2 / 400)
     assert both.slowdown == pytest.approx(2)
     assert both.slowdown_doubt == pytest.approx(2 * sqrt(2) * relative)
     assert time_of(300, *originals, probed(200, weight=100)).slowdown_doubt is None
@@ -186,7 +194,7 @@ def test_shares_of_a_trace(tmp_path: Path) -> None:
     write_timed(tmp_path / "t")
     first, second, untimed = open_trace(tmp_path / "t").kernels
     assert (first.time_share, second.time_share, untimed.time_share) == (0.75, 0.25, None)
-    assert (first.slowdown, first.slowdown_doubt, first.time_ms, first.time_probed_ms) == (2, 0, 0.003, 0.006)
+    assert (first.slowdown, first.slowdown_doubt, first.time_ms, first.time_probed_ms) == (2, None, 0.003, 0.006)
     assert (untimed.gpu_time, untimed.slowdown, untimed.time_ms) == (None, None, None)
 
 

@@ -87,6 +87,9 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
         help="a built-in probe (see `tui-probe probes`) or a probe file; default %(default)s",
     )  # fmt: skip
     parser.add_argument("--benchmark", action="store_true", help="also time the original kernels, and report slowdowns")
+    parser.add_argument(
+        "--no-times", action="store_true", help="do not take the GPU time of some launches of every kernel"
+    )
     parser.add_argument("--no-report", action="store_true", help="no text report at the end")
     parser.set_defaults(refuse=parser.error)
 
@@ -107,6 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
         launches=arguments.launches,
         sample=arguments.sample,
         benchmark=arguments.benchmark,
+        times=not arguments.no_times,
         driver=arguments.driver,
         simulated=arguments.sim,
         max_trace_bytes=MAX_TRACE_BYTES if arguments.max_trace_bytes is None else arguments.max_trace_bytes,

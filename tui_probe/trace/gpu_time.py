@@ -67,11 +67,12 @@ def gpu_time(samples: TimeSamples, launches: int) -> GpuTime | None:
     """What the samples of a kernel launched so often tell; None without samples.
 
     The mean of a stratum k is m = sum(w x) / sum(w), for samples x that stand for w launches each. Its variance is
-    sum(w (x - m)^2) / sum(w) * n / (n - 1) / n_eff * (1 - n / sum(w)), where n samples count as
-    n_eff = sum(w)^2 / sum(w^2) equal ones; it is 0 where every launch was timed, and unknown for one sample of many.
-    The launches N of a stratum are its part of ``launches`` by the launches stood for. The total is sum(N m) over the
-    strata, its doubt the root of sum(N^2 variance). Of a stratum in which only probed launches were timed, m is their
-    mean divided by the slowdown of the kernel where that is known.
+    sum(w (x - m)^2) / sum(w) * n / (n - 1) / n_eff * (1 - n / N), where n samples count as n_eff = sum(w)^2 / sum(w^2)
+    equal ones; it is 0 where every launch was timed. One sample of many launches varies as those of the other strata do,
+    relative to m; without such its variance is unknown. The launches N of a stratum are its part of ``launches`` by the
+    launches that all its samples stand for. The total is sum(N m) over the strata, its doubt the root of
+    sum(N^2 variance). Of a stratum in which only probed launches were timed, m is their mean divided by the slowdown of
+    the kernel where that is known.
     """
     if not len(samples):
         return None
@@ -104,8 +105,10 @@ class _Strata:
             mean = np.bincount(at, w * x, strata) / whole
             spread = np.bincount(at, w * (x - mean[at]) ** 2, strata) / whole
             effective = whole**2 / np.bincount(at, w**2, strata)
-            variance = spread * n / (n - 1) / effective * (1 - n / whole)
-        return mean, np.where(n >= whole, 0.0, variance)
+            spread = spread * n / (n - 1)
+            spread = np.where(n == 1, mean**2 * _pooled(spread / mean**2, n - 1), spread)
+            variance = spread / effective * (1 - n / self._launches)
+        return mean, np.where((n >= self._launches - 0.5) & (n > 0), 0.0, variance)
 
     def kind(self, kind: int) -> TimeOfKind | None:
         """The figures of originals (0) or probed launches (1)."""
@@ -145,6 +148,12 @@ class _Strata:
         mean = np.where(original, self._mean[0], self._mean[1] * factor)
         variance = np.where(original, self._variance[0], self._variance[1] * factor**2)
         return float((self._launches * mean).sum()), _root((self._launches**2 * variance).sum())
+
+
+def _pooled(spread: NDArray[np.float64], freedom: NDArray[np.int64]) -> float:
+    """The mean of the spreads by their degrees of freedom; NaN without any."""
+    known = (freedom > 0) & np.isfinite(spread)
+    return float((spread[known] * freedom[known]).sum() / freedom[known].sum()) if known.any() else nan
 
 
 def _root(variance: Any) -> float | None:
