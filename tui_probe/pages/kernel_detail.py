@@ -175,7 +175,7 @@ def _of_kind(kind: TimeOfKind) -> str:
 
 
 def _with_doubt(ns: float, doubt_ns: float | None) -> str:
-    """``12.3 µs ± 410 ns``: an estimate and its standard error, ``–`` if that is not known; none if there is no doubt."""
+    """``12.3 µs ± 410 ns``: an estimate and its standard error: ``–`` if not known, none if there is no doubt."""
     text = units.duration(ns / 1e9)
     return text if doubt_ns == 0 else f"{text} ± {units.duration(None if doubt_ns is None else doubt_ns / 1e9)}"
 

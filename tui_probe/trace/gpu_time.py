@@ -68,7 +68,7 @@ def gpu_time(samples: TimeSamples, launches: int) -> GpuTime | None:
 
     The mean of a stratum k is m = sum(w x) / sum(w), for samples x that stand for w launches each. Its variance is
     sum(w (x - m)^2) / sum(w) * n / (n - 1) / n_eff * (1 - n / N), where n samples count as n_eff = sum(w)^2 / sum(w^2)
-    equal ones; it is 0 where every launch was timed. One sample of many launches varies as those of the other strata do,
+    equal ones; it is 0 where every launch was timed. One sample of many launches varies as those of other strata do,
     relative to m; without such its variance is unknown. The launches N of a stratum are its part of ``launches`` by the
     launches that all its samples stand for. The total is sum(N m) over the strata, its doubt the root of
     sum(N^2 variance). Of a stratum in which only probed launches were timed, m is their mean divided by the slowdown of
