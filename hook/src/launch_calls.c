@@ -25,6 +25,16 @@ static struct kernel *find_kernel(CUfunction function)
     return kernel ? kernel : registry_add_stranger(function);
 }
 
+/* Launches the original for REASON, or the probed kernel without one; timed, if it is its turn. */
+static CUresult launch_timed(struct launch *launch, struct kernel *kernel, const struct reason *reason)
+{
+    struct timed_launch timed;
+    launch->timer = timing_begin(launch, kernel, !reason && settings_selects_launch(launch->nth), &timed);
+    CUresult result = reason ? launch_pass(launch, kernel, reason) : launch_probed(launch, &kernel->probings[0]);
+    timer_give(launch->timer, &timed);
+    return result;
+}
+
 static CUresult follow(struct launch *launch)
 {
     struct kernel *kernel;
@@ -41,21 +51,16 @@ static CUresult follow(struct launch *launch)
         if (stream_is_capturing(launch_stream(launch)))
             return launch_pass(launch, kernel, reason(CAPTURING));
         if (background_takes(kernel, launch))
-            return launch_pass(launch, kernel, reason(BEING_PREPARED));
+            return launch_timed(launch, kernel, reason(BEING_PREPARED));
         status = prepare_kernel(kernel, launch);
         background_waited(clock_now() - launch->time);
         launch->time = clock_now();
     }
     if (settings.benchmark)
         return benchmark_launch(launch, kernel);
-    const bool probed = status == KERNEL_PROBED && settings_selects_launch(launch->nth);
-    struct timed_launch timed;
-    launch->timer = timing_begin(launch, kernel, probed, &timed);
-    CUresult result = status == KERNEL_PASSED
-                          ? launch_pass(launch, kernel, atomic_load_explicit(&kernel->reason, memory_order_relaxed))
-                          : launch_probed(launch, &kernel->probings[0]);
-    timer_give(launch->timer, &timed);
-    return result;
+    if (status == KERNEL_PASSED)
+        return launch_timed(launch, kernel, atomic_load_explicit(&kernel->reason, memory_order_relaxed));
+    return launch_timed(launch, kernel, NULL);
 }
 
 static CUresult intercept(struct launch *launch)

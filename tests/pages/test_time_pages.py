@@ -18,7 +18,9 @@ from tui_probe.pages.choices import Format
 from tui_probe.pages.kernel_detail import detail_lines
 from tui_probe.pages.kernel_row import row_of
 from tui_probe.pages.report import report_lines
+from tui_probe.pages.schema import ADDED
 from tui_probe.pages.summary import run_report
+from tui_probe.pages.time_columns import TIME_COLUMNS
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
@@ -83,6 +85,7 @@ def test_shares_add_up_and_unknown_doubts_are_null(timed: Trace) -> None:
 
 
 def test_the_older_schema_knows_nothing_of_them(timed: Trace) -> None:
+    assert {column.key for column in TIME_COLUMNS} == ADDED
     (kernel, *_) = json.loads(text_of(timed, "json", schema=1))["kernels"]
     rows = list(csv.DictReader(io.StringIO(text_of(timed, "csv", schema=1))))
     for record in (kernel, rows[0]):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
-from tui_probe.pages.time_columns import TIME_COLUMNS
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -34,7 +32,11 @@ _KEYS: Final[Mapping[str, Mapping[str, str]]] = {
     "latency": _LATENCY,
 }
 """For each page the keys that schema 1 calls otherwise."""
-_ADDED: Final = frozenset(column.key for column in TIME_COLUMNS)
+ADDED: Final = frozenset((
+    "time_share", "time_of", "time_samples", "time_samples_host_bound", "time_total_ms", "time_total_doubt_ms",
+    "time_mean_ms", "time_mean_doubt_ms", "time_median_ms", "time_p99_ms", "time_min_ms", "time_max_ms",
+    "slowdown_doubt",
+))  # fmt: skip
 """What only schema 2 says of a kernel."""
 _OF_KERNELS: Final = ("kernels", "summary")
 _NAMES: Final = {new.replace("_", " "): old.replace("_", " ") for new, old in _LATENCY.items()}
@@ -47,7 +49,7 @@ def in_schema(record: Any, page: str, schema: Schema) -> Any:
 
 
 def _added(page: str) -> frozenset[str]:
-    return _ADDED if page in _OF_KERNELS else frozenset()
+    return ADDED if page in _OF_KERNELS else frozenset()
 
 
 def _older(value: Any, keys: Mapping[str, str], added: frozenset[str]) -> Any:
