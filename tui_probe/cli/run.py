@@ -55,6 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sample", type=sample, metavar="SPEC",
         help="probe only some blocks of each grid: 1/16 (one in 16), 0-131 (a range), 64 (that many, evenly spread)",
     )  # fmt: skip
+    chosen.add_argument(
+        "--no-times", action="store_true", help="do not take the GPU time of some launches of every kernel"
+    )
     limits = parser.add_argument_group("limits")
     limits.add_argument(
         "--max-trace-bytes", type=size_or_none, metavar="SIZE",
@@ -87,9 +90,6 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
         help="a built-in probe (see `tui-probe probes`) or a probe file; default %(default)s",
     )  # fmt: skip
     parser.add_argument("--benchmark", action="store_true", help="also time the original kernels, and report slowdowns")
-    parser.add_argument(
-        "--no-times", action="store_true", help="do not take the GPU time of some launches of every kernel"
-    )
     parser.add_argument("--no-report", action="store_true", help="no text report at the end")
     parser.set_defaults(refuse=parser.error)
 

@@ -99,6 +99,8 @@ class _Strata:
 
     def _moments(self, chosen: NDArray[np.bool_], strata: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and variance of the mean of the chosen samples of each stratum."""
+        if not chosen.any():
+            return np.full(strata, nan), np.full(strata, nan)
         at, x, w = self._stratum[chosen], self._taken[chosen], self._weight[chosen]
         n, whole = np.bincount(at, minlength=strata), np.bincount(at, w, strata)
         with np.errstate(divide="ignore", invalid="ignore"):
