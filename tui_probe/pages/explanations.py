@@ -16,7 +16,7 @@ _LIVE: Final[dict[str, tuple[str, ...]]] = {
         " measured.",
     ),
     "kernels": (
-        "One row per kernel. Registers and spills are before→after probing; slowdown is"
+        "One row per kernel, in order of first launch. Registers and spills are before→after probing; slowdown is"
         " probed time over original time. Enter opens a kernel: its findings and all its pages.",
         "Skipped: nothing to probe, as in kernels without PTX. Failed: the original ran instead. Excluded: left out by"
         " --kernel or --exclude. The page below says why, and what to do.",
