@@ -67,6 +67,9 @@ struct kernel {
     _Atomic(enum kernel_status) status;
     _Atomic(const struct reason *) reason; /* why it is passed through */
     atomic_uint_fast64_t launches; /* counted if some are to be selected */
+    atomic_uint_fast64_t held_bytes, held_files; /* of the trace's budgets */
+    atomic_uint_fast64_t unlisted; /* launches for which event.log had no room */
+    _Atomic(const struct reason *) unprepared; /* why it has not been prepared so far */
 
     /* Set while it is prepared, constant once it is KERNEL_PROBED. */
     bool parameters_known;

@@ -3,6 +3,7 @@
 
 #include "benchmark.h"
 #include "clock.h"
+#include "control.h"
 #include "hook_state.h"
 #include "launch.h"
 #include "launch_counts.h"
@@ -23,6 +24,29 @@ static struct kernel *find_kernel(CUfunction function)
     return kernel ? kernel : registry_add_stranger(function);
 }
 
+/* Why no launch may be probed now, whatever its kernel; NULL if it may. */
+static const struct reason *closed(void)
+{
+    if (!control_is_on())
+        return reason(SWITCHED_OFF);
+    return settings.nvtx && !nvtx_is_inside() ? reason(OUTSIDE_RANGE) : NULL;
+}
+
+/* A new kernel is numbered by its first launch, and prepared by the first that may be probed. */
+static const struct reason *not_yet(const struct launch *launch, struct kernel *kernel, const struct reason *closed_by)
+{
+    if (!atomic_load_explicit(&kernel->unprepared, memory_order_relaxed))
+        registry_number_kernel(kernel);
+    const struct reason *reason = closed_by;
+    if (!reason && stream_is_capturing(launch_stream(launch)))
+        reason = reason(CAPTURING);
+    if (!reason)
+        reason = prepare_refused(kernel);
+    if (reason)
+        atomic_store_explicit(&kernel->unprepared, reason, memory_order_relaxed);
+    return reason;
+}
+
 static CUresult follow(struct launch *launch)
 {
     struct kernel *kernel;
@@ -34,10 +58,12 @@ static CUresult follow(struct launch *launch)
     if (settings.n_launches)
         launch->nth = atomic_fetch_add_explicit(&kernel->launches, 1, memory_order_relaxed);
     enum kernel_status status = atomic_load_explicit(&kernel->status, memory_order_acquire);
+    const struct reason *reason = closed();
+    if (status == KERNEL_NEW)
+        reason = not_yet(launch, kernel, reason);
+    if (reason)
+        return launch_pass(launch, kernel, reason);
     if (status == KERNEL_NEW) {
-        registry_number_kernel(kernel);
-        if (stream_is_capturing(launch_stream(launch)))
-            return launch_pass(launch, kernel, reason(CAPTURING));
         status = prepare_kernel(kernel, launch);
         launch->time = clock_now();
     }

@@ -29,7 +29,7 @@ struct slot {
     _Atomic(uint32_t) published; /* position + 1 once the record is complete */
     uint32_t number;             /* low half */
     uint64_t time;
-    const struct kernel *kernel;
+    struct kernel *kernel;
     const struct reason *reason;
     uint32_t grid[3], block[3], shared;
     int32_t result;
@@ -115,7 +115,7 @@ static inline void fetch_for_writing(const struct slot *slot)
 #endif
 }
 
-static void publish(size_t position, const struct launch *launch, const struct kernel *kernel,
+static void publish(size_t position, const struct launch *launch, struct kernel *kernel,
                     const struct reason *reason, int32_t result)
 {
     struct slot *slot = slot_at(position);
@@ -133,7 +133,7 @@ static void publish(size_t position, const struct launch *launch, const struct k
     fetch_for_writing(slot_at(position + 1));
 }
 
-void launch_log_passed(const struct launch *launch, const struct kernel *kernel, const struct reason *reason,
+void launch_log_passed(const struct launch *launch, struct kernel *kernel, const struct reason *reason,
                        int32_t result)
 {
     publish(claim(1), launch, kernel, reason, result);
@@ -158,7 +158,7 @@ static size_t fill_tail(struct tail *tail, const struct launch *launch, const st
     return offsetof(struct tail, bytes) + (tail->heap ? 0 : size);
 }
 
-void launch_log_probed(const struct launch *launch, const struct kernel *kernel, void *const *values, int32_t result)
+void launch_log_probed(const struct launch *launch, struct kernel *kernel, void *const *values, int32_t result)
 {
     struct tail tail;
     size_t size = fill_tail(&tail, launch, kernel, values);

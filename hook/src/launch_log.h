@@ -15,7 +15,7 @@ struct reason;
 struct launch_record {
     uint64_t number; /* launches of the process before this one */
     uint64_t time;   /* nanoseconds since 1970 */
-    const struct kernel *kernel;
+    struct kernel *kernel;
     const struct reason *reason; /* why it was passed through; NULL for a probed launch */
     uint32_t grid[3], block[3], shared;
     int32_t result;
@@ -25,11 +25,11 @@ struct launch_record {
 };
 
 /* The original of KERNEL ran for REASON. */
-void launch_log_passed(const struct launch *launch, const struct kernel *kernel, const struct reason *reason,
+void launch_log_passed(const struct launch *launch, struct kernel *kernel, const struct reason *reason,
                        int32_t result);
 
 /* KERNEL ran probed; VALUES are pointers to its parameters. */
-void launch_log_probed(const struct launch *launch, const struct kernel *kernel, void *const *values, int32_t result);
+void launch_log_probed(const struct launch *launch, struct kernel *kernel, void *const *values, int32_t result);
 
 /* Formats all records that wait; the lock of the log's file is held. True if there were any. */
 bool launch_log_drain(void);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "booking.h"
 #include "device.h"
 #include "engine_client.h"
 #include "event_log.h"
@@ -161,6 +162,7 @@ static struct fate make_probed(struct kernel *kernel, const struct launch *launc
         return failed(reason_of_file("no directory for the kernel", errno));
     reason = save_image(image, directory);
     struct fate fate = reason ? failed(reason) : ask_engine(kernel, directory);
+    booking_count_folder(directory);
     free(directory);
     if (fate.reason)
         return fate;
@@ -187,6 +189,14 @@ static struct fate decide(struct kernel *kernel, const struct launch *launch)
     if (!image->ptx)
         return image->ptx_size ? failed(reason(HOST_MEMORY)) : skipped(reason(NO_PTX));
     return make_probed(kernel, launch);
+}
+
+const struct reason *prepare_refused(const struct kernel *kernel)
+{
+    const struct image *image = kernel->code->image;
+    const struct reason *reason = booking_folder(image ? image->ptx_size : 0);
+    const bool has_folder = reason && image && image->ptx && !atomic_load(&kernel->reason);
+    return has_folder && !settings_filter(kernel->name) ? reason : NULL;
 }
 
 /* The kernel's registers, memory and occupancy belong to its fate, PTX or not. */
@@ -236,17 +246,36 @@ void prepare_give_up(struct kernel *kernel, const struct launch *launch, const s
     pthread_mutex_unlock(&mutex);
 }
 
+static const struct reason *unprepared_reason(const struct kernel *kernel)
+{
+    const struct reason *reason = atomic_load(&kernel->unprepared);
+    return reason ? reason : reason(CAPTURING);
+}
+
 static void log_unprepared(struct kernel *kernel, void *unused)
 {
     (void)unused;
     if (kernel->index != KERNEL_NO_INDEX && atomic_load(&kernel->status) == KERNEL_NEW)
         event_log("[kernel] %u skipped registers - local - shared - blocks - name %s reason %s\n", kernel->index,
-                  kernel->name, reason(CAPTURING)->written);
+                  kernel->name, unprepared_reason(kernel)->written);
 }
 
 void prepare_log_unprepared(void)
 {
     registry_each(log_unprepared, NULL);
+}
+
+static void log_unlisted(struct kernel *kernel, void *unused)
+{
+    (void)unused;
+    if (atomic_load(&kernel->unlisted))
+        event_log("[budget] unlisted kernel %u launches %llu\n", kernel->index,
+                  (unsigned long long)atomic_load(&kernel->unlisted));
+}
+
+void prepare_log_unlisted(void)
+{
+    registry_each(log_unlisted, NULL);
 }
 
 void prepare_reset(void)

@@ -33,7 +33,7 @@ bool error_is_sticky(CUresult result)
     }
 }
 
-CUresult probed_log_launch(const struct launch *launch, const struct kernel *kernel, const struct arguments *arguments,
+CUresult probed_log_launch(const struct launch *launch, struct kernel *kernel, const struct arguments *arguments,
                            CUresult result)
 {
     launch_log_probed(launch, kernel, arguments->pointers, result);
@@ -103,7 +103,7 @@ static const struct reason *take(struct holding *holding, struct launch *launch,
 }
 
 /* From here on the result may be saved, and logged. */
-static void launched(const struct holding *holding, const struct launch *launch, const struct kernel *kernel,
+static void launched(const struct holding *holding, const struct launch *launch, struct kernel *kernel,
                      CUresult result)
 {
     if (result != CUDA_SUCCESS)

@@ -22,7 +22,7 @@ const struct reason *arguments_fill(struct arguments *arguments, const struct la
                                     const struct kernel *kernel, const struct variant *variant, CUdeviceptr memory);
 
 /* Logs a launch of a probed kernel, with RESULT; returns it. */
-CUresult probed_log_launch(const struct launch *launch, const struct kernel *kernel, const struct arguments *arguments,
+CUresult probed_log_launch(const struct launch *launch, struct kernel *kernel, const struct arguments *arguments,
                            CUresult result);
 
 /* An error that is the context's, whoever launches what in it. */

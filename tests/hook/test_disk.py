@@ -138,7 +138,7 @@ wait_for(lambda: logged("[exec] save-resumed") == 4)
 launch(f, w)
 print(read(w))
 """
-    run = run_on(small_disk, host, 9 << 30, script, None, TUI_PROBE_MAX_TRACE_BYTES="500")
+    run = run_on(small_disk, host, 9 << 30, script, None, TUI_PROBE_MAX_RESULT_FILES="2")
     assert (run.status, run.stdout) == (0, "6\n"), run.stderr
     assert len(run.results) == 2
 
