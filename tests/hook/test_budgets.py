@@ -5,12 +5,11 @@ from __future__ import annotations
 import random
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tui_probe.launcher.control import BYTES, FIELDS, ControlPage
+from tui_probe.launcher.control import BUDGETS, BYTES, FIELDS, NO_LIMIT, ControlPage
 
 from .conftest import ROOT, Host, Run
 
@@ -26,8 +25,7 @@ print(read(w))
 
 @pytest.fixture
 def page(tmp_path: Path) -> ControlPage:
-    limits = {"trace_bytes": None, "result_files": None, "log_bytes": None}
-    return ControlPage.create(tmp_path / "control", limits, shares=False, on=True)
+    return ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, NO_LIMIT), shares=False, on=True)
 
 
 def under(host: Host, page: ControlPage, script: str, **environment: str) -> Run:
@@ -79,7 +77,7 @@ def test_the_rule_is_the_same_here_and_in_the_hook(program: Path) -> None:
     assert given == [share(*case) for case in cases]
 
 
-def test_no_kernel_takes_all(program: Path) -> None:
+def test_no_kernel_takes_all() -> None:
     """However many launches ask for as much as they may, every later kernel finds half of what was left."""
     left, files = 1 << 30, 2000
     for _ in range(3):

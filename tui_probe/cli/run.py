@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from argparse import ArgumentTypeError
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tui_probe.errors import ProbeFileError
-from tui_probe.launcher.options import MAX_TRACE_BYTES, RunOptions
+from tui_probe.launcher.options import RunOptions
 from tui_probe.launcher.passing import run_passing_on
 from tui_probe.launcher.screened import ScreenedTarget
 from tui_probe.launcher.session import Session
@@ -23,10 +23,11 @@ from .output import inform, let_go_of_lost_terminal, warn
 from .run_ncu import add_ncu_options, profile_with_ncu
 from .screen import add_screen_options, show, wants_screen
 from .text import report_after_run
-from .values import Unsupported, launches, min_free, names, sample, size, size_or_none
+from .values import Unsupported, count, launches, limit, min_free, names, sample, seconds, size, size_or_none
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from tui_probe.engine.model import Probe
 
@@ -55,19 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sample", type=sample, metavar="SPEC",
         help="probe only some blocks of each grid: 1/16 (one in 16), 0-131 (a range), 64 (that many, evenly spread)",
     )  # fmt: skip
+    add_window_options(parser.add_argument_group("when"))
     limits = parser.add_argument_group("limits")
-    limits.add_argument(
-        "--max-trace-bytes", type=size_or_none, metavar="SIZE",
-        help="stop saving results at this size, such as 4G; 0: no limit; default 1G",
-    )  # fmt: skip
-    limits.add_argument(
-        "--min-free-disk", type=min_free, metavar="LEAST",
-        help="pause saving results while less than this is free on the trace's disk, such as 10G or 3%%; 0: never;"
-             " default 2G,5%%",
-    )  # fmt: skip
-    limits.add_argument(
-        "--max-probe-memory", type=size, metavar="SIZE", help="limit the GPU memory that probes take, such as 512M"
-    )
+    add_limits(limits)
     limits.add_argument(
         "--no-cache", action="store_true", help="ignore the cache: prepare every kernel, and keep none for later runs"
     )
@@ -78,6 +69,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_ncu_options(parser)
     add_screen_options(parser)
     parser.add_argument("command", nargs="...", metavar="COMMAND...", help="the program to profile, and its arguments")
+
+
+def add_window_options(when: argparse._ArgumentGroup) -> None:
+    """When launches are recorded; `tui-probe ctl` and the live screen change it while the program runs."""
+    when.add_argument("--after", type=seconds, metavar="TIME", help="record from then on, such as 30s")
+    when.add_argument("--for", type=seconds, dest="duration", metavar="TIME", help="record for so long, such as 10s")
+    when.add_argument(
+        "--capture-range", action="store_true", help="record between cudaProfilerStart and cudaProfilerStop only"
+    )
+    when.add_argument("--nvtx", metavar="RANGE", help="record launches in NVTX ranges of this text only")
+
+
+def add_limits(limits: argparse._ArgumentGroup) -> None:
+    """What a run, with all its processes, may take; the settings file knows the same."""
+    limits.add_argument(
+        "--max-trace-bytes", type=size_or_none, metavar="SIZE",
+        help="leave no more than this on disk, logs included, such as 4G; 0: no limit; default 1G",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-result-files", type=count, metavar="N",
+        help="save the records of so many launches at most; none: no limit; default 2000",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-log-bytes", type=limit, metavar="SIZE",
+        help="list launches in event.log up to this size, then count them; none: no limit; default 128M",
+    )  # fmt: skip
+    limits.add_argument(
+        "--min-free-disk", type=min_free, metavar="LEAST",
+        help="pause saving results while less than this is free on the trace's disk, such as 10G or 3%%; 0: never;"
+             " default 2G,5%%",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-probe-memory", type=size, metavar="SIZE",
+        help="limit the GPU memory that probes take, such as 512M; default a tenth of what is free",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-host-memory", type=size, metavar="SIZE",
+        help="limit the memory for records on their way to files; default 256M",
+    )  # fmt: skip
 
 
 def add_probe_options(parser: argparse.ArgumentParser) -> None:
@@ -109,13 +139,32 @@ def run(arguments: argparse.Namespace) -> int:
         benchmark=arguments.benchmark,
         driver=arguments.driver,
         simulated=arguments.sim,
-        max_trace_bytes=MAX_TRACE_BYTES if arguments.max_trace_bytes is None else arguments.max_trace_bytes,
+        **limits_of(arguments),
         min_free_disk=least_free(arguments),
-        max_probe_memory=arguments.max_probe_memory,
+        after=arguments.after or 0.0,
+        duration=arguments.duration,
+        capture_range=arguments.capture_range,
+        nvtx=arguments.nvtx,
         cache=not arguments.no_cache,
         sources=not arguments.no_source,
     )
     return profile(options, arguments)
+
+
+def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The limits of RunOptions: what the command line says, else the settings, else what holds anyway."""
+    readers: dict[str, Callable[[str], int]] = {
+        "max_trace_bytes": size_or_none, "max_result_files": count, "max_log_bytes": limit,
+        "max_probe_memory": size, "max_host_memory": size,
+    }  # fmt: skip
+    found = {}
+    for name, reader in readers.items():
+        told = getattr(arguments, name)
+        if told is None and (setting := getattr(chosen_settings(), name)) is not None:
+            told = reader(setting)
+        if told is not None:
+            found[name] = told
+    return found | {"shares": "max_trace_bytes" not in found}
 
 
 def known_probe(name: str) -> Probe:
@@ -131,8 +180,11 @@ def known_probe(name: str) -> Probe:
 def least_free(arguments: argparse.Namespace) -> str | None:
     """What is to stay free of the trace's disk; None if neither the command line nor the environment says."""
     told = os.environ.get("TUI_PROBE_MIN_FREE_DISK")
-    if arguments.min_free_disk or not told:
-        return cast("str | None", arguments.min_free_disk)
+    if arguments.min_free_disk:
+        return cast("str", arguments.min_free_disk)
+    if not told:
+        setting = chosen_settings().min_free_disk
+        return None if setting is None else min_free(setting)
     try:
         return min_free(told)
     except ArgumentTypeError as error:

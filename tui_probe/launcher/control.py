@@ -6,11 +6,11 @@ It holds the switch and the budgets. The layout stands here and in ``hook/src/co
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 import struct
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from tui_probe.errors import ControlError
@@ -18,12 +18,14 @@ from tui_probe.errors import ControlError
 from .spool import NAME, living_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
+    from pathlib import Path
 
 MAGIC: Final = b"tuiprobe"
 VERSION: Final = 1
 BYTES: Final = 4096
 NO_LIMIT: Final = (1 << 64) - 1
+"""The limit of a budget that has none."""
 FILE: Final = "control"
 
 FIELDS: Final = {
@@ -71,7 +73,7 @@ class ControlPage:
         self.path = path
 
     @classmethod
-    def create(cls, path: Path, limits: Mapping[str, int | None], *, shares: bool, on: bool) -> Self:
+    def create(cls, path: Path, limits: Mapping[str, int], *, shares: bool, on: bool) -> Self:
         """Make the page of a run. Where the disk has no room for it, one that this process has to itself."""
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -88,7 +90,7 @@ class ControlPage:
         made["on"] = int(on)
         made["shares"] = int(shares)
         for name, limit in limits.items():
-            made[f"{name}.limit"] = NO_LIMIT if limit is None else limit
+            made[f"{name}.limit"] = limit
         made._page[0:8] = MAGIC
         return made
 
@@ -130,9 +132,9 @@ class ControlPage:
         self["on"] = int(on)
         return True
 
-    def set_limit(self, name: str, limit: int | None) -> None:
+    def set_limit(self, name: str, limit: int) -> None:
         """Change a budget; from then on the totals alone hold, for that is what the user said."""
-        self[f"{name}.limit"] = NO_LIMIT if limit is None else limit
+        self[f"{name}.limit"] = limit
         self["shares"] = 0
 
     def budget(self, name: str) -> Budget:
@@ -142,3 +144,32 @@ class ControlPage:
 
     def budgets(self) -> dict[str, Budget]:
         return {name: self.budget(name) for name in BUDGETS}
+
+    def record(self) -> dict[str, object]:
+        """The budgets as run.json has them."""
+        return {name: vars(budget) for name, budget in self.budgets().items()} | {"over_share": self["over_share"]}
+
+
+def find_page(path: Path) -> Path:
+    """The page of a trace's run, or of the newest active run of a folder of traces. Raises ControlError."""
+    if (path / "run.json").is_file():
+        found = page_of_trace(path)
+        if found is None:
+            raise ControlError(f"{path}: its run has ended")
+        return found
+    pages = [page for pid in living_runs(path) if (page := path / f"{NAME}{pid}" / FILE).exists()]
+    if not pages:
+        raise ControlError(f"no active run in {path}; name a trace, or the folder that --tracedir of the run named")
+    return max(pages, key=lambda page: page.stat().st_ctime_ns)
+
+
+def page_of_trace(trace: Path) -> Path | None:
+    """The page of the run that makes a trace; None once it has ended, and where the trace does not say."""
+    try:
+        launcher = json.loads((trace / "run.json").read_bytes()).get("launcher")
+    except (OSError, ValueError, AttributeError):
+        return None
+    if not isinstance(launcher, int) or launcher not in living_runs(trace.parent):
+        return None
+    page = trace.parent / f"{NAME}{launcher}" / FILE
+    return page if page.exists() else None

@@ -39,7 +39,7 @@ class Engine:
         command += ["--socket", str(self.socket), "--probe", str(probe), "--load", "ptx" if load_ptx else "bin"]
         command += ["--kernels", options.kernels or "", "--filter", options.excluded or ""]
         command += [] if options.cache else ["--no-cache"]
-        command += ["--sources"] if options.sources else []
+        command += ["--sources", str(options.source_bytes())]
         command += ["--sample"] if options.sample else []
         libc = ctypes.CDLL(None, use_errno=True)
         with log.open("wb") as output:

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--filter", default="", help="the run's negative kernel filter, for process.log")
     parser.add_argument("--sample", action="store_true", help="probe the blocks that the hook names, and no others")
     parser.add_argument("--no-cache", action="store_true", help="prepare every kernel anew, and keep none")
-    parser.add_argument("--sources", action="store_true", help="copy source files into the trace")
+    parser.add_argument("--sources", type=int, default=0, metavar="BYTES", help="of source copies per trace")
     options = parser.parse_args(arguments)
     folder = None if options.no_cache else default_folder()
     signals = {signal.SIGTERM, signal.SIGINT}

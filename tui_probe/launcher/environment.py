@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from tui_probe.errors import LaunchError
 
+from .control import NO_LIMIT
 from .natives import package_path
+from .options import MAX_LOG_BYTES, MAX_RESULT_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +42,8 @@ class Places:
     socket: Path
     probe: Path
     cupy_cache: Path
+    control: Path | None = None
+    """None: every process counts for itself."""
 
 
 def target_environment(
@@ -60,7 +64,7 @@ def target_environment(
         "TUI_PROBE_ENGINE": str(places.socket),
         "TUI_PROBE_PROBE": str(places.probe),
     }
-    for name, value in choices(options).items():
+    for name, value in (choices(options) | {"TUI_PROBE_CONTROL": str(places.control or "")}).items():
         environment.pop(name, None)  # of a run around this one
         if value:
             environment[name] = value
@@ -86,8 +90,20 @@ def choices(options: RunOptions) -> dict[str, str]:
         "TUI_PROBE_SAMPLE": options.sample or "",
         "TUI_PROBE_BENCHMARK": "1" if options.benchmark else "",
         "TUI_PROBE_MAX_TRACE_BYTES": str(options.max_trace_bytes),
+        "TUI_PROBE_MAX_RESULT_FILES": limit_text(options.max_result_files, MAX_RESULT_FILES),
+        "TUI_PROBE_MAX_LOG_BYTES": limit_text(options.max_log_bytes, MAX_LOG_BYTES),
         "TUI_PROBE_MAX_PROBE_MEMORY": str(options.max_probe_memory or ""),
+        "TUI_PROBE_MAX_HOST_MEMORY": str(options.max_host_memory or ""),
+        "TUI_PROBE_CAPTURE_RANGE": "1" if options.capture_range else "",
+        "TUI_PROBE_NVTX": options.nvtx or "",
     }
+
+
+def limit_text(limit: int, default: int) -> str:
+    """A limit in the hook's words: ``none``, a number, or "" where it is the default."""
+    if limit == NO_LIMIT:
+        return "none"
+    return "" if limit == default else str(limit)
 
 
 def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) -> list[Setting]:
