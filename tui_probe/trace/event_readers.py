@@ -11,6 +11,7 @@ from tui_probe.trace.event_types import (
     Alternating,
     Benchmark,
     BenchmarkEnabled,
+    BudgetTold,
     Callback,
     Command,
     Counted,
@@ -49,6 +50,7 @@ from tui_probe.trace.event_types import (
     Saved,
     Shape,
     Trouble,
+    Unlisted,
 )
 
 if TYPE_CHECKING:
@@ -205,6 +207,10 @@ def _nvtx_range(m: Match) -> Event:
     )  # fmt: skip
 
 
+def _budget(m: Match) -> Event:
+    return BudgetTold(text_of(m[1]), m[2] == b"reached", int(m[3]), int(m[4]), text_of(m[5]))
+
+
 def _trouble(m: Match) -> Event:
     return Trouble(text_of(m.string[m.start() :]))
 
@@ -227,6 +233,7 @@ _BENCHMARK: Final = (
     "prologue {MS} kernel {MS} epilogue {MS} original {MS} impact {MS} {CODE}(?: kernel {INDEX} launch {COUNT})?"
 )
 
+_BUDGET: Final = r"(trace-bytes|result-files|log-bytes|share) (reached|thins) limit {COUNT} used (\d{1,18}): (.*)"
 _NVTX: Final = (
     r"range {COUNT} in {COUNT} thread {COUNT} start {NS} end (\d{1,19}|-) "
     r"launches (\d{1,18}(?:-\d{1,18})?(?:,\d{1,18}(?:-\d{1,18})?)*) domain (\S+) text (.*)"
@@ -353,6 +360,11 @@ READERS: Final[dict[bytes, dict[bytes, tuple[Reader, ...]]]] = {
         b"ENABLED": ((Pattern("ENABLED L2 Flush Size {COUNT}"), lambda m: BenchmarkEnabled(int(m[1]))),),
     },
     b"[nvtx]": {b"range": ((Pattern(_NVTX), _nvtx_range),)},
+    b"[budget]": {
+        **dict.fromkeys((b"trace-bytes", b"result-files", b"log-bytes", b"share"), ((Pattern(_BUDGET), _budget),)),
+        b"unlisted": ((Pattern("unlisted kernel {INDEX} launches {COUNT}"), lambda m: Unlisted(int(m[1]), int(m[2]))),),
+        b"*": _TROUBLE,
+    },
     b"[callback]": _CALLBACK,
     b"[analyze]": _CALLBACK,
     b"[exit]": {

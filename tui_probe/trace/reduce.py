@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.trace.event_types import (
     Benchmark,
     BenchmarkEnabled,
+    BudgetTold,
     Command,
     Device,
     Ending,
@@ -27,6 +28,7 @@ from tui_probe.trace.event_types import (
     Saved,
     Trouble,
     Unknown,
+    Unlisted,
 )
 from tui_probe.trace.older import OlderKernels
 
@@ -68,6 +70,8 @@ class Reducer:
             PassedThrough: self._passed_through,
             Saved: self._saved,
             Benchmark: self._benchmark,
+            BudgetTold: self._budget,
+            Unlisted: self._unlisted,
             Trouble: self._trouble,
             NvtxRange: self._nvtx_range,
             Ending: self._ending,
@@ -167,6 +171,12 @@ class Reducer:
         index = self._index(event.index)
         if index is not None:
             self.recorder.kernel(index).add_times(event)
+
+    def _budget(self, event: BudgetTold) -> None:
+        self.trace.state.budgets[event.name] = event
+
+    def _unlisted(self, event: Unlisted) -> None:
+        self.recorder.unlisted(event.kernel, event.launches)
 
     def _trouble(self, event: Trouble) -> None:
         troubles = self.trace.state.troubles
