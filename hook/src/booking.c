@@ -15,7 +15,7 @@
 #include "reasons.h"
 #include "settings.h"
 
-enum { BLOCK_UNIT = 512, FOLDERS_DEEP = 4 };
+enum { BLOCK_UNIT = 512, FOLDERS_DEEP = 4, FOLDER_BYTES = 64 << 10 };
 
 /* What is said of launches beyond a limit, made once per limit. */
 struct refusal {
@@ -110,13 +110,19 @@ void booking_settle(struct kernel *kernel, uint64_t size, uint64_t on_disk)
     atomic_fetch_add(&kernel->held_bytes, taken - booked);
 }
 
-const struct reason *booking_folder(uint64_t size)
+const struct reason *booking_refuses_folder(uint64_t size)
 {
     if (!control_left(&control->result_files))
         return refuse(&no_files, &control->result_files);
-    if (control_left_beside_log() <= size)
+    if (control_left_beside_log() / 2 <= size + FOLDER_BYTES / 2)
         return refuse(&no_bytes, &control->trace_bytes);
     return NULL;
+}
+
+void booking_refused(const struct reason *reason)
+{
+    struct control_budget *files = &control->result_files, *bytes = &control->trace_bytes;
+    atomic_fetch_add(reason->code == REASON_RESULTS_FULL ? &files->refused : &bytes->refused, 1);
 }
 
 static uint64_t folder_bytes(int parent, const char *name, int deep)
@@ -143,7 +149,12 @@ static uint64_t folder_bytes(int parent, const char *name, int deep)
     return bytes;
 }
 
-void booking_count_folder(const char *path)
+void booking_count_folder(struct booking_folder *folder)
 {
-    control_use(&control->trace_bytes, folder_bytes(AT_FDCWD, path, FOLDERS_DEEP));
+    if (!folder->path)
+        return;
+    uint64_t bytes = folder_bytes(AT_FDCWD, folder->path, FOLDERS_DEEP);
+    control_use(&control->trace_bytes, bytes);
+    control_return(&control->trace_bytes, folder->counted);
+    folder->counted = bytes;
 }

@@ -16,11 +16,19 @@ void booking_return(struct kernel *kernel, uint64_t size);
 /* The file is written and takes ON_DISK bytes of blocks. */
 void booking_settle(struct kernel *kernel, uint64_t size, uint64_t on_disk);
 
-/* Why no folder with SIZE bytes should be made for a kernel that is not prepared yet; NULL if it may be. */
-const struct reason *booking_folder(uint64_t size);
+/* Why no folder with an image of SIZE bytes, and what the engine makes of it, should be made; NULL if it may be. */
+const struct reason *booking_refuses_folder(uint64_t size);
 
-/* Counts all that is in the folder PATH now, itself included. A file that has another name,
+/* A launch has passed for REASON, one of these. */
+void booking_refused(const struct reason *reason);
+
+/* Counts what is in the folder now, itself included, in the place of what was counted before. A file that has another name,
  * too, was counted with that. */
-void booking_count_folder(const char *path);
+struct booking_folder {
+    char *path;       /* NULL: there is none */
+    uint64_t counted; /* bytes so far */
+};
+
+void booking_count_folder(struct booking_folder *folder);
 
 #endif

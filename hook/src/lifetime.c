@@ -56,6 +56,7 @@ static void last_words(void)
     const struct reason *reason = NULL;
     prepare_log_unprepared();
     prepare_log_unlisted();
+    prepare_count_last();
     benchmark_end();
     nvtx_flush();
     uint64_t dropped = drain_dropped_count(&reason);

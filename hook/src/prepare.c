@@ -24,6 +24,12 @@
 #include "variants.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct booking_folder last_folder;
+
+void prepare_count_last(void)
+{
+    booking_count_folder(&last_folder);
+}
 
 /* What became of a kernel; STATUS as the log spells it. */
 struct fate {
@@ -150,6 +156,16 @@ static struct fate ask_engine(struct kernel *kernel, const char *directory)
     return read_answer(kernel, directory, &answer);
 }
 
+/* Counts what is in a kernel's folder, which this takes. The engine goes on writing there for a moment: the folder
+ * before this one is looked at again. */
+static void count_folder(char *directory)
+{
+    prepare_count_last();
+    free(last_folder.path);
+    last_folder = (struct booking_folder){.path = directory};
+    booking_count_folder(&last_folder);
+}
+
 static struct fate make_probed(struct kernel *kernel, const struct launch *launch)
 {
     struct image *image = kernel->code->image;
@@ -162,8 +178,7 @@ static struct fate make_probed(struct kernel *kernel, const struct launch *launc
         return failed(reason_of_file("no directory for the kernel", errno));
     reason = save_image(image, directory);
     struct fate fate = reason ? failed(reason) : ask_engine(kernel, directory);
-    booking_count_folder(directory);
-    free(directory);
+    count_folder(directory);
     if (fate.reason)
         return fate;
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
@@ -194,9 +209,12 @@ static struct fate decide(struct kernel *kernel, const struct launch *launch)
 const struct reason *prepare_refused(const struct kernel *kernel)
 {
     const struct image *image = kernel->code->image;
-    const struct reason *reason = booking_folder(image ? image->ptx_size : 0);
+    const struct reason *reason = booking_refuses_folder(image ? image->ptx_size : 0);
     const bool has_folder = reason && image && image->ptx && !atomic_load(&kernel->reason);
-    return has_folder && !settings_filter(kernel->name) ? reason : NULL;
+    if (!has_folder || settings_filter(kernel->name))
+        return NULL;
+    booking_refused(reason);
+    return reason;
 }
 
 /* The kernel's registers, memory and occupancy belong to its fate, PTX or not. */
@@ -281,4 +299,5 @@ void prepare_log_unlisted(void)
 void prepare_reset(void)
 {
     pthread_mutex_init(&mutex, NULL);
+    last_folder = (struct booking_folder){0};
 }

@@ -20,6 +20,9 @@ void prepare_log_unprepared(void);
 /* Logs how many launches of each kernel the log had no room for. */
 void prepare_log_unlisted(void);
 
+/* Counts the folder of the kernel that was prepared last once more, for what the engine has written since. */
+void prepare_count_last(void);
+
 void prepare_reset(void);
 
 #endif

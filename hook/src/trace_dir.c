@@ -117,7 +117,7 @@ bool trace_dir_create(void)
     if (directory_fd < 0 || mkdirat(directory_fd, "kernel", 0777) != 0 || mkdirat(directory_fd, "result", 0777) != 0)
         return false;
     copy_probe();
-    booking_count_folder(directory);
+    booking_count_folder(&(struct booking_folder){.path = directory});
     return open_log();
 }
 

@@ -22,6 +22,9 @@ OPTIONS: Final = {
 }
 
 
+_CODES: Final = ("trace-full", "results-full", "trace-share")
+
+
 def budget_lines(trace: Trace) -> Iterator[str]:
     """A sentence for each budget that refused something."""
     for told in trace.state.budgets.values():
@@ -33,7 +36,7 @@ def budget_lines(trace: Trace) -> Iterator[str]:
 def _what(told: BudgetTold) -> str:
     match told.name:
         case "trace-bytes":
-            return f"the trace reached {units.size(told.limit)}, with logs and output"
+            return f"the trace is full: {units.size(told.limit)}, logs and output included"
         case "result-files":
             return f"there are {units.counted(told.limit, 'result file')}, as many as allowed"
         case "log-bytes":
@@ -55,4 +58,6 @@ def _kept(trace: Trace) -> str:
 
 def _lost(kernel: Kernel) -> int:
     """Launches without a result of a kernel that was, or might have been, probed."""
-    return kernel.launches - len(kernel.result_rows) if kernel.status == "probed" else 0
+    reason = kernel.stated_reason
+    possible = kernel.status == "probed" or (reason is not None and reason.code in _CODES)
+    return kernel.launches - len(kernel.result_rows) if possible else 0
