@@ -96,7 +96,7 @@ class ControlPage:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """The page of a run that goes on. Raises ControlError where it is none, or another user's."""
+        """The page of an active run. Raises ControlError where it is none, or another user's."""
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
