@@ -62,7 +62,7 @@ static const struct reason *refuse(struct refusal *refusal, const struct control
 
 static bool is_within_share(const struct kernel *kernel, uint64_t bytes)
 {
-    if (!settings.automatic || !atomic_load(&control->shares))
+    if (!settings.scheduled || !atomic_load(&control->shares))
         return true;
     const struct budget_amount left = {control_left_beside_log(), control_left(&control->result_files)};
     const struct budget_amount held = {atomic_load(&kernel->held_bytes), atomic_load(&kernel->held_files)};

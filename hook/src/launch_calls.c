@@ -1,6 +1,7 @@
 /* Wrappers of the functions that launch kernels. */
 #include <stdatomic.h>
 
+#include "background.h"
 #include "benchmark.h"
 #include "clock.h"
 #include "control.h"
@@ -64,14 +65,19 @@ static CUresult follow(struct launch *launch)
     if (reason)
         return launch_pass(launch, kernel, reason);
     if (status == KERNEL_NEW) {
+        if (background_takes(kernel, launch)) {
+            atomic_store_explicit(&kernel->unprepared, reason(BEING_PREPARED), memory_order_relaxed);
+            return launch_pass(launch, kernel, reason(BEING_PREPARED));
+        }
         status = prepare_kernel(kernel, launch);
+        background_waited(clock_now() - launch->time);
         launch->time = clock_now();
     }
     if (settings.benchmark)
         return benchmark_launch(launch, kernel);
     if (status == KERNEL_PASSED)
         return launch_pass(launch, kernel, atomic_load_explicit(&kernel->reason, memory_order_relaxed));
-    return launch_probed(launch, kernel);
+    return launch_probed(launch, &kernel->probings[0]);
 }
 
 static CUresult intercept(struct launch *launch)

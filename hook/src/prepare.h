@@ -12,7 +12,7 @@ enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *la
 const struct reason *prepare_refused(const struct kernel *kernel);
 
 /* A probed kernel turns out not to be launchable: from now on the original runs. */
-void prepare_give_up(struct kernel *kernel, const struct launch *launch, const struct reason *reason);
+void prepare_give_up(struct probing *probing, const struct launch *launch, const struct reason *reason);
 
 /* Kernels that were never prepared, for want of a launch that might be probed, have no fate yet: log it at the end. */
 void prepare_log_unprepared(void);

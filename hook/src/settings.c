@@ -63,6 +63,12 @@ static char **substrings(const char *name)
     return list;
 }
 
+static bool says(const char *name, const char *word)
+{
+    const char *value = getenv(name);
+    return value && strcmp(value, word) == 0;
+}
+
 /* "0-9,20" gives {0, 9}, {20, 20}. */
 static void read_launches(const char *value)
 {
@@ -122,7 +128,6 @@ static void read_min_free(const char *value)
 
 void settings_read(void)
 {
-    const char *benchmark = getenv("TUI_PROBE_BENCHMARK");
     const char *launcher = getenv("TUI_PROBE_LAUNCHER");
     settings.trace_root = text("TUI_PROBE_TRACE_ROOT");
     if (launcher && strtol(launcher, NULL, 10) == (long)getppid())
@@ -131,10 +136,9 @@ void settings_read(void)
     settings.probe = text("TUI_PROBE_PROBE");
     settings.only = substrings("TUI_PROBE_KERNELS");
     settings.never = substrings("TUI_PROBE_FILTER");
-    const char *capture_range = getenv("TUI_PROBE_CAPTURE_RANGE");
-    settings.capture_range = capture_range && strcmp(capture_range, "1") == 0;
+    settings.capture_range = says("TUI_PROBE_CAPTURE_RANGE", "1");
     settings.nvtx = text("TUI_PROBE_NVTX");
-    settings.benchmark = benchmark && strcmp(benchmark, "1") == 0;
+    settings.benchmark = says("TUI_PROBE_BENCHMARK", "1");
     settings.engine_timeout = seconds("TUI_PROBE_ENGINE_TIMEOUT", 60);
     settings.exit_timeout = seconds("TUI_PROBE_EXIT_TIMEOUT", 10);
     settings.control = text("TUI_PROBE_CONTROL");
@@ -146,9 +150,8 @@ void settings_read(void)
     settings.max_host_memory = number_or("TUI_PROBE_MAX_HOST_MEMORY", DEFAULT_HOST_BYTES);
     read_min_free(getenv("TUI_PROBE_MIN_FREE_DISK"));
     settings.max_probe_memory = number("TUI_PROBE_MAX_PROBE_MEMORY");
-    const char *launches = getenv("TUI_PROBE_LAUNCHES");
-    settings.automatic = launches && strcmp(launches, "auto") == 0;
-    read_launches(launches);
+    read_launches(getenv("TUI_PROBE_LAUNCHES"));
+    settings.scheduled = says("TUI_PROBE_LAUNCHES", "auto");
     if (!sampling_parse(getenv("TUI_PROBE_SAMPLE"), &settings.sampling))
         settings.sampling.kind = SAMPLE_ALL;
 }

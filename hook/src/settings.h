@@ -27,6 +27,7 @@ struct settings {
     char **only, **never;   /* NULL-terminated substrings of kernel names */
     struct launch_range *launches;
     size_t n_launches;
+    bool scheduled;           /* the schedule says which launches are probed */
     struct sampling sampling; /* which blocks are measured */
     bool benchmark;
     bool capture_range;     /* only launches between cuProfilerStart and cuProfilerStop */
@@ -35,7 +36,6 @@ struct settings {
     unsigned exit_timeout;   /* seconds that the end of the program may wait for its kernels */
     const char *control;       /* path of the run's control page; NULL: there is none */
     uint64_t max_trace_bytes, max_result_files, max_log_bytes; /* where there is none; CONTROL_NO_LIMIT: as many as are */
-    bool automatic;            /* nobody has named the launches to probe: each takes its share of the budgets */
     struct min_free min_free;  /* all 0: results may fill the disk */
     uint64_t max_probe_memory; /* 0: a tenth of what is free of the device's memory */
     uint64_t max_host_memory;  /* for records on their way to files */

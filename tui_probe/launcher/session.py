@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import tui_probe
-from tui_probe.dsl.toml_text import to_toml
+from tui_probe.engine.cache import default_folder
 from tui_probe.engine.read_script import read_script
 from tui_probe.engine.toolchain import find_tools
 from tui_probe.probe_files.loading import load_probe
@@ -67,6 +67,7 @@ class Session:
         )
         self._window = Window(self.control, options.after, options.duration)
         self._taken: dict[Path, int] = {}
+        self._cupy_cache = (default_folder("cupy") if options.cache else None) or self.spool.folder / "cupy"
         try:
             self._watch = TraceWatch(self._root)
             self._engine = Engine(probe, options, load_ptx=self.driver.simulated, log=self.spool.engine_log)
@@ -99,6 +100,8 @@ class Session:
         """The probe as TOML, which a trace keeps whatever language the probe was written in."""
         if self.probe.suffix != ".py":
             return self.probe
+        from tui_probe.dsl.toml_text import to_toml  # most probes are not in this language
+
         translated = self.spool.folder / f"{self.probe.stem}.toml"
         translated.write_text(to_toml(self.probe.read_text(encoding="utf-8"), str(self.probe)), encoding="utf-8")
         return translated
@@ -111,7 +114,7 @@ class Session:
             self._root,
             self._engine.socket,
             self._probe_for_traces(),
-            self.spool.cupy_cache,
+            self._cupy_cache,
             self.control.path,
         )
         environment = target_environment(os.environ, self.options, self.driver, places, stamp)
@@ -181,7 +184,7 @@ class Session:
 
     def record(self, returncode: int | None) -> dict[str, Any]:
         """The content of run.json; ``returncode`` as in Popen, None while the target runs."""
-        settings = framework_settings(os.environ, self._hook, self.spool.cupy_cache)
+        settings = framework_settings(os.environ, self._hook, self._cupy_cache)
         return {
             "version": 1,
             "command": list(self.options.command),
