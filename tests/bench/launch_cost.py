@@ -1,8 +1,8 @@
-"""What a launch costs the host: native, passed through, and probed with block_sched.
+"""What a launch costs the host: native, passed through, switched off, and probed with block_sched.
 
     python -m tests.bench.launch_cost [--launches 2000] [--rounds 15] [--repeats 3]
 
-Needs an NVIDIA GPU, nvcc and a C compiler. The three variants run in turn, `--repeats` times each;
+Needs an NVIDIA GPU, nvcc and a C compiler. The variants run in turn, `--repeats` times each;
 the table gives the median of all rounds and its ratio to the native median. The first launch of the
 probed variant includes preparing the kernel; below the table stands what the assembler alone takes.
 """
@@ -22,6 +22,7 @@ PROGRAMS = Path(__file__).parent.parent / "gpu" / "programs"
 VARIANTS = {
     "native": None,
     "passed through": ["-p", "block_sched", "--filter", "zero_fill"],
+    "switched off": ["-p", "block_sched", "--after", "1000000"],
     "probed": ["-p", "block_sched"],
 }
 
@@ -58,7 +59,7 @@ def measure(
     tool: list[object] = []
     if arguments is not None:
         tool = [sys.executable, "-m", "tui_probe", "run", "--no-report", "--no-cache", "--tracedir", folder / "trace"]
-        tool += ["--max-trace-bytes", "0"]  # launches beyond a limit would cost nothing
+        tool += ["--max-trace-bytes", "0", "--max-result-files", "none", "--max-log-bytes", "none"]  # launches beyond a limit would cost nothing
         tool += [*arguments, "--"]
     subprocess.run([str(part) for part in (*tool, *program)], check=True, stderr=subprocess.DEVNULL)
     for line in output.read_text().splitlines():

@@ -222,6 +222,7 @@ def run_plainly(options: RunOptions, probe: Path) -> tuple[int, list[Path]]:
     # The first line is written by the new process, where descriptor 2 is the target's already.
     stderr = os.dup(2)
     with Session(options, probe, announce=lambda trace: inform(f"trace in {trace}", stderr)) as session:
+        tell_no_trace(session)
         returncode = run_passing_on(session)
         tell_cache_hits(session)
         tell_what_failed(session)
@@ -232,6 +233,7 @@ def run_plainly(options: RunOptions, probe: Path) -> tuple[int, list[Path]]:
 def run_on_screen(options: RunOptions, probe: Path, arguments: argparse.Namespace) -> tuple[int, list[Path]]:
     """Under the live screen. Returns the exit status and the trace directories."""
     with Session(options, probe, announce=lambda _: None) as session:
+        tell_no_trace(session)
         target = ScreenedTarget(session)
         shown = show(arguments, target=target)
         if target.poll() is None:
@@ -253,6 +255,12 @@ def tell_cache_hits(session: Session) -> None:
         inform(f"{counts['hits']} of {sum(counts.values())} kernels reused from the cache")
 
 
+def tell_no_trace(session: Session) -> None:
+    """A line on stderr, before the program starts, if nothing of it can be recorded."""
+    if session.spool.problem:
+        warn(f"nothing is recorded: {session.spool.problem}")
+
+
 def tell_what_failed(session: Session) -> None:
     """Lines on stderr for what a person must know; none after an ordinary run."""
     if failure := session.engine_failure():
@@ -260,7 +268,7 @@ def tell_what_failed(session: Session) -> None:
     for trace, problem in session.incomplete.items():
         warn(f"the trace is incomplete ({problem}): {trace}")
     traces = session.trace_paths()
-    if session.first_trace is None or session.first_trace in traces:
+    if session.spool.problem or session.first_trace is None or session.first_trace in traces:
         return
     if traces:  # last, since scripts take the last word for the trace
         others = " ".join(map(str, traces))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import time
@@ -103,7 +104,9 @@ class Session:
         from tui_probe.dsl.toml_text import to_toml  # most probes are not in this language
 
         translated = self.spool.folder / f"{self.probe.stem}.toml"
-        translated.write_text(to_toml(self.probe.read_text(encoding="utf-8"), str(self.probe)), encoding="utf-8")
+        text = to_toml(self.probe.read_text(encoding="utf-8"), str(self.probe))
+        with contextlib.suppress(OSError):  # a full disk; the trace has no room for it either
+            translated.write_text(text, encoding="utf-8")
         return translated
 
     def start(self, streams: Standard, group: Group, unblocked: Collection[int]) -> Target:
@@ -125,7 +128,7 @@ class Session:
             streams,
             group,
             unblocked,
-            announce=lambda pid: self._announce(root / f"{stamp}_{pid}"),
+            announce=lambda pid: None if self.spool.problem else self._announce(root / f"{stamp}_{pid}"),
         )
         self.first_trace = root / f"{stamp}_{self.target.pid}"
         self._watch.expect(self.first_trace.name)

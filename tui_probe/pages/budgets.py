@@ -38,7 +38,7 @@ def _what(told: BudgetTold) -> str:
         case "trace-bytes":
             return f"the trace is full: {units.size(told.limit)}, logs and output included"
         case "result-files":
-            return f"there are {units.counted(told.limit, 'result file')}, as many as allowed"
+            return f"the run has {units.counted(told.limit, 'result file')}, as many as allowed"
         case "log-bytes":
             return f"event.log reached {units.size(told.limit)}: launches since then are counted, not listed"
         case _:
