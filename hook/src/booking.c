@@ -53,9 +53,9 @@ static const struct reason *refuse(struct refusal *refusal, const struct control
     if (reason && before == limit)
         return reason;
     reason = make_reason(refusal, limit);
-    bool first = atomic_compare_exchange_strong(&refusal->limit, &before, limit) || !before;
-    atomic_store_explicit(&refusal->reason, reason, memory_order_release);
-    if (first)
+    const struct reason *told = atomic_exchange(&refusal->reason, reason);
+    atomic_store(&refusal->limit, limit);
+    if (told != reason || before != limit)
         tell(refusal, budget, refusal != &no_share);
     return reason;
 }
@@ -157,4 +157,11 @@ void booking_count_folder(struct booking_folder *folder)
     control_use(&control->trace_bytes, bytes);
     control_return(&control->trace_bytes, folder->counted);
     folder->counted = bytes;
+}
+
+void booking_reset(void)
+{
+    struct refusal *const all[] = {&no_bytes, &no_files, &no_share};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        atomic_store(&all[i]->reason, NULL);
 }

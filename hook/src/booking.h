@@ -31,4 +31,7 @@ struct booking_folder {
 
 void booking_count_folder(struct booking_folder *folder);
 
+/* Forgets what was told, in a forked child. */
+void booking_reset(void);
+
 #endif

@@ -266,6 +266,7 @@ bool launch_log_start(void)
 
 void launch_log_reset(void)
 {
+    launch_lines_reset();
     atomic_store(&ring, NULL);
     atomic_store(&head, 0);
     atomic_store(&known_head, 0);

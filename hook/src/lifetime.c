@@ -12,6 +12,7 @@
 #include "allocations.h"
 #include "background.h"
 #include "benchmark.h"
+#include "booking.h"
 #include "buffers.h"
 #include "capacities.h"
 #include "clock.h"
@@ -136,6 +137,7 @@ static void begin_in_child(void)
     launch_log_reset();
     registry_reset();
     prepare_reset();
+    booking_reset();
     background_reset();
     buffers_reset();
     allocations_reset();

@@ -28,7 +28,10 @@ static struct booking_folder last_folder;
 
 void prepare_count_last(void)
 {
+    if (pthread_mutex_trylock(&mutex) != 0)
+        return; /* the end of the program does not wait for the engine */
     booking_count_folder(&last_folder);
+    pthread_mutex_unlock(&mutex);
 }
 
 /* What became of a kernel; STATUS as the log spells it. */
@@ -160,7 +163,7 @@ static struct fate ask_engine(struct probing *probing, const char *directory)
  * before this one is looked at again. */
 static void count_folder(char *directory)
 {
-    prepare_count_last();
+    booking_count_folder(&last_folder);
     free(last_folder.path);
     last_folder = (struct booking_folder){.path = directory};
     booking_count_folder(&last_folder);

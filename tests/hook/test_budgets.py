@@ -102,11 +102,12 @@ def test_result_files_are_limited_for_all_processes_together(host: Host, page: C
     assert (run.status, run.stdout.count("4")) == (0, 4), run.stderr
     assert len(list(run.root.glob("*/result/*.bin"))) == 5
     assert (page.budget("result_files").used, page.budget("result_files").refused) == (5, 11)
-    told = [line for log in run.root.glob("*/event.log") for line in log.read_text().splitlines() if "[budget]" in line]
-    assert told
-    assert {re.sub(r" used \d+", "", line) for line in told} == {
-        "[budget] result-files reached limit 5: allow more with --max-result-files"
-    }
+    logs = [log.read_text() for log in run.root.glob("*/event.log")]
+    assert len(logs) == 4
+    full = [log for log in logs if " reason there are as many result files" in log]
+    assert len(full) >= 3
+    for log in full:
+        assert log.count("[budget] result-files reached limit 5 used 5: allow more with --max-result-files\n") == 1
 
 
 def test_the_bytes_of_a_run_are_those_of_its_blocks(host: Host, page: ControlPage) -> None:

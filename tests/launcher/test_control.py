@@ -85,8 +85,8 @@ def test_ctl_says_how_it_stands(root: Path, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out.splitlines() == [
         f"recording is on  (run of process {os.getpid()})",
         "trace-bytes      8.00 kB of 1.07 GB",
-        "result-files         64 of 2000, 2 launches refused",
-        "log-bytes           0 B of 134 MB",
+        "result-files          64 of 2000, 2 launches refused",
+        "log-bytes            0 B of 134 MB",
     ]
 
 
