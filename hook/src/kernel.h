@@ -67,6 +67,7 @@ struct kernel {
     _Atomic(enum kernel_status) status;
     _Atomic(const struct reason *) reason; /* why it is passed through */
     atomic_uint_fast64_t launches; /* counted if some are to be selected */
+    _Atomic(struct key_table *) keys; /* of its launches; see schedule.h */
 
     /* Set while it is prepared, constant once it is KERNEL_PROBED. */
     bool parameters_known;

@@ -6,11 +6,13 @@
 #include "hook_state.h"
 #include "launch.h"
 #include "launch_counts.h"
+#include "launch_log.h"
 #include "nvtx.h"
 #include "prepare.h"
 #include "probed_launch.h"
 #include "real.h"
 #include "registry.h"
+#include "schedule.h"
 #include "settings.h"
 #include "signals.h"
 #include "streams.h"
@@ -23,28 +25,39 @@ static struct kernel *find_kernel(CUfunction function)
     return kernel ? kernel : registry_add_stranger(function);
 }
 
+/* Where the schedule decides, it decides here for nearly all launches; the rest see when they are about to be probed
+ * whether the turn is theirs. One that the log has no room for leaves it to the next. */
+static bool is_left_out(const struct launch *launch)
+{
+    return settings.scheduled && (!schedule_near(launch->key, launch->nth_of_key) || launch_log_is_full());
+}
+
 static CUresult follow(struct launch *launch)
 {
     struct kernel *kernel;
-    if (!launch->function || !hook_launching() || !(kernel = find_kernel(launch->function)))
+    if (!launch->function || !hook_launching() || !(kernel = find_kernel(launch->function)) ||
+        !(launch->key = schedule_key(kernel, launch)))
         return launch_enqueue(launch, launch->function, NULL);
     launch->time = clock_now();
     launch->number = launch_count_next();
     nvtx_launched(launch->number);
+    launch->nth_of_key = schedule_count(launch->key);
     if (settings.n_launches)
         launch->nth = atomic_fetch_add_explicit(&kernel->launches, 1, memory_order_relaxed);
     enum kernel_status status = atomic_load_explicit(&kernel->status, memory_order_acquire);
     if (status == KERNEL_NEW) {
         registry_number_kernel(kernel);
         if (stream_is_capturing(launch_stream(launch)))
-            return launch_pass(launch, kernel, reason(CAPTURING));
+            return launch_pass(launch, reason(CAPTURING));
         status = prepare_kernel(kernel, launch);
         launch->time = clock_now();
     }
     if (settings.benchmark)
         return benchmark_launch(launch, kernel);
     if (status == KERNEL_PASSED)
-        return launch_pass(launch, kernel, atomic_load_explicit(&kernel->reason, memory_order_relaxed));
+        return launch_pass(launch, atomic_load_explicit(&kernel->reason, memory_order_relaxed));
+    if (is_left_out(launch))
+        return launch_pass(launch, reason(NOT_SAMPLED));
     return launch_probed(launch, kernel);
 }
 

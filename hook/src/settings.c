@@ -16,6 +16,12 @@ static const char *text(const char *name)
     return value && *value ? strdup(value) : NULL;
 }
 
+static bool says(const char *name, const char *word)
+{
+    const char *value = getenv(name);
+    return value && strcmp(value, word) == 0;
+}
+
 static uint64_t number_or(const char *name, uint64_t otherwise)
 {
     const char *value = getenv(name);
@@ -111,7 +117,6 @@ static void read_min_free(const char *value)
 
 void settings_read(void)
 {
-    const char *benchmark = getenv("TUI_PROBE_BENCHMARK");
     const char *launcher = getenv("TUI_PROBE_LAUNCHER");
     settings.trace_root = text("TUI_PROBE_TRACE_ROOT");
     if (launcher && strtol(launcher, NULL, 10) == (long)getppid())
@@ -120,13 +125,15 @@ void settings_read(void)
     settings.probe = text("TUI_PROBE_PROBE");
     settings.only = substrings("TUI_PROBE_KERNELS");
     settings.never = substrings("TUI_PROBE_FILTER");
-    settings.benchmark = benchmark && strcmp(benchmark, "1") == 0;
+    settings.benchmark = says("TUI_PROBE_BENCHMARK", "1");
     settings.engine_timeout = seconds("TUI_PROBE_ENGINE_TIMEOUT", 60);
     settings.exit_timeout = seconds("TUI_PROBE_EXIT_TIMEOUT", 10);
     settings.max_trace_bytes = number_or("TUI_PROBE_MAX_TRACE_BYTES", DEFAULT_TRACE_BYTES);
     read_min_free(getenv("TUI_PROBE_MIN_FREE_DISK"));
     settings.max_probe_memory = number("TUI_PROBE_MAX_PROBE_MEMORY");
     read_launches(getenv("TUI_PROBE_LAUNCHES"));
+    settings.scheduled = says("TUI_PROBE_LAUNCHES", "auto");
+    settings.heavy = says("TUI_PROBE_WEIGHT", "heavy");
     if (!sampling_parse(getenv("TUI_PROBE_SAMPLE"), &settings.sampling))
         settings.sampling.kind = SAMPLE_ALL;
 }

@@ -27,6 +27,8 @@ struct settings {
     char **only, **never;   /* NULL-terminated substrings of kernel names */
     struct launch_range *launches;
     size_t n_launches;
+    bool scheduled;           /* the schedule says which launches are probed */
+    bool heavy;               /* the probe costs much: fewer of them */
     struct sampling sampling; /* which blocks are measured */
     bool benchmark;
     unsigned engine_timeout; /* seconds to wait for the engine */
