@@ -55,7 +55,7 @@ class Kernel:
     launches: int = 0
     launches_probed: int = 0
     shape: Shape | None = None
-    """Grid, block and dynamic shared memory of the last launch."""
+    """Grid, block and dynamic shared memory of the last launch that has lines of its own in the log."""
     grid_varies: bool = False
     """Whether launches differ in their grid; ``block_varies`` the same for the block."""
     block_varies: bool = False
@@ -71,6 +71,11 @@ class Kernel:
     _times: Times | None = field(default=None, repr=False)
     _process_log: ProcessLog | None = field(default=None, repr=False)
     _process_log_size: int = field(default=-1, repr=False)
+
+    @property
+    def launches_recorded(self) -> int:
+        """Launches that the log tells of one by one: their shape, time and what became of them."""
+        return len(self.rows)
 
     @property
     def grid(self) -> Dim3 | None:
