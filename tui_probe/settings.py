@@ -6,6 +6,7 @@ What is wrong in it is told, with the file and the key, and counts as not set: n
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,7 @@ class Settings:
     mouse: bool | None = None
     trace_dir: Path | None = None
     probe: str | None = None
+    launches: str | None = None
     bandwidth: Path | None = None
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     path: Path = field(default_factory=Path)
@@ -61,11 +63,14 @@ SETTINGS = (
     Setting("trace_dir", Path, "`./trace`", "folder in which `run` makes traces, and where `watch` and the home screen "
             "look for them", 'trace_dir = "~/traces"'),
     Setting("probe", str, f"`{DEFAULT}`", "probe of `run` and of the home screen's form", f'probe = "{DEFAULT}"'),
+    Setting("launches", str, "`auto`", "launches of each kernel that `run` probes: `auto`, `all`, or a list such as "
+            "`0-9,20`", 'launches = "all"'),
     Setting("bandwidth", Path, "none", "what `tui-probe bandwidth --format json` wrote on this machine, for `roofline`",
             'bandwidth = "~/bw.json"'),
     Setting(KEYS, dict, "as listed under Keys", "keys of a command in the key table, by its id: one key, or a list",
             '[keys]\nsort = "ctrl+s"'),
 )  # fmt: skip
+_LAUNCHES = re.compile(r"auto|all|\d+(-\d+)?(,\d+(-\d+)?)*")
 _WORDS = {str: "a text", Path: "a text", bool: "true or false", dict: "a table"}
 
 
@@ -104,6 +109,8 @@ def _checked(data: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
             problems.append(f"{key}: {value!r} is not {_WORDS[kind]}")
         elif key == "palette" and value not in PALETTES:
             problems.append(f"{key}: {value!r} is not one of {', '.join(PALETTES)}")
+        elif key == "launches" and not _LAUNCHES.fullmatch(str(value)):
+            problems.append(f"{key}: {value!r} is neither auto nor all nor a list such as 0-9,20")
         elif key == KEYS and isinstance(value, dict):
             values[key], wrong = _checked_keys(value)
             problems += wrong

@@ -43,6 +43,8 @@ def test_what_the_hook_is_told() -> None:
         "TUI_PROBE_TRACE_ROOT": "/here/trace",
         "TUI_PROBE_STAMP": "Nov21_025649",
         "TUI_PROBE_LAUNCHER": str(os.getpid()),
+        "TUI_PROBE_LAUNCHES": "auto",
+        "TUI_PROBE_WEIGHT": "light",
         "TUI_PROBE_ENGINE": "/tmp/x/engine",
         "TUI_PROBE_PROBE": "/tool/probes/block_sched.toml",
         "TUI_PROBE_MAX_TRACE_BYTES": "1073741824",

@@ -169,6 +169,7 @@ B_OK = B_MAP + '[probe.p]\nposition = "kernel"\nafter = "SAVE [ m ] {%clock64};"
         ('[p]\nposition = "kernel"\ndatamodel = "warp:4"\nafter = "SAVE.u64 {%clock64};"', ["4 bytes", "8"]),
         ('[p]\nposition = "kernel"\nafter = "SAVE.u64 {%clock64};"', ["SAVE", "map"]),
         ("[about]\ntitle = 3\n" + B_OK, ["[about] title", "string"]),
+        ("[about]\nweight = 'huge'\n" + B_OK, ["[about] weight", "'light' or 'heavy'"]),
         (B_OK.replace('"warp"', '"lane"'), ["[map.m] level", "lane"]),
         (B_OK.replace('"u64"', '"f32"'), ["[map.m] regs", "f32"]),
         (B_OK.replace("[map.m.regs]", "cap = -1\n[map.m.regs]"), ["[map.m] cap", "-1"]),

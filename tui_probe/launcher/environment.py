@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 from tui_probe.errors import LaunchError
 
 from .natives import package_path
+from .options import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from tui_probe.engine.model import Weight
 
     from .driver import Driver
     from .options import RunOptions
@@ -43,9 +46,12 @@ class Places:
 
 
 def target_environment(
-    base: Mapping[str, str], options: RunOptions, driver: Driver, places: Places, stamp: str
+    base: Mapping[str, str], options: RunOptions, driver: Driver, places: Places, stamp: str, weight: Weight = "light"
 ) -> dict[str, str]:
-    """``base`` with all that the hook needs. Raises LaunchError where the loader could not take the hook's path."""
+    """``base`` with all that the hook needs, of a probe of this weight.
+
+    Raises LaunchError where the loader could not take the hook's path.
+    """
     if set(str(places.hook)) & set(": "):
         reason = "LD_PRELOAD takes no path with a space or a colon; install tui-probe elsewhere"
         raise LaunchError(f"{places.hook}: {reason}")
@@ -59,6 +65,7 @@ def target_environment(
         "TUI_PROBE_LAUNCHER": str(os.getpid()),
         "TUI_PROBE_ENGINE": str(places.socket),
         "TUI_PROBE_PROBE": str(places.probe),
+        "TUI_PROBE_WEIGHT": weight,
     }
     for name, value in choices(options).items():
         environment.pop(name, None)  # of a run around this one
@@ -82,7 +89,7 @@ def choices(options: RunOptions) -> dict[str, str]:
     return {
         "TUI_PROBE_KERNELS": options.kernels or "",
         "TUI_PROBE_FILTER": options.excluded or "",
-        "TUI_PROBE_LAUNCHES": options.launches or "",
+        "TUI_PROBE_LAUNCHES": "" if options.launches == ALL else options.launches,
         "TUI_PROBE_SAMPLE": options.sample or "",
         "TUI_PROBE_BENCHMARK": "1" if options.benchmark else "",
         "TUI_PROBE_MAX_TRACE_BYTES": str(options.max_trace_bytes),

@@ -10,6 +10,8 @@ from tui_probe.probe_files.folders import DEFAULT
 
 MAX_TRACE_BYTES = 1 << 30
 """How many bytes of results a run saves if nobody says otherwise."""
+AUTO = "auto"
+ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,8 @@ class RunOptions:
     trace_root: Path = Path("trace")
     kernels: str | None = None
     excluded: str | None = None
-    launches: str | None = None
+    launches: str = AUTO
+    """``auto``: those that the hook's schedule chooses; ``all``; or places among a kernel's launches, ``0-9,20``."""
     sample: str | None = None
     benchmark: bool = False
     driver: Path | None = None

@@ -98,7 +98,8 @@ class Session:
         """Start the target. ``unblocked`` is its signal mask."""
         stamp = stamp_of(self.started)
         places = Places(self._hook, self._root, self._engine.socket, self._probe_for_traces(), self.spool.cupy_cache)
-        environment = target_environment(os.environ, self.options, self.driver, places, stamp)
+        weight = load_probe(str(self.probe)).weight
+        environment = target_environment(os.environ, self.options, self.driver, places, stamp, weight)
         root = self.options.trace_root
         self.target = start_target(
             self.options.command,
