@@ -8,6 +8,7 @@ from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.pages.launch_counts import probed_of
 
 if TYPE_CHECKING:
     from tui_probe.trace.event_types import Dim3
@@ -38,7 +39,7 @@ KERNEL_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
     Column("name", lambda k: k.name),
     Column("demangled", lambda k: k.demangled, "kernel", lambda k: k.demangled, False, 0, 24, shorten),
     Column("status", lambda k: k.status, "status", lambda k: k.status, False),
-    Column("launches", lambda k: k.launches, "launches", lambda k: units.count(k.launches), rank=1),
+    Column("launches", lambda k: k.launches, "launches", lambda k: probed_of(k.launches, k.launches_probed), rank=1),
     Column("launches_probed", lambda k: k.launches_probed),
     Column("grid", lambda k: k.grid, "grid", lambda k: shape(k.grid, varies=k.grid_varies), rank=4),
     Column("grid_varies", lambda k: k.grid_varies),

@@ -76,7 +76,11 @@ def launch_words(source: Source, *, brief: bool = False) -> str:
         return f"the only launch{place}"
     alone = saved == 1 and row == source.trace.results.launch(kernel.result_rows[0])
     only = ", the only one with a result" if alone and not brief else ""
-    return f"launch {bisect_left(kernel.rows, row) + 1} of {units.count(kernel.launches)}{place}{only}"
+    nth = bisect_left(kernel.rows, row) + 1
+    if kernel.launches_recorded < kernel.launches:
+        recorded = f"recorded launch {nth} of {units.count(kernel.launches_recorded)}"
+        return f"{recorded}{place}, {units.count(kernel.launches)} in all{only}"
+    return f"launch {nth} of {units.count(kernel.launches)}{place}{only}"
 
 
 def next_launch(source: Source, step: int) -> Launch | None:
