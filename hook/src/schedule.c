@@ -25,13 +25,13 @@ static void read_cluster(const struct launch *launch, struct shape *shape)
             memcpy(shape->cluster, launch->config->attrs[i].value.bytes, sizeof shape->cluster);
 }
 
-static struct shape shape_of(const struct launch *launch)
+static inline struct shape shape_of(const struct launch *l)
 {
-    struct shape shape = {.shared = launch->shared};
-    memcpy(shape.grid, launch->grid, sizeof shape.grid);
-    memcpy(shape.block, launch->block, sizeof shape.block);
-    if (launch->form == LAUNCH_EX)
-        read_cluster(launch, &shape);
+    struct shape shape = {.grid = {l->grid[0], l->grid[1], l->grid[2]},
+                          .block = {l->block[0], l->block[1], l->block[2]},
+                          .shared = l->shared};
+    if (l->form == LAUNCH_EX)
+        read_cluster(l, &shape);
     return shape;
 }
 
@@ -44,11 +44,20 @@ static unsigned order_of(const struct shape *shape)
     return blocks ? 63 - (unsigned)__builtin_clzll(blocks) : 0;
 }
 
+/* Word by word: what was written just now as single words cannot be read as larger ones without waiting for the cache. */
+static inline bool same(const struct shape *a, const struct shape *b)
+{
+    return a->grid[0] == b->grid[0] && a->grid[1] == b->grid[1] && a->grid[2] == b->grid[2] &&
+           a->block[0] == b->block[0] && a->block[1] == b->block[1] && a->block[2] == b->block[2] &&
+           a->shared == b->shared && a->cluster[0] == b->cluster[0] && a->cluster[1] == b->cluster[1] &&
+           a->cluster[2] == b->cluster[2];
+}
+
 static struct key *find(const struct key_table *table, const struct shape *shape)
 {
     const unsigned n = atomic_load_explicit(&table->n_shapes, memory_order_acquire);
     for (unsigned i = 0; i < n; i++)
-        if (!memcmp(&table->shapes[i], shape, sizeof *shape))
+        if (same(&table->shapes[i], shape))
             return table->keys[i];
     if (n < KEY_SHAPES)
         return NULL;

@@ -32,9 +32,8 @@ def left_out(kernel: Kernel) -> str:
     rest = kernel.launches - kernel.launches_recorded
     if rest <= 0:
         return ""
-    return (
-        f"{units.count(kernel.launches_recorded)} of {units.counted(kernel.launches, 'launch')}: the rest are counted"
-    )
+    shown = units.count(kernel.launches_recorded)
+    return f"{shown} of {units.counted(kernel.launches, 'launch')}, the others are only counted"
 
 
 def not_recorded(trace: Trace, number: int) -> str | None:
