@@ -1,6 +1,7 @@
 /* Wrappers of the functions that destroy contexts: records that lie there are fetched first, and nothing
  * of ours outlives the context. */
 #include "allocations.h"
+#include "background.h"
 #include "buffers.h"
 #include "hook_state.h"
 #include "lifetime.h"
@@ -9,8 +10,10 @@
 
 static void leave_context(void)
 {
-    if (hook_active())
-        hook_flush();
+    if (!hook_active())
+        return;
+    background_leave(NULL);
+    hook_flush();
 }
 
 static void forget(CUcontext context, CUdevice device)

@@ -9,6 +9,7 @@
 #include "cuda_abi.h"
 #include "image.h"
 #include "reasons.h"
+#include "sampling.h"
 
 /* One load of an image, as a module or as a library. */
 struct code {
@@ -53,6 +54,24 @@ struct variant {
     const struct reason *reason; /* why it cannot be launched there; NULL if it can */
 };
 
+/* What one probe makes of a kernel: set while that is prepared, constant once it is KERNEL_PROBED. */
+struct probing {
+    struct kernel *kernel;
+    struct sampling sampling; /* which blocks are to measure */
+    size_t n_maps;
+    struct map *maps;
+    bool sampled;                           /* only the blocks of the sample measure, which it must be told */
+    bool dynamic;                           /* some map has no cap of its own */
+    _Atomic(struct capacities *) capacities; /* then those of the next launch */
+    size_t n_globals;
+    char **globals;
+    const struct reason *no_replay; /* why it must not be run twice, from the engine */
+    const struct reason *note; /* what a person should know of it, from the engine; NULL: nothing */
+    char *load_path;
+    _Atomic(struct variant *) variants;
+    _Atomic(const struct reason *) reason; /* why no launch has this probe; NULL if launches may */
+};
+
 enum kernel_status { KERNEL_NEW, KERNEL_PROBED, KERNEL_PASSED };
 
 enum { KERNEL_NO_INDEX = UINT32_MAX };
@@ -66,6 +85,7 @@ struct kernel {
     uint32_t index;          /* in order of first launch; KERNEL_NO_INDEX before */
     _Atomic(enum kernel_status) status;
     _Atomic(const struct reason *) reason; /* why it is passed through */
+    atomic_bool awaited; /* it is new, and a thread of ours prepares it */
     atomic_uint_fast64_t launches; /* counted if some are to be selected */
     _Atomic(struct key_table *) keys; /* of its launches; see schedule.h */
 
@@ -73,17 +93,9 @@ struct kernel {
     bool parameters_known;
     size_t n_parameters, parameter_bytes;
     struct parameter *parameters;
-    size_t n_maps;
-    struct map *maps;
-    bool sampled;                           /* only the blocks of the sample measure, which it must be told */
-    bool dynamic;                           /* some map has no cap of its own */
-    _Atomic(struct capacities *) capacities; /* then those of the next launch */
-    size_t n_globals;
-    char **globals;
-    const struct reason *no_replay; /* why it must not be run twice, from the engine */
-    const struct reason *note; /* what a person should know of it, from the engine; NULL: nothing */
-    char *load_path;
-    _Atomic(struct variant *) variants;
+
+    size_t n_probings; /* one for each probe of the run, in their order; constant */
+    struct probing probings[];
 };
 
 #endif

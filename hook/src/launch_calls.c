@@ -1,6 +1,7 @@
 /* Wrappers of the functions that launch kernels. */
 #include <stdatomic.h>
 
+#include "background.h"
 #include "benchmark.h"
 #include "clock.h"
 #include "hook_state.h"
@@ -49,7 +50,10 @@ static CUresult follow(struct launch *launch)
         registry_number_kernel(kernel);
         if (stream_is_capturing(launch_stream(launch)))
             return launch_pass(launch, reason(CAPTURING));
+        if (background_takes(kernel, launch))
+            return launch_pass(launch, reason(BEING_PREPARED));
         status = prepare_kernel(kernel, launch);
+        background_waited(clock_now() - launch->time);
         launch->time = clock_now();
     }
     if (settings.benchmark)
@@ -58,7 +62,7 @@ static CUresult follow(struct launch *launch)
         return launch_pass(launch, atomic_load_explicit(&kernel->reason, memory_order_relaxed));
     if (is_left_out(launch))
         return launch_pass(launch, reason(NOT_SAMPLED));
-    return launch_probed(launch, kernel);
+    return launch_probed(launch, &kernel->probings[0]);
 }
 
 static CUresult intercept(struct launch *launch)

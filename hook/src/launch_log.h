@@ -8,6 +8,7 @@
 
 struct capacities;
 struct kernel;
+struct probing;
 struct launch;
 struct reason;
 
@@ -19,7 +20,8 @@ struct launch_record {
     const struct reason *reason; /* why it was passed through; NULL for a probed launch */
     uint32_t grid[3], block[3], shared;
     int32_t result;
-    uint64_t stream;           /* of a probed launch, as its parameters */
+    const struct probing *probing; /* of a probed launch, as all that follows */
+    uint64_t stream;           /* which it was launched in */
     const struct capacities *capacities; /* of its dynamic maps */
     const uint8_t *parameters; /* values one after another; NULL: not known */
 };
@@ -27,8 +29,8 @@ struct launch_record {
 /* The original ran for REASON. Where the schedule decides what is probed, this never waits. */
 void launch_log_passed(const struct launch *launch, const struct reason *reason, int32_t result);
 
-/* KERNEL ran probed; VALUES are pointers to its parameters. */
-void launch_log_probed(const struct launch *launch, const struct kernel *kernel, void *const *values, int32_t result);
+/* The kernel of PROBING ran probed; VALUES are pointers to its parameters. */
+void launch_log_probed(const struct launch *launch, const struct probing *probing, void *const *values, int32_t result);
 
 /* Whether a probed launch would have to wait for room. */
 bool launch_log_is_full(void);

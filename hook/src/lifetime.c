@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "allocations.h"
+#include "background.h"
 #include "benchmark.h"
 #include "buffers.h"
 #include "capacities.h"
@@ -136,6 +137,7 @@ static void begin_in_child(void)
     schedule_reset();
     registry_reset();
     prepare_reset();
+    background_reset();
     buffers_reset();
     allocations_reset();
     benchmark_reset();

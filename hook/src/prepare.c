@@ -103,34 +103,34 @@ static const struct reason *save_image(struct image *image, const char *director
     return NULL;
 }
 
-static const struct reason *read_info(struct kernel *kernel, const char *directory)
+static const struct reason *read_info(struct probing *probing, const char *directory)
 {
     char *path;
     if (asprintf(&path, "%s/kernel.info", directory) < 0)
         return reason(HOST_MEMORY);
-    const struct reason *reason = kernel_info_read(path, kernel);
+    const struct reason *reason = kernel_info_read(path, probing);
     if (!reason)
-        event_log("[probe] read %s name %s n_param %zu n_probe %zu\n", path, kernel->name, kernel->n_parameters,
-                  kernel->n_maps);
+        event_log("[probe] read %s name %s n_param %zu n_probe %zu\n", path, probing->kernel->name,
+                  probing->kernel->n_parameters, probing->n_maps);
     free(path);
     return reason;
 }
 
-static struct fate read_answer(struct kernel *kernel, const char *directory, const struct engine_answer *answer)
+static struct fate read_answer(struct probing *probing, const char *directory, const struct engine_answer *answer)
 {
     if (!*answer->text || strchr(answer->text, '/'))
         return failed(reason_with(ENGINE_FILE, answer->text));
-    const struct reason *reason = read_info(kernel, directory);
+    const struct reason *reason = read_info(probing, directory);
     if (reason)
         return failed(reason);
-    if (kernel->sampled != (settings.sampling.kind != SAMPLE_ALL))
+    if (probing->sampled != (probing->sampling.kind != SAMPLE_ALL))
         return failed(reason(SAMPLE_DISAGREES));
-    if (asprintf(&kernel->load_path, "%s/%s", directory, answer->text) < 0)
+    if (asprintf(&probing->load_path, "%s/%s", directory, answer->text) < 0)
         return failed(reason(HOST_MEMORY));
     return (struct fate){"probed", NULL};
 }
 
-static struct fate ask_engine(struct kernel *kernel, const char *directory)
+static struct fate ask_engine(struct probing *probing, const char *directory)
 {
     static const char *const outcomes[] = {"ok", "skipped", "failed"};
     char architecture[16];
@@ -139,19 +139,20 @@ static struct fate ask_engine(struct kernel *kernel, const char *directory)
     if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS ||
         !device_architecture(device, architecture, sizeof architecture))
         return failed(reason(NO_DEVICE));
-    engine_prepare(directory, architecture, kernel->name, &answer);
+    engine_prepare(directory, architecture, probing->kernel->name, &answer);
     event_log("[probe] engine %s %s\n", outcomes[answer.outcome],
               answer.outcome == ENGINE_OK ? answer.text : answer.reason->written);
     if (answer.outcome == ENGINE_SKIPPED)
         return skipped(answer.reason);
     if (answer.outcome == ENGINE_FAILED)
         return failed(answer.reason);
-    return read_answer(kernel, directory, &answer);
+    return read_answer(probing, directory, &answer);
 }
 
 static struct fate make_probed(struct kernel *kernel, const struct launch *launch)
 {
     struct image *image = kernel->code->image;
+    struct probing *probing = &kernel->probings[0];
     CUcontext context = NULL;
     const struct reason *reason;
     event_log("[probe] find %p name %s bin %p size %zu\n", (void *)launch->function, kernel->name, (void *)image->ptx,
@@ -160,16 +161,16 @@ static struct fate make_probed(struct kernel *kernel, const struct launch *launc
     if (!directory)
         return failed(reason_of_file("no directory for the kernel", errno));
     reason = save_image(image, directory);
-    struct fate fate = reason ? failed(reason) : ask_engine(kernel, directory);
+    struct fate fate = reason ? failed(reason) : ask_engine(probing, directory);
     free(directory);
     if (fate.reason)
         return fate;
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
         return failed(reason(NO_CONTEXT));
-    if (!variants_get(kernel, launch, context, &reason))
+    if (!variants_get(probing, launch, context, &reason))
         return failed(reason);
     event_log("[probe] finish %p name %s n_param %zu n_probe %zu\n", (void *)launch->function, kernel->name,
-              kernel->n_parameters, kernel->n_maps);
+              kernel->n_parameters, probing->n_maps);
     return fate;
 }
 
@@ -192,13 +193,14 @@ static struct fate decide(struct kernel *kernel, const struct launch *launch)
 /* The kernel's registers, memory and occupancy belong to its fate, PTX or not. */
 static void log_fate(const struct kernel *kernel, const struct launch *launch, struct fate fate)
 {
+    const struct probing *probing = &kernel->probings[0];
     char figures[FIGURES_SIZE];
     figures_of(variants_original(kernel, launch->function), launch, figures);
-    const struct reason *told = fate.reason ? fate.reason : kernel->note;
+    const struct reason *told = fate.reason ? fate.reason : probing->note;
     event_log("[kernel] %u %s %s name %s reason %s\n", kernel->index, fate.status, figures, kernel->name,
               told ? told->written : "-");
     if (!fate.reason) {
-        const struct variant *variant = atomic_load(&kernel->variants);
+        const struct variant *variant = atomic_load(&probing->variants);
         figures_of(variant->function, launch, figures);
         event_log("[kernel] %u probed-function %s\n", kernel->index, figures);
     }
@@ -218,6 +220,7 @@ enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *la
         log_fate(kernel, launch, fate);
         capture_mode_restore(mode);
         status = fate.reason ? KERNEL_PASSED : KERNEL_PROBED;
+        atomic_store(&kernel->probings[0].reason, fate.reason);
         atomic_store(&kernel->reason, fate.reason);
         atomic_store_explicit(&kernel->status, status, memory_order_release);
     }
@@ -225,10 +228,12 @@ enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *la
     return status;
 }
 
-void prepare_give_up(struct kernel *kernel, const struct launch *launch, const struct reason *reason)
+void prepare_give_up(struct probing *probing, const struct launch *launch, const struct reason *reason)
 {
+    struct kernel *kernel = probing->kernel;
     pthread_mutex_lock(&mutex);
     if (atomic_load(&kernel->status) == KERNEL_PROBED) {
+        atomic_store(&probing->reason, reason);
         atomic_store(&kernel->reason, reason);
         atomic_store_explicit(&kernel->status, KERNEL_PASSED, memory_order_release);
         log_fate(kernel, launch, failed(reason));
@@ -241,7 +246,7 @@ static void log_unprepared(struct kernel *kernel, void *unused)
     (void)unused;
     if (kernel->index != KERNEL_NO_INDEX && atomic_load(&kernel->status) == KERNEL_NEW)
         event_log("[kernel] %u skipped registers - local - shared - blocks - name %s reason %s\n", kernel->index,
-                  kernel->name, reason(CAPTURING)->written);
+                  kernel->name, (atomic_load(&kernel->awaited) ? reason(BEING_PREPARED) : reason(CAPTURING))->written);
 }
 
 void prepare_log_unprepared(void)

@@ -9,7 +9,7 @@
 enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *launch);
 
 /* A probed kernel turns out not to be launchable: from now on the original runs. */
-void prepare_give_up(struct kernel *kernel, const struct launch *launch, const struct reason *reason);
+void prepare_give_up(struct probing *probing, const struct launch *launch, const struct reason *reason);
 
 /* Kernels that were only ever launched inside captures have no fate yet: log it at the end. */
 void prepare_log_unprepared(void);

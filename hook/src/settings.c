@@ -16,12 +16,6 @@ static const char *text(const char *name)
     return value && *value ? strdup(value) : NULL;
 }
 
-static bool says(const char *name, const char *word)
-{
-    const char *value = getenv(name);
-    return value && strcmp(value, word) == 0;
-}
-
 static uint64_t number_or(const char *name, uint64_t otherwise)
 {
     const char *value = getenv(name);
@@ -56,6 +50,12 @@ static char **substrings(const char *name)
             list[used++] = part;
     free((void *)(uintptr_t)value);
     return list;
+}
+
+static bool says(const char *name, const char *word)
+{
+    const char *value = getenv(name);
+    return value && strcmp(value, word) == 0;
 }
 
 /* "0-9,20" gives {0, 9}, {20, 20}. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -102,16 +103,13 @@ class Engine:
             self._start(self._serve, connection)
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rw", newline="\n") as stream:
-            try:
-                for line in stream:
-                    reply = self._reply(line.rstrip("\n").split("\t"))
-                    if reply is None:
-                        return
-                    stream.write(reply + "\n")
-                    stream.flush()
-            except OSError:
-                return
+        with contextlib.suppress(OSError), connection, connection.makefile("rw", newline="\n") as stream:
+            for line in stream:
+                reply = self._reply(line.rstrip("\n").split("\t"))
+                if reply is None:
+                    return
+                stream.write(reply + "\n")
+                stream.flush()
 
     def _reply(self, words: list[str]) -> str | None:
         if words[0] == "hello":

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.files import write_file
 from tui_probe.ptx.images import PtxText, choose_ptx, image_kind, ptx_texts
 from tui_probe.ptx.parser import parse
 
@@ -41,7 +42,7 @@ class Original:
                 self.written = None
             else:
                 return
-        path.write_text(self.text, encoding="utf-8")
+        write_file(path, self.text.encode("utf-8"))
         self.written = path
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.prepare import Answer, Options, Preparer
 from tui_probe.errors import LaunchError
-from tui_probe.reasons import because
+from tui_probe.reasons import because, listed_reasons
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -70,6 +70,7 @@ class EngineServer:
             self._listener.close()
             raise LaunchError(f"{self._path}: the engine's socket cannot be made: {error.strerror or error}") from error
         self._acceptor.start()
+        listed_reasons()  # read now, beside the start of the target: the first kernel with a reason would wait for it
 
     def stop(self) -> None:
         """Take no more requests; finish those under way and the assemblies that nobody waits for."""

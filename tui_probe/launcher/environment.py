@@ -110,5 +110,6 @@ def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) ->
     if "CUPY_COMPILE_WITH_PTX" not in base:
         settings.append(Setting("CUPY_COMPILE_WITH_PTX", "1", "CuPy then loads PTX instead of cubins without PTX"))
         if "CUPY_CACHE_DIR" not in base:
-            settings.append(Setting("CUPY_CACHE_DIR", str(cupy_cache), "CuPy's usual cache holds cubins without PTX"))
+            reason = "CuPy's usual cache holds cubins without PTX, this one only PTX"
+            settings.append(Setting("CUPY_CACHE_DIR", str(cupy_cache), reason))
     return settings

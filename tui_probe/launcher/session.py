@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import tui_probe
-from tui_probe.dsl.toml_text import to_toml
+from tui_probe.engine.cache import default_folder
 from tui_probe.engine.read_script import read_script
 from tui_probe.engine.toolchain import find_tools
 from tui_probe.probe_files.loading import load_probe
@@ -58,6 +58,7 @@ class Session:
         self._reader = read_script(load_probe(str(probe)))
         self._root = options.trace_root.absolute()
         self.spool = Spool(self._root)
+        self._cupy_cache = (default_folder("cupy") if options.cache else None) or self.spool.folder / "cupy"
         try:
             self._watch = TraceWatch(self._root)
             self._engine = Engine(probe, options, load_ptx=self.driver.simulated, log=self.spool.engine_log)
@@ -90,6 +91,8 @@ class Session:
         """The probe as TOML, which a trace keeps whatever language the probe was written in."""
         if self.probe.suffix != ".py":
             return self.probe
+        from tui_probe.dsl.toml_text import to_toml  # most probes are not in this language
+
         translated = self.spool.folder / f"{self.probe.stem}.toml"
         translated.write_text(to_toml(self.probe.read_text(encoding="utf-8"), str(self.probe)), encoding="utf-8")
         return translated
@@ -97,7 +100,7 @@ class Session:
     def start(self, streams: Standard, group: Group, unblocked: Collection[int]) -> Target:
         """Start the target. ``unblocked`` is its signal mask."""
         stamp = stamp_of(self.started)
-        places = Places(self._hook, self._root, self._engine.socket, self._probe_for_traces(), self.spool.cupy_cache)
+        places = Places(self._hook, self._root, self._engine.socket, self._probe_for_traces(), self._cupy_cache)
         weight = load_probe(str(self.probe)).weight
         environment = target_environment(os.environ, self.options, self.driver, places, stamp, weight)
         root = self.options.trace_root
@@ -151,7 +154,7 @@ class Session:
 
     def record(self, returncode: int | None) -> dict[str, Any]:
         """The content of run.json; ``returncode`` as in Popen, None while the target runs."""
-        settings = framework_settings(os.environ, self._hook, self.spool.cupy_cache)
+        settings = framework_settings(os.environ, self._hook, self._cupy_cache)
         return {
             "version": 1,
             "command": list(self.options.command),

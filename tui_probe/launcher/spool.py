@@ -38,7 +38,6 @@ class Spool:
         self.stdout = self.folder / "stdout.log"
         self.stderr = self.folder / "stderr.log"
         self.engine_log = self.folder / "engine.log"
-        self.cupy_cache = self.folder / "cupy"
 
     def link_into(self, trace: Path) -> None:
         """Let a trace directory have the target's output as it grows, where links can be made."""

@@ -9,6 +9,7 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.measured import Measured, all_measured, figure_text, name_of_probe
+from tui_probe.probekit.registry import probe_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,11 +27,16 @@ class FigureRow(NamedTuple):
 
 def result_lines(trace: Trace, cells: int, *, most: int | None = None) -> Iterator[str]:
     """The page as text: the kernels, and under each its results. Nothing if no kernel has any."""
+    told: set[str] = set()
     for kernel in trace.kernels:
         if not kernel.result_rows:
             continue
         name = safe(name_of_probe(kernel))
         yield from hanging(f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 24)}  {name}", cells)
+        probe = probe_named(name)
+        if probe is not None and probe.line_about not in told | {""}:
+            told.add(probe.line_about)
+            yield from hanging(f"  {probe.line_about}", cells)
         for result in all_measured(trace, kernel, most=most):
             yield from hanging(f"  {result.label}: {result.words}", cells)
         more = len(kernel.result_rows) - (most or len(kernel.result_rows))

@@ -56,6 +56,7 @@ from tui_probe.trace.event_types import (
     Unknown,
 )
 from tui_probe.trace.packed_lines import match_line
+from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,11 +65,6 @@ if TYPE_CHECKING:
 
 Match: TypeAlias = re.Match[bytes]
 Reader: TypeAlias = "tuple[Pattern, Callable[[Match], Event]]"
-
-
-def text_of(data: bytes) -> str:
-    """Bytes of a trace as text that can always be encoded again, printed and put into JSON."""
-    return data.decode("utf-8", "backslashreplace")
 
 
 @lru_cache(maxsize=8192)

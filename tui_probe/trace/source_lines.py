@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -143,14 +142,15 @@ def lines_of_tables(image: bytes, entry: Function, shift: int) -> dict[int, Sour
     tables = line_tables(image)
     body = entry.body or []
     last = max((node.span.line for node in body), default=entry.span.line)
-    votes: dict[int, Counter[SourceLine]] = {}
+    votes: dict[int, dict[tuple[str, int], int]] = {}
     for table in tables:
         starts = [row.address for row in table.source]
         for row in table.ptx:
             place = bisect_right(starts, row.address) - 1
             if place < 0 or not entry.span.line <= row.line <= last:
                 continue
-            source = table.source[place]
-            if source.file and source.line > 0:
-                votes.setdefault(row.line, Counter())[SourceLine(source.file, source.line)] += 1
-    return {line + shift: found.most_common(1)[0][0] for line, found in votes.items()}
+            _, file, line = table.source[place]
+            if file and line > 0:
+                found = votes.setdefault(row.line, {})
+                found[file, line] = found.get((file, line), 0) + 1
+    return {line + shift: SourceLine(*max(found, key=found.__getitem__)) for line, found in votes.items()}
