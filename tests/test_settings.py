@@ -51,6 +51,7 @@ def test_without_a_file_all_is_unset(tmp_path: Path) -> None:
         ('palette = "pink"', "palette: 'pink' is not one of dark, light"),
         ("ascii = 1", "ascii: 1 is not true or false"),
         ("trace_dir = 3", "trace_dir: 3 is not a text"),
+        ('launches = "some"', "launches: 'some' is neither auto nor all nor a list such as 0-9,20"),
         ("keys = 3", "keys: 3 is not a table"),
         ("[keys]\nsort = 3", "keys.sort: 3 is neither a key nor a list of keys"),
         ("palette", "not TOML, nothing of it is used"),

@@ -189,8 +189,7 @@ static CUresult time_probed(struct bench *bench)
         bench_buffer_save(&bench->buffer, bench->launch, bench->probing);
     if (result == CUDA_SUCCESS || error_is_sticky(result))
         return result;
-    CUresult original =
-        launch_pass(bench->launch, reason_with(LAUNCH_FAILED, reason_error_name(result)));
+    CUresult original = launch_pass(bench->launch, reason_with(LAUNCH_FAILED, reason_error_name(result)));
     if (original == CUDA_SUCCESS)
         note_failure(bench, result);
     return original;

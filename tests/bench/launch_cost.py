@@ -1,8 +1,8 @@
-"""What a launch costs the host: native, passed through, and probed with block_sched.
+"""What a launch costs the host: native, passed through, and with block_sched: sampled (the default), and all probed.
 
     python -m tests.bench.launch_cost [--launches 2000] [--rounds 15] [--repeats 3]
 
-Needs an NVIDIA GPU, nvcc and a C compiler. The three variants run in turn, `--repeats` times each;
+Needs an NVIDIA GPU, nvcc and a C compiler. The variants run in turn, `--repeats` times each;
 the table gives the median of all rounds and its ratio to the native median. The first launch of the
 probed variant includes preparing the kernel; below the table stands what the assembler alone takes.
 """
@@ -22,7 +22,8 @@ PROGRAMS = Path(__file__).parent.parent / "gpu" / "programs"
 VARIANTS = {
     "native": None,
     "passed through": ["-p", "block_sched", "--filter", "zero_fill"],
-    "probed": ["-p", "block_sched"],
+    "sampled": ["-p", "block_sched"],
+    "probed": ["-p", "block_sched", "--launches", "all"],
 }
 
 

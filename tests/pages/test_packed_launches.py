@@ -16,8 +16,10 @@ from tui_probe.pages.not_probed import not_probed_lines
 from tui_probe.pages.range_report import range_rows
 from tui_probe.pages.views.choose import choose
 from tui_probe.pages.views.launches import KIND
+from tui_probe.probekit.kind import Source
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
+from tui_probe.ui.launches import launch_words
 
 
 @pytest.fixture
@@ -78,6 +80,11 @@ def test_a_launch_that_is_only_counted_says_so(trace: Trace) -> None:
         choose(trace, KIND, None, 6)
     with pytest.raises(ChoiceError, match="there is no launch 16: the log has 16 launches"):
         choose(trace, KIND, None, 16)
+
+
+def test_a_recorded_launch_is_named_by_its_place_among_them(trace: Trace) -> None:
+    kernel = trace.kernels[0]
+    assert launch_words(Source(trace, kernel, trace.launches[2])) == "launch 12 (2nd recorded of 8 of this kernel)"
 
 
 def test_the_list_of_launches_says_that_there_are_more(trace: Trace) -> None:
