@@ -34,6 +34,7 @@ class Settings:
     mouse: bool | None = None
     trace_dir: Path | None = None
     probe: str | None = None
+    launches: str | None = None
     bandwidth: Path | None = None
     max_trace_bytes: str | None = None
     max_result_files: str | None = None
@@ -88,12 +89,15 @@ SETTINGS = (
     Setting("trace_dir", Path, "`./trace`", "folder in which `run` makes traces, and where `watch` and the home screen "
             "look for them", 'trace_dir = "~/traces"'),
     Setting("probe", str, f"`{DEFAULT}`", "probe of `run` and of the home screen's form", f'probe = "{DEFAULT}"'),
+    Setting("launches", str, "`auto`", "launches of each kernel that `run` probes: `auto`, `all`, or a list such as "
+            "`0-9,20`", 'launches = "all"'),
     Setting("bandwidth", Path, "none", "what `tui-probe bandwidth --format json` wrote on this machine, for `roofline`",
             'bandwidth = "~/bw.json"'),
     *LIMITS,
     Setting(KEYS, dict, "as listed under Keys", "keys of a command in the key table, by its id: one key, or a list",
             '[keys]\nsort = "ctrl+s"'),
 )  # fmt: skip
+_LAUNCHES = re.compile(r"auto|all|\d+(-\d+)?(,\d+(-\d+)?)*")
 _WORDS = {str: "a text", Path: "a text", bool: "true or false", dict: "a table"}
 
 
@@ -134,6 +138,8 @@ def _checked(data: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
             problems.append(f"{key}: {value!r} is not one of {', '.join(PALETTES)}")
         elif key in _AMOUNTS and not re.fullmatch(_AMOUNTS[key], str(value).strip().upper()):
             problems.append(f"{key}: {value!r} is no limit; an example: {_example(key)}")
+        elif key == "launches" and not _LAUNCHES.fullmatch(str(value)):
+            problems.append(f"{key}: {value!r} is neither auto nor all nor a list such as 0-9,20")
         elif key == KEYS and isinstance(value, dict):
             values[key], wrong = _checked_keys(value)
             problems += wrong

@@ -74,7 +74,7 @@ struct probing {
     _Atomic(const struct reason *) reason; /* why no launch has this probe; NULL if launches may */
 };
 
-/* Which launches of a kernel are timed. */
+/* Which launches of a key are timed. */
 struct timed {
     struct timed_kind {
         atomic_uint_fast64_t launches;
@@ -100,10 +100,10 @@ struct kernel {
     _Atomic(const struct reason *) reason; /* why it is passed through */
     atomic_bool awaited; /* it is new, and a thread of ours prepares it */
     atomic_uint_fast64_t launches; /* counted if some are to be selected */
-    struct timed timed;
     atomic_uint_fast64_t held_bytes, held_files; /* of the trace's budgets */
     atomic_uint_fast64_t unlisted; /* launches for which event.log had no room */
     _Atomic(const struct reason *) unprepared; /* why it has not been prepared so far */
+    _Atomic(struct key_table *) keys; /* of its launches; see schedule.h */
 
     /* Set while it is prepared, constant once it is KERNEL_PROBED. */
     bool parameters_known;

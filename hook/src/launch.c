@@ -54,9 +54,9 @@ CUresult launch_enqueue(const struct launch *launch, CUfunction function, void *
     return result;
 }
 
-CUresult launch_pass(const struct launch *launch, struct kernel *kernel, const struct reason *reason)
+CUresult launch_pass(const struct launch *launch, const struct reason *reason)
 {
     CUresult result = launch_enqueue(launch, launch->function, NULL);
-    launch_log_passed(launch, kernel, reason, result);
+    launch_log_passed(launch, reason, result);
     return result;
 }

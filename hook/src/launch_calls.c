@@ -8,11 +8,13 @@
 #include "hook_state.h"
 #include "launch.h"
 #include "launch_counts.h"
+#include "launch_log.h"
 #include "nvtx.h"
 #include "prepare.h"
 #include "probed_launch.h"
 #include "real.h"
 #include "registry.h"
+#include "schedule.h"
 #include "settings.h"
 #include "signals.h"
 #include "streams.h"
@@ -30,8 +32,8 @@ static struct kernel *find_kernel(CUfunction function)
 static CUresult launch_timed(struct launch *launch, struct kernel *kernel, const struct reason *reason)
 {
     struct timed_launch timed;
-    launch->timer = timing_begin(launch, kernel, !reason && settings_selects_launch(launch->nth), &timed);
-    CUresult result = reason ? launch_pass(launch, kernel, reason) : launch_probed(launch, kernel);
+    launch->timer = timing_begin(launch, !reason && settings_selects_launch(launch->nth), &timed);
+    CUresult result = reason ? launch_pass(launch, reason) : launch_probed(launch, kernel);
     timer_give(launch->timer, &timed);
     return result;
 }
@@ -59,21 +61,30 @@ static const struct reason *not_yet(const struct launch *launch, struct kernel *
     return reason;
 }
 
+/* Where the schedule decides, it decides here for nearly all launches; the rest see when they are about to be probed
+ * whether the turn is theirs. One that the log has no room for leaves it to the next. */
+static bool is_left_out(const struct launch *launch)
+{
+    return settings.scheduled && (!schedule_near(launch->key, launch->nth_of_key) || launch_log_is_full());
+}
+
 static CUresult follow(struct launch *launch)
 {
     struct kernel *kernel;
-    if (!launch->function || !hook_launching() || !(kernel = find_kernel(launch->function)))
+    if (!launch->function || !hook_launching() || !(kernel = find_kernel(launch->function)) ||
+        !(launch->key = schedule_key(kernel, launch)))
         return launch_enqueue(launch, launch->function, NULL);
     launch->time = clock_now();
     launch->number = launch_count_next();
     nvtx_launched(launch->number);
+    launch->nth_of_key = schedule_count(launch->key);
     if (settings.n_launches)
         launch->nth = atomic_fetch_add_explicit(&kernel->launches, 1, memory_order_relaxed);
     enum kernel_status status = atomic_load_explicit(&kernel->status, memory_order_acquire);
     const struct reason *closed_by = closed();
     const struct reason *reason = status == KERNEL_NEW ? not_yet(launch, kernel, closed_by) : closed_by;
     if (reason)
-        return closed_by ? launch_pass(launch, kernel, reason) : launch_timed(launch, kernel, reason);
+        return closed_by ? launch_pass(launch, reason) : launch_timed(launch, kernel, reason);
     if (status == KERNEL_NEW) {
         if (background_takes(kernel, launch)) {
             atomic_store_explicit(&kernel->unprepared, reason(BEING_PREPARED), memory_order_relaxed);
@@ -87,7 +98,7 @@ static CUresult follow(struct launch *launch)
         return benchmark_launch(launch, kernel);
     if (status == KERNEL_PASSED)
         return launch_timed(launch, kernel, atomic_load_explicit(&kernel->reason, memory_order_relaxed));
-    return launch_timed(launch, kernel, NULL);
+    return launch_timed(launch, kernel, is_left_out(launch) ? reason(NOT_SAMPLED) : NULL);
 }
 
 static CUresult intercept(struct launch *launch)

@@ -26,10 +26,12 @@
 #include "launch_log.h"
 #include "log_file.h"
 #include "nvtx.h"
+#include "packed_log.h"
 #include "prepare.h"
 #include "reasons.h"
 #include "registry.h"
 #include "result.h"
+#include "schedule.h"
 #include "settings.h"
 #include "signals.h"
 #include "streams.h"
@@ -136,6 +138,8 @@ static void begin_in_child(void)
     hook_state_reset();
     log_file_reset();
     launch_log_reset();
+    packed_log_reset();
+    schedule_reset();
     registry_reset();
     prepare_reset();
     booking_reset();

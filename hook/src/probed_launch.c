@@ -8,6 +8,7 @@
 #include "real.h"
 #include "reasons.h"
 #include "result.h"
+#include "schedule.h"
 #include "settings.h"
 #include "streams.h"
 #include "variants.h"
@@ -46,7 +47,7 @@ CUresult probed_log_launch(const struct launch *launch, const struct probing *pr
 static CUresult launch_original(const struct launch *launch, struct probing *probing, CUresult error)
 {
     const struct reason *reason = reason_with(LAUNCH_FAILED, reason_error_name(error));
-    CUresult result = launch_pass(launch, probing->kernel, reason);
+    CUresult result = launch_pass(launch, reason);
     if (result == CUDA_SUCCESS)
         prepare_give_up(probing, launch, reason);
     return result;
@@ -74,6 +75,8 @@ static const struct reason *find_variant(const struct launch *launch, struct ker
         return reason(CAPTURING);
     if (!settings_selects_launch(launch->nth))
         return reason(NOT_SELECTED);
+    if (settings.scheduled && !schedule_take(launch->key, launch->nth_of_key, settings.heavy))
+        return reason(NOT_SAMPLED);
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
         return reason(NO_CONTEXT);
     *probing = next_probing(kernel);
@@ -136,11 +139,11 @@ CUresult launch_probed(struct launch *launch, struct kernel *kernel)
     if (!reason)
         reason = take(&holding, launch, probing, variant);
     if (reason)
-        return launch_pass(launch, kernel, reason);
+        return launch_pass(launch, reason);
     reason = arguments_fill(&arguments, launch, probing, variant, holding.claim.memory);
     if (reason) {
         launched(&holding, launch, probing, CUDA_ERROR_INVALID_VALUE);
-        return launch_pass(launch, kernel, reason);
+        return launch_pass(launch, reason);
     }
     CUresult result = launch_enqueue(launch, variant->function, arguments.pointers);
     probed_log_launch(launch, probing, &arguments, result);

@@ -179,6 +179,7 @@ void settings_read(void)
     read_launches(getenv("TUI_PROBE_LAUNCHES"));
     settings.scheduled = says("TUI_PROBE_LAUNCHES", "auto");
     read_probes(substrings("TUI_PROBE_PROBES"), getenv("TUI_PROBE_SAMPLE"));
+    settings.heavy = says("TUI_PROBE_WEIGHT", "heavy");
 }
 
 static bool contains_any(const char *name, char *const *parts)

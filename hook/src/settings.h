@@ -39,6 +39,7 @@ struct settings {
     struct launch_range *launches;
     size_t n_launches;
     bool scheduled; /* the schedule says which launches are probed */
+    bool heavy;     /* all probes cost much: fewer of them */
     bool benchmark;
     bool times; /* some launches are timed */
     bool capture_range;     /* only launches between cuProfilerStart and cuProfilerStop */

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "clock.h"
@@ -9,7 +10,10 @@
 #include "empty_pair.h"
 #include "event_log.h"
 #include "kernel.h"
+#include "log_file.h"
+#include "packed_log.h"
 #include "real.h"
+#include "schedule.h"
 #include "streams.h"
 
 enum { TIMERS = 128 };
@@ -141,14 +145,15 @@ static void log_time(const struct timer *timer, uint64_t nanoseconds)
 {
     const struct timed_launch *launch = &timer->launch;
     const char *kind = timer->probed ? "probed" : "original";
-    const unsigned long long number = launch->number, weight = launch->weight, took = nanoseconds,
-                             called = timer->called;
+    const unsigned long long number = launch->number, weight = launch->weight, took = nanoseconds;
+    char host[32] = "";
     if (timer->host)
-        event_log("[time] launch %llu kernel %u %s ns %llu for %llu host %llu\n", number, launch->kernel->index, kind,
-                  took, weight, called);
-    else
-        event_log("[time] launch %llu kernel %u %s ns %llu for %llu\n", number, launch->kernel->index, kind, took,
-                  weight);
+        snprintf(host, sizeof host, " host %llu", (unsigned long long)timer->called);
+    log_file_lock();
+    packed_log_key(launch->key);
+    log_file_unlock();
+    event_log("[time] launch %llu kernel %u key %u %s ns %llu for %llu%s\n", number, launch->key->kernel->index,
+              launch->key->id, kind, took, weight, host);
 }
 
 /* Logs the time if it is known. */

@@ -10,12 +10,12 @@
 
 #include "cuda_abi.h"
 
-struct kernel;
+struct key;
 struct timer;
 
 /* What a timed launch is of, and how many launches, itself included, it stands for. */
 struct timed_launch {
-    const struct kernel *kernel;
+    struct key *key;
     uint64_t number, weight;
 };
 

@@ -1,4 +1,4 @@
-"""What a launch costs the host: native, passed through without times and with them, switched off, and probed.
+"""What a launch costs the host: native, passed through, without times, switched off, sampled by default, all probed.
 
     python -m tests.bench.launch_cost [--launches 2000] [--rounds 15] [--repeats 3]
 
@@ -26,7 +26,8 @@ VARIANTS = {
     "without times": ["-p", "block_sched", "--filter", "zero_fill", "--no-times"],
     "passed through": ["-p", "block_sched", "--filter", "zero_fill"],
     "switched off": ["-p", "block_sched", "--after", "1000000"],
-    "probed": ["-p", "block_sched"],
+    "sampled": ["-p", "block_sched"],
+    "probed": ["-p", "block_sched", "--launches", "all"],
 }
 
 

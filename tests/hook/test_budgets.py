@@ -159,7 +159,7 @@ def test_the_first_launches_of_a_kernel_do_not_take_all(host: Host, page: Contro
 context()
 f, g = function(module(), "add__8"), function(module(), "add__8_8")
 w = word()
-for _ in range(200): launch(f, w, grid=2, block=1024)
+for _ in range(200): launch(f, w, grid=5, block=1024)
 launch(g, w, w, grid=2, block=1024)
 """
     run = under(host, page, script, TUI_PROBE_LAUNCHES="auto")
@@ -167,7 +167,7 @@ launch(g, w, w, grid=2, block=1024)
     kernels = [line.split(" kernel ")[1].split()[0] for line in run.lines(r"\[exec\] save ")]
     assert set(kernels) == {"0", "1"}
     assert kernels.count("0") < 40
-    assert set(run.codes) == {"trace-share"}
+    assert "trace-share" in run.codes
     assert run.lines(r"\[budget\] share thins")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from .conftest import Host, Run
 
-LINE = re.compile(r"\[time\] launch (\d+) kernel (\d+) (original|probed) ns (\d+) for (\d+)(?: host (\d+))?")
+LINE = re.compile(r"\[time\] launch (\d+) kernel (\d+) key \d+ (original|probed) ns (\d+) for (\d+)(?: host (\d+))?")
 
 
 class Time(NamedTuple):
@@ -214,7 +214,7 @@ launch(function(module(), "add"))
 """
     run = host.python("import sys\n" + script, TUI_PROBE_FILTER="add")
     logs = [(each / "event.log").read_text() for each in run.directories]
-    assert [log.count("[time] launch 0 kernel 0 original") for log in logs] == [1, 1]
+    assert [log.count("[time] launch 0 kernel 0 key 0 original") for log in logs] == [1, 1]
 
 
 def test_threads_share_the_pairs_of_a_context(host: Host) -> None:

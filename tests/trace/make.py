@@ -121,6 +121,17 @@ class TraceWriter:
         )
         return number
 
+    def key(self, key: int, kernel: int, grid: Dim3 = (8, 1, 1), block: Dim3 = (128, 1, 1)) -> None:
+        """Which launches have this key in packed lines."""
+        self.lines(f"[key] {key} kernel {kernel} {shape_words(grid, block, 0)}")
+
+    def packed(self, items: str, count: int) -> int:
+        """So many launches in one line; the number of the first."""
+        number = self.launches
+        self.launches += count
+        self.lines(f"[passed] {number} {EPOCH_NS + 1000 * number} {1000 * (count - 1)} {items}")
+        return number
+
     def save(self, kernel: int, launch: int, content: bytes) -> Path:
         """The result of a launch."""
         self.saved += 1

@@ -44,6 +44,11 @@ def write_example(directory: Path) -> bytes:
     for i in range(4):
         writer.time(i % 2, i, 1000 + i, weight=i + 1, probed=i == 2, key=None if i < 2 else 3, host=900 if i else None)
     writer.time(1, 9, 1, host=2)
+    writer.key(0, 0)
+    writer.packed("0 1x3 0/0x2 0", 7)
+    writer.lines("[key] 1 kernel 1 blocks 16 31", "[reason] 0 stream is capturing code capturing")
+    writer.packed(f"0 @{writer.launches + 2} 1 7x2", 5)
+    writer.lines("[passed] lost 1 3", "[passed] lost 9 2", "[passed] 1 2 x", "[passed] 1 2 3 4x")
     for _ in range(2):
         writer.save(0, writer.launches, b"before the launch that it is of")
         writer.launch(0)
@@ -62,7 +67,10 @@ def summary(trace: Trace) -> dict[str, Any]:
     ]  # fmt: skip
     times = {k.index: sorted(zip(*(k.samples.column(each.name) for each in fields(k.samples)), strict=True))
              for k in trace.kernels}  # fmt: skip
-    return {"times": times, "state": state, "kernels": kernels, "launches": list(trace.launches)}
+    passed = trace.passed
+    packed = [sorted(map(repr, passed.counts())), len(passed), passed.keys, *passed.lines()]
+    launches = list(trace.launches)
+    return {"times": times, "state": state, "kernels": kernels, "launches": launches, "packed": packed}
 
 
 @pytest.mark.parametrize("older", [False, True])

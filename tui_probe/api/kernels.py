@@ -120,7 +120,7 @@ class Kernel:
 
     def __repr__(self) -> str:
         why = f" ({self.reason})" if self.reason and self.status != "probed" else ""
-        launches = units.counted(len(self.launches), "launch")
+        launches = units.counted(self._kernel.launches, "launch")
         return f"<Kernel #{self.index} {shorten(self.demangled, _NAME)}: {self.status}{why}, {launches}>"
 
 

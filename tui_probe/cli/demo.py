@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tui_probe.launcher.options import RunOptions
 
 from .checks.gpu import driver_items
+from .chosen import default_launches
 from .output import inform
 from .run import add_probe_options, probes_of, profile
 from .screen import add_screen_options, wants_screen
@@ -45,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         command=tuple(command),
         probes=probes_of(arguments),
         trace_root=root,
+        launches=default_launches(benchmark=arguments.benchmark),
         benchmark=arguments.benchmark,
         simulated=simulated,
     )

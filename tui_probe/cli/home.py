@@ -18,7 +18,7 @@ from tui_probe.probe_files.choices import choose
 from tui_probe.probe_files.folders import DEFAULT
 from tui_probe.trace.recent import recent_traces, remember
 
-from .chosen import chosen_settings, trace_dir
+from .chosen import chosen_settings, default_launches, trace_dir
 from .held import HeldRuns
 from .screen import add_screen_options, appearance_of, show, show_session, wants_screen
 from .values import launches
@@ -96,7 +96,7 @@ def options_of(form: Form) -> RunOptions:
         trace_root=trace_dir(),
         kernels=form.kernels or None,
         excluded=form.excluded or None,
-        launches=launches(form.launches) if form.launches else None,
+        launches=launches(form.launches) if form.launches else default_launches(benchmark=form.benchmark),
         benchmark=form.benchmark,
         simulated=has_no_driver() if form.simulated is None else form.simulated,
     )

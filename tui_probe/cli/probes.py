@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+WEIGHT_WORDS = {
+    "light": "of 1 000 000 launches of one shape some 75 are probed",
+    "heavy": "of 1 000 000 launches of one shape some 16 are probed",
+}
+"""What the weight of a probe means for a run that does not say which launches it probes."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """One probe, or all."""
@@ -68,7 +74,7 @@ def set_description(probes: ProbeSet) -> str:
 
 def summary(probe: CatalogueEntry) -> str:
     """A probe in a few lines."""
-    fields = (("measures", probe.measures), ("unit", probe.unit), ("cost", probe.cost))
+    fields = (("measures", probe.measures), ("unit", probe.unit), ("cost", probe.cost), ("weight", probe.weight))
     return "\n".join([f"{probe.name}: {probe.title}", *(f"    {label:<10}{words}" for label, words in fields if words)])
 
 
@@ -79,6 +85,7 @@ def description(probe: CatalogueEntry) -> str:
         ("measures", probe.measures),
         ("unit", probe.unit),
         ("cost", probe.cost),
+        ("weight", f"{probe.weight}: {WEIGHT_WORDS[probe.weight]}"),
         ("checked", probe.checked),
         *labelled("keeps", probe.records),
         *labelled("runs", probe.places),

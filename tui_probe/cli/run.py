@@ -18,7 +18,7 @@ from tui_probe.probe_files.choices import ChosenProbe, choose
 from tui_probe.probe_files.folders import DEFAULT, built_in_files, in_folder, installed_files
 from tui_probe.trace.recent import remember
 
-from .chosen import chosen_settings, tell_problems, trace_dir
+from .chosen import chosen_settings, default_launches, tell_problems, trace_dir
 from .output import inform, let_go_of_lost_terminal, warn
 from .run_ncu import add_ncu_options, profile_with_ncu
 from .screen import add_screen_options, show, wants_screen
@@ -50,7 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument(
         "--exclude", "--filter", type=names, metavar="A:B", help="do not probe kernels with A or B in their names"
     )
-    chosen.add_argument("--launches", type=launches, metavar="0-9,20", help="probe only these launches of each kernel")
+    chosen.add_argument(
+        "--launches", type=launches, metavar="WHICH",
+        help="launches of each kernel that are probed: auto (the first of each shape, then ever fewer), all, or a list"
+             " such as 0-9,20; default auto, with --benchmark all",
+    )  # fmt: skip
     chosen.add_argument(
         "--sample", type=sample, metavar="SPEC",
         help="probe only some blocks of each grid: 1/16 (one in 16), 0-131 (a range), 64 (that many, evenly spread)",
@@ -138,7 +142,7 @@ def run(arguments: argparse.Namespace) -> int:
         trace_root=arguments.tracedir,
         kernels=arguments.kernel,
         excluded=arguments.exclude,
-        launches=arguments.launches,
+        launches=arguments.launches or default_launches(benchmark=arguments.benchmark),
         sample=arguments.sample,
         benchmark=arguments.benchmark,
         times=not arguments.no_times,

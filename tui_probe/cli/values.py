@@ -7,6 +7,7 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, NoReturn
 
+from tui_probe.launcher.options import ALL, AUTO
 from tui_probe.probe_files.choices import compact_sample
 
 if TYPE_CHECKING:
@@ -72,13 +73,15 @@ def min_free(text: str) -> str:
 
 
 def launches(text: str) -> str:
-    """``0-9,20``: indices of a kernel's launches, from 0, in ranges that do not run backwards."""
+    """``0-9,20``: indices of a kernel's launches, from 0, in ranges that do not run backwards; ``auto``, ``all``."""
     compact = re.sub(r"\s+", "", text)
+    if compact in (AUTO, ALL):
+        return compact
     for part in compact.split(","):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
         if match is None or (match[2] and int(match[2]) < int(match[1])):
             raise argparse.ArgumentTypeError(
-                f"{text!r} does not name launches; write 0-9,20 for the first ten and one more"
+                f"{text!r} does not name launches; write 0-9,20 for the first ten and one more, auto, or all"
             )
     return compact
 

@@ -11,12 +11,13 @@ from tui_probe.errors import LaunchError
 
 from .control import NO_LIMIT
 from .natives import package_path
-from .options import MAX_LOG_BYTES, MAX_RESULT_FILES
+from .options import ALL, MAX_LOG_BYTES, MAX_RESULT_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from tui_probe.engine.model import Weight
     from tui_probe.probe_files.choices import ChosenProbe
 
     from .driver import Driver
@@ -58,7 +59,10 @@ def target_environment(
     stamp: str,
     probes: Sequence[ChosenProbe] = (),
 ) -> dict[str, str]:
-    """``base`` with all that the hook needs. Raises LaunchError where the loader could not take the hook's path."""
+    """``base`` with all that the hook needs.
+
+    Raises LaunchError where the loader could not take the hook's path.
+    """
     if set(str(places.hook)) & set(": "):
         reason = "LD_PRELOAD takes no path with a space or a colon; install tui-probe elsewhere"
         raise LaunchError(f"{places.hook}: {reason}")
@@ -72,6 +76,7 @@ def target_environment(
         "TUI_PROBE_LAUNCHER": str(os.getpid()),
         "TUI_PROBE_ENGINE": str(places.socket),
         "TUI_PROBE_PROBE": str(places.probe),
+        "TUI_PROBE_WEIGHT": weight_of(probes),
     }
     for name, value in (choices(options) | probe_choices(probes, places.probes) | control_choice(places)).items():
         environment.pop(name, None)  # of a run around this one
@@ -95,7 +100,7 @@ def choices(options: RunOptions) -> dict[str, str]:
     return {
         "TUI_PROBE_KERNELS": options.kernels or "",
         "TUI_PROBE_FILTER": options.excluded or "",
-        "TUI_PROBE_LAUNCHES": options.launches or "",
+        "TUI_PROBE_LAUNCHES": "" if options.launches == ALL else options.launches,
         "TUI_PROBE_BENCHMARK": "1" if options.benchmark else "",
         "TUI_PROBE_TIMES": "" if options.times else "0",
         "TUI_PROBE_MAX_TRACE_BYTES": str(options.max_trace_bytes),
@@ -116,6 +121,11 @@ def probe_choices(probes: Sequence[ChosenProbe], folder: Path) -> dict[str, str]
         "TUI_PROBE_PROBE_FOLDER": str(folder) if several else "",
         "TUI_PROBE_SAMPLE": ":".join(each.sample for each in probes),
     }
+
+
+def weight_of(probes: Sequence[ChosenProbe]) -> Weight:
+    """That of the lightest: the others take turns with it."""
+    return "heavy" if probes and all(each.probe.weight == "heavy" for each in probes) else "light"
 
 
 def control_choice(places: Places) -> dict[str, str]:

@@ -17,6 +17,8 @@ MAX_LOG_BYTES = 128 << 20
 """Of event.log, of all processes together."""
 OUTPUT_PART, LEAST_OUTPUT = 8, 64 << 10
 SOURCES_PART, MOST_SOURCES = 16, 16 << 20
+AUTO = "auto"
+ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class RunOptions:
     trace_root: Path = Path("trace")
     kernels: str | None = None
     excluded: str | None = None
-    launches: str | None = None
+    launches: str = AUTO
+    """``auto``: those that the hook's schedule chooses; ``all``; or places among a kernel's launches, ``0-9,20``."""
     sample: str | None = None
     benchmark: bool = False
     times: bool = True

@@ -8,6 +8,7 @@ from tui_probe.draw import units
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import safe
 from tui_probe.pages.budgets import budget_lines
+from tui_probe.pages.launch_counts import launches_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +45,7 @@ def _head(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "", SIMULATED
     if (sample := sample_of(trace)) is not None:
         yield "sample", f"{_sample_words(sample)} of each grid: everything measured is of these only"
-    launches = f"{units.counted(state.launches, 'launch')} ({units.count(state.launches_probed)} probed)"
+    launches = launches_in_words(state.launches, state.launches_probed)
     results = f"{units.counted(state.results, 'result')}, {units.size(state.bytes_written)}"
     yield "seen", f"{units.counted(state.kernels, 'kernel')}, {launches}, {results}"
     if trace.run_info is not None and trace.run_info.ptxas is None and state.kernels:

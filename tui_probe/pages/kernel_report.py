@@ -8,6 +8,7 @@ from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, table
 from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.pages.launch_counts import probed_of
 from tui_probe.pages.time_columns import TABLE_COLUMNS, TIME_COLUMNS, by_share, columns_for, time_notes
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ KERNEL_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
     Column("name", lambda k: k.name),
     Column("demangled", lambda k: k.demangled, "kernel", lambda k: k.demangled, False, 0, 24, shorten),
     Column("status", lambda k: k.status, "status", lambda k: k.status, False),
-    Column("launches", lambda k: k.launches, "launches", lambda k: units.count(k.launches), rank=1),
+    Column("launches", lambda k: k.launches, "launches", lambda k: probed_of(k.launches, k.launches_probed), rank=1),
     Column("launches_probed", lambda k: k.launches_probed),
     *TABLE_COLUMNS,
     Column("grid", lambda k: k.grid, "grid", lambda k: shape(k.grid, varies=k.grid_varies), rank=4),

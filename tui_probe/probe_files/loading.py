@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Final
 
-from tui_probe.engine.model import About, Probe
+from tui_probe.engine.model import WEIGHTS, About, Probe, Weight
 from tui_probe.engine.verify import verify
 from tui_probe.errors import ProbeFileError
 from tui_probe.probe_files.dialects import OTHER_TABLES, Contents, read_dialect_a, read_dialect_b
@@ -113,4 +113,11 @@ def _about(top: Table) -> About:
     table = top.table("about")
     title = table.text("title", top.text("description", ""))
     measures, unit, cost, checked = (table.text(key, "") for key in ("measures", "unit", "cost", "checked"))
-    return About(title, measures, unit, cost, checked, heavy=table.flag("heavy"), every_block=table.flag("every_block"))
+    return About(title, measures, unit, cost, checked, weight=_weight(table), every_block=table.flag("every_block"))
+
+
+def _weight(about: Table) -> Weight | None:
+    weight = about.text("weight", "")
+    if weight not in ("", *WEIGHTS):
+        raise about.error("weight", f"must be {' or '.join(map(repr, WEIGHTS))}, not {weight!r}")
+    return weight or None  # type: ignore[return-value]

@@ -37,6 +37,7 @@ from tui_probe.trace.event_types import (
     KernelFate,
     KernelFolder,
     KernelReady,
+    KeyNamed,
     LaunchEnded,
     LaunchStarted,
     LaunchTimes,
@@ -44,17 +45,22 @@ from tui_probe.trace.event_types import (
     MemoryCall,
     ModuleCall,
     NvtxRange,
+    Packed,
     Parameters,
+    PassedLost,
     PassedThrough,
     ProbedFunction,
     ProbeMemory,
     ProbingFate,
     ProcessStarted,
+    ReasonNamed,
     Saved,
     Shape,
     Trouble,
+    Unknown,
     Unlisted,
 )
+from tui_probe.trace.packed_lines import match_line
 from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
@@ -223,6 +229,19 @@ def _budget(m: Match) -> Event:
     return BudgetTold(text_of(m[1]), m[2] == b"reached", int(m[3]), int(m[4]), text_of(m[5]))
 
 
+def _key(m: Match) -> Event:
+    x, y, z = map(int, m[4].split()) if m[4] else (0, 0, 0)
+    return KeyNamed(int(m[1]), int(m[2]), shape_of(m[3]), (x, y, z) if x else None, None)
+
+
+def _shared_key(m: Match) -> Event:
+    return KeyNamed(int(m[1]), int(m[2]), None, None, (int(m[3]), int(m[4])))
+
+
+def _packed(m: Match) -> Event:
+    return Packed(m.string) if match_line(m.string) else Unknown(m.string)
+
+
 def _trouble(m: Match) -> Event:
     return Trouble(text_of(m.string[m.start() :]))
 
@@ -382,6 +401,17 @@ READERS: Final[dict[bytes, dict[bytes, tuple[Reader, ...]]]] = {
     b"[time]": {
         b"launch": ((Pattern(_TIME), _gpu_timed),),
         b"empty": ((Pattern("empty {COUNT}"), lambda m: EmptyPair(int(m[1]))),),
+    },
+    b"[key]": {
+        b"*": (
+            (Pattern(r"{INDEX} kernel {INDEX} grid {SHAPE}(?: cluster (\d{1,9} \d{1,9} \d{1,9})(?!\S))?"), _key),
+            (Pattern("{INDEX} kernel {INDEX} blocks {NS} {NS}"), _shared_key),
+        )
+    },
+    b"[reason]": {b"*": ((Pattern("{INDEX} (.+)"), lambda m: ReasonNamed(int(m[1]), read_reason(text_of(m[2])))),)},
+    b"[passed]": {
+        b"lost": ((Pattern("lost {INDEX} {COUNT}"), lambda m: PassedLost(int(m[1]), int(m[2]))),),
+        b"*": ((Pattern(r"\d"), _packed),),
     },
     b"[nvtx]": {b"range": ((Pattern(_NVTX), _nvtx_range),)},
     b"[budget]": {

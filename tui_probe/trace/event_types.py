@@ -277,6 +277,43 @@ class PassedThrough:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyNamed:
+    """Which launches of a kernel have a key: those of one shape, or those of ``blocks`` (from, to) without another.
+
+    ``cluster`` is None where the launches ask for none.
+    """
+
+    key: int
+    kernel: int
+    shape: Shape | None
+    cluster: Dim3 | None
+    blocks: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonNamed:
+    """The number that a reason has in packed lines."""
+
+    number: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Launches of originals, in one line, which is kept as it is (see ``trace.packed_lines``)."""
+
+    line: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PassedLost:
+    """Launches of a key that the log had no room for."""
+
+    key: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchTimes:
     """Milliseconds of one probed launch; ``ratio`` is their sum over ``kernel`` and not the slowdown."""
 
@@ -433,6 +470,10 @@ Event: TypeAlias = (
     | LaunchEnded
     | Saved
     | PassedThrough
+    | KeyNamed
+    | ReasonNamed
+    | Packed
+    | PassedLost
     | LaunchTimes
     | Benchmark
     | GpuTimed

@@ -62,7 +62,7 @@ class Kernel:
     launches_unlisted: int = 0
     """Of them those that the log only counts: the table of launches does not have them."""
     shape: Shape | None = None
-    """Grid, block and dynamic shared memory of the last launch."""
+    """Grid, block and dynamic shared memory of the last launch that has lines of its own in the log."""
     grid_varies: bool = False
     """Whether launches differ in their grid; ``block_varies`` the same for the block."""
     block_varies: bool = False
@@ -85,6 +85,11 @@ class Kernel:
     _gpu_time_of: int = field(default=-1, repr=False)
     _process_log: ProcessLog | None = field(default=None, repr=False)
     _process_log_size: int = field(default=-1, repr=False)
+
+    @property
+    def launches_recorded(self) -> int:
+        """Launches that the log tells of one by one: their shape, time and what became of them."""
+        return len(self.rows)
 
     @property
     def grid(self) -> Dim3 | None:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from tui_probe.reasons import Reason
     from tui_probe.trace.columns import LaunchColumns, ResultColumns
-    from tui_probe.trace.event_types import Fate, FunctionFigures, GpuTimed, Shape
+    from tui_probe.trace.event_types import Fate, FunctionFigures, GpuTimed, KeyNamed, Shape
     from tui_probe.trace.model import Trace
+    from tui_probe.trace.packed_lines import Items, Segments
 
 _MANY: Final = 1 << 18
 _MOST_EARLY: Final = 64
@@ -41,6 +42,8 @@ class Recorder:
         self._early: dict[int, int] = {}
         """Results by the number of their launch, whose lines have not come: a benchmark saves before it writes them."""
         self._tally = Tally(trace)
+        self.offset = 0
+        """Where the line that is read now begins in the log."""
 
     def kernel(self, index: int) -> Kernel:
         """The kernel of this index, made if the log has not named it yet."""
@@ -144,6 +147,26 @@ class Recorder:
         if self._early:
             for i in np.flatnonzero(np.isin(launches.number, list(self._early))).tolist():
                 self._take_early(int(launches.number[i]), first + i)
+
+    def key(self, key: KeyNamed) -> None:
+        """What a key is of; launches of it that the log named first are its kernel's, too."""
+        self.kernel(key.kernel).launches += self.trace.passed.name_key(key)
+
+    def packed(self, segments: Segments, items: Items) -> None:
+        """Lines of packed launches, and what was read of them."""
+        for key, count in self.trace.passed.add(segments, items).items():
+            self._count_passed(key, count)
+
+    def lost(self, key: int, count: int) -> None:
+        """The log had no room for so many launches of a key."""
+        self.trace.passed.lose(key, count)
+        self._count_passed(key, count)
+
+    def _count_passed(self, key: int, count: int) -> None:
+        self.trace.state.launches += count
+        kernel = self.trace.passed.kernel_of(key)
+        if kernel is not None:
+            self.kernel(kernel).launches += count
 
     def saved_results(self, results: ResultColumns) -> None:
         """Results that were read together, in order."""

@@ -19,21 +19,26 @@ from tui_probe.trace.event_types import (
     Initialised,
     KernelFate,
     KernelFolder,
+    KeyNamed,
     LaunchEnded,
     LaunchStarted,
     NvtxRange,
+    Packed,
     Parameters,
+    PassedLost,
     PassedThrough,
     ProbedFunction,
     ProbeMemory,
     ProbingFate,
     ProcessStarted,
+    ReasonNamed,
     Saved,
     Trouble,
     Unknown,
     Unlisted,
 )
 from tui_probe.trace.older import OlderKernels
+from tui_probe.trace.packed_lines import match_line, read_packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,6 +77,10 @@ class Reducer:
             ProbeMemory: self._probe_memory,
             LaunchEnded: self._launch_ended,
             PassedThrough: self._passed_through,
+            KeyNamed: self.recorder.key,
+            ReasonNamed: self._reason_named,
+            Packed: self._packed,
+            PassedLost: self._passed_lost,
             Saved: self._saved,
             Benchmark: self._benchmark,
             GpuTimed: self._gpu_timed,
@@ -171,6 +180,17 @@ class Reducer:
             self.recorder.launch(
                 index, event.shape, number=event.number, time_ns=event.time_ns, probed=False, reason=event.reason
             )
+
+    def _reason_named(self, event: ReasonNamed) -> None:
+        self.trace.passed.name_reason(event.number, event.reason)
+
+    def _packed(self, event: Packed) -> None:
+        match = match_line(event.line)
+        if match is not None:
+            self.recorder.packed(*read_packed([(self.recorder.offset, match)]))
+
+    def _passed_lost(self, event: PassedLost) -> None:
+        self.recorder.lost(event.key, event.count)
 
     def _saved(self, event: Saved) -> None:
         self.recorder.saved(event.path.rpartition("/")[2], event.size, event.kernel, event.number, event.probe)

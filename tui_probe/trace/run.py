@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tui_probe.trace.launches import LaunchTable, ResultTable
 from tui_probe.trace.locate import inside
+from tui_probe.trace.passed import PassedTable
 from tui_probe.trace.ranges import RangeTable
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Run:
         self.directory = directory
         self.state = State()
         self.launches = LaunchTable()
+        self.passed = PassedTable(directory)
         self.results = ResultTable(directory)
         self.ranges = RangeTable()
         self.run_info: RunInfo | None = None

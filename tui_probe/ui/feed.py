@@ -107,6 +107,7 @@ class ProcessView:
     probed: int = 0
     probe: str = ""
     launches: int = 0
+    launches_probed: int = 0
     results: int = 0
     bytes_written: int = 0
     dropped: int | None = None
@@ -189,6 +190,7 @@ class _Trace:
             probed=sum(row.status == "probed" for row in rows),
             probe=(trace.run_info.probe if trace.run_info else None) or "",
             launches=state.launches,
+            launches_probed=state.launches_probed,
             results=state.results,
             bytes_written=state.bytes_written,
             dropped=state.launches_dropped,

@@ -6,6 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
+from tui_probe.pages.launch_counts import launches_told
 
 if TYPE_CHECKING:
     from tui_probe.draw.spans import Line, Span
@@ -47,7 +48,7 @@ def state_line(
     if process is not None:
         kernels = units.counted(len(process.kernels), "kernel")
         parts.append((f"{kernels} ({units.count(process.probed)} probed)", ""))
-        parts.append((units.counted(process.launches, "launch"), ""))
+        parts.append((launches_told(process.launches, process.launches_probed), ""))
         parts.append((f"{units.size(process.bytes_written)} written", ""))
     return tuple(span for part in parts for span in ((" · ", "dim"), part))
 

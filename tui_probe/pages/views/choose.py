@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ChoiceError
+from tui_probe.pages.launch_counts import not_recorded
 from tui_probe.probekit.kind import Source
 from tui_probe.probekit.probe_results import aimed
 from tui_probe.trace.address import means
@@ -58,8 +59,10 @@ def meant_by(trace: Trace, kernel: str) -> list[Kernel]:
 
 def _launch(trace: Trace, number: int) -> Launch:
     row = trace.launches.row_of(number)
+    if row is None and (why := not_recorded(trace, number)) is not None:
+        raise ChoiceError(why)
     if row is None:
-        raise ChoiceError(f"there is no launch {number}: the log has {len(trace.launches)} launches, counted from 0")
+        raise ChoiceError(f"there is no launch {number}: the log has {trace.state.launches} launches, counted from 0")
     launch: Launch = trace.launches[row]
     return launch
 
