@@ -167,7 +167,7 @@ launch(g, w, w, grid=2, block=1024)
     kernels = [line.split(" kernel ")[1].split()[0] for line in run.lines(r"\[exec\] save ")]
     assert set(kernels) == {"0", "1"}
     assert kernels.count("0") < 40
-    assert "trace-share" in run.codes
+    assert [line for line in run.written_log if line.endswith(" code trace-share")]
     assert run.lines(r"\[budget\] share thins")
 
 
