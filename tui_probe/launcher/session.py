@@ -68,6 +68,7 @@ class Session:
             self.spool.folder / FILE, options.limits(), shares=options.shares, on=options.after <= 0
         )
         self._window = Window(self.control, options.after, options.duration)
+        self._begun = time.monotonic()
         self._taken: dict[Path, int] = {}
         self._cupy_cache = (default_folder("cupy") if options.cache else None) or self.spool.folder / "cupy"
         try:
@@ -129,13 +130,14 @@ class Session:
             unblocked,
             announce=lambda pid: None if self.spool.problem else self._announce(root / f"{stamp}_{pid}"),
         )
+        self._begun = time.monotonic()
         self.first_trace = root / f"{stamp}_{self.target.pid}"
         self._watch.expect(self.first_trace.name)
         return self.target
 
     def poll(self) -> None:
         """Look for new trace directories, and give them the target's output and their run.json."""
-        self._window.tick(time.time() - self.started)
+        self._window.tick(time.monotonic() - self._begun)
         self._count_output()
         for trace in self._watch.poll():
             if self.first_trace is None or trace.name != self.first_trace.name:
