@@ -16,7 +16,7 @@ void booking_return(struct kernel *kernel, uint64_t size);
 /* The file is written and takes ON_DISK bytes of blocks. */
 void booking_settle(struct kernel *kernel, uint64_t size, uint64_t on_disk);
 
-/* Why no folder with an image of SIZE bytes, and what the engine makes of it, should be made; NULL if it may be. */
+/* Why no folder should be made with an image of SIZE bytes and what the engine makes of it; NULL if it may be. */
 const struct reason *booking_refuses_folder(uint64_t size);
 
 /* A launch has passed for REASON, one of these. */

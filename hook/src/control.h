@@ -81,7 +81,7 @@ void control_return(struct control_budget *budget, uint64_t amount);
 /* Whether lines of calls that a program makes often still go into event.log. */
 bool control_log_is_open(void);
 
-/* What is left of the trace for anything but event.log, which keeps a part to itself: a full trace can still say why. */
+/* What is left of the trace for anything but event.log, which keeps a part: a full trace can still say why. */
 uint64_t control_left_beside_log(void);
 
 #endif
