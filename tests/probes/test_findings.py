@@ -12,7 +12,7 @@ from tests.golden import golden
 from tests.probes.specimens import add_specimen
 from tests.trace.make import TraceWriter
 from tui_probe.draw.spans import plain, to_ascii
-from tui_probe.pages.findings.found import find, find_all
+from tui_probe.pages.findings.found import Found, find, find_all
 from tui_probe.pages.findings.lines import found_lines
 from tui_probe.pages.findings.questions import open_questions, questions
 from tui_probe.pages.views import kind_of, names
