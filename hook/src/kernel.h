@@ -8,6 +8,7 @@
 
 #include "cuda_abi.h"
 #include "image.h"
+#include "pace.h"
 #include "reasons.h"
 #include "sampling.h"
 
@@ -73,6 +74,17 @@ struct probing {
     _Atomic(const struct reason *) reason; /* why no launch has this probe; NULL if launches may */
 };
 
+/* Which launches of a kernel are timed. */
+struct timed {
+    struct timed_kind {
+        atomic_uint_fast64_t launches;
+        atomic_uint_fast64_t counted; /* those that times stand for */
+        struct pace pace;
+    } of[2];                /* originals, probed */
+    atomic_bool beside;     /* a probed launch was the last one: the next original shows what the probe costs */
+    atomic_bool overlapped; /* by programmatic dependent launches: never timed again */
+};
+
 enum kernel_status { KERNEL_NEW, KERNEL_PROBED, KERNEL_PASSED };
 
 enum { KERNEL_NO_INDEX = UINT32_MAX, KERNEL_TURNS = 16 };
@@ -88,6 +100,7 @@ struct kernel {
     _Atomic(const struct reason *) reason; /* why it is passed through */
     atomic_bool awaited; /* it is new, and a thread of ours prepares it */
     atomic_uint_fast64_t launches; /* counted if some are to be selected */
+    struct timed timed;
 
     /* Set while it is prepared, constant once it is KERNEL_PROBED. */
     bool parameters_known;

@@ -31,6 +31,7 @@
 #include "settings.h"
 #include "signals.h"
 #include "streams.h"
+#include "timing.h"
 #include "trace_dir.h"
 
 enum { SIGNAL_MILLISECONDS = 5000 };
@@ -140,6 +141,7 @@ static void begin_in_child(void)
     capacities_reset();
     drain_reset();
     streams_reset();
+    timing_reset();
     engine_reset();
     trace_dir_reset();
     launch_counts_reset();

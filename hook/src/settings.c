@@ -151,6 +151,7 @@ void settings_read(void)
     settings.only = substrings("TUI_PROBE_KERNELS");
     settings.never = substrings("TUI_PROBE_FILTER");
     settings.benchmark = says("TUI_PROBE_BENCHMARK", "1");
+    settings.times = !says("TUI_PROBE_TIMES", "0");
     settings.engine_timeout = seconds("TUI_PROBE_ENGINE_TIMEOUT", 60);
     settings.exit_timeout = seconds("TUI_PROBE_EXIT_TIMEOUT", 10);
     settings.max_trace_bytes = number_or("TUI_PROBE_MAX_TRACE_BYTES", DEFAULT_TRACE_BYTES);

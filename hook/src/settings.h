@@ -40,6 +40,7 @@ struct settings {
     size_t n_launches;
     bool scheduled; /* the schedule says which launches are probed */
     bool benchmark;
+    bool times; /* some launches are timed */
     unsigned engine_timeout; /* seconds to wait for the engine */
     unsigned exit_timeout;   /* seconds that the end of the program may wait for its kernels */
     uint64_t max_trace_bytes;  /* 0: no limit */

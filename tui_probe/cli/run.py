@@ -54,6 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sample", type=sample, metavar="SPEC",
         help="probe only some blocks of each grid: 1/16 (one in 16), 0-131 (a range), 64 (that many, evenly spread)",
     )  # fmt: skip
+    chosen.add_argument(
+        "--no-times", action="store_true", help="do not take the GPU time of some launches of every kernel"
+    )
     limits = parser.add_argument_group("limits")
     limits.add_argument(
         "--max-trace-bytes", type=size_or_none, metavar="SIZE",
@@ -108,6 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
         launches=arguments.launches,
         sample=arguments.sample,
         benchmark=arguments.benchmark,
+        times=not arguments.no_times,
         driver=arguments.driver,
         simulated=arguments.sim,
         max_trace_bytes=MAX_TRACE_BYTES if arguments.max_trace_bytes is None else arguments.max_trace_bytes,

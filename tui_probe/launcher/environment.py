@@ -93,6 +93,7 @@ def choices(options: RunOptions) -> dict[str, str]:
         "TUI_PROBE_FILTER": options.excluded or "",
         "TUI_PROBE_LAUNCHES": options.launches or "",
         "TUI_PROBE_BENCHMARK": "1" if options.benchmark else "",
+        "TUI_PROBE_TIMES": "" if options.times else "0",
         "TUI_PROBE_MAX_TRACE_BYTES": str(options.max_trace_bytes),
         "TUI_PROBE_MAX_PROBE_MEMORY": str(options.max_probe_memory or ""),
     }

@@ -25,6 +25,8 @@ class RunOptions:
     launches: str | None = None
     sample: str | None = None
     benchmark: bool = False
+    times: bool = True
+    """Take the GPU time of some launches of every kernel."""
     driver: Path | None = None
     simulated: bool = False
     max_trace_bytes: int = MAX_TRACE_BYTES
@@ -45,6 +47,7 @@ class RunOptions:
             "launches": self.launches,
             "sample": self.sample,
             "benchmark": self.benchmark,
+            "times": self.times,
             "max_trace_bytes": self.max_trace_bytes,
             "min_free_disk": self.min_free_disk,
             "max_probe_memory": self.max_probe_memory,

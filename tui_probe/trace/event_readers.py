@@ -16,6 +16,7 @@ from tui_probe.trace.event_types import (
     Counted,
     Device,
     DriverOpened,
+    EmptyPair,
     Ending,
     EngineAnswer,
     EngineStarted,
@@ -27,6 +28,7 @@ from tui_probe.trace.event_types import (
     FunctionFigures,
     FunctionFound,
     FunctionMissing,
+    GpuTimed,
     Image,
     ImageFound,
     InfoRead,
@@ -185,6 +187,13 @@ def _benchmark(m: Match) -> Event:
     return Benchmark(*times, int(m[6]), _number(m[7]), _number(m[8]))
 
 
+def _gpu_timed(m: Match) -> Event:
+    number, kernel, key, kind, ns, weight, host = m.groups()
+    return GpuTimed(
+        int(number), int(kernel), _number(key), kind == b"probed", int(ns), int(weight), _number(host)
+    )  # fmt: skip
+
+
 def _module_named(m: Match) -> Event:
     return ModuleCall(text_of(m[1]), _number(m[2]), _hex(m[3]), _hex(m[4]), text_of(m[5]))
 
@@ -234,6 +243,9 @@ _BENCHMARK: Final = (
     "prologue {MS} kernel {MS} epilogue {MS} original {MS} impact {MS} {CODE}(?: kernel {INDEX} launch {COUNT})?"
 )
 
+_TIME: Final = (
+    "launch {COUNT} kernel {INDEX}(?: key {INDEX})? (original|probed) ns {COUNT} for {COUNT}(?: host {COUNT})?"
+)
 _NVTX: Final = (
     r"range {COUNT} in {COUNT} thread {COUNT} start {NS} end (\d{1,19}|-) "
     r"launches (\d{1,18}(?:-\d{1,18})?(?:,\d{1,18}(?:-\d{1,18})?)*) domain (\S+) text (.*)"
@@ -359,6 +371,10 @@ READERS: Final[dict[bytes, dict[bytes, tuple[Reader, ...]]]] = {
             ),
         ),
         b"ENABLED": ((Pattern("ENABLED L2 Flush Size {COUNT}"), lambda m: BenchmarkEnabled(int(m[1]))),),
+    },
+    b"[time]": {
+        b"launch": ((Pattern(_TIME), _gpu_timed),),
+        b"empty": ((Pattern("empty {COUNT}"), lambda m: EmptyPair(int(m[1]))),),
     },
     b"[nvtx]": {b"range": ((Pattern(_NVTX), _nvtx_range),)},
     b"[callback]": _CALLBACK,

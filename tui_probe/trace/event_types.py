@@ -301,6 +301,27 @@ class Benchmark:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuTimed:
+    """GPU time of a sampled launch; ``weight`` launches are stood for. ``host_ns`` is what the call took that launched,
+    where the device had nothing to do before it returned."""
+
+    number: int
+    kernel: int
+    key: int | None
+    probed: bool
+    ns: int
+    weight: int
+    host_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyPair:
+    """Nanoseconds between two events with nothing in between, which times of launches are without."""
+
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Counted:
     size: int
 
@@ -392,6 +413,8 @@ Event: TypeAlias = (
     | PassedThrough
     | LaunchTimes
     | Benchmark
+    | GpuTimed
+    | EmptyPair
     | Counted
     | Callback
     | Alternating

@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
 from tui_probe.trace.demangle import demangle
+from tui_probe.trace.gpu_time import GpuTime, TimeOfKind, gpu_time
 from tui_probe.trace.kernels import KernelInfo, ProcessLog, Resources, read_grown_log, read_kernel_info
 from tui_probe.trace.locate import path_inside
 from tui_probe.trace.results import Result, read_result
+from tui_probe.trace.time_samples import TimeSamples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui_probe.reasons import Reason
+    from tui_probe.trace.columns import TimeColumns
     from tui_probe.trace.event_types import Benchmark, Dim3, FunctionFigures, Shape
     from tui_probe.trace.probing import Probing, Status
     from tui_probe.trace.run import Run
@@ -42,6 +45,7 @@ class Times:
 _NO_TIMES: Final = Times()
 _SHARED: Final = ("original.bin", "original.ptx")
 """Files that are the same for all probes, and in the kernel's own folder."""
+_NO_SAMPLES: Final = TimeSamples()
 
 
 @dataclass(slots=True)
@@ -74,6 +78,9 @@ class Kernel:
     probe: str | None = None
     """This is the kernel as one of several probes had it; see ``with_probe``."""
     _times: Times | None = field(default=None, repr=False)
+    _samples: TimeSamples | None = field(default=None, repr=False)
+    _gpu_time: GpuTime | None = field(default=None, repr=False)
+    _gpu_time_of: int = field(default=-1, repr=False)
     _process_log: ProcessLog | None = field(default=None, repr=False)
     _process_log_size: int = field(default=-1, repr=False)
 
@@ -263,19 +270,59 @@ class Kernel:
                 column.append(value)
 
     @property
+    def samples(self) -> TimeSamples:
+        """GPU times of its launches, as far as they were sampled."""
+        return self._samples or _NO_SAMPLES
+
+    def add_samples(self, columns: TimeColumns) -> None:
+        if self._samples is None:
+            self._samples = TimeSamples()
+            self.trace.timed.append(self)
+        self._samples.extend(columns)
+        self.trace.times_told += len(columns)
+        self._gpu_time_of = -1
+
+    @property
+    def gpu_time(self) -> GpuTime | None:
+        """What those tell of all its launches; None on a simulated GPU."""
+        if self.trace.state.simulated or self._samples is None:
+            return None
+        if self._gpu_time_of != self.launches:
+            self._gpu_time = gpu_time(self._samples, self.launches)
+            self._gpu_time_of = self.launches
+        return self._gpu_time
+
+    @property
+    def time_share(self) -> float | None:
+        """Its part of the GPU time of all timed kernels, from 0 to 1."""
+        time, whole = self.gpu_time, self.trace.gpu_ns
+        return None if time is None or whole <= 0 else time.total_ns / whole
+
+    @property
     def slowdown(self) -> float | None:
-        """Median over its timed launches of probed time / original time; None on a simulated GPU."""
-        return self._measured(self.times.impacts)
+        """Probed time / original time: the median of a benchmark, else the ratio of the means of sampled launches.
+
+        None on a simulated GPU.
+        """
+        measured = self._measured(self.times.impacts)
+        return measured if measured is not None or (time := self.gpu_time) is None else time.slowdown
+
+    @property
+    def slowdown_doubt(self) -> float | None:
+        """One standard error of the slowdown by sampled launches; None by a benchmark, and where it is not known."""
+        return None if self.times.impacts or (time := self.gpu_time) is None else time.slowdown_doubt
 
     @property
     def time_ms(self) -> float | None:
-        """Median time of the original in milliseconds."""
-        return self._measured(self.times.originals_ms)
+        """Median time of the original in milliseconds, by a benchmark, else by sampled launches."""
+        measured = self._measured(self.times.originals_ms)
+        return measured if measured is not None or (time := self.gpu_time) is None else _median_ms(time.original)
 
     @property
     def time_probed_ms(self) -> float | None:
-        """Median time of the probed kernel in milliseconds."""
-        return self._measured(self.times.probed_ms)
+        """Median time of the probed kernel in milliseconds, likewise."""
+        measured = self._measured(self.times.probed_ms)
+        return measured if measured is not None or (time := self.gpu_time) is None else _median_ms(time.probed)
 
     def _measured(self, values: array[float]) -> float | None:
         return median(values) if values and not self.trace.state.simulated else None
@@ -294,6 +341,10 @@ class Kernel:
     @property
     def _pruned(self) -> Resources | None:
         return self.process_log.pruned if self.status in ("probed", "failed") else None
+
+
+def _median_ms(time: TimeOfKind | None) -> float | None:
+    return None if time is None else time.median_ns / 1e6
 
 
 def _static(resources: Resources | None) -> int | None:

@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tui_probe.trace.columns import TimeColumns
 from tui_probe.trace.launches import UNKNOWN
 from tui_probe.trace.model import Kernel
 from tui_probe.trace.probing import Probing
 from tui_probe.trace.tally import Tally
+from tui_probe.trace.time_samples import NONE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.reasons import Reason
     from tui_probe.trace.columns import LaunchColumns, ResultColumns
-    from tui_probe.trace.event_types import Fate, FunctionFigures, Shape
+    from tui_probe.trace.event_types import Fate, FunctionFigures, GpuTimed, Shape
     from tui_probe.trace.model import Trace
 
 _MANY: Final = 1 << 18
@@ -53,6 +55,7 @@ class Recorder:
     def forget_kernels(self) -> None:
         self.settle()
         self.trace.kernels.clear()
+        self.trace.timed.clear()
         self.changed.clear()
 
     def folder(self, index: int, name: str) -> None:
@@ -185,6 +188,27 @@ class Recorder:
             self.trace.state.launches_probed += 1
             self._tally.ended_well(self.row)
             self._touch()
+
+    def timed(self, times: TimeColumns) -> None:
+        """GPU times that were read together."""
+        order = np.argsort(times.kernel, kind="stable")
+        kernels, starts = np.unique(times.kernel[order], return_index=True)
+        for index, rows in zip(kernels.tolist(), np.split(order, starts[1:]), strict=False):
+            self.kernel(index).add_samples(times.part(rows))
+
+    def timed_launch(self, event: GpuTimed) -> None:
+        """The GPU time of one launch."""
+        self.timed(
+            TimeColumns(
+                kernel=np.array([event.kernel], dtype=np.uint64),
+                launch=np.array([event.number], dtype=np.uint64),
+                key=np.array([NONE if event.key is None else event.key]),
+                probed=np.array([event.probed]),
+                ns=np.array([event.ns], dtype=np.uint64),
+                weight=np.array([event.weight], dtype=np.uint64),
+                host=np.array([NONE if event.host_ns is None else event.host_ns]),
+            )
+        )
 
     def _touch(self) -> None:
         """The kernel of the launch at hand changed."""

@@ -9,10 +9,12 @@ from tui_probe.trace.event_types import (
     BenchmarkEnabled,
     Command,
     Device,
+    EmptyPair,
     Ending,
     Epoch,
     Event,
     Exited,
+    GpuTimed,
     Initialised,
     KernelFate,
     KernelFolder,
@@ -70,6 +72,8 @@ class Reducer:
             PassedThrough: self._passed_through,
             Saved: self._saved,
             Benchmark: self._benchmark,
+            GpuTimed: self._gpu_timed,
+            EmptyPair: self._empty_pair,
             Trouble: self._trouble,
             NvtxRange: self._nvtx_range,
             Ending: self._ending,
@@ -172,6 +176,12 @@ class Reducer:
         index = self._index(event.index)
         if index is not None:
             self.recorder.kernel(index).add_times(event)
+
+    def _gpu_timed(self, event: GpuTimed) -> None:
+        self.recorder.timed_launch(event)
+
+    def _empty_pair(self, event: EmptyPair) -> None:
+        self.trace.state.empty_pair_ns = event.ns
 
     def _trouble(self, event: Trouble) -> None:
         troubles = self.trace.state.troubles

@@ -82,7 +82,7 @@ class Summary(Document):
         for label, values in self.measured.items():
             shown = _times if label == "slowdown" else _milliseconds
             lines.append(distribution_line(label, values, shown))
-        if not self.measured and self.row.status == "probed":
+        if not self.measured and self.row.gpu_time is None and self.row.status == "probed":
             why = "a simulated GPU has no time" if self.simulated else "not measured: run with --benchmark"
             lines.append(((" " + pad("time", LABEL), "dim"), (f"{units.NOT_MEASURED} {why}", "dim")))
         return lines
