@@ -101,6 +101,9 @@ struct kernel {
     atomic_bool awaited; /* it is new, and a thread of ours prepares it */
     atomic_uint_fast64_t launches; /* counted if some are to be selected */
     struct timed timed;
+    atomic_uint_fast64_t held_bytes, held_files; /* of the trace's budgets */
+    atomic_uint_fast64_t unlisted; /* launches for which event.log had no room */
+    _Atomic(const struct reason *) unprepared; /* why it has not been prepared so far */
 
     /* Set while it is prepared, constant once it is KERNEL_PROBED. */
     bool parameters_known;

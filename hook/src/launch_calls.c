@@ -4,6 +4,7 @@
 #include "background.h"
 #include "benchmark.h"
 #include "clock.h"
+#include "control.h"
 #include "hook_state.h"
 #include "launch.h"
 #include "launch_counts.h"
@@ -35,6 +36,29 @@ static CUresult launch_timed(struct launch *launch, struct kernel *kernel, const
     return result;
 }
 
+/* Why no launch may be probed now, whatever its kernel; NULL if it may. */
+static const struct reason *closed(void)
+{
+    if (!control_is_on())
+        return reason(SWITCHED_OFF);
+    return settings.nvtx && !nvtx_is_inside() ? reason(OUTSIDE_RANGE) : NULL;
+}
+
+/* A new kernel is numbered by its first launch, and prepared by the first that may be probed. */
+static const struct reason *not_yet(const struct launch *launch, struct kernel *kernel, const struct reason *closed_by)
+{
+    if (!atomic_load_explicit(&kernel->unprepared, memory_order_relaxed))
+        registry_number_kernel(kernel);
+    const struct reason *reason = closed_by;
+    if (!reason && stream_is_capturing(launch_stream(launch)))
+        reason = reason(CAPTURING);
+    if (!reason)
+        reason = prepare_refused(kernel);
+    if (reason)
+        atomic_store_explicit(&kernel->unprepared, reason, memory_order_relaxed);
+    return reason;
+}
+
 static CUresult follow(struct launch *launch)
 {
     struct kernel *kernel;
@@ -46,12 +70,15 @@ static CUresult follow(struct launch *launch)
     if (settings.n_launches)
         launch->nth = atomic_fetch_add_explicit(&kernel->launches, 1, memory_order_relaxed);
     enum kernel_status status = atomic_load_explicit(&kernel->status, memory_order_acquire);
+    const struct reason *closed_by = closed();
+    const struct reason *reason = status == KERNEL_NEW ? not_yet(launch, kernel, closed_by) : closed_by;
+    if (reason)
+        return closed_by ? launch_pass(launch, kernel, reason) : launch_timed(launch, kernel, reason);
     if (status == KERNEL_NEW) {
-        registry_number_kernel(kernel);
-        if (stream_is_capturing(launch_stream(launch)))
-            return launch_pass(launch, kernel, reason(CAPTURING));
-        if (background_takes(kernel, launch))
+        if (background_takes(kernel, launch)) {
+            atomic_store_explicit(&kernel->unprepared, reason(BEING_PREPARED), memory_order_relaxed);
             return launch_timed(launch, kernel, reason(BEING_PREPARED));
+        }
         status = prepare_kernel(kernel, launch);
         background_waited(clock_now() - launch->time);
         launch->time = clock_now();

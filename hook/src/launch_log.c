@@ -29,7 +29,7 @@ struct slot {
     _Atomic(uint32_t) published; /* position + 1 once the record is complete */
     uint32_t number;             /* low half */
     uint64_t time;
-    const struct kernel *kernel;
+    struct kernel *kernel;
     const struct reason *reason;
     uint32_t grid[3], block[3], shared;
     int32_t result;
@@ -116,8 +116,8 @@ static inline void fetch_for_writing(const struct slot *slot)
 #endif
 }
 
-static void publish(size_t position, const struct launch *launch, const struct kernel *kernel,
-                    const struct reason *reason, int32_t result)
+static void publish(size_t position, const struct launch *launch, struct kernel *kernel, const struct reason *reason,
+                    int32_t result)
 {
     struct slot *slot = slot_at(position);
     slot->number = (uint32_t)launch->number;
@@ -134,8 +134,7 @@ static void publish(size_t position, const struct launch *launch, const struct k
     fetch_for_writing(slot_at(position + 1));
 }
 
-void launch_log_passed(const struct launch *launch, const struct kernel *kernel, const struct reason *reason,
-                       int32_t result)
+void launch_log_passed(const struct launch *launch, struct kernel *kernel, const struct reason *reason, int32_t result)
 {
     publish(claim(1), launch, kernel, reason, result);
 }
@@ -266,6 +265,7 @@ bool launch_log_start(void)
 
 void launch_log_reset(void)
 {
+    launch_lines_reset();
     atomic_store(&ring, NULL);
     atomic_store(&head, 0);
     atomic_store(&known_head, 0);

@@ -16,7 +16,7 @@ struct reason;
 struct launch_record {
     uint64_t number; /* launches of the process before this one */
     uint64_t time;   /* nanoseconds since 1970 */
-    const struct kernel *kernel;
+    struct kernel *kernel;
     const struct reason *reason; /* why it was passed through; NULL for a probed launch */
     uint32_t grid[3], block[3], shared;
     int32_t result;
@@ -27,8 +27,7 @@ struct launch_record {
 };
 
 /* The original of KERNEL ran for REASON. */
-void launch_log_passed(const struct launch *launch, const struct kernel *kernel, const struct reason *reason,
-                       int32_t result);
+void launch_log_passed(const struct launch *launch, struct kernel *kernel, const struct reason *reason, int32_t result);
 
 /* The kernel of PROBING ran probed; VALUES are pointers to its parameters. */
 void launch_log_probed(const struct launch *launch, const struct probing *probing, void *const *values, int32_t result);

@@ -12,9 +12,11 @@
 #include "allocations.h"
 #include "background.h"
 #include "benchmark.h"
+#include "booking.h"
 #include "buffers.h"
 #include "capacities.h"
 #include "clock.h"
+#include "control.h"
 #include "drain.h"
 #include "drain_dropped.h"
 #include "engine_client.h"
@@ -56,6 +58,8 @@ static void last_words(void)
 {
     const struct reason *reason = NULL;
     prepare_log_unprepared();
+    prepare_log_unlisted();
+    prepare_count_last();
     benchmark_end();
     nvtx_flush();
     uint64_t dropped = drain_dropped_count(&reason);
@@ -134,6 +138,7 @@ static void begin_in_child(void)
     launch_log_reset();
     registry_reset();
     prepare_reset();
+    booking_reset();
     background_reset();
     buffers_reset();
     allocations_reset();
@@ -157,7 +162,14 @@ __attribute__((constructor)) static void loaded(void)
     if (!settings.trace_root)
         return;
     pthread_atfork(NULL, NULL, begin_in_child);
+    const bool as_asked = control_start();
+    if (settings.capture_range)
+        control_gate(CONTROL_CAPTURE_RANGE, false);
     hook_state_wait(begin);
+    if (!as_asked)
+        event_log(
+            "[budget] %s cannot be used: budgets count for this process alone, and tui-probe ctl does not reach it\n",
+            settings.control);
 }
 
 __attribute__((destructor)) static void unloaded(void)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "booking.h"
 #include "device.h"
 #include "engine_client.h"
 #include "event_log.h"
@@ -23,6 +24,15 @@
 #include "variants.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct booking_folder last_folder;
+
+void prepare_count_last(void)
+{
+    if (pthread_mutex_trylock(&mutex) != 0)
+        return; /* the end of the program does not wait for the engine */
+    booking_count_folder(&last_folder);
+    pthread_mutex_unlock(&mutex);
+}
 
 /* What became of a kernel; STATUS as the log spells it. */
 struct fate {
@@ -189,6 +199,16 @@ static struct fate ask_engine(struct kernel *kernel, const struct launch *launch
     return fate;
 }
 
+/* Counts what is in a kernel's folder, which this takes. The engine goes on writing there for a moment: the folder
+ * before this one is looked at again. */
+static void count_folder(char *directory)
+{
+    booking_count_folder(&last_folder);
+    free(last_folder.path);
+    last_folder = (struct booking_folder){.path = directory};
+    booking_count_folder(&last_folder);
+}
+
 static struct fate make_probed(struct kernel *kernel, const struct launch *launch, struct fate *fates)
 {
     struct image *image = kernel->code->image;
@@ -200,7 +220,7 @@ static struct fate make_probed(struct kernel *kernel, const struct launch *launc
         return failed(reason_of_file("no directory for the kernel", errno));
     reason = save_image(image, directory);
     struct fate fate = reason ? failed(reason) : ask_engine(kernel, launch, directory, fates);
-    free(directory);
+    count_folder(directory);
     if (!fate.reason)
         event_log("[probe] finish %p name %s n_param %zu n_probe %zu\n", (void *)launch->function, kernel->name,
                   kernel->n_parameters, kernel->probings[0].n_maps);
@@ -242,6 +262,17 @@ static void log_probing(const struct probing *probing, const struct launch *laun
     figures_of(variant ? variant->function : NULL, launch, figures);
     event_log("[probing] %u %s %s probe %s reason %s\n", probing->kernel->index, fate.status, figures, probing->probe,
               told ? told->written : "-");
+}
+
+const struct reason *prepare_refused(const struct kernel *kernel)
+{
+    const struct image *image = kernel->code->image;
+    const struct reason *reason = booking_refuses_folder(image ? image->ptx_size : 0);
+    const bool has_folder = reason && image && image->ptx && !atomic_load(&kernel->reason);
+    if (!has_folder || settings_filter(kernel->name))
+        return NULL;
+    booking_refused(reason);
+    return reason;
 }
 
 /* The kernel's registers, memory and occupancy belong to its fate, PTX or not. */
@@ -302,12 +333,18 @@ void prepare_give_up(struct probing *probing, const struct launch *launch, const
     pthread_mutex_unlock(&mutex);
 }
 
+static const struct reason *unprepared_reason(const struct kernel *kernel)
+{
+    const struct reason *reason = atomic_load(&kernel->unprepared);
+    return reason ? reason : reason(CAPTURING);
+}
+
 static void log_unprepared(struct kernel *kernel, void *unused)
 {
     (void)unused;
     if (kernel->index != KERNEL_NO_INDEX && atomic_load(&kernel->status) == KERNEL_NEW)
         event_log("[kernel] %u skipped registers - local - shared - blocks - name %s reason %s\n", kernel->index,
-                  kernel->name, (atomic_load(&kernel->awaited) ? reason(BEING_PREPARED) : reason(CAPTURING))->written);
+                  kernel->name, unprepared_reason(kernel)->written);
 }
 
 void prepare_log_unprepared(void)
@@ -315,7 +352,21 @@ void prepare_log_unprepared(void)
     registry_each(log_unprepared, NULL);
 }
 
+static void log_unlisted(struct kernel *kernel, void *unused)
+{
+    (void)unused;
+    if (atomic_load(&kernel->unlisted))
+        event_log("[budget] unlisted kernel %u launches %llu\n", kernel->index,
+                  (unsigned long long)atomic_load(&kernel->unlisted));
+}
+
+void prepare_log_unlisted(void)
+{
+    registry_each(log_unlisted, NULL);
+}
+
 void prepare_reset(void)
 {
     pthread_mutex_init(&mutex, NULL);
+    last_folder = (struct booking_folder){0};
 }

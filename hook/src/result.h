@@ -21,7 +21,7 @@ struct result_source {
 /* A name for the result of a launch at TIME: microseconds since the zero of the trace, never twice the same. */
 uint64_t result_stamp(uint64_t time);
 
-/* Books a launch's file against the limit of the trace. Returns why it must not be, or NULL. */
+/* Books a launch's file against the budgets of the run. Returns why it must not be, or NULL. */
 const struct reason *result_reserve(const struct probing *probing, size_t device_size);
 
 /* There will be no file after all. */

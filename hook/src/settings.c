@@ -4,9 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "control.h"
+
 #define DEFAULT_TRACE_BYTES (1ull << 30)
 #define DEFAULT_MIN_FREE_BYTES (2ull << 30)
-enum { DEFAULT_MIN_FREE_PERCENT = 5 };
+#define DEFAULT_LOG_BYTES (128ull << 20)
+#define DEFAULT_HOST_BYTES (256ull << 20)
+enum { DEFAULT_MIN_FREE_PERCENT = 5, DEFAULT_RESULT_FILES = 2000 };
 
 struct settings settings;
 
@@ -20,6 +24,13 @@ static uint64_t number_or(const char *name, uint64_t otherwise)
 {
     const char *value = getenv(name);
     return value && *value ? strtoull(value, NULL, 10) : otherwise;
+}
+
+/* "none" is as many as there are. */
+static uint64_t limit(const char *name, uint64_t otherwise)
+{
+    const char *value = getenv(name);
+    return value && strcmp(value, "none") == 0 ? CONTROL_NO_LIMIT : number_or(name, otherwise);
 }
 
 static uint64_t number(const char *name)
@@ -150,11 +161,19 @@ void settings_read(void)
     settings.probe_folder = text("TUI_PROBE_PROBE_FOLDER");
     settings.only = substrings("TUI_PROBE_KERNELS");
     settings.never = substrings("TUI_PROBE_FILTER");
+    settings.capture_range = says("TUI_PROBE_CAPTURE_RANGE", "1");
+    settings.nvtx = text("TUI_PROBE_NVTX");
     settings.benchmark = says("TUI_PROBE_BENCHMARK", "1");
     settings.times = !says("TUI_PROBE_TIMES", "0");
     settings.engine_timeout = seconds("TUI_PROBE_ENGINE_TIMEOUT", 60);
     settings.exit_timeout = seconds("TUI_PROBE_EXIT_TIMEOUT", 10);
-    settings.max_trace_bytes = number_or("TUI_PROBE_MAX_TRACE_BYTES", DEFAULT_TRACE_BYTES);
+    settings.control = text("TUI_PROBE_CONTROL");
+    settings.max_trace_bytes = limit("TUI_PROBE_MAX_TRACE_BYTES", DEFAULT_TRACE_BYTES);
+    if (!settings.max_trace_bytes)
+        settings.max_trace_bytes = CONTROL_NO_LIMIT; /* as it was called before the others had a limit */
+    settings.max_result_files = limit("TUI_PROBE_MAX_RESULT_FILES", DEFAULT_RESULT_FILES);
+    settings.max_log_bytes = limit("TUI_PROBE_MAX_LOG_BYTES", DEFAULT_LOG_BYTES);
+    settings.max_host_memory = number_or("TUI_PROBE_MAX_HOST_MEMORY", DEFAULT_HOST_BYTES);
     read_min_free(getenv("TUI_PROBE_MIN_FREE_DISK"));
     settings.max_probe_memory = number("TUI_PROBE_MAX_PROBE_MEMORY");
     read_launches(getenv("TUI_PROBE_LAUNCHES"));

@@ -41,11 +41,16 @@ struct settings {
     bool scheduled; /* the schedule says which launches are probed */
     bool benchmark;
     bool times; /* some launches are timed */
+    bool capture_range;     /* only launches between cuProfilerStart and cuProfilerStop */
+    const char *nvtx;       /* only launches in ranges of this text; NULL: all */
     unsigned engine_timeout; /* seconds to wait for the engine */
     unsigned exit_timeout;   /* seconds that the end of the program may wait for its kernels */
-    uint64_t max_trace_bytes;  /* 0: no limit */
+    const char *control;       /* path of the run's control page; NULL: there is none */
+    uint64_t max_trace_bytes, max_result_files,
+        max_log_bytes; /* where there is none; CONTROL_NO_LIMIT: as many as are */
     struct min_free min_free;  /* all 0: results may fill the disk */
-    uint64_t max_probe_memory; /* 0: an eighth of the device's memory */
+    uint64_t max_probe_memory; /* 0: a tenth of what is free of the device's memory */
+    uint64_t max_host_memory;  /* for records on their way to files */
 };
 
 extern struct settings settings;

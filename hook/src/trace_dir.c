@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "booking.h"
 #include "clock.h"
 #include "device.h"
 #include "event_log.h"
@@ -132,6 +133,7 @@ bool trace_dir_create(void)
     if (directory_fd < 0 || mkdirat(directory_fd, "kernel", 0777) != 0 || mkdirat(directory_fd, "result", 0777) != 0)
         return false;
     copy_probes();
+    booking_count_folder(&(struct booking_folder){.path = directory});
     return open_log();
 }
 

@@ -1,4 +1,4 @@
-"""What a launch costs the host: native, passed through without times and with them, and probed with block_sched.
+"""What a launch costs the host: native, passed through without times and with them, switched off, and probed.
 
     python -m tests.bench.launch_cost [--launches 2000] [--rounds 15] [--repeats 3]
 
@@ -25,6 +25,7 @@ VARIANTS = {
     "native": None,
     "without times": ["-p", "block_sched", "--filter", "zero_fill", "--no-times"],
     "passed through": ["-p", "block_sched", "--filter", "zero_fill"],
+    "switched off": ["-p", "block_sched", "--after", "1000000"],
     "probed": ["-p", "block_sched"],
 }
 
@@ -61,7 +62,8 @@ def measure(
     tool: list[object] = []
     if arguments is not None:
         tool = [sys.executable, "-m", "tui_probe", "run", "--no-report", "--no-cache", "--tracedir", folder / "trace"]
-        tool += ["--max-trace-bytes", "0"]  # launches beyond a limit would cost nothing
+        # Launches beyond a limit would cost nothing.
+        tool += ["--max-trace-bytes", "0", "--max-result-files", "none", "--max-log-bytes", "none"]
         tool += [*arguments, "--"]
     subprocess.run([str(part) for part in (*tool, *program)], check=True, stderr=subprocess.DEVNULL)
     for line in output.read_text().splitlines():

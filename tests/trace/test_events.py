@@ -53,6 +53,13 @@ KNOWN = [
     ("[time] launch 9 kernel 2 key 5 probed ns 0 for 1 hosts", t.GpuTimed(9, 2, 5, True, 0, 1, None)),
     ("[exec] save-failed 1.000000.bin 28 No space left", t.Trouble("save-failed 1.000000.bin 28 No space left")),
     ("[exec] save-full trace is full (9 bytes): allow", t.Trouble("save-full trace is full (9 bytes): allow")),
+    (
+        "[budget] trace-bytes reached limit 1000 used 990: allow more with --max-trace-bytes",
+        t.BudgetTold("trace-bytes", True, 1000, 990, "allow more with --max-trace-bytes"),
+    ),
+    ("[budget] share thins limit 9 used 8: allow", t.BudgetTold("share", False, 9, 8, "allow")),
+    ("[budget] unlisted kernel 3 launches 20000", t.Unlisted(3, 20000)),
+    ("[budget] /a/control cannot be used: why", t.Trouble("/a/control cannot be used: why")),
     ("[exec] save-paused disk is nearly full", t.Trouble("save-paused disk is nearly full")),
     ("[exec] save-resumed 9 of 10 bytes are free", t.Trouble("save-resumed 9 of 10 bytes are free")),
     ("[exec] drain-failed 700 1.000000.bin", t.Trouble("drain-failed 700 1.000000.bin")),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from argparse import ArgumentTypeError
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tui_probe.errors import ProbeFileError
-from tui_probe.launcher.options import MAX_TRACE_BYTES, RunOptions
+from tui_probe.launcher.options import RunOptions
 from tui_probe.launcher.passing import run_passing_on
 from tui_probe.launcher.screened import ScreenedTarget
 from tui_probe.launcher.session import Session
@@ -23,11 +23,12 @@ from .output import inform, let_go_of_lost_terminal, warn
 from .run_ncu import add_ncu_options, profile_with_ncu
 from .screen import add_screen_options, show, wants_screen
 from .text import report_after_run
-from .values import Unsupported, launches, min_free, names, sample, size, size_or_none
+from .values import Unsupported, count, launches, limit, min_free, names, sample, seconds, size, size_or_none
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
 
 USAGE = "tui-probe run [options] [--] COMMAND..."
 
@@ -57,19 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument(
         "--no-times", action="store_true", help="do not take the GPU time of some launches of every kernel"
     )
+    add_window_options(parser.add_argument_group("when"))
     limits = parser.add_argument_group("limits")
-    limits.add_argument(
-        "--max-trace-bytes", type=size_or_none, metavar="SIZE",
-        help="stop saving results at this size, such as 4G; 0: no limit; default 1G",
-    )  # fmt: skip
-    limits.add_argument(
-        "--min-free-disk", type=min_free, metavar="LEAST",
-        help="pause saving results while less than this is free on the trace's disk, such as 10G or 3%%; 0: never;"
-             " default 2G,5%%",
-    )  # fmt: skip
-    limits.add_argument(
-        "--max-probe-memory", type=size, metavar="SIZE", help="limit the GPU memory that probes take, such as 512M"
-    )
+    add_limits(limits)
     limits.add_argument(
         "--no-cache", action="store_true", help="ignore the cache: prepare every kernel, and keep none for later runs"
     )
@@ -80,6 +71,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_ncu_options(parser)
     add_screen_options(parser)
     parser.add_argument("command", nargs="...", metavar="COMMAND...", help="the program to profile, and its arguments")
+
+
+def add_window_options(when: argparse._ArgumentGroup) -> None:
+    """When launches are recorded; `tui-probe ctl` and the live screen change it while the program runs."""
+    when.add_argument("--after", type=seconds, metavar="TIME", help="record from then on, such as 30s")
+    when.add_argument("--for", type=seconds, dest="duration", metavar="TIME", help="record for so long, such as 10s")
+    when.add_argument(
+        "--capture-range", action="store_true", help="record between cudaProfilerStart and cudaProfilerStop only"
+    )
+    when.add_argument("--nvtx", metavar="RANGE", help="record launches in NVTX ranges of this text only")
+
+
+def add_limits(limits: argparse._ArgumentGroup) -> None:
+    """What a run, with all its processes, may take; the settings file knows the same."""
+    limits.add_argument(
+        "--max-trace-bytes", type=size_or_none, metavar="SIZE",
+        help="leave no more than this on disk, logs included, such as 4G; 0: no limit; default 1G",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-result-files", type=count, metavar="N",
+        help="save the records of so many launches at most; none: no limit; default 2000",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-log-bytes", type=limit, metavar="SIZE",
+        help="list launches in event.log up to this size, then count them; none: no limit; default 128M",
+    )  # fmt: skip
+    limits.add_argument(
+        "--min-free-disk", type=min_free, metavar="LEAST",
+        help="pause saving results while less than this is free on the trace's disk, such as 10G or 3%%; 0: never;"
+             " default 2G,5%%",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-probe-memory", type=size, metavar="SIZE",
+        help="limit the GPU memory that probes take, such as 512M; default a tenth of what is free",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-host-memory", type=size, metavar="SIZE",
+        help="limit the memory for records on their way to files; default 256M",
+    )  # fmt: skip
 
 
 def add_probe_options(parser: argparse.ArgumentParser) -> None:
@@ -114,9 +144,12 @@ def run(arguments: argparse.Namespace) -> int:
         times=not arguments.no_times,
         driver=arguments.driver,
         simulated=arguments.sim,
-        max_trace_bytes=MAX_TRACE_BYTES if arguments.max_trace_bytes is None else arguments.max_trace_bytes,
+        **limits_of(arguments),
         min_free_disk=least_free(arguments),
-        max_probe_memory=arguments.max_probe_memory,
+        after=arguments.after or 0.0,
+        duration=arguments.duration,
+        capture_range=arguments.capture_range,
+        nvtx=arguments.nvtx,
         cache=not arguments.no_cache,
         sources=not arguments.no_source,
     )
@@ -126,6 +159,22 @@ def run(arguments: argparse.Namespace) -> int:
 def probes_of(arguments: argparse.Namespace) -> tuple[str, ...]:
     """What was written behind ``-p``, or is run where nothing was."""
     return tuple(arguments.probe or (chosen_settings().probe or DEFAULT,))
+
+
+def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The limits of RunOptions: what the command line says, else the settings, else what holds anyway."""
+    readers: dict[str, Callable[[str], int]] = {
+        "max_trace_bytes": size_or_none, "max_result_files": count, "max_log_bytes": limit,
+        "max_probe_memory": size, "max_host_memory": size,
+    }  # fmt: skip
+    found = {}
+    for name, reader in readers.items():
+        told = getattr(arguments, name)
+        if told is None and (setting := getattr(chosen_settings(), name)) is not None:
+            told = reader(setting)
+        if told is not None:
+            found[name] = told
+    return found | {"shares": "max_trace_bytes" not in found}
 
 
 def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
@@ -144,8 +193,11 @@ def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
 def least_free(arguments: argparse.Namespace) -> str | None:
     """What is to stay free of the trace's disk; None if neither the command line nor the environment says."""
     told = os.environ.get("TUI_PROBE_MIN_FREE_DISK")
-    if arguments.min_free_disk or not told:
-        return cast("str | None", arguments.min_free_disk)
+    if arguments.min_free_disk:
+        return cast("str", arguments.min_free_disk)
+    if not told:
+        setting = chosen_settings().min_free_disk
+        return None if setting is None else min_free(setting)
     try:
         return min_free(told)
     except ArgumentTypeError as error:
@@ -177,6 +229,7 @@ def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe]) -> tuple[int
     # The first line is written by the new process, where descriptor 2 is the target's already.
     stderr = os.dup(2)
     with Session(options, probes, announce=lambda trace: inform(f"trace in {trace}", stderr)) as session:
+        tell_no_trace(session)
         returncode = run_passing_on(session)
         tell_cache_hits(session)
         tell_what_failed(session)
@@ -189,6 +242,7 @@ def run_on_screen(
 ) -> tuple[int, list[Path]]:
     """Under the live screen. Returns the exit status and the trace directories."""
     with Session(options, probes, announce=lambda _: None) as session:
+        tell_no_trace(session)
         target = ScreenedTarget(session)
         shown = show(arguments, target=target)
         if target.poll() is None:
@@ -210,6 +264,12 @@ def tell_cache_hits(session: Session) -> None:
         inform(f"{counts['hits']} of {sum(counts.values())} kernels reused from the cache")
 
 
+def tell_no_trace(session: Session) -> None:
+    """A line on stderr, before the program starts, if nothing of it can be recorded."""
+    if session.spool.problem:
+        warn(f"nothing is recorded: {session.spool.problem}")
+
+
 def tell_what_failed(session: Session) -> None:
     """Lines on stderr for what a person must know; none after an ordinary run."""
     if failure := session.engine_failure():
@@ -217,7 +277,7 @@ def tell_what_failed(session: Session) -> None:
     for trace, problem in session.incomplete.items():
         warn(f"the trace is incomplete ({problem}): {trace}")
     traces = session.trace_paths()
-    if session.first_trace is None or session.first_trace in traces:
+    if session.spool.problem or session.first_trace is None or session.first_trace in traces:
         return
     if traces:  # last, since scripts take the last word for the trace
         others = " ".join(map(str, traces))

@@ -11,7 +11,12 @@ from tui_probe.probe_files.choices import compact_sample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+from tui_probe.launcher.control import NO_LIMIT
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -27,6 +32,31 @@ def size(text: str) -> int:
 def size_or_none(text: str) -> int:
     """A size, or 0 for no limit: ``0``, ``none``."""
     return 0 if text.strip().lower() in ("0", "none") else size(text)
+
+
+def limit(text: str) -> int:
+    """A size, which may be 0, or ``none``, which is ``NO_LIMIT``."""
+    return _unlimited(text, lambda: 0 if text.strip() == "0" else size(text))
+
+
+def count(text: str) -> int:
+    """``2000``, ``0``, or ``none``, which is ``NO_LIMIT``."""
+    if not re.fullmatch(r"\d{1,15}|none", text.strip().lower()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count; write 2000, or none for no limit")
+    return _unlimited(text, lambda: int(text))
+
+
+def _unlimited(text: str, otherwise: Callable[[], int]) -> int:
+    return NO_LIMIT if text.strip().lower() == "none" else otherwise()
+
+
+def seconds(text: str) -> float:
+    """``30s``, ``500ms``, ``2m``, ``1h``, ``1.5``: a positive time, in seconds if it has no unit."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?", text.strip().lower())
+    value = float(match[1]) * SECONDS[match[2] or "s"] if match else 0.0
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 30s, 500ms or 2m")
+    return value
 
 
 def min_free(text: str) -> str:

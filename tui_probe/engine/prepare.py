@@ -106,8 +106,8 @@ class Options:
     load: Load = "bin"
     kernels: str = ""
     filtered: str = ""
-    sources: bool = False
-    """Are the source files that kernels came from copied into the trace?"""
+    sources: int = 0
+    """Bytes that copies of source files may have in each trace; 0: there are none."""
     sampled: bool = False
     folder: str = ""
     """Where in a kernel's folder the files of this probe go, when it is one of several; "": they are the only ones."""
@@ -180,7 +180,7 @@ class Preparer:
         self._pruned = pruned
         self._pool = ThreadPoolExecutor(_ASSEMBLERS, thread_name_prefix="assemble")
         self._cache = cache
-        self._sources = SourceCopies() if self._options.sources else None
+        self._sources = SourceCopies(self._options.sources) if self._options.sources else None
         self._kept: KeptKernels | None = None
         self._lock = threading.Lock()
         self.counts = CacheCounts()

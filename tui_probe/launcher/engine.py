@@ -43,7 +43,7 @@ class Engine:
         command += ["--socket", str(self.socket), "--load", "ptx" if load_ptx else "bin"]
         command += ["--kernels", options.kernels or "", "--filter", options.excluded or ""]
         command += [] if options.cache else ["--no-cache"]
-        command += ["--sources"] if options.sources else []
+        command += ["--sources", str(options.source_bytes())]
         for place, probe in enumerate(probes):
             command += ["--probe", str(probe.path), *(["--sampled", str(place)] if probe.sample else ())]
         libc = ctypes.CDLL(None, use_errno=True)

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="of the N-th probe, from 0: probe the blocks that the hook names, and no others",
     )  # fmt: skip
     parser.add_argument("--no-cache", action="store_true", help="prepare every kernel anew, and keep none")
-    parser.add_argument("--sources", action="store_true", help="copy source files into the trace")
+    parser.add_argument("--sources", type=int, default=0, metavar="BYTES", help="of source copies per trace")
     options = parser.parse_args(arguments)
     folder = None if options.no_cache else default_folder()
     signals = {signal.SIGTERM, signal.SIGINT}
@@ -73,7 +73,7 @@ def probes_of(options: argparse.Namespace) -> list[tuple[Probe, Options]]:
                 options.kernels,
                 options.filter,
                 sampled=place in options.sampled,
-                sources=options.sources and place == 0,
+                sources=options.sources if place == 0 else 0,
                 folder=probe.name if len(probes) > 1 else "",
             ),
         )

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from tui_probe.errors import LaunchError
 
+from .control import NO_LIMIT
 from .natives import package_path
+from .options import MAX_LOG_BYTES, MAX_RESULT_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,6 +46,8 @@ class Places:
     """The probe file, of several the first one's; all are in ``probes``."""
     probes: Path
     cupy_cache: Path
+    control: Path | None = None
+    """None: every process counts for itself."""
 
 
 def target_environment(
@@ -69,7 +73,7 @@ def target_environment(
         "TUI_PROBE_ENGINE": str(places.socket),
         "TUI_PROBE_PROBE": str(places.probe),
     }
-    for name, value in (choices(options) | probe_choices(probes, places.probes)).items():
+    for name, value in (choices(options) | probe_choices(probes, places.probes) | control_choice(places)).items():
         environment.pop(name, None)  # of a run around this one
         if value:
             environment[name] = value
@@ -95,7 +99,12 @@ def choices(options: RunOptions) -> dict[str, str]:
         "TUI_PROBE_BENCHMARK": "1" if options.benchmark else "",
         "TUI_PROBE_TIMES": "" if options.times else "0",
         "TUI_PROBE_MAX_TRACE_BYTES": str(options.max_trace_bytes),
+        "TUI_PROBE_MAX_RESULT_FILES": limit_text(options.max_result_files, MAX_RESULT_FILES),
+        "TUI_PROBE_MAX_LOG_BYTES": limit_text(options.max_log_bytes, MAX_LOG_BYTES),
         "TUI_PROBE_MAX_PROBE_MEMORY": str(options.max_probe_memory or ""),
+        "TUI_PROBE_MAX_HOST_MEMORY": str(options.max_host_memory or ""),
+        "TUI_PROBE_CAPTURE_RANGE": "1" if options.capture_range else "",
+        "TUI_PROBE_NVTX": options.nvtx or "",
     }
 
 
@@ -107,6 +116,18 @@ def probe_choices(probes: Sequence[ChosenProbe], folder: Path) -> dict[str, str]
         "TUI_PROBE_PROBE_FOLDER": str(folder) if several else "",
         "TUI_PROBE_SAMPLE": ":".join(each.sample for each in probes),
     }
+
+
+def control_choice(places: Places) -> dict[str, str]:
+    """The hook's variable for the control page of the run."""
+    return {"TUI_PROBE_CONTROL": str(places.control or "")}
+
+
+def limit_text(limit: int, default: int) -> str:
+    """A limit in the hook's words: ``none``, a number, or "" where it is the default."""
+    if limit == NO_LIMIT:
+        return "none"
+    return "" if limit == default else str(limit)
 
 
 def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) -> list[Setting]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def run_passing_on(session: Session) -> int:
     """Run the session's target to its end with our own standard streams. Returns ``Popen.returncode``."""
     with signals.held_back() as mask:
-        pumps = pumps_for(1, 2, session.spool.stdout, session.spool.stderr)
+        pumps = pumps_for(1, 2, session.spool.stdout, session.spool.stderr, session.options.output_limit())
         group = Group.SHARED if has_terminal() else Group.OWN
         streams = Standard(None, pumps[0].target_end, pumps[-1].target_end)
         target = session.start(streams, group, mask)
@@ -31,7 +31,7 @@ def run_passing_on(session: Session) -> int:
 
         returncode = signals.wait(target, session.poll, resize)
     leave_behind([pump for pump in pumps if not pump.finish()])
-    session.finish(returncode)
+    session.finish(returncode, cut=any(pump.cut for pump in pumps))
     return returncode
 
 

@@ -34,7 +34,7 @@ class ScreenedTarget:
         self.started = session.started
         self.stdout_path = session.spool.stdout
         self.stderr_path = session.spool.stderr
-        self._keepers = [Keeper(log) for log in (self.stdout_path, self.stderr_path)]
+        self._keepers = [Keeper(log, session.options.output_limit()) for log in (self.stdout_path, self.stderr_path)]
         self._target = self._start()
 
     def _start(self) -> Target:
@@ -60,7 +60,8 @@ class ScreenedTarget:
             elif not self._finished:
                 self._finished = True
                 whole = [keeper.finish(PATIENCE) for keeper in self._keepers]
-                self._session.finish(returncode, output_kept=all(whole))
+                cut = any(keeper.cut for keeper in self._keepers)
+                self._session.finish(returncode, output_kept=cut or all(whole), cut=cut)
             return returncode
 
     def wait(self, received: int = 0) -> int:

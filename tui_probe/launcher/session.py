@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import time
@@ -14,6 +15,7 @@ from tui_probe.engine.cache import default_folder
 from tui_probe.engine.read_script import read_script
 from tui_probe.engine.toolchain import find_tools
 
+from .control import FILE, ControlPage
 from .driver import find_driver
 from .engine import Engine
 from .environment import Places, framework_settings, target_environment
@@ -21,7 +23,9 @@ from .natives import native_library
 from .record import write_record
 from .spool import Spool
 from .target import Group, Standard, Target, check_command, start_target
+from .usage import blocks_of, launcher_files
 from .watch import TraceWatch, stamp_of
+from .window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
 
 NO_ROOM = os.strerror(errno.ENOSPC)
+CUT = "keep more with --max-trace-bytes"
 
 
 class Session:
@@ -59,6 +64,11 @@ class Session:
         self._reader = read_script(*(each.probe for each in probes))
         self._root = options.trace_root.absolute()
         self.spool = Spool(self._root)
+        self.control = ControlPage.create(
+            self.spool.folder / FILE, options.limits(), shares=options.shares, on=options.after <= 0
+        )
+        self._window = Window(self.control, options.after, options.duration)
+        self._taken: dict[Path, int] = {}
         self._cupy_cache = (default_folder("cupy") if options.cache else None) or self.spool.folder / "cupy"
         try:
             self._watch = TraceWatch(self._root)
@@ -98,7 +108,8 @@ class Session:
                 from tui_probe.dsl.toml_text import to_toml  # most probes are not in this language
 
                 text = to_toml(text, str(each.path))
-            (folder / f"{each.name}.toml").write_text(text, encoding="utf-8")
+            with contextlib.suppress(OSError):  # a full disk; the trace has no room for it either
+                (folder / f"{each.name}.toml").write_text(text, encoding="utf-8")
         return folder
 
     def start(self, streams: Standard, group: Group, unblocked: Collection[int]) -> Target:
@@ -107,7 +118,7 @@ class Session:
         folder = self._probes_for_traces()
         own = self.probes[0].path  # which is still there for processes that start after the run's end
         first = own if own.suffix == ".toml" else folder / f"{self.probes[0].name}.toml"
-        places = Places(self._hook, self._root, self._engine.socket, first, folder, self._cupy_cache)
+        places = Places(self._hook, self._root, self._engine.socket, first, folder, self._cupy_cache, self.control.path)
         environment = target_environment(os.environ, self.options, self.driver, places, stamp, self.probes)
         root = self.options.trace_root
         self.target = start_target(
@@ -116,7 +127,7 @@ class Session:
             streams,
             group,
             unblocked,
-            announce=lambda pid: self._announce(root / f"{stamp}_{pid}"),
+            announce=lambda pid: None if self.spool.problem else self._announce(root / f"{stamp}_{pid}"),
         )
         self.first_trace = root / f"{stamp}_{self.target.pid}"
         self._watch.expect(self.first_trace.name)
@@ -124,13 +135,23 @@ class Session:
 
     def poll(self) -> None:
         """Look for new trace directories, and give them the target's output and their run.json."""
+        self._window.tick(time.time() - self.started)
+        self._count_output()
         for trace in self._watch.poll():
             if self.first_trace is None or trace.name != self.first_trace.name:
                 self._announce(self.options.trace_root / trace.name)
             self._write(trace, None)
 
-    def finish(self, returncode: int, *, output_kept: bool = True) -> None:
-        """Complete every trace after the target's end. ``output_kept``: stdout.log and stderr.log hold all it wrote."""
+    def _count_output(self) -> None:
+        """Tell the run's budget what the copies of the target's output take, beside what else we wrote."""
+        output = blocks_of((self.spool.stdout, self.spool.stderr))
+        self.control["launcher_bytes"] = output + sum(self._taken.values())
+
+    def finish(self, returncode: int, *, output_kept: bool = True, cut: bool = False) -> None:
+        """Complete every trace after the target's end.
+
+        ``output_kept``: stdout.log and stderr.log hold all it wrote, but for what is ``cut`` by the budget.
+        """
         if self.options.cache:
             self.cache_counts = self._engine.cache_counts()
         self.poll()
@@ -138,6 +159,9 @@ class Session:
             self._write(trace, returncode)
             if not output_kept:
                 self.incomplete.setdefault(self.options.trace_root / trace.name, NO_ROOM)
+            elif cut:
+                limit = self.options.output_limit()
+                self.incomplete.setdefault(self.options.trace_root / trace.name, f"output after {limit} bytes: {CUT}")
 
     def _write(self, trace: Path, returncode: int | None) -> None:
         """Bring a trace up to date; one that cannot be written (moved away, disk full) must not stop the target."""
@@ -148,6 +172,8 @@ class Session:
                 self.spool.copy_into(trace)
             if not (reader := trace / "read.py").exists():
                 reader.write_text(self._reader, encoding="utf-8")
+            self._taken[trace] = blocks_of(launcher_files(trace))
+            self._count_output()
             write_record(trace, self.record(returncode))
         except OSError as error:
             self.incomplete[self.options.trace_root / trace.name] = error.strerror or str(error)
@@ -165,6 +191,7 @@ class Session:
             "version": 1,
             "command": list(self.options.command),
             "pid": None if self.target is None else self.target.pid,
+            "launcher": os.getpid(),
             "cwd": self._folder,
             "started": iso(self.started),
             "ended": None if returncode is None else iso(time.time()),
@@ -176,6 +203,7 @@ class Session:
             "driver": {"path": str(self.driver.path), "simulated": self.driver.simulated},
             "environment": [vars(setting) for setting in settings],
             "cache": self.cache_counts,
+            "budgets": self.control.record(),
             "engine_failure": self.engine_failure(),
             "tool": {"version": tui_probe.__version__},
             "toolchain": toolchain(),

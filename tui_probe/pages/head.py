@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw import units
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import safe
+from tui_probe.pages.budgets import budget_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +52,8 @@ def _head(trace: Trace) -> Iterator[tuple[str, str]]:
     if state.launches_dropped:
         why = f": {safe(state.dropped_reason)}" if state.dropped_reason else ""
         yield "", f"{units.counted(state.launches_dropped, 'result')} not kept{why}"
+    for words in budget_lines(trace):
+        yield "", words
     if halted := _halted(trace):
         yield "", f"results stopped: {safe(halted)}"
 

@@ -27,7 +27,7 @@ _IGNORED: Final = (b"[mem] ", b"[mod] ", b"[bin] ", b"[probe] find ", b"[probe] 
                    b"[probe] engine ", b"[probe] read ", b"[probe] finish ", b"[exec] funcmap-")  # fmt: skip
 """Lines that tell nothing which the trace model keeps, in logs that have ``[kernel]`` lines."""
 
-_ANYWHERE: Final = (b"[benchmark] ", b"[nvtx] ", b"[time] ")
+_ANYWHERE: Final = (b"[benchmark] ", b"[nvtx] ", b"[time] ", b"[budget] ")
 """Lines that say the same wherever they stand among launches."""
 
 

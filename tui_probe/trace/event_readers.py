@@ -11,6 +11,7 @@ from tui_probe.trace.event_types import (
     Alternating,
     Benchmark,
     BenchmarkEnabled,
+    BudgetTold,
     Callback,
     Command,
     Counted,
@@ -52,6 +53,7 @@ from tui_probe.trace.event_types import (
     Saved,
     Shape,
     Trouble,
+    Unlisted,
 )
 from tui_probe.trace.text import text_of
 
@@ -217,6 +219,10 @@ def _nvtx_range(m: Match) -> Event:
     )  # fmt: skip
 
 
+def _budget(m: Match) -> Event:
+    return BudgetTold(text_of(m[1]), m[2] == b"reached", int(m[3]), int(m[4]), text_of(m[5]))
+
+
 def _trouble(m: Match) -> Event:
     return Trouble(text_of(m.string[m.start() :]))
 
@@ -246,6 +252,7 @@ _BENCHMARK: Final = (
 _TIME: Final = (
     "launch {COUNT} kernel {INDEX}(?: key {INDEX})? (original|probed) ns {COUNT} for {COUNT}(?: host {COUNT})?"
 )
+_BUDGET: Final = r"(trace-bytes|result-files|log-bytes|share) (reached|thins) limit {COUNT} used (\d{1,18}): (.*)"
 _NVTX: Final = (
     r"range {COUNT} in {COUNT} thread {COUNT} start {NS} end (\d{1,19}|-) "
     r"launches (\d{1,18}(?:-\d{1,18})?(?:,\d{1,18}(?:-\d{1,18})?)*) domain (\S+) text (.*)"
@@ -377,6 +384,11 @@ READERS: Final[dict[bytes, dict[bytes, tuple[Reader, ...]]]] = {
         b"empty": ((Pattern("empty {COUNT}"), lambda m: EmptyPair(int(m[1]))),),
     },
     b"[nvtx]": {b"range": ((Pattern(_NVTX), _nvtx_range),)},
+    b"[budget]": {
+        **dict.fromkeys((b"trace-bytes", b"result-files", b"log-bytes", b"share"), ((Pattern(_BUDGET), _budget),)),
+        b"unlisted": ((Pattern("unlisted kernel {INDEX} launches {COUNT}"), lambda m: Unlisted(int(m[1]), int(m[2]))),),
+        b"*": _TROUBLE,
+    },
     b"[callback]": _CALLBACK,
     b"[analyze]": _CALLBACK,
     b"[exit]": {

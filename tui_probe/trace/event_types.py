@@ -358,6 +358,28 @@ class NvtxRange:
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetTold:
+    """A budget of the run is ``reached``, or gives each launch its share alone; ``limit`` and ``used`` at that moment.
+
+    ``name`` is ``trace-bytes``, ``result-files``, ``log-bytes`` or ``share``; ``advice`` says what to do.
+    """
+
+    name: str
+    reached: bool
+    limit: int
+    used: int
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisted:
+    """Launches of a kernel for which the log had no room: they were counted, and passed through."""
+
+    kernel: int
+    launches: int
+
+
+@dataclass(frozen=True, slots=True)
 class Trouble:
     """Something that the hook could not do, in its own words; the program itself went on."""
 
@@ -419,6 +441,8 @@ Event: TypeAlias = (
     | Callback
     | Alternating
     | NvtxRange
+    | BudgetTold
+    | Unlisted
     | Trouble
     | Ending
     | Exited

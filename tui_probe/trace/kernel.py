@@ -59,6 +59,8 @@ class Kernel:
     stated_reason: Reason | None = None
     launches: int = 0
     launches_probed: int = 0
+    launches_unlisted: int = 0
+    """Of them those that the log only counts: the table of launches does not have them."""
     shape: Shape | None = None
     """Grid, block and dynamic shared memory of the last launch."""
     grid_varies: bool = False

@@ -118,6 +118,13 @@ class Recorder:
         if index is not None:
             self.kernel(index)
 
+    def unlisted(self, index: int, launches: int) -> None:
+        """Launches of a kernel that passed through, and have no lines."""
+        kernel = self.kernel(index)
+        kernel.launches += launches
+        kernel.launches_unlisted += launches
+        self.trace.state.launches += launches
+
     def _take_early(self, number: int, row: int) -> None:
         """Give the result that came before its launch to this."""
         result = self._early.pop(number)

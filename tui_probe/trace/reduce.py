@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.trace.event_types import (
     Benchmark,
     BenchmarkEnabled,
+    BudgetTold,
     Command,
     Device,
     EmptyPair,
@@ -30,6 +31,7 @@ from tui_probe.trace.event_types import (
     Saved,
     Trouble,
     Unknown,
+    Unlisted,
 )
 from tui_probe.trace.older import OlderKernels
 
@@ -74,6 +76,8 @@ class Reducer:
             Benchmark: self._benchmark,
             GpuTimed: self._gpu_timed,
             EmptyPair: self._empty_pair,
+            BudgetTold: self._budget,
+            Unlisted: self._unlisted,
             Trouble: self._trouble,
             NvtxRange: self._nvtx_range,
             Ending: self._ending,
@@ -182,6 +186,12 @@ class Reducer:
 
     def _empty_pair(self, event: EmptyPair) -> None:
         self.trace.state.empty_pair_ns = event.ns
+
+    def _budget(self, event: BudgetTold) -> None:
+        self.trace.state.budgets[event.name] = event
+
+    def _unlisted(self, event: Unlisted) -> None:
+        self.recorder.unlisted(event.kernel, event.launches)
 
     def _trouble(self, event: Trouble) -> None:
         troubles = self.trace.state.troubles

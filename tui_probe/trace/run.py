@@ -12,7 +12,7 @@ from tui_probe.trace.ranges import RangeTable
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.trace.event_types import Device
+    from tui_probe.trace.event_types import BudgetTold, Device
     from tui_probe.trace.gpu_time import GpuTime
     from tui_probe.trace.run_info import RunInfo
 
@@ -50,6 +50,8 @@ class State:
     """Bytes of all result files."""
     lines: int = 0
     unknown_lines: int = 0
+    budgets: dict[str, BudgetTold] = field(default_factory=dict)
+    """What the run's budgets refused, by name; the last word of each."""
     troubles: list[str] = field(default_factory=list)
     """What the hook could not do, in its own words; the first hundred."""
     devices: dict[int, Device] = field(default_factory=dict)

@@ -34,6 +34,10 @@ def state_line(
         parts.append(("[simulated]", "simulated"))
     if snapshot.no_room:
         parts.append(("disk full: not all is kept", "failed"))
+    if snapshot.recording is not None and not snapshot.recording.on:
+        parts.append(("not recording: R resumes", "warn"))
+    if snapshot.recording is not None and snapshot.recording.reached:
+        parts.append((f"budget reached: {', '.join(snapshot.recording.reached)}", "warn"))
     if paused:
         parts.append(("display paused: Space resumes", "warn"))
     if low_bandwidth:
