@@ -87,7 +87,7 @@ struct timed {
 
 enum kernel_status { KERNEL_NEW, KERNEL_PROBED, KERNEL_PASSED };
 
-enum { KERNEL_NO_INDEX = UINT32_MAX };
+enum { KERNEL_NO_INDEX = UINT32_MAX, KERNEL_TURNS = 16 };
 
 struct kernel {
     struct kernel *next;  /* of the same code */
@@ -110,7 +110,7 @@ struct kernel {
     size_t n_parameters, parameter_bytes;
     struct parameter *parameters;
 
-    atomic_uint turn;  /* of the probing that the next launch has */
+    atomic_uint turns[KERNEL_TURNS]; /* of the probings that next launches have, by a hash of their shape */
     size_t n_probings; /* one for each probe of the run, in their order; constant */
     struct probing probings[];
 };

@@ -53,13 +53,24 @@ static CUresult launch_original(const struct launch *launch, struct probing *pro
     return result;
 }
 
-/* The probes of a kernel take turns over the launches that may be probed. */
-static struct probing *next_probing(struct kernel *kernel)
+static uint32_t hash_of_shape(const struct launch *launch)
+{
+    uint32_t hash = 2166136261u;
+    for (int i = 0; i < 3; i++)
+        hash = ((hash ^ launch->grid[i]) * 16777619u ^ launch->block[i]) * 16777619u;
+    hash = (hash ^ launch->shared) * 16777619u;
+    return hash ^ hash >> 16;
+}
+
+/* The probes of a kernel take turns over the launches that may be probed. Those of one shape have turns of their own:
+ * shapes that alternate would else meet the same probe each time. */
+static struct probing *next_probing(struct kernel *kernel, const struct launch *launch)
 {
     const size_t n = kernel->n_probings;
     struct probing *probing = &kernel->probings[0];
+    atomic_uint *turn = n > 1 ? &kernel->turns[hash_of_shape(launch) % KERNEL_TURNS] : NULL;
     for (size_t i = 0; n > 1 && i < n; i++) {
-        probing = &kernel->probings[atomic_fetch_add_explicit(&kernel->turn, 1, memory_order_relaxed) % n];
+        probing = &kernel->probings[atomic_fetch_add_explicit(turn, 1, memory_order_relaxed) % n];
         if (!atomic_load_explicit(&probing->reason, memory_order_relaxed))
             break;
     }
@@ -79,7 +90,7 @@ static const struct reason *find_variant(const struct launch *launch, struct ker
         return reason(NOT_SAMPLED);
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
         return reason(NO_CONTEXT);
-    *probing = next_probing(kernel);
+    *probing = next_probing(kernel, launch);
     *variant = variants_get(*probing, launch, context, &reason);
     return reason;
 }

@@ -68,6 +68,24 @@ def test_probed_launches_take_turns(host: Host, serving: Engine) -> None:
     assert not [line for line in run.calls if "DIRTY" in line]
 
 
+ALTERNATING = """
+context()
+f = function(module(), "add__8_4")
+w, n = word(5), c_int(3)
+for i in range(12):
+    launch(f, w, n, grid=4 + i % 3, block=40)
+print(read(w))
+"""
+
+
+def test_shapes_that_alternate_have_all_probes(host: Host, serving: Engine) -> None:
+    """Three shapes by turns, and three probes: each shape must not always meet the same one."""
+    answering(serving)
+    probes = saved(host.python(ALTERNATING, TUI_PROBE_PROBES=NAMES))
+    for shape in range(3):
+        assert set(probes[shape::3]) == set(NAMES.split(":"))
+
+
 def test_one_probe_has_no_folder_and_no_name(host: Host) -> None:
     run = host.python(LAUNCHES, TUI_PROBE_PROBES="one")
     assert len(run.results) == 7

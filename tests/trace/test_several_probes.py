@@ -98,3 +98,17 @@ def test_a_damaged_log_cannot_make_any_number_of_probes(tmp_path: Path) -> None:
     writer = write(tmp_path / "t")
     writer.lines(*(f"[probing] 0 probed {FATE} probe p{number} reason -" for number in range(1000)))
     assert len(open_trace(writer.directory).kernels[0].probings) == 64
+
+
+def test_each_probe_has_its_own_slowdown(tmp_path: Path) -> None:
+    writer = write(tmp_path / "t")
+    for grid in SHAPES:
+        writer.pass_through(0, "not chosen", grid=grid)
+    times = [3000, 9000] * 3
+    writer.lines(*(f"[time] launch {number} kernel 0 probed ns {ns} for 1" for number, ns in enumerate(times)))
+    writer.lines(*(f"[time] launch {number} kernel 0 original ns 1000 for 1" for number in (6, 7)))
+    kernel = open_trace(writer.directory).kernels[0]
+    one, two, three = kernel.by_probe()
+    assert (one.slowdown, two.slowdown, three.slowdown) == (3, 9, None)
+    assert (kernel.slowdown, kernel.time_probed_ms) == (None, None)
+    assert kernel.time_ms == one.time_ms == 0.001

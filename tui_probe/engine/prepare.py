@@ -7,7 +7,7 @@ import re
 import threading
 import traceback
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.engine.assemble import Assembler, AssemblyReport
@@ -21,6 +21,7 @@ from tui_probe.engine.module_variables import replay_hazard, share_variables
 from tui_probe.engine.names import Names
 from tui_probe.engine.originals import Original, Originals
 from tui_probe.engine.process_log import ProcessLog
+from tui_probe.engine.pruned import PrunedAssemblies, take_over
 from tui_probe.engine.serialisation import reason, serialised, without_yielding, yielding_sites
 from tui_probe.engine.site_file import site_file
 from tui_probe.engine.source_copies import SourceCopies
@@ -170,11 +171,13 @@ class Preparer:
         assembler: Assembler | None = None,
         cache: Cache | None = None,
         originals: Originals | None = None,
+        pruned: PrunedAssemblies | None = None,
     ) -> None:
         self._probe = probe
         self._options = options or Options()
         self._assembler = assembler or Assembler()
         self._originals = originals or Originals()
+        self._pruned = pruned
         self._pool = ThreadPoolExecutor(_ASSEMBLERS, thread_name_prefix="assemble")
         self._cache = cache
         self._sources = SourceCopies(self._options.sources) if self._options.sources else None
@@ -225,7 +228,7 @@ class Preparer:
         own = directory / self._options.folder
         try:
             work = _Preparation(self._probe, self._options, self._assembler, self._pool, directory, own, log)
-            work.kept, work.counts = self._kept_kernels(), self.counts
+            work.kept, work.counts, work.pruned = self._kept_kernels(), self.counts, self._pruned
             answer = work.run(self._originals, arch, name)
             if self._sources is not None:
                 self._pool.submit(self._sources.add, own, directory)
@@ -275,6 +278,8 @@ class _Preparation:
     log: ProcessLog
     kept: KeptKernels | None = None
     counts: CacheCounts = field(default_factory=CacheCounts)
+    pruned: PrunedAssemblies | None = None
+    """Shared with the other probes of the run; None where there is no other."""
 
     def run(self, originals: Originals, arch: str, name: str) -> Answer:
         match = _ARCH.fullmatch(arch)
@@ -294,7 +299,7 @@ class _Preparation:
         except Exception as error:
             self._write_unprobed(original, kernel)
             if tools and isinstance(error, UnsupportedKernelError):
-                self._start("pruned", arch, name)
+                self._start_pruned(arch, name)
             raise
         # The launch waits for the probed kernel alone, so that one comes first, and all else once its ptxas runs.
         self._write("probed.ptx", probed.ptx)
@@ -302,7 +307,7 @@ class _Preparation:
         self._write_unprobed(original, kernel)
         self._write_info(probed)
         if tools:
-            assemblies.append(self._start("pruned", arch, name))
+            assemblies.append(self._start_pruned(arch, name))
         self._write(NAME, site_file(self.probe.name, kernel, probed.notes, image))
         if not tools:
             self.log.write(_NO_ASSEMBLER)
@@ -410,6 +415,25 @@ class _Preparation:
         self, variant: str, arch: str, name: str, started: threading.Event | None = None
     ) -> Future[AssemblyReport | ToolchainError]:
         return self.pool.submit(self._assemble, variant, arch, name, started or threading.Event())
+
+    def _start_pruned(self, arch: str, name: str) -> Future[AssemblyReport | ToolchainError]:
+        """The assembly without the probe: of several probes the first does it, the others take it over."""
+        if self.pruned is None:
+            return self._start("pruned", arch, name)
+        made, assembly = self.pruned.assembly(self.kernel, self.directory, lambda: self._start("pruned", arch, name))
+        return assembly if made == self.directory else self.pool.submit(self._taken_over, made, assembly)
+
+    def _taken_over(
+        self, made: Path, assembly: Future[AssemblyReport | ToolchainError]
+    ) -> AssemblyReport | ToolchainError:
+        report = assembly.result()
+        if isinstance(report, ToolchainError):
+            self.log.write(f"[failed] {_of_assembler(report).written}\n{report.details}")
+            return report
+        take_over(made, self.directory)
+        report = replace(report, command=report.command.replace(str(made), str(self.directory)))
+        self.log.write(f"{report.command}\n{report.output}")
+        return report
 
     def _assemble(
         self, variant: str, arch: str, name: str, started: threading.Event

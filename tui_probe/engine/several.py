@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.originals import Originals
 from tui_probe.engine.prepare import Answer, CacheCounts, Options, Preparer
+from tui_probe.engine.pruned import PrunedAssemblies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +30,8 @@ class Preparers:
         cache: Cache | None = None,
     ) -> None:
         originals, assembler = Originals(), assembler or Assembler()
-        self._preparers = [Preparer(probe, options, assembler, cache, originals) for probe, options in probes]
+        pruned = PrunedAssemblies() if len(probes) > 1 else None
+        self._preparers = [Preparer(probe, options, assembler, cache, originals, pruned) for probe, options in probes]
         self._pool = ThreadPoolExecutor(_KERNELS_AT_ONCE * len(probes), thread_name_prefix="probe")
 
     def warm_up(self) -> None:

@@ -18,7 +18,7 @@ from tui_probe.probekit.measured import measured, probe_of
 from tui_probe.trace.source_lines import SourceLines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tui_probe.pages.findings.found import Found
     from tui_probe.probekit.finding import Finding
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _NEWEST: Final = 5
 """Results of a kernel whose mean is taken."""
 _MOST_KERNELS: Final = 20
+_TIME: Final = "GPU time"
 _CYCLES: Final = "launch cycles"
 
 
@@ -49,19 +50,27 @@ class Bound:
 
 
 def bounds(trace: Trace) -> tuple[str, list[Bound]]:
-    """Of what the shares are, and the kernels that have results, the largest share first."""
-    kernels = [kernel for kernel in trace.kernels if kernel.result_rows]
-    timed = [kernel.time_ms for kernel in kernels]
-    if kernels and None not in timed:
-        of, each = "GPU time", [(ms or 0.0) * kernel.launches for ms, kernel in zip(timed, kernels, strict=True)]
+    """Of what the shares are, and the kernels, the largest share first: all that were timed, else those with results.
+
+    Without times shares are of the cycles that a probe counted; "" where there are none either.
+    """
+    if any(kernel.time_share is not None for kernel in trace.kernels):
+        kernels = [each for each in trace.kernels if each.result_rows or each.time_share is not None]
+        of, shares = _TIME, [kernel.time_share for kernel in kernels]
     else:
-        means = [_cycles(kernel) for kernel in kernels]
-        of = "cycles" if kernels and None not in means else ""
-        each = [(mean or 0.0) * kernel.launches for mean, kernel in zip(means, kernels, strict=True)]
-    total = sum(each) if of else 0.0
-    shares = [weight / total if total else None for weight in each]
+        kernels = [kernel for kernel in trace.kernels if kernel.result_rows]
+        of, shares = _shares_of_cycles(kernels)
     found = [Bound(kernel, share, _telling(trace, kernel)) for kernel, share in zip(kernels, shares, strict=True)]
     return of, sorted(found, key=lambda bound: -(bound.share or 0.0))
+
+
+def _shares_of_cycles(kernels: Sequence[Kernel]) -> tuple[str, list[float | None]]:
+    cycles = [_cycles(kernel) for kernel in kernels]
+    totals = [None if each is None else each * kernel.launches for each, kernel in zip(cycles, kernels, strict=True)]
+    known = [total for total in totals if total is not None]
+    if len(known) < len(kernels) or not sum(known):
+        return "", [None] * len(kernels)
+    return _CYCLES, [total / sum(known) for total in known]
 
 
 def _cycles(kernel: Kernel) -> float | None:
@@ -93,8 +102,10 @@ def bound_lines(trace: Trace, cells: int) -> list[str]:
     of, found = bounds(trace)
     lines = [line for bound in found[:_MOST_KERNELS] for line in _lines(bound, cells)]
     if found and not of:
-        lines.append("no shares: run with a probe that counts the cycles of launches, or with --benchmark")
-    elif of == "cycles":
+        lines.append("no shares: run with a probe that counts the cycles of launches, or without --no-times")
+    elif of == _TIME:
+        lines.append("shares of GPU time, of all kernels that were timed")
+    elif of:
         model = ", those of a model," if trace.state.simulated else ""
         lines.append(f"shares: cycles of probed launches{model} times all launches; of kernels with results")
     more = len(found) - _MOST_KERNELS
@@ -107,6 +118,8 @@ def _lines(bound: Bound, cells: int) -> Iterator[str]:
     head = f"{share:>4}  #{kernel.index} "
     tail = f"  {units.counted(kernel.launches, 'launch')}"
     yield head + shorten(safe(kernel.demangled), cells - len(head) - len(tail)) + tail
+    if not kernel.result_rows:
+        yield from hanging(f"      no result: {safe(kernel.reason or kernel.status)}", cells)
     for _, finding in bound.findings:
         mark = "!" if finding.stands_out else " "
         yield from hanging(f"    {mark} {finding.label}: {safe(finding.words)}{_place(kernel, finding)}", cells)

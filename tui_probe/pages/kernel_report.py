@@ -44,6 +44,7 @@ def probed_record(kernel: Kernel) -> dict[str, Any]:
         "status": kernel.status,
         "registers_probed": kernel.registers_probed,
         "spills_probed": kernel.spills_probed,
+        "slowdown": kernel.slowdown,
         "results": len(kernel.result_rows),
         "reason": kernel.reason,
         "reason_code": kernel.reason_code,

@@ -300,6 +300,15 @@ class Kernel:
         return self._gpu_time
 
     @property
+    def _probed_time(self) -> GpuTime | None:
+        """The same, its probed launches those of one probe: None where they were of several."""
+        if self.probe is None or self._samples is None or self.trace.state.simulated:
+            return None if self.probings else self.gpu_time
+        launches = (self.trace.results.launch(row) for row in self.result_rows)
+        numbers = {self.trace.launches[row].number for row in launches if row is not None}
+        return gpu_time(self._samples.with_probed(numbers), self.launches)
+
+    @property
     def time_share(self) -> float | None:
         """Its part of the GPU time of all timed kernels, from 0 to 1."""
         time, whole = self.gpu_time, self.trace.gpu_ns
@@ -309,15 +318,15 @@ class Kernel:
     def slowdown(self) -> float | None:
         """Probed time / original time: the median of a benchmark, else the ratio of the means of sampled launches.
 
-        None on a simulated GPU.
+        None on a simulated GPU, and of several probes together.
         """
         measured = self._measured(self.times.impacts)
-        return measured if measured is not None or (time := self.gpu_time) is None else time.slowdown
+        return measured if measured is not None or (time := self._probed_time) is None else time.slowdown
 
     @property
     def slowdown_doubt(self) -> float | None:
         """One standard error of the slowdown by sampled launches; None by a benchmark, and where it is not known."""
-        return None if self.times.impacts or (time := self.gpu_time) is None else time.slowdown_doubt
+        return None if self.times.impacts or (time := self._probed_time) is None else time.slowdown_doubt
 
     @property
     def time_ms(self) -> float | None:
@@ -329,7 +338,7 @@ class Kernel:
     def time_probed_ms(self) -> float | None:
         """Median time of the probed kernel in milliseconds, likewise."""
         measured = self._measured(self.times.probed_ms)
-        return measured if measured is not None or (time := self.gpu_time) is None else _median_ms(time.probed)
+        return measured if measured is not None or (time := self._probed_time) is None else _median_ms(time.probed)
 
     def _measured(self, values: array[float]) -> float | None:
         return median(values) if values and not self.trace.state.simulated else None

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from numpy.typing import NDArray
 
     from tui_probe.trace.columns import TimeColumns
@@ -43,6 +45,15 @@ class TimeSamples:
             column: array[int] = getattr(self, each.name)
             values = np.ascontiguousarray(getattr(columns, each.name), dtype=column.typecode)
             column.frombytes(values.tobytes())
+
+    def with_probed(self, launches: Collection[int | None]) -> TimeSamples:
+        """These, of the probed launches those of these numbers alone."""
+        kept = [i for i, number in enumerate(self.launch) if not self.probed[i] or number in launches]
+        found = TimeSamples()
+        for each in fields(self):
+            values: array[int] = getattr(self, each.name)
+            getattr(found, each.name).extend(values[i] for i in kept)
+        return found
 
     def column(self, name: str) -> NDArray[Any]:
         """A copy of one column."""

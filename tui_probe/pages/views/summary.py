@@ -67,6 +67,8 @@ class Summary(Document):
             parts = [f"{one.probe} {one.status}", units.counted(len(one.result_rows), "result")]
             if one.status == "probed":
                 parts.append(f"registers {change(one.registers_pruned, one.registers_probed)}")
+            if one.slowdown is not None:
+                parts.append(f"{one.slowdown:.2f}× as long")
             words = ", ".join(parts) + (f": {one.reason}" if one.reason else "")
             lines.append(((" " + pad("" if number else "probes", LABEL), "dim"), (safe(words), "")))
         return [*lines, ()] if lines else []
