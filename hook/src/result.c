@@ -21,6 +21,7 @@
 
 static atomic_uint_fast64_t last_stamp;
 static atomic_uint_fast64_t bytes_booked;
+static atomic_uint_fast64_t saved;
 static _Atomic(const struct reason *) full;    /* what is said of launches beyond the limit */
 static _Atomic(const struct reason *) stopped; /* the disk refused, or is nearly full */
 
@@ -85,6 +86,17 @@ const struct reason *result_stopped(void)
 {
     const struct reason *reason = atomic_load(&stopped);
     return reason ? reason : disk_reason(); /* there is room again by now */
+}
+
+void result_give_up(void)
+{
+    atomic_store(&stopped, reason(NO_TIME));
+    output_give_up();
+}
+
+uint64_t result_saved_count(void)
+{
+    return atomic_load(&saved);
 }
 
 void result_start(void)
@@ -402,8 +414,10 @@ bool result_write(const struct piece *piece, const struct result_source *source)
              (unsigned long long)(piece->stamp % 1000000));
     const bool written = !atomic_load(&stopped) && write_named(name, piece, source, &size);
     give_back(piece, written ? size : 0);
-    if (written)
-        event_log("[exec] save %s size %llu kernel %u launch %llu\n", name, (unsigned long long)size,
-                  piece->kernel->index, (unsigned long long)piece->number);
-    return written;
+    if (!written)
+        return false;
+    atomic_fetch_add(&saved, 1);
+    event_log("[exec] save %s size %llu kernel %u launch %llu\n", name, (unsigned long long)size,
+              piece->kernel->index, (unsigned long long)piece->number);
+    return true;
 }

@@ -118,6 +118,7 @@ void settings_read(void)
         settings.stamp = text("TUI_PROBE_STAMP");
     settings.engine = text("TUI_PROBE_ENGINE");
     settings.probe = text("TUI_PROBE_PROBE");
+    settings.ending = text("TUI_PROBE_ENDING");
     settings.only = substrings("TUI_PROBE_KERNELS");
     settings.never = substrings("TUI_PROBE_FILTER");
     settings.benchmark = benchmark && strcmp(benchmark, "1") == 0;

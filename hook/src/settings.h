@@ -30,6 +30,7 @@ struct settings {
     struct sampling sampling; /* which blocks are measured */
     bool benchmark;
     unsigned engine_timeout; /* seconds to wait for the engine */
+    const char *ending;      /* a file that is there once the run is asked to end; NULL: nobody tells */
     unsigned exit_timeout;   /* seconds that the end of the program may wait for its kernels */
     uint64_t max_trace_bytes;  /* 0: no limit */
     struct min_free min_free;  /* all 0: results may fill the disk */

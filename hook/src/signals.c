@@ -11,7 +11,7 @@
 
 #include "threads.h"
 
-enum { STOP_MS = 2000, STOP_STEP_MS = 10 };
+enum { STOP_MS = 400, STOP_STEP_MS = 10 };
 
 _Thread_local struct signal_state signal_state;
 

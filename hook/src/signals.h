@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 /* SIGTERM, SIGINT and SIGHUP, where the program leaves them to the system, first call END on a thread of
- * ours and then end the process as they would have. The interrupted thread stops meanwhile, 2 s at most. */
+ * ours and then end the process as they would have. The interrupted thread stops meanwhile, 0.4 s at most. */
 void signals_watch(void (*end)(void));
 
 /* Between these two a signal does not stop the calling thread, for it may hold what END needs; the second
