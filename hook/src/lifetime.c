@@ -33,7 +33,7 @@
 #include "streams.h"
 #include "trace_dir.h"
 
-enum { GIVE_UP_MILLISECONDS = 200, STEP_MICROSECONDS = 1000 };
+enum { GIVE_UP_MILLISECONDS = 200, TELL_MILLISECONDS = 100, STEP_MICROSECONDS = 1000 };
 
 /* What the process said that its exit status would be; less than 0 before it did. */
 static atomic_int exit_status = -1;
@@ -81,10 +81,10 @@ static void last_words(void)
     hook_state_off();
 }
 
-/* Another thread is saving the last records. */
-static void wait_for_other_end(void)
+/* Another thread says the last words. */
+static void wait_for_last_words(unsigned milliseconds)
 {
-    const uint64_t latest = clock_now() + (HURRIED_MILLISECONDS + GIVE_UP_MILLISECONDS) * 1000000ull;
+    const uint64_t latest = clock_now() + milliseconds * 1000000ull;
     while (hook_active() && clock_now() < latest)
         usleep(STEP_MICROSECONDS);
 }
@@ -97,7 +97,7 @@ static bool end(void)
         return true;
     if (!hook_state_end()) {
         if (signals_pending())
-            wait_for_other_end();
+            wait_for_last_words(HURRIED_MILLISECONDS + GIVE_UP_MILLISECONDS);
         return true;
     }
     const uint64_t began = clock_now();
@@ -108,10 +108,25 @@ static bool end(void)
     return drain_give_up(GIVE_UP_MILLISECONDS);
 }
 
+static void tell(void)
+{
+    if (drain_silence())
+        last_words();
+}
+
 static void end_and_tell(void)
 {
-    if (!end() && drain_silence())
-        last_words();
+    if (!end())
+        tell();
+}
+
+/* The same where a signal handler may have called: another thread has the locks that telling takes. */
+static void end_anywhere(void)
+{
+    if (end())
+        return;
+    signals_tell();
+    wait_for_last_words(TELL_MILLISECONDS);
 }
 
 static void end_at_exit(void)
@@ -149,7 +164,7 @@ static bool begin(void)
 #else
     atexit(end_at_exit);
 #endif
-    signals_watch(end_at_signal);
+    signals_watch(end_at_signal, tell);
     return true;
 }
 
@@ -203,7 +218,7 @@ static void end_now(int status)
     atomic_store(&exit_status, status & 0xff);
     if (signals_pending())
         signals_wait_for_end();
-    end();
+    end_anywhere();
 }
 
 /* Python ends so after an interrupt: it gives the signal back to the system and sends it to itself. */
@@ -212,7 +227,7 @@ __attribute__((visibility("default"))) int kill(pid_t process, int signal_number
     if (process == getpid() && process == owner && !signals_pending() && signals_end_process(signal_number)) {
         atomic_store(&own_signal, signal_number);
         patience_shorten();
-        end();
+        end_anywhere();
     }
     return (int)syscall(SYS_kill, process, signal_number);
 }

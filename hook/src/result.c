@@ -417,7 +417,7 @@ bool result_write(const struct piece *piece, const struct result_source *source)
     if (!written)
         return false;
     atomic_fetch_add(&saved, 1);
-    event_log("[exec] save %s size %llu kernel %u launch %llu\n", name, (unsigned long long)size,
-              piece->kernel->index, (unsigned long long)piece->number);
+    event_log("[exec] save %s size %llu kernel %u launch %llu\n", name, (unsigned long long)size, piece->kernel->index,
+              (unsigned long long)piece->number);
     return true;
 }

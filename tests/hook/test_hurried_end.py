@@ -99,10 +99,11 @@ def test_a_program_that_nobody_asks_to_end_keeps_all(host: Host, slow_disk: Path
     assert run.lines(r"\[exit\] launches 300 probed 300 dropped 0 reason -")
 
 
-def test_a_disk_that_hangs(host: Host, slow_disk: Path) -> None:
-    """The file under way is counted, too, and no reader takes it for a result."""
-    run = ended(host, started(host, slow_disk, 50_000, LAUNCHES + UP + "time.sleep(60)"), signal.SIGTERM)
-    assert run.status == -signal.SIGTERM
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_disk_that_hangs(host: Host, slow_disk: Path, number: signal.Signals) -> None:
+    """The file under way is counted, too, and no reader takes it for a result. Python sends SIGINT to itself again."""
+    run = ended(host, started(host, slow_disk, 50_000, LAUNCHES + UP + "time.sleep(60)"), number)
+    assert run.status == -number
     assert (counts(run)["dropped"], run.results) == (300, [])
     check_what_is_kept(run)
 

@@ -19,6 +19,7 @@ PLACES = Places(
     socket=Path("/tmp/x/engine"),
     probe=Path("/tool/probes/block_sched.toml"),
     cupy_cache=Path("/here/trace/.run-1/cupy"),
+    ending=Path("/here/trace/.run-1/ending"),
 )
 REAL = Driver(Path("/lib/libcuda.so.1"), simulated=False)
 SIMULATED = Driver(Path("/tool/sim/libcuda.so.1"), simulated=True)
@@ -45,6 +46,7 @@ def test_what_the_hook_is_told() -> None:
         "TUI_PROBE_LAUNCHER": str(os.getpid()),
         "TUI_PROBE_ENGINE": "/tmp/x/engine",
         "TUI_PROBE_PROBE": "/tool/probes/block_sched.toml",
+        "TUI_PROBE_ENDING": "/here/trace/.run-1/ending",
         "TUI_PROBE_MAX_TRACE_BYTES": "1073741824",
     }
 

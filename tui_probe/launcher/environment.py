@@ -40,6 +40,8 @@ class Places:
     socket: Path
     probe: Path
     cupy_cache: Path
+    ending: Path
+    """Is there once the run is asked to end."""
 
 
 def target_environment(
@@ -59,6 +61,7 @@ def target_environment(
         "TUI_PROBE_LAUNCHER": str(os.getpid()),
         "TUI_PROBE_ENGINE": str(places.socket),
         "TUI_PROBE_PROBE": str(places.probe),
+        "TUI_PROBE_ENDING": str(places.ending),
     }
     for name, value in choices(options).items():
         environment.pop(name, None)  # of a run around this one

@@ -14,6 +14,9 @@ from .target import Group, Standard
 if TYPE_CHECKING:
     from .session import Session
 
+READER_LIMIT = 0.3
+"""Seconds that a run which was asked to end waits for those who read its output and do not."""
+
 
 def run_passing_on(session: Session) -> int:
     """Run the session's target to its end with our own standard streams. Returns ``Popen.returncode``."""
@@ -30,7 +33,8 @@ def run_passing_on(session: Session) -> int:
                 pump.copy_window_size()
 
         returncode = signals.wait(target, session.poll, resize)
-    leave_behind([pump for pump in pumps if not pump.finish()])
+    patience = READER_LIMIT if target.asked_to_end else None
+    leave_behind([pump for pump in pumps if not pump.finish(patience)])
     session.finish(returncode)
     return returncode
 

@@ -16,7 +16,7 @@ from tui_probe.engine.toolchain import find_tools
 from tui_probe.probe_files.loading import load_probe
 
 from .driver import find_driver
-from .engine import Engine
+from .engine import ANSWER_LIMIT, HURRIED, STOP_LIMIT, Engine
 from .environment import Places, framework_settings, target_environment
 from .natives import native_library
 from .record import write_record
@@ -74,8 +74,13 @@ class Session:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._engine.stop()
+        self._engine.stop(HURRIED if self.asked_to_end else STOP_LIMIT)
         self.spool.remove()
+
+    @property
+    def asked_to_end(self) -> bool:
+        """Was the target asked to end by a signal? Then nothing waits for long."""
+        return self.target is not None and self.target.asked_to_end
 
     @property
     def traces(self) -> list[Path]:
@@ -97,7 +102,10 @@ class Session:
     def start(self, streams: Standard, group: Group, unblocked: Collection[int]) -> Target:
         """Start the target. ``unblocked`` is its signal mask."""
         stamp = stamp_of(self.started)
-        places = Places(self._hook, self._root, self._engine.socket, self._probe_for_traces(), self.spool.cupy_cache)
+        spool = self.spool
+        places = Places(
+            self._hook, self._root, self._engine.socket, self._probe_for_traces(), spool.cupy_cache, spool.ending
+        )
         environment = target_environment(os.environ, self.options, self.driver, places, stamp)
         root = self.options.trace_root
         self.target = start_target(
@@ -107,6 +115,7 @@ class Session:
             group,
             unblocked,
             announce=lambda pid: self._announce(root / f"{stamp}_{pid}"),
+            ending=spool.ending,
         )
         self.first_trace = root / f"{stamp}_{self.target.pid}"
         self._watch.expect(self.first_trace.name)
@@ -122,7 +131,7 @@ class Session:
     def finish(self, returncode: int, *, output_kept: bool = True) -> None:
         """Complete every trace after the target's end. ``output_kept``: stdout.log and stderr.log hold all it wrote."""
         if self.options.cache:
-            self.cache_counts = self._engine.cache_counts()
+            self.cache_counts = self._engine.cache_counts(HURRIED if self.asked_to_end else ANSWER_LIMIT)
         self.poll()
         for trace in self.traces:
             self._write(trace, returncode)

@@ -79,7 +79,9 @@ def forward(target: Target, received: signal.struct_siginfo) -> None:
     """Give the target a signal exactly once: what the terminal sent to our group it already has."""
     number = received.si_signo
     has_it = target.group is Group.SHARED and received.si_code == SENT_BY_KERNEL and number != signal.SIGWINCH
-    if not has_it:
+    if has_it:
+        target.expect_end(number)
+    else:
         target.send(number)
     if number == signal.SIGTSTP:
         stop_as_anyone_would()

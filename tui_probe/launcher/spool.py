@@ -38,6 +38,7 @@ class Spool:
         self.stdout = self.folder / "stdout.log"
         self.stderr = self.folder / "stderr.log"
         self.engine_log = self.folder / "engine.log"
+        self.ending = self.folder / "ending"
         self.cupy_cache = self.folder / "cupy"
 
     def link_into(self, trace: Path) -> None:
