@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from tui_probe.errors import ProbeFileError
+from tui_probe.launcher.held_target import HeldTarget
 from tui_probe.launcher.options import MAX_TRACE_BYTES, RunOptions
 from tui_probe.launcher.passing import run_passing_on
-from tui_probe.launcher.screened import ScreenedTarget
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
@@ -22,6 +22,7 @@ from .chosen import chosen_settings, tell_problems, trace_dir
 from .output import inform, let_go_of_lost_terminal, warn
 from .run_ncu import add_ncu_options, profile_with_ncu
 from .screen import add_screen_options, show, wants_screen
+from .status import ExitStatus
 from .text import report_after_run
 from .values import Unsupported, launches, min_free, names, sample, size, size_or_none
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import argparse
 
     from tui_probe.engine.model import Probe
+    from tui_probe.launcher.outcome import Outcome
 
 USAGE = "tui-probe run [options] [--] COMMAND..."
 
@@ -171,47 +173,89 @@ def run_plainly(options: RunOptions, probe: Path) -> tuple[int, list[Path]]:
     stderr = os.dup(2)
     with Session(options, probe, announce=lambda trace: inform(f"trace in {trace}", stderr)) as session:
         returncode = run_passing_on(session)
-        tell_cache_hits(session)
-        tell_what_failed(session)
-        traces = session.trace_paths()
-    return exit_status(returncode), traces
+        outcome = session.outcome()
+    tell_outcome(outcome)
+    return exit_status(returncode), outcome.traces
 
 
 def run_on_screen(options: RunOptions, probe: Path, arguments: argparse.Namespace) -> tuple[int, list[Path]]:
-    """Under the live screen. Returns the exit status and the trace directories."""
-    with Session(options, probe, announce=lambda _: None) as session:
-        target = ScreenedTarget(session)
+    """Under the live screen. Returns the exit status and the trace directories; none, and 0, of a run that is left."""
+    target = HeldTarget(options, probe)
+    received = 0
+    try:
         shown = show(arguments, target=target)
-        if target.poll() is None:
-            warn(f"waiting for {options.command[0]} (process {target.pid}) to end")
-        returncode = target.wait(received=shown - 128 if shown > 128 else 0)
-        let_go_of_lost_terminal()
-        for trace in session.trace_paths():
-            inform(f"trace in {trace}")
-        tell_cache_hits(session)
-        tell_what_failed(session)
-        traces = session.trace_paths()
-    return exit_status(returncode), traces
+        received = shown - 128 if shown > 128 else 0
+        if leave_running(target):
+            return ExitStatus.OK, []
+    except SystemExit as end:  # a signal before the screen, or after it
+        received = signal_of(end)
+    wait_for_end(target, received)
+    return exit_status(target.returncode), target.outcome.traces
 
 
-def tell_cache_hits(session: Session) -> None:
-    """A line on stderr if kernels did not have to be prepared."""
-    counts = session.cache_counts
+def leave_running(target: HeldTarget) -> bool:
+    """Let go of a target that the user has left, if it still runs, and say how to look at it again."""
+    if not target.is_left or target.poll() is not None:
+        return False
+    traces = target.trace_paths()
+    for trace in traces:
+        remember(trace)
+    target.detach()
+    inform(f"trace in {target.first_trace}")
+    shown = traces[0] if traces else target.root
+    inform(f"{target.command[0]} (process {target.pid}) goes on; to look at it again: tui-probe watch {shown}")
+    return True
+
+
+def wait_for_end(target: HeldTarget, received: int) -> None:
+    """Wait for a target that no screen shows any more, after forwarding a signal that was ``received``; tell of it."""
+    if target.runs:  # asking would take time in which a signal could end us
+        warn(f"waiting for {target.command[0]} (process {target.pid}) to end")
+    wait_and_forward(target, received)
+    let_go_of_lost_terminal()
+    for trace in target.outcome.traces:
+        inform(f"trace in {trace}")
+    tell_outcome(target.outcome)
+
+
+def wait_and_forward(target: HeldTarget, received: int) -> None:
+    """Wait for the end. The target gets those signals, too, that come before we hold them back."""
+    while not target.is_complete:
+        try:
+            target.wait(received)
+        except SystemExit as end:
+            received = signal_of(end)
+
+
+def signal_of(end: SystemExit) -> int:
+    """The signal that ``tidy_end`` made an exit of."""
+    return int(end.code or 0) - 128
+
+
+def tell_outcome(outcome: Outcome) -> None:
+    """Lines on stderr for what a person must know; at most one after an ordinary run."""
+    tell_cache_hits(outcome)
+    tell_what_failed(outcome)
+
+
+def tell_cache_hits(outcome: Outcome) -> None:
+    """A line if kernels did not have to be prepared."""
+    counts = outcome.cache_counts
     if counts and counts["hits"]:
         inform(f"{counts['hits']} of {sum(counts.values())} kernels reused from the cache")
 
 
-def tell_what_failed(session: Session) -> None:
-    """Lines on stderr for what a person must know; none after an ordinary run."""
-    if failure := session.engine_failure():
-        warn(failure)
-    for trace, problem in session.incomplete.items():
+def tell_what_failed(outcome: Outcome) -> None:
+    """What went wrong."""
+    if outcome.engine_failure:
+        warn(outcome.engine_failure)
+    for trace, problem in outcome.incomplete.items():
         warn(f"the trace is incomplete ({problem}): {trace}")
-    traces = session.trace_paths()
-    if session.first_trace is None or session.first_trace in traces:
+    traces = outcome.traces
+    if outcome.first_trace is None or outcome.first_trace in traces:
         return
     if traces:  # last, since scripts take the last word for the trace
         others = " ".join(map(str, traces))
-        warn(f"there is no {session.first_trace}: the command itself launched no kernel; its children did: {others}")
+        warn(f"there is no {outcome.first_trace}: the command itself launched no kernel; its children did: {others}")
     else:
-        warn(f"the command launched no kernel: there is no {session.first_trace}")
+        warn(f"the command launched no kernel: there is no {outcome.first_trace}")

@@ -34,7 +34,8 @@ def run_passing_on(session: Session) -> int:
 
         returncode = signals.wait(target, session.poll, resize)
     patience = READER_LIMIT if target.asked_to_end else None
-    leave_behind([pump for pump in pumps if not pump.finish(patience)])
+    open_pumps = [pump for pump in pumps if not pump.finish(patience)]
+    leave_behind(open_pumps, [pump for pump in pumps if pump not in open_pumps])
     session.finish(returncode)
     return returncode
 
@@ -48,11 +49,13 @@ def has_terminal() -> bool:
     return True
 
 
-def leave_behind(pumps: list[Pump]) -> None:
+def leave_behind(pumps: list[Pump], done: list[Pump]) -> None:
     """Streams that a process other than the target still holds open are passed on by a process that outlives us."""
     if not pumps or os.fork():
         return
     try:
+        for pump in done:
+            pump.abandon()
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         for number in (signal.SIGINT, signal.SIGQUIT):  # whoever writes decides when the stream ends

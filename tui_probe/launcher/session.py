@@ -19,6 +19,7 @@ from .driver import find_driver
 from .engine import ANSWER_LIMIT, HURRIED, STOP_LIMIT, Engine
 from .environment import Places, framework_settings, target_environment
 from .natives import native_library
+from .outcome import Outcome
 from .record import write_record
 from .spool import Spool
 from .target import Group, Standard, Target, check_command, start_target
@@ -156,6 +157,12 @@ class Session:
     def engine_failure(self) -> str | None:
         """Why the engine is gone; None while it is there."""
         return self._engine.failure()
+
+    def outcome(self) -> Outcome:
+        """What the run left so far."""
+        return Outcome(
+            self.first_trace, self.trace_paths(), self.cache_counts, self.engine_failure(), dict(self.incomplete)
+        )
 
     def record(self, returncode: int | None) -> dict[str, Any]:
         """The content of run.json; ``returncode`` as in Popen, None while the target runs."""

@@ -7,7 +7,7 @@ import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
-from .target import Group, Target
+from .target import ENDING, Group, Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,6 +44,22 @@ def tidy_end() -> Iterator[None]:
     finally:
         for number in caught:
             signal.signal(number, signal.SIG_DFL)
+
+
+@contextmanager
+def noted() -> Iterator[list[int]]:
+    """Signals that ask for the end are added to a list: threads that a screen has left may take what we hold back."""
+    numbers: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        numbers.append(number)
+
+    before = {number: signal.signal(number, note) for number in sorted(ENDING)}
+    try:
+        yield numbers
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

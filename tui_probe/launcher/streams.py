@@ -47,6 +47,12 @@ class Pump:
         self._thread.join(seconds)
         return self._source < 0 or self._thread.is_alive()
 
+    def abandon(self) -> None:
+        """In a process that carries on with other streams: who writes to this one is to know that nobody reads it."""
+        if self._source >= 0:
+            os.close(self._source)
+            self._source = -1
+
     def carry_on(self) -> None:
         """Copy, in this thread, until the stream ends."""
         while self._copy_block():
