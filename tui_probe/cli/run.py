@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from tui_probe.errors import ProbeFileError
 from tui_probe.launcher.held_target import HeldTarget
 from tui_probe.launcher.options import MAX_TRACE_BYTES, RunOptions
+from tui_probe.launcher.outcome import Outcome
 from tui_probe.launcher.passing import run_passing_on
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
@@ -20,6 +21,7 @@ from tui_probe.trace.recent import remember
 
 from .chosen import chosen_settings, tell_problems, trace_dir
 from .output import inform, let_go_of_lost_terminal, warn
+from .processes import TOLD, TraceTeller, reported
 from .run_ncu import add_ncu_options, profile_with_ncu
 from .screen import add_screen_options, show, wants_screen
 from .status import ExitStatus
@@ -30,8 +32,9 @@ if TYPE_CHECKING:
     import argparse
 
     from tui_probe.engine.model import Probe
-    from tui_probe.launcher.outcome import Outcome
 
+HURRIED_REPORT = 0.3
+"""Seconds in which the report of a run that was asked to end reads results."""
 USAGE = "tui-probe run [options] [--] COMMAND..."
 
 
@@ -156,41 +159,41 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
     probe = own.path.absolute()
     with tidy_end():
         if wants_screen(arguments):
-            status, traces = run_on_screen(options, probe, arguments)
+            status, outcome = run_on_screen(options, probe, arguments)
         else:
-            status, traces = run_plainly(options, probe)
+            status, outcome = run_plainly(options, probe)
             tell_problems()  # not before: scripts take the first line of stderr for the trace
-    for trace in traces:
+    for trace in reported(outcome.traces):
         remember(trace)
     if not arguments.no_report:
-        report_after_run(traces, arguments.ascii)
+        report_after_run(outcome.traces, arguments.ascii, HURRIED_REPORT if outcome.asked_to_end else None)
     return status
 
 
-def run_plainly(options: RunOptions, probe: Path) -> tuple[int, list[Path]]:
-    """Without a screen: streams passed on. Returns the exit status and the trace directories."""
+def run_plainly(options: RunOptions, probe: Path) -> tuple[int, Outcome]:
+    """Without a screen: streams passed on. Returns the exit status and what the run left."""
     # The first line is written by the new process, where descriptor 2 is the target's already.
     stderr = os.dup(2)
-    with Session(options, probe, announce=lambda trace: inform(f"trace in {trace}", stderr)) as session:
+    with Session(options, probe, announce=TraceTeller(stderr)) as session:
         returncode = run_passing_on(session)
         outcome = session.outcome()
     tell_outcome(outcome)
-    return exit_status(returncode), outcome.traces
+    return exit_status(returncode), outcome
 
 
-def run_on_screen(options: RunOptions, probe: Path, arguments: argparse.Namespace) -> tuple[int, list[Path]]:
-    """Under the live screen. Returns the exit status and the trace directories; none, and 0, of a run that is left."""
+def run_on_screen(options: RunOptions, probe: Path, arguments: argparse.Namespace) -> tuple[int, Outcome]:
+    """Under the live screen. Returns the exit status and what the run left; nothing, and 0, if it goes on."""
     target = HeldTarget(options, probe)
     received = 0
     try:
         shown = show(arguments, target=target)
         received = shown - 128 if shown > 128 else 0
         if leave_running(target):
-            return ExitStatus.OK, []
+            return ExitStatus.OK, Outcome()
     except SystemExit as end:  # a signal before the screen, or after it
         received = signal_of(end)
     wait_for_end(target, received)
-    return exit_status(target.returncode), target.outcome.traces
+    return exit_status(target.returncode), target.outcome
 
 
 def leave_running(target: HeldTarget) -> bool:
@@ -213,8 +216,9 @@ def wait_for_end(target: HeldTarget, received: int) -> None:
         warn(f"waiting for {target.command[0]} (process {target.pid}) to end")
     wait_and_forward(target, received)
     let_go_of_lost_terminal()
+    tell_trace = TraceTeller()
     for trace in target.outcome.traces:
-        inform(f"trace in {trace}")
+        tell_trace(trace)
     tell_outcome(target.outcome)
 
 
@@ -255,7 +259,9 @@ def tell_what_failed(outcome: Outcome) -> None:
     if outcome.first_trace is None or outcome.first_trace in traces:
         return
     if traces:  # last, since scripts take the last word for the trace
-        others = " ".join(map(str, traces))
+        others = (
+            " ".join(map(str, traces)) if len(traces) <= TOLD else f"{len(traces)} traces, one is {traces[-1]}"
+        )
         warn(f"there is no {outcome.first_trace}: the command itself launched no kernel; its children did: {others}")
     else:
         warn(f"the command launched no kernel: there is no {outcome.first_trace}")

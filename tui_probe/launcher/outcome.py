@@ -18,6 +18,8 @@ class Outcome:
     """``hits`` and ``misses`` of the cache of prepared kernels; None without a cache."""
     engine_failure: str | None = None
     """Why the engine ended before the run; None if it did not."""
+    asked_to_end: bool = False
+    """By a signal: nobody wants to wait for long."""
     incomplete: dict[Path, str] = field(default_factory=dict)
     """Traces that could not be written whole, and why."""
 
@@ -28,6 +30,7 @@ class Outcome:
             "traces": [str(trace) for trace in self.traces],
             "cache_counts": self.cache_counts,
             "engine_failure": self.engine_failure,
+            "asked_to_end": self.asked_to_end,
             "incomplete": {str(trace): why for trace, why in self.incomplete.items()},
         }
 
@@ -40,5 +43,6 @@ class Outcome:
             traces=[Path(trace) for trace in words["traces"]],
             cache_counts=words["cache_counts"],
             engine_failure=words["engine_failure"],
+            asked_to_end=words["asked_to_end"],
             incomplete={Path(trace): why for trace, why in words["incomplete"].items()},
         )

@@ -161,7 +161,12 @@ class Session:
     def outcome(self) -> Outcome:
         """What the run left so far."""
         return Outcome(
-            self.first_trace, self.trace_paths(), self.cache_counts, self.engine_failure(), dict(self.incomplete)
+            first_trace=self.first_trace,
+            traces=self.trace_paths(),
+            cache_counts=self.cache_counts,
+            engine_failure=self.engine_failure(),
+            asked_to_end=self.asked_to_end,
+            incomplete=dict(self.incomplete),
         )
 
     def record(self, returncode: int | None) -> dict[str, Any]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tui_probe.draw import units
 from tui_probe.draw.hanging import hanging
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, safe
 from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.probekit.many import kernel_lines
 from tui_probe.probekit.measured import Measured, all_measured, figure_text, name_of_probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui_probe.probekit.metric import Figure
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.model import Kernel, Trace
 
 
 class FigureRow(NamedTuple):
@@ -24,26 +27,39 @@ class FigureRow(NamedTuple):
     figure: Figure | None
 
 
-def result_lines(trace: Trace, cells: int, *, most: int | None = None) -> Iterator[str]:
-    """The page as text: the kernels, and under each its results. Nothing if no kernel has any."""
-    for kernel in trace.kernels:
-        if not kernel.result_rows:
-            continue
-        name = safe(name_of_probe(kernel))
-        yield from hanging(f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 24)}  {name}", cells)
+def result_lines(trace: Trace, cells: int, most: int, seconds: float | None = None) -> Iterator[str]:
+    """The kernels, and under each its first results. Nothing if no kernel has any.
+
+    Reading ends after so many ``seconds``: the kernels that are left are counted.
+    """
+    kernels = [kernel for kernel in trace.kernels if kernel.result_rows]
+    page = f"tui-probe report {safe(str(trace.directory))} --page results"
+    latest = None if seconds is None else time.monotonic() + seconds
+    for place, kernel in enumerate(kernels):
+        if latest is not None and time.monotonic() > latest:
+            yield f"and {units.counted(len(kernels) - place, 'kernel')} more: {page}"
+            return
+        yield from _heading(kernel, cells)
         for result in all_measured(trace, kernel, most=most):
             yield from hanging(f"  {result.label}: {result.words}", cells)
-        more = len(kernel.result_rows) - (most or len(kernel.result_rows))
+        more = len(kernel.result_rows) - most
         if more > 0:
-            yield f"  and {more} more: tui-probe report {safe(str(trace.directory))} --page results"
+            yield f"  and {more} more: {page}"
 
 
 def page_lines(trace: Trace, cells: int) -> Iterator[str]:
-    """The page, or how to get one."""
-    lines = result_lines(trace, cells)
-    first = next(lines, None)
-    yield "No kernel has results: run a program under a probe: tui-probe run." if first is None else first
-    yield from lines
+    """The page as text, or how to get one: the kernels, and what was measured of each."""
+    kernels = [kernel for kernel in trace.kernels if kernel.result_rows]
+    if not kernels:
+        yield "No kernel has results: run a program under a probe: tui-probe run."
+    for kernel in kernels:
+        yield from _heading(kernel, cells)
+        yield from kernel_lines(trace, kernel, cells, len(kernels))
+
+
+def _heading(kernel: Kernel, cells: int) -> list[str]:
+    name = safe(name_of_probe(kernel))
+    return hanging(f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 24)}  {name}", cells)
 
 
 def figure_rows(trace: Trace) -> Iterator[FigureRow]:
