@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tests.ui.synthetic import TraceWriter
 from tui_probe.cli.processes import TraceTeller, group_lines, reported
 from tui_probe.cli.run import tell_outcome
-from tui_probe.cli.text import write_report
+from tui_probe.cli.text import HURRIED_BYTES, report_after_run, write_report
 from tui_probe.launcher.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -74,3 +74,22 @@ def test_children_of_a_command_without_kernels_are_counted(tmp_path: Path, capfd
     tell_outcome(Outcome(first_trace=tmp_path / "own", traces=traces))
     (said,) = capfd.readouterr().err.splitlines()
     assert said.endswith(f"its children did: 149 traces, one is {traces[-1]}")
+
+
+def test_a_long_log_is_not_read_in_a_hurry(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    writer = TraceWriter(tmp_path / "trace")
+    writer.raw(b"x" * HURRIED_BYTES + b"\n")
+    writer.event(
+        "[exit] launches 20000 probed 64 dropped 12 reason the program ended before it was written code no-time"
+    )
+    report_after_run([writer.directory], ascii_only=False, seconds=0.3)
+    out, messages = capfd.readouterr()
+    assert out == ""
+    assert messages == (
+        "[info] 20 000 launches (64 probed), 12 results not kept; the report, which would take a while:"
+        f" tui-probe report {writer.directory}\n"
+    )
+    with (writer.directory / "event.log").open("ab") as log:
+        log.write(b"y" * 5000)
+    report_after_run([writer.directory], ascii_only=False, seconds=0.3)
+    assert "the log broke off" in capfd.readouterr().err

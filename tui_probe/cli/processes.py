@@ -52,11 +52,12 @@ def groups_of(traces: Sequence[Path]) -> list[Group]:
     for trace in traces:
         known = brief(trace)
         found.setdefault(known.command if known else "", []).append(trace)
-    groups = [Group(command, tuple(sorted(own, key=_size, reverse=True))) for command, own in found.items()]
+    groups = [Group(command, tuple(sorted(own, key=log_size, reverse=True))) for command, own in found.items()]
     return sorted(groups, key=lambda group: len(group.traces), reverse=True)
 
 
-def _size(trace: Path) -> int:
+def log_size(trace: Path) -> int:
+    """Bytes of its event.log; 0 if there is none."""
     try:
         return (trace / LOG).stat().st_size
     except OSError:

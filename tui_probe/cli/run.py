@@ -259,9 +259,7 @@ def tell_what_failed(outcome: Outcome) -> None:
     if outcome.first_trace is None or outcome.first_trace in traces:
         return
     if traces:  # last, since scripts take the last word for the trace
-        others = (
-            " ".join(map(str, traces)) if len(traces) <= TOLD else f"{len(traces)} traces, one is {traces[-1]}"
-        )
+        others = " ".join(map(str, traces)) if len(traces) <= TOLD else f"{len(traces)} traces, one is {traces[-1]}"
         warn(f"there is no {outcome.first_trace}: the command itself launched no kernel; its children did: {others}")
     else:
         warn(f"the command launched no kernel: there is no {outcome.first_trace}")

@@ -6,10 +6,12 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
+from tui_probe.draw import units
 from tui_probe.errors import TraceError
+from tui_probe.trace.recent import exit_counts
 
-from .output import discard_output, warn
-from .processes import ALONE, group_lines, reported
+from .output import discard_output, inform, warn
+from .processes import ALONE, group_lines, log_size, reported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 USUAL_WIDTH = 100  # cells, where stdout is no terminal
 LEAST_WIDTH = 60
+HURRIED_BYTES = 16 << 20
+"""Of logs: reading more takes longer than a run that was asked to end may."""
 
 
 def write_report(traces: Sequence[Path], ascii_only: bool, seconds: float | None = None) -> None:
@@ -42,9 +46,24 @@ def write_report(traces: Sequence[Path], ascii_only: bool, seconds: float | None
     sys.stdout.flush()
 
 
+def last_words(trace: Path) -> str:
+    """What the hook counted at the end of the process, without reading its whole log."""
+    counts = exit_counts(trace)
+    if counts is None:
+        return "the log broke off"
+    kept = f"{units.counted(counts.dropped, 'result')} not kept" if counts.dropped else "every result kept"
+    return f"{units.counted(counts.launches, 'launch')} ({units.count(counts.probed)} probed), {kept}"
+
+
 def report_after_run(traces: Sequence[Path], ascii_only: bool, seconds: float | None = None) -> None:
     """The report after the target's own output. What goes wrong here does not change the run's exit status."""
     if not traces:
+        return
+    if seconds is not None and sum(map(log_size, reported(traces))) > HURRIED_BYTES:
+        for line in group_lines(traces, USUAL_WIDTH):
+            inform(line)
+        for trace in reported(traces):
+            inform(f"{last_words(trace)}; the report, which would take a while: tui-probe report {trace}")
         return
     try:
         sys.stdout.write("\n")
