@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.draw import units
-from tui_probe.draw.shorten import shorten
-from tui_probe.draw.table import safe
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.recent import brief
 
@@ -71,6 +68,10 @@ def reported(traces: Sequence[Path]) -> Sequence[Path]:
 
 def group_lines(traces: Sequence[Path], cells: int) -> Iterator[str]:
     """How many processes each command had, where they are many; nothing for a few."""
+    from tui_probe.draw import units
+    from tui_probe.draw.shorten import shorten
+    from tui_probe.draw.table import safe
+
     if len(traces) <= ALONE:
         return
     groups = groups_of(traces)
