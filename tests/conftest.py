@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -28,10 +29,6 @@ LIBRARIES = ("hook/libcuda.so.1", "sim/libcuda.so.1")
 
 
 _NUMBERS = itertools.count()
-ASKED = (
-    "schedule", "coalescing", "stragglers", "hot code", "barriers", "bank conflicts", "tensor cores", "divergence",
-    "bytes", "accesses", "mix", "first NaN",
-)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -44,21 +41,15 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture(autouse=True)
-def questions_of_old(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Goldens of what to ask next list the questions of these probes, so that a new one changes none of them."""
-    if not request.path.is_relative_to(ROOT / "tests" / "pages") and not request.path.is_relative_to(
-        ROOT / "tests" / "ui"
-    ):
-        yield
-        return
-    from tui_probe.pages.findings import questions
-    from tui_probe.probekit.registry import all_probes
-
-    known = [probe for probe in all_probes() if probe.question is None or probe.question.key in ASKED]
-    monkeypatch.setattr(questions, "all_probes", lambda: known)
-    questions.questions.cache_clear()
+def signals_as_at_a_terminal() -> Iterator[None]:
+    """What ``nohup`` or a shell's background ignored ends programs again, as it does those that people start."""
+    defaults = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    ignored = [number for number in defaults if signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, defaults[number])
     yield
-    questions.questions.cache_clear()
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @pytest.fixture(scope="session")

@@ -44,35 +44,36 @@ static const struct reason *originals(struct arguments *arguments, const struct 
 }
 
 /* Which blocks measure. Returns how many values that takes. */
-static size_t sampling(const struct launch *launch, const struct kernel *kernel, uint64_t *values)
+static size_t sampling(const struct launch *launch, const struct probing *probing, uint64_t *values)
 {
     struct extent extent;
-    if (!kernel->sampled || !layout_extent(&extent, launch->grid, launch->block))
+    if (!probing->sampled || !layout_extent(&extent, probing, launch->grid, launch->block))
         return 0;
     sampling_parameters(&extent.sampled, values);
     return SAMPLING_PARAMETERS;
 }
 
 const struct reason *arguments_fill(struct arguments *arguments, const struct launch *launch,
-                                    const struct kernel *kernel, const struct variant *variant, CUdeviceptr memory)
+                                    const struct probing *probing, const struct variant *variant, CUdeviceptr memory)
 {
+    const struct kernel *kernel = probing->kernel;
     size_t n = kernel->n_parameters, added = 0;
     const struct reason *reason = originals(arguments, launch, kernel);
     if (reason)
         return reason;
-    for (size_t i = 0; i < kernel->n_maps; i++) {
+    for (size_t i = 0; i < probing->n_maps; i++) {
         size_t size = 0;
-        if (kernel->maps[i].layout == MAP_COUNTS)
+        if (probing->maps[i].layout == MAP_COUNTS)
             continue;
         arguments->addresses[added++] = memory;
-        layout_device_map(kernel, i, launch->capacities, launch->grid, launch->block, &size);
+        layout_device_map(probing, i, launch->capacities, launch->grid, launch->block, &size);
         memory += size;
     }
-    for (size_t i = 0; i < kernel->n_maps; i++)
-        if (!kernel->maps[i].cap)
+    for (size_t i = 0; i < probing->n_maps; i++)
+        if (!probing->maps[i].cap)
             arguments->addresses[added++] = launch->capacities->of[i];
-    added += sampling(launch, kernel, arguments->addresses + added);
-    for (size_t i = 0; i < kernel->n_globals; i++)
+    added += sampling(launch, probing, arguments->addresses + added);
+    for (size_t i = 0; i < probing->n_globals; i++)
         arguments->addresses[added++] = variant->globals[i];
     for (size_t i = 0; i < added; i++)
         arguments->pointers[n + i] = &arguments->addresses[i];

@@ -15,11 +15,11 @@
 
 enum { WINDOW_BYTES = 4 << 20 };
 
-const struct reason *bench_buffer_make(struct bench_buffer *buffer, struct launch *launch, struct kernel *kernel,
+const struct reason *bench_buffer_make(struct bench_buffer *buffer, struct launch *launch, struct probing *probing,
                                        const struct variant *variant)
 {
     *buffer = (struct bench_buffer){0};
-    const struct reason *reason = probed_size(launch, kernel, variant, &buffer->size);
+    const struct reason *reason = probed_size(launch, probing, variant, &buffer->size);
     if (reason)
         return reason;
     if (buffer->size && REAL_OR_NOT_FOUND(cuMemAlloc_v2, &buffer->memory, buffer->size) != CUDA_SUCCESS)
@@ -59,10 +59,10 @@ static const void *read_window(void *argument, size_t offset, size_t size)
     return w->bytes + (offset - w->from);
 }
 
-static struct piece piece_of(const struct launch *launch, struct kernel *kernel)
+static struct piece piece_of(const struct launch *launch, struct probing *probing)
 {
     struct piece piece = {.number = launch->number,
-                          .kernel = kernel,
+                          .probing = probing,
                           .capacities = launch->capacities,
                           .shared = launch->shared};
     memcpy(piece.grid, launch->grid, sizeof piece.grid);
@@ -70,25 +70,25 @@ static struct piece piece_of(const struct launch *launch, struct kernel *kernel)
     return piece;
 }
 
-bool bench_buffer_overflowed(const struct bench_buffer *buffer, const struct launch *launch, struct kernel *kernel,
+bool bench_buffer_overflowed(const struct bench_buffer *buffer, const struct launch *launch, struct probing *probing,
                              const struct variant *variant)
 {
     struct window window = {.buffer = buffer, .stream = launch_stream(launch)};
     struct result_source source = {.read = read_window, .argument = &window, .window = WINDOW_BYTES};
-    const struct piece piece = piece_of(launch, kernel);
-    if (!kernel->dynamic || !buffer->size || !(window.bytes = malloc(WINDOW_BYTES)))
+    const struct piece piece = piece_of(launch, probing);
+    if (!probing->dynamic || !buffer->size || !(window.bytes = malloc(WINDOW_BYTES)))
         return false;
     result_learn(&piece, &source);
     free(window.bytes);
-    return capacities_choose(kernel, launch->grid, launch->block, variant->pool->limit) != launch->capacities;
+    return capacities_choose(probing, launch->grid, launch->block, variant->pool->limit) != launch->capacities;
 }
 
-void bench_buffer_save(const struct bench_buffer *buffer, const struct launch *launch, struct kernel *kernel)
+void bench_buffer_save(const struct bench_buffer *buffer, const struct launch *launch, struct probing *probing)
 {
     struct window window = {.buffer = buffer, .stream = launch_stream(launch)};
     struct result_source source = {.read = read_window, .argument = &window, .window = WINDOW_BYTES};
-    struct piece piece = piece_of(launch, kernel);
-    const struct reason *reason = result_reserve(kernel, buffer->size);
+    struct piece piece = piece_of(launch, probing);
+    const struct reason *reason = result_reserve(probing, buffer->size);
     if (!reason && !(window.bytes = malloc(WINDOW_BYTES)))
         reason = reason(HOST_MEMORY);
     if (!reason) {

@@ -89,7 +89,7 @@ static CUresult run_probed(const struct launch *launch, const struct variant *va
 /* Everything a measurement of a probed kernel needs. */
 struct bench {
     struct launch *launch;
-    struct kernel *kernel;
+    struct probing *probing;
     struct timings *timings;
     struct variant *variant;
     struct bench_buffer buffer;
@@ -100,17 +100,17 @@ struct bench {
 static void note_failure(const struct bench *bench, CUresult result)
 {
     if (!error_is_sticky(result))
-        prepare_give_up(bench->kernel, bench->launch, reason_with(LAUNCH_FAILED, reason_error_name(result)));
+        prepare_give_up(bench->probing, bench->launch, reason_with(LAUNCH_FAILED, reason_error_name(result)));
 }
 
 /* Memory and arguments for a probed launch. Returns why there are none, or NULL. */
 static const struct reason *equip(struct bench *bench)
 {
     bench_buffer_free(&bench->buffer);
-    const struct reason *reason = bench_buffer_make(&bench->buffer, bench->launch, bench->kernel, bench->variant);
+    const struct reason *reason = bench_buffer_make(&bench->buffer, bench->launch, bench->probing, bench->variant);
     return reason
                ? reason
-               : arguments_fill(&bench->arguments, bench->launch, bench->kernel, bench->variant, bench->buffer.memory);
+               : arguments_fill(&bench->arguments, bench->launch, bench->probing, bench->variant, bench->buffer.memory);
 }
 
 /* The probed launch whose records are saved. It is not timed: a dynamic map may have to grow, and the launch to be
@@ -122,14 +122,14 @@ static CUresult record(struct bench *bench, const struct snapshot *snapshot, con
     CUresult result = run_probed(bench->launch, bench->variant, &bench->arguments, &bench->buffer, &sample);
     snapshot_restore(snapshot, stream);
     if (result == CUDA_SUCCESS &&
-        bench_buffer_overflowed(&bench->buffer, bench->launch, bench->kernel, bench->variant)) {
+        bench_buffer_overflowed(&bench->buffer, bench->launch, bench->probing, bench->variant)) {
         if ((*reason = equip(bench)))
             return CUDA_SUCCESS;
         result = run_probed(bench->launch, bench->variant, &bench->arguments, &bench->buffer, &sample);
         snapshot_restore(snapshot, stream);
     }
     if (result == CUDA_SUCCESS)
-        bench_buffer_save(&bench->buffer, bench->launch, bench->kernel);
+        bench_buffer_save(&bench->buffer, bench->launch, bench->probing);
     return result;
 }
 
@@ -140,7 +140,7 @@ static CUresult replay(struct bench *bench, const struct snapshot *snapshot)
     const struct reason *reason = NULL;
     CUresult result = record(bench, snapshot, &reason);
     if (reason)
-        return launch_pass(bench->launch, bench->kernel, reason);
+        return launch_pass(bench->launch, bench->probing->kernel, reason);
     for (int i = 0; i < SAMPLES && result == CUDA_SUCCESS; i++) {
         struct sample sample = {-1, -1, -1, -1};
         result = stopwatch_launch(bench->launch, bench->launch->function, NULL, &sample.original);
@@ -148,7 +148,7 @@ static CUresult replay(struct bench *bench, const struct snapshot *snapshot)
             return result;
         snapshot_restore(snapshot, stream);
         result = run_probed(bench->launch, bench->variant, &bench->arguments, &bench->buffer, &sample);
-        log_sample(bench->kernel, bench->launch->number, &sample, result);
+        log_sample(bench->probing->kernel, bench->launch->number, &sample, result);
         snapshot_restore(snapshot, stream);
     }
     if (result == CUDA_SUCCESS)
@@ -157,7 +157,7 @@ static CUresult replay(struct bench *bench, const struct snapshot *snapshot)
         note_failure(bench, result);
     if (error_is_sticky(result))
         return result;
-    return probed_log_launch(bench->launch, bench->kernel, &bench->arguments,
+    return probed_log_launch(bench->launch, bench->probing, &bench->arguments,
                              launch_enqueue(bench->launch, bench->launch->function, NULL));
 }
 
@@ -183,14 +183,14 @@ static CUresult time_probed(struct bench *bench)
     CUresult result = run_probed(bench->launch, bench->variant, &bench->arguments, &bench->buffer, &sample);
     t->n_probed++;
     t->waiting = -1;
-    log_sample(bench->kernel, bench->launch->number, &sample, result);
-    probed_log_launch(bench->launch, bench->kernel, &bench->arguments, result);
+    log_sample(bench->probing->kernel, bench->launch->number, &sample, result);
+    probed_log_launch(bench->launch, bench->probing, &bench->arguments, result);
     if (result == CUDA_SUCCESS)
-        bench_buffer_save(&bench->buffer, bench->launch, bench->kernel);
+        bench_buffer_save(&bench->buffer, bench->launch, bench->probing);
     if (result == CUDA_SUCCESS || error_is_sticky(result))
         return result;
     CUresult original =
-        launch_pass(bench->launch, bench->kernel, reason_with(LAUNCH_FAILED, reason_error_name(result)));
+        launch_pass(bench->launch, bench->probing->kernel, reason_with(LAUNCH_FAILED, reason_error_name(result)));
     if (original == CUDA_SUCCESS)
         note_failure(bench, result);
     return original;
@@ -201,11 +201,11 @@ static CUresult alternate(struct bench *bench, const struct reason *obstacle)
 {
     struct timings *t = bench->timings;
     if (t->n_original == 0)
-        event_log("[benchmark] alternate kernel %u reason %s\n", bench->kernel->index, obstacle->written);
+        event_log("[benchmark] alternate kernel %u reason %s\n", bench->probing->kernel->index, obstacle->written);
     if (t->n_original > t->n_probed)
         return time_probed(bench);
-    CUresult result = time_original(bench->launch, bench->kernel, t);
-    launch_log_passed(bench->launch, bench->kernel, reason(TIMED_AS_ORIGINAL), result);
+    CUresult result = time_original(bench->launch, bench->probing->kernel, t);
+    launch_log_passed(bench->launch, bench->probing->kernel, reason(TIMED_AS_ORIGINAL), result);
     return result;
 }
 
@@ -216,8 +216,8 @@ static CUresult measure(struct bench *bench)
     if (!obstacle && bench->timings->n_original)
         obstacle = reason(BY_TURNS);
     if (!obstacle)
-        obstacle = replay_obstacle(bench->launch, bench->kernel, bench->arguments.pointers);
-    if (!obstacle && !(snapshot = snapshot_take(bench->kernel, bench->variant, launch_stream(bench->launch))))
+        obstacle = replay_obstacle(bench->launch, bench->probing, bench->arguments.pointers);
+    if (!obstacle && !(snapshot = snapshot_take(bench->probing, bench->variant, launch_stream(bench->launch))))
         obstacle = reason(NO_SNAPSHOT);
     if (obstacle)
         return alternate(bench, obstacle);
@@ -226,16 +226,16 @@ static CUresult measure(struct bench *bench)
     return result;
 }
 
-static CUresult measure_probed(struct launch *launch, struct kernel *kernel, struct timings *t)
+static CUresult measure_probed(struct launch *launch, struct probing *probing, struct timings *t)
 {
-    struct bench bench = {.launch = launch, .kernel = kernel, .timings = t};
+    struct bench bench = {.launch = launch, .probing = probing, .timings = t};
     CUcontext context = NULL;
     const struct reason *reason = reason(NO_CONTEXT);
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) == CUDA_SUCCESS && context)
-        bench.variant = variants_get(kernel, launch, context, &reason);
+        bench.variant = variants_get(probing, launch, context, &reason);
     if (bench.variant)
         reason = equip(&bench);
-    CUresult result = reason ? launch_pass(launch, kernel, reason) : measure(&bench);
+    CUresult result = reason ? launch_pass(launch, probing->kernel, reason) : measure(&bench);
     bench_buffer_free(&bench.buffer);
     return result;
 }
@@ -273,7 +273,7 @@ CUresult benchmark_launch(struct launch *launch, struct kernel *kernel)
     else if (t->n_original >= SAMPLES && (!probed || t->n_probed >= SAMPLES))
         result = launch_pass(launch, kernel, probed ? reason(MEASURED) : atomic_load(&kernel->reason));
     else if (probed)
-        result = measure_probed(launch, kernel, t);
+        result = measure_probed(launch, &kernel->probings[0], t);
     else
         result = measure_passed(launch, kernel, t);
     capture_mode_restore(mode);

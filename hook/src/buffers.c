@@ -143,11 +143,11 @@ static struct chunk *find_chunk(struct pool *pool, size_t size, const struct rea
     return NULL;
 }
 
-static void fill_piece(struct piece *piece, const struct launch *launch, struct kernel *kernel, size_t offset)
+static void fill_piece(struct piece *piece, const struct launch *launch, struct probing *probing, size_t offset)
 {
     piece->stamp = result_stamp(launch->time);
     piece->number = launch->number;
-    piece->kernel = kernel;
+    piece->probing = probing;
     piece->capacities = launch->capacities;
     piece->offset = offset;
     memcpy(piece->grid, launch->grid, sizeof piece->grid);
@@ -172,7 +172,7 @@ static const struct reason *too_large(size_t needed, size_t limit)
     return reason_with(LAUNCH_TOO_LARGE, reason_number(texts[0], needed), reason_number(texts[1], limit));
 }
 
-struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struct kernel *kernel, size_t size,
+struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struct probing *probing, size_t size,
                            struct claim *claim, const struct reason **reason)
 {
     size = (size + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
@@ -191,7 +191,7 @@ struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struc
             chunk->begun = launch->time;
         claim->piece = chunk->n_pieces++;
         claim->memory = chunk->memory + chunk->used;
-        fill_piece(&chunk->pieces[claim->piece], launch, kernel, chunk->used);
+        fill_piece(&chunk->pieces[claim->piece], launch, probing, chunk->used);
         chunk->used += size;
         chunk->in_flight++;
         want_next(chunk);

@@ -20,7 +20,7 @@ enum { BUFFER_ALIGNMENT = 256, IDLE_MILLISECONDS = 50, OLD_MILLISECONDS = 250 };
 struct piece {
     uint64_t stamp;  /* microseconds since the zero of the trace, unique: the result's name */
     uint64_t number; /* of the launch */
-    struct kernel *kernel;
+    struct probing *probing;
     const struct capacities *capacities;
     size_t offset;
     uint32_t grid[3], block[3], shared;
@@ -82,7 +82,7 @@ struct claim {
 };
 
 /* Takes SIZE bytes for LAUNCH. On failure returns NULL and why. */
-struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struct kernel *kernel, size_t size,
+struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struct probing *probing, size_t size,
                            struct claim *claim, const struct reason **reason);
 
 /* To be called once the launch has returned. */

@@ -5,15 +5,15 @@
 #include "layout.h"
 
 /* The first estimate. False without memory. */
-bool capacities_begin(struct kernel *kernel);
+bool capacities_begin(struct probing *probing);
 
 /* Those for a launch, smaller ones if two such launches do not fit LIMIT bytes; NULL if no map is dynamic, or
  * without memory. */
-const struct capacities *capacities_choose(struct kernel *kernel, const uint32_t grid[3], const uint32_t block[3],
+const struct capacities *capacities_choose(struct probing *probing, const uint32_t grid[3], const uint32_t block[3],
                                            size_t limit);
 
 /* A slot of MAP was to keep this many records: from now on there is room for them. */
-void capacities_grow(struct kernel *kernel, size_t map, uint64_t attempts);
+void capacities_grow(struct probing *probing, size_t map, uint64_t attempts);
 
 void capacities_reset(void);
 

@@ -18,9 +18,11 @@
 #include "result.h"
 #include "streams.h"
 #include "threads.h"
+#include "timers.h"
 #include "writer.h"
 
 enum { TICK_MILLISECONDS = IDLE_MILLISECONDS, FLUSH_TICK_MICROSECONDS = 500, HOST_COPY_LIMIT = 64 << 20 };
+enum { TIMES_MILLISECONDS = 500 }; /* that a flush waits for times alone: a sample may be lost, a record may not */
 
 static atomic_uint flush_asked, flush_done;
 static atomic_bool finishing, given_up;
@@ -149,6 +151,7 @@ struct flush {
     uint64_t last_chunk;
     bool drained;
     uint64_t last_write;
+    uint64_t times_until; /* when times are waited for no longer */
 };
 
 static void begin_flush(struct flush *flush)
@@ -158,6 +161,7 @@ static void begin_flush(struct flush *flush)
         return;
     flush->last_chunk = buffers_seal_all();
     flush->seen = flush->asked;
+    flush->times_until = clock_now() + TIMES_MILLISECONDS * 1000000ull;
     flush->drained = false;
 }
 
@@ -167,7 +171,9 @@ static bool is_flushed(struct flush *flush)
         flush->drained = true;
         flush->last_write = writer_submitted();
     }
-    return flush->drained && writer_finished(flush->last_write);
+    if (!flush->drained || !writer_finished(flush->last_write))
+        return false;
+    return !timers_pending() || clock_now() >= flush->times_until;
 }
 
 static void end_flush(struct flush *flush)
@@ -182,6 +188,7 @@ static void end_flush(struct flush *flush)
 /* Drains all that can be. Returns how long to sleep in microseconds, 0 for until woken. */
 static unsigned drain_round(struct flush *flush)
 {
+    timers_collect();
     buffers_lock();
     begin_flush(flush);
     buffers_seal_waiting(clock_now());
@@ -193,9 +200,11 @@ static unsigned drain_round(struct flush *flush)
         buffers_grow_ahead();
     }
     bool flushed = is_flushed(flush);
-    bool pending = buffers_pending();
-    if (!pending)
+    bool pending = buffers_pending() || timers_pending();
+    if (!pending) {
         drain_rest(); /* with the lock held: the next launch sees it */
+        pending = timers_pending();
+    }
     buffers_unlock();
     if (flushed)
         end_flush(flush);

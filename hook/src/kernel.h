@@ -8,7 +8,9 @@
 
 #include "cuda_abi.h"
 #include "image.h"
+#include "pace.h"
 #include "reasons.h"
+#include "sampling.h"
 
 /* One load of an image, as a module or as a library. */
 struct code {
@@ -53,6 +55,36 @@ struct variant {
     const struct reason *reason; /* why it cannot be launched there; NULL if it can */
 };
 
+/* What one probe makes of a kernel: set while that is prepared, constant once it is KERNEL_PROBED. */
+struct probing {
+    struct kernel *kernel;
+    const char *probe; /* its name, where the run has several */
+    struct sampling sampling; /* which blocks are to measure */
+    size_t n_maps;
+    struct map *maps;
+    bool sampled;                           /* only the blocks of the sample measure, which it must be told */
+    bool dynamic;                           /* some map has no cap of its own */
+    _Atomic(struct capacities *) capacities; /* then those of the next launch */
+    size_t n_globals;
+    char **globals;
+    const struct reason *no_replay; /* why it must not be run twice, from the engine */
+    const struct reason *note; /* what a person should know of it, from the engine; NULL: nothing */
+    char *load_path;
+    _Atomic(struct variant *) variants;
+    _Atomic(const struct reason *) reason; /* why no launch has this probe; NULL if launches may */
+};
+
+/* Which launches of a kernel are timed. */
+struct timed {
+    struct timed_kind {
+        atomic_uint_fast64_t launches;
+        atomic_uint_fast64_t counted; /* those that times stand for */
+        struct pace pace;
+    } of[2];                /* originals, probed */
+    atomic_bool beside;     /* a probed launch was the last one: the next original shows what the probe costs */
+    atomic_bool overlapped; /* by programmatic dependent launches: never timed again */
+};
+
 enum kernel_status { KERNEL_NEW, KERNEL_PROBED, KERNEL_PASSED };
 
 enum { KERNEL_NO_INDEX = UINT32_MAX };
@@ -66,23 +98,18 @@ struct kernel {
     uint32_t index;          /* in order of first launch; KERNEL_NO_INDEX before */
     _Atomic(enum kernel_status) status;
     _Atomic(const struct reason *) reason; /* why it is passed through */
+    atomic_bool awaited; /* it is new, and a thread of ours prepares it */
     atomic_uint_fast64_t launches; /* counted if some are to be selected */
+    struct timed timed;
 
     /* Set while it is prepared, constant once it is KERNEL_PROBED. */
     bool parameters_known;
     size_t n_parameters, parameter_bytes;
     struct parameter *parameters;
-    size_t n_maps;
-    struct map *maps;
-    bool sampled;                           /* only the blocks of the sample measure, which it must be told */
-    bool dynamic;                           /* some map has no cap of its own */
-    _Atomic(struct capacities *) capacities; /* then those of the next launch */
-    size_t n_globals;
-    char **globals;
-    const struct reason *no_replay; /* why it must not be run twice, from the engine */
-    const struct reason *note; /* what a person should know of it, from the engine; NULL: nothing */
-    char *load_path;
-    _Atomic(struct variant *) variants;
+
+    atomic_uint turn;  /* of the probing that the next launch has */
+    size_t n_probings; /* one for each probe of the run, in their order; constant */
+    struct probing probings[];
 };
 
 #endif

@@ -60,7 +60,7 @@ static bool become_sites(struct map *map, unsigned long copies)
 }
 
 /* What follows "storage ": "INDEX LAYOUT record BYTES cap N", of sites with "copies N", or "INDEX counts". */
-static bool read_storage(const char *text, struct kernel *kernel)
+static bool read_storage(const char *text, struct probing *probing)
 {
     static const char *const names[] = {"plain", "marked", "rows", "queue", "counts", "sites"};
     enum { LAYOUTS = sizeof names / sizeof *names, LARGEST_RECORD = 4096 };
@@ -70,9 +70,9 @@ static bool read_storage(const char *text, struct kernel *kernel)
     size_t layout = 0;
     while (layout < LAYOUTS && strcmp(names[layout], name) != 0)
         layout++;
-    if (found < 2 || index >= kernel->n_maps || layout == LAYOUTS)
+    if (found < 2 || index >= probing->n_maps || layout == LAYOUTS)
         return false;
-    struct map *map = &kernel->maps[index];
+    struct map *map = &probing->maps[index];
     const bool no_bytes = map->record == 0;
     map->layout = (enum map_layout)layout;
     if (map->layout == MAP_COUNTS)
@@ -85,47 +85,47 @@ static bool read_storage(const char *text, struct kernel *kernel)
 }
 
 /* Counts stand behind the map that they are of, and only there; no other map may be dynamic. */
-static bool maps_make_sense(const struct kernel *kernel)
+static bool maps_make_sense(const struct probing *probing)
 {
-    for (size_t i = 0; i < kernel->n_maps; i++) {
-        const struct map *map = &kernel->maps[i], *next = i + 1 < kernel->n_maps ? map + 1 : NULL;
+    for (size_t i = 0; i < probing->n_maps; i++) {
+        const struct map *map = &probing->maps[i], *next = i + 1 < probing->n_maps ? map + 1 : NULL;
         bool counted = map->layout == MAP_ROWS || map->layout == MAP_QUEUE;
         if (counted != (next && next->layout == MAP_COUNTS) || (counted && next->level != map->level) ||
             (!counted && !map->cap) || (map->layout == MAP_ROWS && map->level != MAP_THREAD) ||
             (map->layout == MAP_QUEUE && map->level != MAP_WARP) || !map->record)
             return false;
     }
-    return !kernel->n_maps || kernel->maps[0].layout != MAP_COUNTS;
+    return !probing->n_maps || probing->maps[0].layout != MAP_COUNTS;
 }
 
-static bool add_global(struct kernel *kernel, const char *name)
+static bool add_global(struct probing *probing, const char *name)
 {
-    char **grown = realloc(kernel->globals, (kernel->n_globals + 1) * sizeof *grown);
+    char **grown = realloc(probing->globals, (probing->n_globals + 1) * sizeof *grown);
     if (!grown)
         return false;
-    kernel->globals = grown;
-    grown[kernel->n_globals] = strdup(name);
-    return grown[kernel->n_globals++] != NULL;
+    probing->globals = grown;
+    grown[probing->n_globals] = strdup(name);
+    return grown[probing->n_globals++] != NULL;
 }
 
-static const struct reason *read_rest(struct reader *reader, struct kernel *kernel)
+static const struct reason *read_rest(struct reader *reader, struct probing *probing)
 {
     char *line;
     while ((line = next_line(reader))) {
-        if (strncmp(line, "storage ", 8) == 0 && !read_storage(line + 8, kernel))
+        if (strncmp(line, "storage ", 8) == 0 && !read_storage(line + 8, probing))
             return reason_with(KERNEL_INFO, "has a storage line that this hook does not understand");
-        if (strncmp(line, "global ", 7) == 0 && !add_global(kernel, line + 7))
+        if (strncmp(line, "global ", 7) == 0 && !add_global(probing, line + 7))
             return reason(HOST_MEMORY);
         if (strcmp(line, "blocks sampled") == 0)
-            kernel->sampled = true;
-        if (strncmp(line, "note ", 5) == 0 && !kernel->note)
-            kernel->note = reason_read(line + 5);
-        if (strncmp(line, "no-replay ", 10) == 0 && !kernel->no_replay)
-            kernel->no_replay = reason_read(line + 10);
+            probing->sampled = true;
+        if (strncmp(line, "note ", 5) == 0 && !probing->note)
+            probing->note = reason_read(line + 5);
+        if (strncmp(line, "no-replay ", 10) == 0 && !probing->no_replay)
+            probing->no_replay = reason_read(line + 10);
     }
-    if (!maps_make_sense(kernel))
+    if (!maps_make_sense(probing))
         return reason_with(KERNEL_INFO, "has maps and storage lines that do not go together");
-    return capacities_begin(kernel) ? NULL : reason(HOST_MEMORY);
+    return capacities_begin(probing) ? NULL : reason(HOST_MEMORY);
 }
 
 static const struct reason *parameters_differ(size_t described, size_t known)
@@ -140,37 +140,38 @@ static const struct reason *too_many_parameters(void)
     return reason_with(TOO_MANY_PARAMETERS, reason_number(limit, KERNEL_ARGUMENTS_LIMIT));
 }
 
-static const struct reason *read_all(struct reader *reader, struct kernel *kernel)
+static const struct reason *read_all(struct reader *reader, struct probing *probing)
 {
+    struct kernel *kernel = probing->kernel;
     size_t parameters;
     const char *name = next_line(reader);
     if (!name || strcmp(name, kernel->name) != 0)
         return reason_with(KERNEL_INFO, "is about another kernel");
-    if (!next_count(reader, &parameters) || !next_count(reader, &kernel->n_maps))
+    if (!next_count(reader, &parameters) || !next_count(reader, &probing->n_maps))
         return reason_with(KERNEL_INFO, "has no counts");
     if (kernel->parameters_known && kernel->n_parameters != parameters)
         return parameters_differ(parameters, kernel->n_parameters);
     kernel->n_parameters = parameters;
-    kernel->maps = calloc(kernel->n_maps + 1, sizeof *kernel->maps);
-    if (!kernel->maps)
+    probing->maps = calloc(probing->n_maps + 1, sizeof *probing->maps);
+    if (!probing->maps)
         return reason(HOST_MEMORY);
-    for (size_t i = 0; i < kernel->n_maps; i++)
-        if (!read_map(next_line(reader), &kernel->maps[i]))
+    for (size_t i = 0; i < probing->n_maps; i++)
+        if (!read_map(next_line(reader), &probing->maps[i]))
             return reason_with(KERNEL_INFO, "has a map that is not type,bytes");
-    const struct reason *reason = read_rest(reader, kernel);
+    const struct reason *reason = read_rest(reader, probing);
     if (reason)
         return reason;
-    if (parameters + kernel->n_maps + SAMPLING_PARAMETERS + kernel->n_globals >= KERNEL_ARGUMENTS_LIMIT)
+    if (parameters + probing->n_maps + SAMPLING_PARAMETERS + probing->n_globals >= KERNEL_ARGUMENTS_LIMIT)
         return too_many_parameters();
     return NULL;
 }
 
-const struct reason *kernel_info_read(const char *path, struct kernel *kernel)
+const struct reason *kernel_info_read(const char *path, struct probing *probing)
 {
     struct reader reader = {.file = fopen(path, "re")};
     if (!reader.file)
         return reason_of_file(path, errno);
-    const struct reason *reason = read_all(&reader, kernel);
+    const struct reason *reason = read_all(&reader, probing);
     free(reader.line);
     fclose(reader.file);
     return reason;

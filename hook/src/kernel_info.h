@@ -10,7 +10,7 @@
 /* Parameters, maps and globals together: what one launch passes. */
 enum { KERNEL_ARGUMENTS_LIMIT = 512 };
 
-/* Reads PATH into the maps, globals and parameter count of KERNEL. On failure returns why. */
-const struct reason *kernel_info_read(const char *path, struct kernel *kernel);
+/* Reads PATH into the maps and globals of PROBING, and the parameter count of its kernel. On failure returns why. */
+const struct reason *kernel_info_read(const char *path, struct probing *probing);
 
 #endif

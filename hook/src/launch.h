@@ -7,6 +7,7 @@
 
 #include "cuda_abi.h"
 #include "kernel.h"
+#include "timers.h"
 
 enum launch_form { LAUNCH_KERNEL, LAUNCH_COOPERATIVE, LAUNCH_EX };
 
@@ -22,6 +23,7 @@ struct launch {
     uint64_t time;        /* nanoseconds since 1970 */
     uint64_t number;      /* launches of the process before this one */
     const struct capacities *capacities; /* of a probed launch with dynamic maps; else NULL */
+    struct timer *timer;  /* around the driver's call that launches; NULL: not timed */
     uint64_t nth;         /* launches of the kernel before this one, if some are to be selected */
 };
 

@@ -1,6 +1,7 @@
 /* Wrappers of the functions that launch kernels. */
 #include <stdatomic.h>
 
+#include "background.h"
 #include "benchmark.h"
 #include "clock.h"
 #include "hook_state.h"
@@ -14,6 +15,7 @@
 #include "settings.h"
 #include "signals.h"
 #include "streams.h"
+#include "timing.h"
 
 static struct kernel *find_kernel(CUfunction function)
 {
@@ -21,6 +23,16 @@ static struct kernel *find_kernel(CUfunction function)
     if (!kernel)
         kernel = registry_adopt(function);
     return kernel ? kernel : registry_add_stranger(function);
+}
+
+/* Launches the original for REASON, or the probed kernel without one; timed, if it is its turn. */
+static CUresult launch_timed(struct launch *launch, struct kernel *kernel, const struct reason *reason)
+{
+    struct timed_launch timed;
+    launch->timer = timing_begin(launch, kernel, !reason && settings_selects_launch(launch->nth), &timed);
+    CUresult result = reason ? launch_pass(launch, kernel, reason) : launch_probed(launch, kernel);
+    timer_give(launch->timer, &timed);
+    return result;
 }
 
 static CUresult follow(struct launch *launch)
@@ -38,14 +50,17 @@ static CUresult follow(struct launch *launch)
         registry_number_kernel(kernel);
         if (stream_is_capturing(launch_stream(launch)))
             return launch_pass(launch, kernel, reason(CAPTURING));
+        if (background_takes(kernel, launch))
+            return launch_timed(launch, kernel, reason(BEING_PREPARED));
         status = prepare_kernel(kernel, launch);
+        background_waited(clock_now() - launch->time);
         launch->time = clock_now();
     }
     if (settings.benchmark)
         return benchmark_launch(launch, kernel);
     if (status == KERNEL_PASSED)
-        return launch_pass(launch, kernel, atomic_load_explicit(&kernel->reason, memory_order_relaxed));
-    return launch_probed(launch, kernel);
+        return launch_timed(launch, kernel, atomic_load_explicit(&kernel->reason, memory_order_relaxed));
+    return launch_timed(launch, kernel, NULL);
 }
 
 static CUresult intercept(struct launch *launch)

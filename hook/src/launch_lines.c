@@ -40,10 +40,10 @@ static void parameters_line(const struct launch_record *r)
 /* Returns the bytes of the map's records. */
 static ull map_line(const struct launch_record *r, size_t index)
 {
-    const struct map *map = &r->kernel->maps[index];
+    const struct map *map = &r->probing->maps[index];
     struct extent extent;
-    layout_extent(&extent, r->grid, r->block);
-    ull slots = layout_slots(map, &extent), bytes = layout_slot(map, layout_cap(r->kernel, index, r->capacities));
+    layout_extent(&extent, r->probing, r->grid, r->block);
+    ull slots = layout_slots(map, &extent), bytes = layout_slot(map, layout_cap(r->probing, index, r->capacities));
     ull total = extent.blocks * slots * bytes + layout_sites(map);
     log_file_append("[exec] grid %llu %s %llu probe %llu total %llu\n", (ull)extent.blocks,
                     map->level == MAP_WARP ? "warp " : "block", slots, bytes, total);
@@ -57,7 +57,7 @@ static void probed_lines(const struct launch_record *r)
                     r->grid[1], r->grid[2], r->block[0], r->block[1], r->block[2], r->shared, r->kernel->index,
                     (ull)r->number, (ull)r->stream);
     ull total = 0;
-    for (size_t i = 0; i < r->kernel->n_maps; i++)
+    for (size_t i = 0; i < r->probing->n_maps; i++)
         total += map_line(r, i);
     log_file_append("[exec] probe-mem %llu (bytes)\n", total);
     log_file_append("[exec] %s %d\n", r->result == 0 ? "succeed" : "failed", r->result);

@@ -39,6 +39,7 @@ _Static_assert(sizeof(struct slot) == SLOT_BYTES, "a record of a passed launch i
 
 /* What follows the first slot of a probed launch. */
 struct tail {
+    const struct probing *probing;
     uint64_t stream;
     const struct capacities *capacities;
     uint8_t *heap; /* the parameters, if there are too many bytes of them; else NULL */
@@ -140,11 +141,13 @@ void launch_log_passed(const struct launch *launch, const struct kernel *kernel,
 }
 
 /* The values are the program's own memory, valid only during the call. */
-static size_t fill_tail(struct tail *tail, const struct launch *launch, const struct kernel *kernel,
+static size_t fill_tail(struct tail *tail, const struct launch *launch, const struct probing *probing,
                         void *const *values)
 {
+    const struct kernel *kernel = probing->kernel;
     uint8_t *to = tail->bytes;
     size_t size = kernel->parameters_known ? kernel->parameter_bytes : 0;
+    tail->probing = probing;
     tail->stream = (uint64_t)(uintptr_t)launch->stream;
     tail->capacities = launch->capacities;
     tail->heap = NULL;
@@ -158,13 +161,13 @@ static size_t fill_tail(struct tail *tail, const struct launch *launch, const st
     return offsetof(struct tail, bytes) + (tail->heap ? 0 : size);
 }
 
-void launch_log_probed(const struct launch *launch, const struct kernel *kernel, void *const *values, int32_t result)
+void launch_log_probed(const struct launch *launch, const struct probing *probing, void *const *values, int32_t result)
 {
     struct tail tail;
-    size_t size = fill_tail(&tail, launch, kernel, values);
+    size_t size = fill_tail(&tail, launch, probing, values);
     size_t position = claim(slots_for(size));
     copy_tail(position + 1, &tail, size, true);
-    publish(position, launch, kernel, NULL, result);
+    publish(position, launch, probing->kernel, NULL, result);
 }
 
 /* Formats the record at POSITION; returns how many slots it has. */
@@ -183,6 +186,7 @@ static size_t format(size_t position, const struct slot *slot)
         copy_tail(position + 1, &tail, offsetof(struct tail, bytes), false);
         size = offsetof(struct tail, bytes) + (tail.heap ? 0 : tail.size);
         copy_tail(position + 1, &tail, size, false);
+        record.probing = tail.probing;
         record.stream = tail.stream;
         record.capacities = tail.capacities;
         record.parameters = !tail.size ? NULL : tail.heap ? tail.heap : tail.bytes;

@@ -8,6 +8,7 @@
 
 struct capacities;
 struct kernel;
+struct probing;
 struct launch;
 struct reason;
 
@@ -19,7 +20,8 @@ struct launch_record {
     const struct reason *reason; /* why it was passed through; NULL for a probed launch */
     uint32_t grid[3], block[3], shared;
     int32_t result;
-    uint64_t stream;           /* of a probed launch, as its parameters */
+    const struct probing *probing; /* of a probed launch, as all that follows */
+    uint64_t stream;           /* which it was launched in */
     const struct capacities *capacities; /* of its dynamic maps */
     const uint8_t *parameters; /* values one after another; NULL: not known */
 };
@@ -28,8 +30,8 @@ struct launch_record {
 void launch_log_passed(const struct launch *launch, const struct kernel *kernel, const struct reason *reason,
                        int32_t result);
 
-/* KERNEL ran probed; VALUES are pointers to its parameters. */
-void launch_log_probed(const struct launch *launch, const struct kernel *kernel, void *const *values, int32_t result);
+/* The kernel of PROBING ran probed; VALUES are pointers to its parameters. */
+void launch_log_probed(const struct launch *launch, const struct probing *probing, void *const *values, int32_t result);
 
 /* Formats all records that wait; the lock of the log's file is held. True if there were any. */
 bool launch_log_drain(void);

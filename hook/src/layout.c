@@ -1,15 +1,15 @@
 #include "layout.h"
 
 #include "buffers.h"
-#include "settings.h"
 
-bool layout_extent(struct extent *extent, const uint32_t grid[3], const uint32_t block[3])
+bool layout_extent(struct extent *extent, const struct probing *probing, const uint32_t grid[3],
+                   const uint32_t block[3])
 {
     extent->threads = (uint64_t)block[0] * block[1] * block[2];
     extent->warps = (extent->threads + WARP_THREADS - 1) / WARP_THREADS;
     if (__builtin_mul_overflow((uint64_t)grid[0] * grid[1], (uint64_t)grid[2], &extent->blocks))
         return false;
-    extent->sampled = sampling_of(&settings.sampling, extent->blocks);
+    extent->sampled = sampling_of(&probing->sampling, extent->blocks);
     extent->blocks = extent->sampled.count;
     return true;
 }
@@ -66,26 +66,26 @@ static size_t aligned(size_t size)
     return (size + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
 }
 
-bool layout_device_map(const struct kernel *kernel, size_t map, const struct capacities *capacities,
+bool layout_device_map(const struct probing *probing, size_t map, const struct capacities *capacities,
                        const uint32_t grid[3], const uint32_t block[3], size_t *size)
 {
     struct extent extent;
     uint64_t file, device;
-    uint32_t cap = layout_cap(kernel, map, capacities);
-    if (!layout_extent(&extent, grid, block) || !layout_file_bytes(&kernel->maps[map], cap, &extent, &file) ||
-        !device_bytes(&kernel->maps[map], cap, &extent, &device))
+    uint32_t cap = layout_cap(probing, map, capacities);
+    if (!layout_extent(&extent, probing, grid, block) || !layout_file_bytes(&probing->maps[map], cap, &extent, &file) ||
+        !device_bytes(&probing->maps[map], cap, &extent, &device))
         return false;
     *size = aligned((size_t)device);
     return true;
 }
 
-bool layout_device_size(const struct kernel *kernel, const struct capacities *capacities, const uint32_t grid[3],
+bool layout_device_size(const struct probing *probing, const struct capacities *capacities, const uint32_t grid[3],
                         const uint32_t block[3], size_t *size)
 {
     *size = 0;
-    for (size_t i = 0; i < kernel->n_maps; i++) {
+    for (size_t i = 0; i < probing->n_maps; i++) {
         size_t map;
-        if (!layout_device_map(kernel, i, capacities, grid, block, &map) || *size > SIZE_MAX / 2)
+        if (!layout_device_map(probing, i, capacities, grid, block, &map) || *size > SIZE_MAX / 2)
             return false;
         *size += map;
     }

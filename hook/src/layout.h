@@ -29,19 +29,20 @@ struct capacities {
     uint32_t of[];
 };
 
-/* A grid, as maps see it: the blocks that are measured, and the threads and warps of each. */
+/* A grid, as the maps of a probing see it: the blocks that are measured, and the threads and warps of each. */
 struct extent {
     uint64_t blocks, threads, warps;
     struct sampled sampled; /* which blocks of the grid those are */
 };
 
 /* False if it does not fit 64 bits. */
-bool layout_extent(struct extent *extent, const uint32_t grid[3], const uint32_t block[3]);
+bool layout_extent(struct extent *extent, const struct probing *probing, const uint32_t grid[3],
+                   const uint32_t block[3]);
 
 /* Records per slot. */
-static inline uint32_t layout_cap(const struct kernel *kernel, size_t map, const struct capacities *capacities)
+static inline uint32_t layout_cap(const struct probing *probing, size_t map, const struct capacities *capacities)
 {
-    return kernel->maps[map].cap ? kernel->maps[map].cap : capacities->of[map];
+    return probing->maps[map].cap ? probing->maps[map].cap : capacities->of[map];
 }
 
 /* Bytes of a slot in the file. */
@@ -72,9 +73,9 @@ bool layout_file_bytes(const struct map *map, uint32_t cap, const struct extent 
 
 /* Bytes on the device of one map's records for a launch, aligned, and of all maps together. False if they fit no
  * memory, or places in a map not the 32 bits that kernels count in. */
-bool layout_device_map(const struct kernel *kernel, size_t map, const struct capacities *capacities,
+bool layout_device_map(const struct probing *probing, size_t map, const struct capacities *capacities,
                        const uint32_t grid[3], const uint32_t block[3], size_t *size);
-bool layout_device_size(const struct kernel *kernel, const struct capacities *capacities, const uint32_t grid[3],
+bool layout_device_size(const struct probing *probing, const struct capacities *capacities, const uint32_t grid[3],
                         const uint32_t block[3], size_t *size);
 
 #endif

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "allocations.h"
+#include "background.h"
 #include "benchmark.h"
 #include "buffers.h"
 #include "capacities.h"
@@ -31,6 +32,7 @@
 #include "settings.h"
 #include "signals.h"
 #include "streams.h"
+#include "timing.h"
 #include "trace_dir.h"
 
 enum { GIVE_UP_MILLISECONDS = 200, TELL_MILLISECONDS = 100, STEP_MICROSECONDS = 1000 };
@@ -179,12 +181,14 @@ static void begin_in_child(void)
     launch_log_reset();
     registry_reset();
     prepare_reset();
+    background_reset();
     buffers_reset();
     allocations_reset();
     benchmark_reset();
     capacities_reset();
     drain_reset();
     streams_reset();
+    timing_reset();
     engine_reset();
     trace_dir_reset();
     launch_counts_reset();

@@ -2,6 +2,7 @@
  * refuses leaves nothing but a line in the log. */
 #include <stdbool.h>
 
+#include "background.h"
 #include "event_log.h"
 #include "hook_state.h"
 #include "real.h"
@@ -95,15 +96,23 @@ static CUresult unloaded(const char *function, const char *what, CUresult result
 }
 
 /* Which load it is must be known before the driver gives the handle to another. */
+static struct code *about_to_go(void *handle)
+{
+    struct code *code = registry_find_code(handle);
+    if (code)
+        background_leave(code);
+    return code;
+}
+
 CUresult cuModuleUnload(CUmodule module)
 {
-    struct code *code = registry_find_code(module);
+    struct code *code = about_to_go(module);
     return unloaded("cuModuleUnload", "module", REAL_OR_NOT_FOUND(cuModuleUnload, module), module, code);
 }
 
 CUresult cuLibraryUnload(CUlibrary library)
 {
-    struct code *code = registry_find_code(library);
+    struct code *code = about_to_go(library);
     return unloaded("cuLibraryUnload", "lib", REAL_OR_NOT_FOUND(cuLibraryUnload, library), library, code);
 }
 

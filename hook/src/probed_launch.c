@@ -33,26 +33,40 @@ bool error_is_sticky(CUresult result)
     }
 }
 
-CUresult probed_log_launch(const struct launch *launch, const struct kernel *kernel, const struct arguments *arguments,
-                           CUresult result)
+CUresult probed_log_launch(const struct launch *launch, const struct probing *probing,
+                           const struct arguments *arguments, CUresult result)
 {
-    launch_log_probed(launch, kernel, arguments->pointers, result);
+    launch_log_probed(launch, probing, arguments->pointers, result);
     if (result == CUDA_SUCCESS)
         launch_count_probed();
     return result;
 }
 
 /* The probed kernel needs more than the device gives, or the launch itself is wrong: the original decides. */
-static CUresult launch_original(const struct launch *launch, struct kernel *kernel, CUresult error)
+static CUresult launch_original(const struct launch *launch, struct probing *probing, CUresult error)
 {
     const struct reason *reason = reason_with(LAUNCH_FAILED, reason_error_name(error));
-    CUresult result = launch_pass(launch, kernel, reason);
+    CUresult result = launch_pass(launch, probing->kernel, reason);
     if (result == CUDA_SUCCESS)
-        prepare_give_up(kernel, launch, reason);
+        prepare_give_up(probing, launch, reason);
     return result;
 }
 
-static const struct reason *find_variant(const struct launch *launch, struct kernel *kernel, struct variant **variant)
+/* The probes of a kernel take turns over the launches that may be probed. */
+static struct probing *next_probing(struct kernel *kernel)
+{
+    const size_t n = kernel->n_probings;
+    struct probing *probing = &kernel->probings[0];
+    for (size_t i = 0; n > 1 && i < n; i++) {
+        probing = &kernel->probings[atomic_fetch_add_explicit(&kernel->turn, 1, memory_order_relaxed) % n];
+        if (!atomic_load_explicit(&probing->reason, memory_order_relaxed))
+            break;
+    }
+    return probing;
+}
+
+static const struct reason *find_variant(const struct launch *launch, struct kernel *kernel, struct variant **variant,
+                                         struct probing **probing)
 {
     CUcontext context = NULL;
     const struct reason *reason = NULL;
@@ -62,21 +76,22 @@ static const struct reason *find_variant(const struct launch *launch, struct ker
         return reason(NOT_SELECTED);
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
         return reason(NO_CONTEXT);
-    *variant = variants_get(kernel, launch, context, &reason);
+    *probing = next_probing(kernel);
+    *variant = variants_get(*probing, launch, context, &reason);
     return reason;
 }
 
-const struct reason *probed_size(struct launch *launch, struct kernel *kernel, const struct variant *variant,
+const struct reason *probed_size(struct launch *launch, struct probing *probing, const struct variant *variant,
                                  size_t *size)
 {
     const uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-    const struct reason *reason = sampling_refuses(&settings.sampling, blocks);
+    const struct reason *reason = sampling_refuses(&probing->sampling, blocks);
     if (reason)
         return reason;
-    launch->capacities = capacities_choose(kernel, launch->grid, launch->block, variant->pool->limit);
-    if (kernel->dynamic && !launch->capacities)
+    launch->capacities = capacities_choose(probing, launch->grid, launch->block, variant->pool->limit);
+    if (probing->dynamic && !launch->capacities)
         return reason(HOST_MEMORY);
-    if (!layout_device_size(kernel, launch->capacities, launch->grid, launch->block, size))
+    if (!layout_device_size(probing, launch->capacities, launch->grid, launch->block, size))
         return reason(TOO_MANY_RECORDS);
     return NULL;
 }
@@ -88,48 +103,49 @@ struct holding {
     size_t size;
 };
 
-static const struct reason *take(struct holding *holding, struct launch *launch, struct kernel *kernel,
+static const struct reason *take(struct holding *holding, struct launch *launch, struct probing *probing,
                                  const struct variant *variant)
 {
-    const struct reason *reason = probed_size(launch, kernel, variant, &holding->size);
+    const struct reason *reason = probed_size(launch, probing, variant, &holding->size);
     if (!reason)
-        reason = result_reserve(kernel, holding->size);
+        reason = result_reserve(probing, holding->size);
     if (reason)
         return reason;
-    holding->chunk = buffers_take(variant->pool, launch, kernel, holding->size, &holding->claim, &reason);
+    holding->chunk = buffers_take(variant->pool, launch, probing, holding->size, &holding->claim, &reason);
     if (!holding->chunk)
-        result_unreserve(kernel, holding->size);
+        result_unreserve(probing, holding->size);
     return holding->chunk ? NULL : reason;
 }
 
 /* From here on the result may be saved, and logged. */
-static void launched(const struct holding *holding, const struct launch *launch, const struct kernel *kernel,
+static void launched(const struct holding *holding, const struct launch *launch, const struct probing *probing,
                      CUresult result)
 {
     if (result != CUDA_SUCCESS)
-        result_unreserve(kernel, holding->size);
+        result_unreserve(probing, holding->size);
     buffers_launched(holding->chunk, &holding->claim, launch, result);
 }
 
 CUresult launch_probed(struct launch *launch, struct kernel *kernel)
 {
     struct variant *variant;
+    struct probing *probing;
     struct arguments arguments;
     struct holding holding;
-    const struct reason *reason = find_variant(launch, kernel, &variant);
+    const struct reason *reason = find_variant(launch, kernel, &variant, &probing);
     if (!reason)
-        reason = take(&holding, launch, kernel, variant);
+        reason = take(&holding, launch, probing, variant);
     if (reason)
         return launch_pass(launch, kernel, reason);
-    reason = arguments_fill(&arguments, launch, kernel, variant, holding.claim.memory);
+    reason = arguments_fill(&arguments, launch, probing, variant, holding.claim.memory);
     if (reason) {
-        launched(&holding, launch, kernel, CUDA_ERROR_INVALID_VALUE);
+        launched(&holding, launch, probing, CUDA_ERROR_INVALID_VALUE);
         return launch_pass(launch, kernel, reason);
     }
     CUresult result = launch_enqueue(launch, variant->function, arguments.pointers);
-    probed_log_launch(launch, kernel, &arguments, result);
-    launched(&holding, launch, kernel, result);
+    probed_log_launch(launch, probing, &arguments, result);
+    launched(&holding, launch, probing, result);
     if (result == CUDA_SUCCESS || error_is_sticky(result))
         return result;
-    return launch_original(launch, kernel, result);
+    return launch_original(launch, probing, result);
 }

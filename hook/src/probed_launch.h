@@ -14,21 +14,21 @@ struct arguments {
 
 /* Settles the number of records of a launch, and the SIZE of them all in bytes. Returns why it cannot be probed, or
  * NULL. */
-const struct reason *probed_size(struct launch *launch, struct kernel *kernel, const struct variant *variant,
+const struct reason *probed_size(struct launch *launch, struct probing *probing, const struct variant *variant,
                                  size_t *size);
 
 /* Puts them together for a launch whose records begin at MEMORY. Returns why that cannot be done, or NULL. */
 const struct reason *arguments_fill(struct arguments *arguments, const struct launch *launch,
-                                    const struct kernel *kernel, const struct variant *variant, CUdeviceptr memory);
+                                    const struct probing *probing, const struct variant *variant, CUdeviceptr memory);
 
 /* Logs a launch of a probed kernel, with RESULT; returns it. */
-CUresult probed_log_launch(const struct launch *launch, const struct kernel *kernel, const struct arguments *arguments,
-                           CUresult result);
+CUresult probed_log_launch(const struct launch *launch, const struct probing *probing,
+                           const struct arguments *arguments, CUresult result);
 
 /* An error that is the context's, whoever launches what in it. */
 bool error_is_sticky(CUresult result);
 
-/* Launches it probed, or the original with a reason in the log. The result is the program's. */
+/* Launches it with the probe whose turn it is, or the original with a reason in the log. The result is the program's. */
 CUresult launch_probed(struct launch *launch, struct kernel *kernel);
 
 #endif

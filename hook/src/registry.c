@@ -6,6 +6,7 @@
 
 #include "handle_table.h"
 #include "real.h"
+#include "settings.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct handle_table kernels_by_handle;
@@ -75,12 +76,26 @@ void registry_forget_code(struct code *code)
     pthread_mutex_unlock(&mutex);
 }
 
+static struct kernel *new_kernel(void)
+{
+    const size_t n = settings.n_probes;
+    struct kernel *kernel = calloc(1, sizeof *kernel + n * sizeof *kernel->probings);
+    for (size_t i = 0; kernel && i < n; i++) {
+        kernel->probings[i].kernel = kernel;
+        kernel->probings[i].probe = settings.probes[i].name;
+        kernel->probings[i].sampling = settings.probes[i].sampling;
+    }
+    if (kernel)
+        kernel->n_probings = n;
+    return kernel;
+}
+
 static struct kernel *kernel_named(struct code *code, const char *name)
 {
     for (struct kernel *kernel = code->kernels; kernel; kernel = kernel->next)
         if (strcmp(kernel->name, name) == 0)
             return kernel;
-    struct kernel *kernel = calloc(1, sizeof *kernel);
+    struct kernel *kernel = new_kernel();
     if (!kernel || !(kernel->name = strdup(name))) {
         free(kernel);
         return NULL;

@@ -80,10 +80,12 @@ static const struct reason *unsafe_parameter(const struct kernel *kernel, void *
     return reason;
 }
 
-const struct reason *replay_obstacle(const struct launch *launch, const struct kernel *kernel, void *const *parameters)
+const struct reason *replay_obstacle(const struct launch *launch, const struct probing *probing,
+                                     void *const *parameters)
 {
-    if (kernel->no_replay)
-        return kernel->no_replay;
+    const struct kernel *kernel = probing->kernel;
+    if (probing->no_replay)
+        return probing->no_replay;
     if (streams_any_capture()) /* which waiting for the whole context would end */
         return reason(CAPTURE_ELSEWHERE);
     if (launch_is_cooperative(launch))
@@ -109,7 +111,7 @@ static bool add_region(struct snapshot *snapshot, CUdeviceptr memory, size_t siz
     return true;
 }
 
-static bool list_regions(struct snapshot *snapshot, const struct allocation *allocations, const struct kernel *kernel,
+static bool list_regions(struct snapshot *snapshot, const struct allocation *allocations, const struct probing *probing,
                          const struct variant *variant)
 {
     CUcontext context = NULL;
@@ -117,7 +119,7 @@ static bool list_regions(struct snapshot *snapshot, const struct allocation *all
     for (const struct allocation *a = allocations; a && listed; a = a->next)
         if (a->kind == ALLOCATION_DEVICE && a->context == context)
             listed = add_region(snapshot, a->memory, a->size);
-    for (size_t i = 0; i < kernel->n_globals && listed; i++)
+    for (size_t i = 0; i < probing->n_globals && listed; i++)
         listed = add_region(snapshot, variant->globals[i], variant->global_sizes[i]);
     return listed;
 }
@@ -144,14 +146,15 @@ static bool copy_regions(struct snapshot *snapshot, CUstream stream)
     return REAL_OR_NOT_FOUND(cuStreamSynchronize, stream) == CUDA_SUCCESS;
 }
 
-struct snapshot *snapshot_take(const struct kernel *kernel, const struct variant *variant, CUstream stream)
+struct snapshot *snapshot_take(const struct probing *probing, const struct variant *variant, CUstream stream)
 {
     /* First of all, for what is under way may need the other threads before it ends. */
     struct snapshot *snapshot =
         REAL_OR_NOT_FOUND(cuCtxSynchronize) == CUDA_SUCCESS ? calloc(1, sizeof *snapshot) : NULL;
     if (!snapshot)
         return NULL;
-    if (list_regions(snapshot, allocations_lock(), kernel, variant) && fits(snapshot) && copy_regions(snapshot, stream))
+    if (list_regions(snapshot, allocations_lock(), probing, variant) && fits(snapshot) &&
+        copy_regions(snapshot, stream))
         return snapshot;
     snapshot_free(snapshot);
     return NULL;

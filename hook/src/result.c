@@ -44,9 +44,9 @@ uint64_t result_stamp(uint64_t time)
     return stamp;
 }
 
-static uint64_t booking(const struct kernel *kernel, size_t device_size)
+static uint64_t booking(const struct probing *probing, size_t device_size)
 {
-    return HEADER_BYTES + MAP_BYTES * kernel->n_maps + device_size;
+    return HEADER_BYTES + MAP_BYTES * probing->n_maps + device_size;
 }
 
 static const struct reason *no_room(void)
@@ -64,22 +64,22 @@ static const struct reason *no_room(void)
     return reason;
 }
 
-const struct reason *result_reserve(const struct kernel *kernel, size_t device_size)
+const struct reason *result_reserve(const struct probing *probing, size_t device_size)
 {
     const struct reason *reason = atomic_load_explicit(&stopped, memory_order_relaxed);
     if (reason || !settings.max_trace_bytes)
         return reason;
-    uint64_t size = booking(kernel, device_size);
+    uint64_t size = booking(probing, device_size);
     if (atomic_fetch_add(&bytes_booked, size) + size <= settings.max_trace_bytes)
         return NULL;
-    result_unreserve(kernel, device_size); /* a smaller one may still fit */
+    result_unreserve(probing, device_size); /* a smaller one may still fit */
     return no_room();
 }
 
-void result_unreserve(const struct kernel *kernel, size_t device_size)
+void result_unreserve(const struct probing *probing, size_t device_size)
 {
     if (settings.max_trace_bytes)
-        atomic_fetch_sub(&bytes_booked, booking(kernel, device_size));
+        atomic_fetch_sub(&bytes_booked, booking(probing, device_size));
 }
 
 const struct reason *result_stopped(void)
@@ -138,7 +138,7 @@ struct saving {
 
 static uint32_t device_cap(const struct saving *s, size_t map)
 {
-    return layout_cap(s->piece->kernel, map, s->piece->capacities);
+    return layout_cap(s->piece->probing, map, s->piece->capacities);
 }
 
 static uint32_t cap_of(const struct saving *s, size_t map)
@@ -149,20 +149,20 @@ static uint32_t cap_of(const struct saving *s, size_t map)
 static size_t device_bytes(const struct saving *s, size_t map)
 {
     size_t size = 0;
-    layout_device_map(s->piece->kernel, map, s->piece->capacities, s->piece->grid, s->piece->block, &size);
+    layout_device_map(s->piece->probing, map, s->piece->capacities, s->piece->grid, s->piece->block, &size);
     return size;
 }
 
 static uint64_t file_bytes(const struct saving *s, size_t map)
 {
     uint64_t bytes = 0;
-    layout_file_bytes(&s->piece->kernel->maps[map], cap_of(s, map), &s->extent, &bytes);
+    layout_file_bytes(&s->piece->probing->maps[map], cap_of(s, map), &s->extent, &bytes);
     return bytes;
 }
 
 static uint64_t marks_bytes(const struct saving *s, size_t map)
 {
-    const struct map *m = &s->piece->kernel->maps[map];
+    const struct map *m = &s->piece->probing->maps[map];
     if (m->layout == MAP_SITES)
         return layout_sites(m);
     return m->layout == MAP_MARKED ? (s->extent.blocks * layout_slots(m, &s->extent) + 7) / 8 : 0;
@@ -170,21 +170,21 @@ static uint64_t marks_bytes(const struct saving *s, size_t map)
 
 static void measure(struct saving *s)
 {
-    const size_t n = s->piece->kernel->n_maps;
+    const size_t n = s->piece->probing->n_maps;
     uint64_t marks = 0, end = HEADER_BYTES + MAP_BYTES * n;
     bool plain = true;
     for (size_t i = 0; i < n; i++) {
         end += file_bytes(s, i);
         marks += marks_bytes(s, i);
-        plain = plain && s->piece->kernel->maps[i].layout == MAP_PLAIN;
+        plain = plain && s->piece->probing->maps[i].layout == MAP_PLAIN;
     }
     s->size = end;
-    if (plain && !s->piece->kernel->sampled)
+    if (plain && !s->piece->probing->sampled)
         return;
     s->about_at = (end + 7) / 8 * 8;
     s->marks_at = s->about_at + sizeof ABOUT_MAGIC - 1 + n * sizeof(struct about_map);
     s->size = s->marks_at + marks;
-    if (s->piece->kernel->sampled) {
+    if (s->piece->probing->sampled) {
         s->sample_at = (s->size + 7) / 8 * 8;
         s->size = s->sample_at + sizeof(struct about_sample);
     }
@@ -193,19 +193,19 @@ static void measure(struct saving *s)
 static bool write_header(struct saving *s)
 {
     const struct piece *piece = s->piece;
-    const struct kernel *kernel = piece->kernel;
-    const uint32_t row[3] = {(uint32_t)s->extent.blocks, 1, 1}, *grid = kernel->sampled ? row : piece->grid;
+    const struct probing *probing = piece->probing;
+    const uint32_t row[3] = {(uint32_t)s->extent.blocks, 1, 1}, *grid = probing->sampled ? row : piece->grid;
     uint32_t header[8] = {grid[0],         grid[1],         grid[2],       piece->block[0],
-                          piece->block[1], piece->block[2], piece->shared, (uint32_t)kernel->n_maps};
-    uint64_t offset = HEADER_BYTES + MAP_BYTES * kernel->n_maps;
+                          piece->block[1], piece->block[2], piece->shared, (uint32_t)probing->n_maps};
+    uint64_t offset = HEADER_BYTES + MAP_BYTES * probing->n_maps;
     if (!output_append(&s->records, header, sizeof header))
         return false;
-    for (size_t i = 0; i < kernel->n_maps; i++) {
+    for (size_t i = 0; i < probing->n_maps; i++) {
         struct {
             uint32_t bytes, threads;
             uint64_t offset;
-        } entry = {(uint32_t)layout_slot(&kernel->maps[i], cap_of(s, i)),
-                   kernel->maps[i].level == MAP_WARP ? WARP_THREADS : 1, offset};
+        } entry = {(uint32_t)layout_slot(&probing->maps[i], cap_of(s, i)),
+                   probing->maps[i].level == MAP_WARP ? WARP_THREADS : 1, offset};
         if (!output_append(&s->records, &entry, sizeof entry))
             return false;
         offset += file_bytes(s, i);
@@ -232,13 +232,13 @@ static uint32_t kind_of(const struct map *map)
 
 static bool write_about(struct saving *s)
 {
-    const struct kernel *kernel = s->piece->kernel;
+    const struct probing *probing = s->piece->probing;
     s->second.at = s->about_at;
     if (!s->about_at)
         return true;
     bool written = output_append(&s->second, ABOUT_MAGIC, sizeof ABOUT_MAGIC - 1);
-    for (size_t i = 0; i < kernel->n_maps && written; i++) {
-        struct about_map about = {kind_of(&kernel->maps[i]), kernel->maps[i].record, marks_bytes(s, i)};
+    for (size_t i = 0; i < probing->n_maps && written; i++) {
+        struct about_map about = {kind_of(&probing->maps[i]), probing->maps[i].record, marks_bytes(s, i)};
         written = output_append(&s->second, &about, sizeof about);
     }
     return written && output_flush(&s->second);
@@ -257,7 +257,7 @@ static bool write_sample(struct saving *s)
 
 static struct conversion conversion_of(struct saving *s, size_t map, uint64_t from)
 {
-    return (struct conversion){.map = &s->piece->kernel->maps[map],
+    return (struct conversion){.map = &s->piece->probing->maps[map],
                                .cap = device_cap(s, map),
                                .file_cap = cap_of(s, map),
                                .extent = s->extent,
@@ -270,14 +270,14 @@ static struct conversion conversion_of(struct saving *s, size_t map, uint64_t fr
 /* Without memory for it the file becomes larger than it need be. */
 static bool find_kept(struct saving *s)
 {
-    const struct kernel *kernel = s->piece->kernel;
-    uint32_t *kept = kernel->dynamic ? malloc(kernel->n_maps * sizeof *kept) : NULL;
+    const struct probing *probing = s->piece->probing;
+    uint32_t *kept = probing->dynamic ? malloc(probing->n_maps * sizeof *kept) : NULL;
     uint64_t from = s->piece->offset;
     bool known = true;
-    for (size_t i = 0; kept && i < kernel->n_maps && known; i++) {
+    for (size_t i = 0; kept && i < probing->n_maps && known; i++) {
         struct conversion conversion = conversion_of(s, i, from);
         kept[i] = conversion.cap;
-        known = kernel->maps[i].cap || convert_count(&conversion, &kept[i]);
+        known = probing->maps[i].cap || convert_count(&conversion, &kept[i]);
         from += device_bytes(s, i);
     }
     s->kept = kept;
@@ -287,24 +287,24 @@ static bool find_kept(struct saving *s)
 /* Counts are those of the map before them, and written with it. */
 static bool write_map(struct saving *s, size_t map, uint64_t from, uint64_t marks_at)
 {
-    struct kernel *kernel = s->piece->kernel;
-    const bool marked = kernel->maps[map].layout == MAP_MARKED || kernel->maps[map].layout == MAP_SITES;
+    struct probing *probing = s->piece->probing;
+    const bool marked = probing->maps[map].layout == MAP_MARKED || probing->maps[map].layout == MAP_SITES;
     const uint64_t end = s->records.at + s->records.used + file_bytes(s, map);
     struct conversion conversion = conversion_of(s, map, from);
     s->second.at = marked ? marks_at : end;
     if (!convert_map(&conversion) || !output_flush(&s->second))
         return false;
-    if (!kernel->maps[map].cap && conversion.most > conversion.cap)
-        capacities_grow(kernel, map, conversion.most);
+    if (!probing->maps[map].cap && conversion.most > conversion.cap)
+        capacities_grow(probing, map, conversion.most);
     return true;
 }
 
 static bool write_maps(struct saving *s)
 {
-    const struct kernel *kernel = s->piece->kernel;
+    const struct probing *probing = s->piece->probing;
     uint64_t from = s->piece->offset, marks_at = s->marks_at;
-    for (size_t i = 0; i < kernel->n_maps; i++) {
-        if (kernel->maps[i].layout == MAP_COUNTS) {
+    for (size_t i = 0; i < probing->n_maps; i++) {
+        if (probing->maps[i].layout == MAP_COUNTS) {
             if (!output_flush(&s->records))
                 return false;
             s->records.at += file_bytes(s, i);
@@ -332,7 +332,7 @@ static bool write_all(struct saving *s)
 static bool begin(struct saving *s, int file, const struct piece *piece, const struct result_source *source)
 {
     *s = (struct saving){.file = file, .piece = piece, .source = source};
-    layout_extent(&s->extent, piece->grid, piece->block);
+    layout_extent(&s->extent, piece->probing, piece->grid, piece->block);
     bool known = find_kept(s);
     measure(s);
     return known;
@@ -354,8 +354,8 @@ static bool write_file(int file, const struct piece *piece, const struct result_
 static void give_back(const struct piece *piece, uint64_t size)
 {
     size_t device = 0;
-    layout_device_size(piece->kernel, piece->capacities, piece->grid, piece->block, &device);
-    uint64_t booked = booking(piece->kernel, device);
+    layout_device_size(piece->probing, piece->capacities, piece->grid, piece->block, &device);
+    uint64_t booked = booking(piece->probing, device);
     if (settings.max_trace_bytes && booked > size)
         atomic_fetch_sub(&bytes_booked, booked - size);
 }
@@ -416,8 +416,10 @@ bool result_write(const struct piece *piece, const struct result_source *source)
     give_back(piece, written ? size : 0);
     if (!written)
         return false;
+    const char *probe = piece->probing->probe;
     atomic_fetch_add(&saved, 1);
-    event_log("[exec] save %s size %llu kernel %u launch %llu\n", name, (unsigned long long)size, piece->kernel->index,
-              (unsigned long long)piece->number);
+    event_log("[exec] save %s size %llu kernel %u launch %llu%s%s\n", name, (unsigned long long)size,
+              piece->probing->kernel->index, (unsigned long long)piece->number, probe ? " probe " : "",
+              probe ? probe : "");
     return true;
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct kernel;
+struct probing;
 struct piece;
 struct reason;
 
@@ -22,10 +22,10 @@ struct result_source {
 uint64_t result_stamp(uint64_t time);
 
 /* Books a launch's file against the limit of the trace. Returns why it must not be, or NULL. */
-const struct reason *result_reserve(const struct kernel *kernel, size_t device_size);
+const struct reason *result_reserve(const struct probing *probing, size_t device_size);
 
 /* There will be no file after all. */
-void result_unreserve(const struct kernel *kernel, size_t device_size);
+void result_unreserve(const struct probing *probing, size_t device_size);
 
 /* Writes the file and logs it. False if it failed. */
 bool result_write(const struct piece *piece, const struct result_source *source);

@@ -52,6 +52,12 @@ static char **substrings(const char *name)
     return list;
 }
 
+static bool says(const char *name, const char *word)
+{
+    const char *value = getenv(name);
+    return value && strcmp(value, word) == 0;
+}
+
 /* "0-9,20" gives {0, 9}, {20, 20}. */
 static void read_launches(const char *value)
 {
@@ -109,9 +115,32 @@ static void read_min_free(const char *value)
         settings.min_free = (struct min_free){DEFAULT_MIN_FREE_BYTES, DEFAULT_MIN_FREE_PERCENT};
 }
 
+/* Whether a name can be that of a folder, and one word of a line. */
+static bool is_plain(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-";
+    return *name != '.' && strlen(name) < 200 && strspn(name, letters) == strlen(name);
+}
+
+/* NAMES has a second one where there are several. Their samples are as many, with colons between; a single one is that
+ * of all. */
+static void read_probes(char *const *names, const char *samples)
+{
+    const bool several = names && names[0] && names[1], own = samples && strchr(samples, ':');
+    char *copy = samples ? strdup(samples) : NULL, *rest = copy;
+    struct probe_choice *choice = settings.probes;
+    do {
+        *choice = (struct probe_choice){.name = several ? *names++ : NULL};
+        if (!sampling_parse(own ? strsep(&rest, ":") : copy, &choice->sampling))
+            choice->sampling.kind = SAMPLE_ALL;
+        choice++;
+    } while (several && *names && is_plain(*names) && choice < settings.probes + MOST_PROBES);
+    settings.n_probes = (size_t)(choice - settings.probes);
+    free(copy);
+}
+
 void settings_read(void)
 {
-    const char *benchmark = getenv("TUI_PROBE_BENCHMARK");
     const char *launcher = getenv("TUI_PROBE_LAUNCHER");
     settings.trace_root = text("TUI_PROBE_TRACE_ROOT");
     if (launcher && strtol(launcher, NULL, 10) == (long)getppid())
@@ -119,17 +148,19 @@ void settings_read(void)
     settings.engine = text("TUI_PROBE_ENGINE");
     settings.probe = text("TUI_PROBE_PROBE");
     settings.ending = text("TUI_PROBE_ENDING");
+    settings.probe_folder = text("TUI_PROBE_PROBE_FOLDER");
     settings.only = substrings("TUI_PROBE_KERNELS");
     settings.never = substrings("TUI_PROBE_FILTER");
-    settings.benchmark = benchmark && strcmp(benchmark, "1") == 0;
+    settings.benchmark = says("TUI_PROBE_BENCHMARK", "1");
+    settings.times = !says("TUI_PROBE_TIMES", "0");
     settings.engine_timeout = seconds("TUI_PROBE_ENGINE_TIMEOUT", 60);
     settings.exit_timeout = seconds("TUI_PROBE_EXIT_TIMEOUT", 10);
     settings.max_trace_bytes = number_or("TUI_PROBE_MAX_TRACE_BYTES", DEFAULT_TRACE_BYTES);
     read_min_free(getenv("TUI_PROBE_MIN_FREE_DISK"));
     settings.max_probe_memory = number("TUI_PROBE_MAX_PROBE_MEMORY");
     read_launches(getenv("TUI_PROBE_LAUNCHES"));
-    if (!sampling_parse(getenv("TUI_PROBE_SAMPLE"), &settings.sampling))
-        settings.sampling.kind = SAMPLE_ALL;
+    settings.scheduled = says("TUI_PROBE_LAUNCHES", "auto");
+    read_probes(substrings("TUI_PROBE_PROBES"), getenv("TUI_PROBE_SAMPLE"));
 }
 
 static bool contains_any(const char *name, char *const *parts)

@@ -19,16 +19,28 @@ struct min_free {
     unsigned percent; /* of its size */
 };
 
+enum { MOST_PROBES = 16 };
+
+/* One of the probes of a run. */
+struct probe_choice {
+    const char *name; /* NULL where the run has one probe alone, whose files need no folder of its own */
+    struct sampling sampling; /* which blocks it measures */
+};
+
 struct settings {
     const char *trace_root; /* directory of trace directories; NULL: the hook only passes calls on */
     const char *stamp;      /* start of the run, if this process was started by the launcher itself */
     const char *engine;     /* path of the engine's socket */
-    const char *probe;      /* path of the probe file */
+    const char *probe;      /* path of the probe file, the first one of several */
+    const char *probe_folder; /* of several: where the files of all are, as NAME.toml */
+    struct probe_choice probes[MOST_PROBES];
+    size_t n_probes; /* at least 1 */
     char **only, **never;   /* NULL-terminated substrings of kernel names */
     struct launch_range *launches;
     size_t n_launches;
-    struct sampling sampling; /* which blocks are measured */
+    bool scheduled; /* the schedule says which launches are probed */
     bool benchmark;
+    bool times; /* some launches are timed */
     unsigned engine_timeout; /* seconds to wait for the engine */
     const char *ending;      /* a file that is there once the run is asked to end; NULL: nobody tells */
     unsigned exit_timeout;   /* seconds that the end of the program may wait for its kernels */

@@ -14,9 +14,9 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static struct variant *find(const struct kernel *kernel, CUcontext context)
+static struct variant *find(const struct probing *probing, CUcontext context)
 {
-    struct variant *variant = atomic_load_explicit(&kernel->variants, memory_order_acquire);
+    struct variant *variant = atomic_load_explicit(&probing->variants, memory_order_acquire);
     while (variant && atomic_load_explicit(&variant->context, memory_order_relaxed) != context)
         variant = variant->next;
     return variant;
@@ -43,17 +43,17 @@ static void copy_attributes(CUfunction original, CUfunction probed)
     }
 }
 
-static const struct reason *find_globals(const struct kernel *kernel, struct variant *variant)
+static const struct reason *find_globals(const struct probing *probing, struct variant *variant)
 {
-    const struct code *code = kernel->code;
-    variant->globals = calloc(kernel->n_globals + 1, sizeof *variant->globals);
-    variant->global_sizes = calloc(kernel->n_globals + 1, sizeof *variant->global_sizes);
+    const struct code *code = probing->kernel->code;
+    variant->globals = calloc(probing->n_globals + 1, sizeof *variant->globals);
+    variant->global_sizes = calloc(probing->n_globals + 1, sizeof *variant->global_sizes);
     if (!variant->globals || !variant->global_sizes)
         return reason(HOST_MEMORY);
-    for (size_t i = 0; i < kernel->n_globals; i++) {
+    for (size_t i = 0; i < probing->n_globals; i++) {
         CUdeviceptr *address = &variant->globals[i];
         size_t *size = &variant->global_sizes[i];
-        const char *name = kernel->globals[i];
+        const char *name = probing->globals[i];
         CUresult result = code->is_library ? REAL_OR_NOT_FOUND(cuLibraryGetGlobal, address, size, code->library, name)
                                            : REAL_OR_NOT_FOUND(cuModuleGetGlobal_v2, address, size, code->module, name);
         if (result != CUDA_SUCCESS)
@@ -79,37 +79,37 @@ static void *read_file(const char *path)
     return bytes;
 }
 
-static const struct reason *load_module(const struct kernel *kernel, struct variant *variant)
+static const struct reason *load_module(const struct probing *probing, struct variant *variant)
 {
-    void *image = read_file(kernel->load_path);
+    void *image = read_file(probing->load_path);
     if (!image)
-        return reason_with(PROBED_UNREADABLE, kernel->load_path);
+        return reason_with(PROBED_UNREADABLE, probing->load_path);
     CUresult result = REAL_OR_NOT_FOUND(cuModuleLoadData, &variant->module, image);
     free(image);
     if (result != CUDA_SUCCESS) {
         variant->module = NULL;
-        return reason_with(DRIVER_REFUSED, kernel->load_path, reason_error_name(result));
+        return reason_with(DRIVER_REFUSED, probing->load_path, reason_error_name(result));
     }
-    result = REAL_OR_NOT_FOUND(cuModuleGetFunction, &variant->function, variant->module, kernel->name);
+    result = REAL_OR_NOT_FOUND(cuModuleGetFunction, &variant->function, variant->module, probing->kernel->name);
     return result == CUDA_SUCCESS ? NULL : reason_with(KERNEL_MISSING, reason_error_name(result));
 }
 
-static const struct reason *load(const struct kernel *kernel, const struct launch *launch, struct variant *variant)
+static const struct reason *load(const struct probing *probing, const struct launch *launch, struct variant *variant)
 {
-    const struct reason *reason = load_module(kernel, variant);
+    const struct reason *reason = load_module(probing, variant);
     if (!reason)
-        reason = find_globals(kernel, variant);
+        reason = find_globals(probing, variant);
     if (reason) {
         variant->function = NULL;
         return reason;
     }
-    CUfunction original = variants_original(kernel, launch->function);
+    CUfunction original = variants_original(probing->kernel, launch->function);
     if (original)
         copy_attributes(original, variant->function);
     return NULL;
 }
 
-static struct variant *make(struct kernel *kernel, const struct launch *launch, CUcontext context)
+static struct variant *make(struct probing *probing, const struct launch *launch, CUcontext context)
 {
     struct variant *variant = calloc(1, sizeof *variant);
     if (!variant)
@@ -118,28 +118,44 @@ static struct variant *make(struct kernel *kernel, const struct launch *launch, 
     if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &variant->device) != CUDA_SUCCESS)
         variant->device = -1;
     int mode = capture_mode_relax();
-    variant->reason = load(kernel, launch, variant);
+    variant->reason = load(probing, launch, variant);
     if (!variant->reason && !(variant->pool = buffers_pool(context, variant->device)))
         variant->reason = reason(NO_STREAM);
     capture_mode_restore(mode);
-    variant->next = atomic_load_explicit(&kernel->variants, memory_order_relaxed);
-    atomic_store_explicit(&kernel->variants, variant, memory_order_release);
+    variant->next = atomic_load_explicit(&probing->variants, memory_order_relaxed);
+    atomic_store_explicit(&probing->variants, variant, memory_order_release);
     return variant;
 }
 
-struct variant *variants_get(struct kernel *kernel, const struct launch *launch, CUcontext context,
+struct variant *variants_get(struct probing *probing, const struct launch *launch, CUcontext context,
                              const struct reason **reason)
 {
-    struct variant *variant = find(kernel, context);
+    struct variant *variant = find(probing, context);
     if (!variant) {
         pthread_mutex_lock(&mutex);
-        variant = find(kernel, context);
+        variant = find(probing, context);
         if (!variant)
-            variant = make(kernel, launch, context);
+            variant = make(probing, launch, context);
         pthread_mutex_unlock(&mutex);
     }
     *reason = variant ? variant->reason : reason(HOST_MEMORY);
     return *reason ? NULL : variant;
+}
+
+static void each_variant(struct kernel *kernel, void (*visit)(struct variant *variant, const void *argument),
+                         const void *argument)
+{
+    for (size_t i = 0; kernel && i < kernel->n_probings; i++)
+        for (struct variant *v = atomic_load(&kernel->probings[i].variants); v; v = v->next)
+            visit(v, argument);
+}
+
+static void unload(struct variant *variant, const void *unused)
+{
+    (void)unused;
+    CUcontext context = atomic_exchange(&variant->context, NULL);
+    if (context && variant->module && REAL_OR_NOT_FOUND(cuCtxSetCurrent, context) == CUDA_SUCCESS)
+        REAL_OR_NOT_FOUND(cuModuleUnload, variant->module);
 }
 
 void variants_unload(struct code *code)
@@ -151,11 +167,7 @@ void variants_unload(struct code *code)
     REAL_OR_NOT_FOUND(cuCtxGetCurrent, &before);
     pthread_mutex_lock(&mutex);
     for (struct kernel *kernel = code->kernels; kernel; kernel = kernel->next)
-        for (struct variant *v = atomic_load(&kernel->variants); v; v = v->next) {
-            CUcontext context = atomic_exchange(&v->context, NULL);
-            if (context && v->module && REAL_OR_NOT_FOUND(cuCtxSetCurrent, context) == CUDA_SUCCESS)
-                REAL_OR_NOT_FOUND(cuModuleUnload, v->module);
-        }
+        each_variant(kernel, unload, NULL);
     pthread_mutex_unlock(&mutex);
     REAL_OR_NOT_FOUND(cuCtxSetCurrent, before);
     capture_mode_restore(mode);
@@ -166,12 +178,16 @@ struct gone {
     CUdevice device;
 };
 
-static void forget(struct kernel *kernel, void *argument)
+static void forget_variant(struct variant *variant, const void *argument)
 {
     const struct gone *gone = argument;
-    for (struct variant *v = atomic_load(&kernel->variants); v; v = v->next)
-        if (gone->context ? atomic_load(&v->context) == gone->context : v->device == gone->device)
-            atomic_store(&v->context, NULL);
+    if (gone->context ? atomic_load(&variant->context) == gone->context : variant->device == gone->device)
+        atomic_store(&variant->context, NULL);
+}
+
+static void forget(struct kernel *kernel, void *gone)
+{
+    each_variant(kernel, forget_variant, gone);
 }
 
 void variants_forget(CUcontext context, CUdevice device)
@@ -180,18 +196,40 @@ void variants_forget(CUcontext context, CUdevice device)
     registry_each(forget, &gone);
 }
 
+/* What the program sets on functions of a device, or of all (-1). */
+struct setting {
+    int attribute, value;
+    CUdevice device;
+};
+
+static bool concerns(const struct setting *setting, const struct variant *variant)
+{
+    return variant->function && atomic_load(&variant->context) &&
+           (setting->device < 0 || setting->device == variant->device);
+}
+
+static void set_attribute(struct variant *variant, const void *argument)
+{
+    const struct setting *setting = argument;
+    if (concerns(setting, variant))
+        REAL_OR_NOT_FOUND(cuFuncSetAttribute, variant->function, setting->attribute, setting->value);
+}
+
+static void set_cache(struct variant *variant, const void *argument)
+{
+    const struct setting *setting = argument;
+    if (concerns(setting, variant))
+        REAL_OR_NOT_FOUND(cuFuncSetCacheConfig, variant->function, setting->value);
+}
+
 void variants_set_attribute(const void *handle, int attribute, int value, CUdevice device)
 {
-    struct kernel *kernel = registry_find(handle);
-    for (struct variant *v = kernel ? atomic_load(&kernel->variants) : NULL; v; v = v->next)
-        if (v->function && atomic_load(&v->context) && (device < 0 || device == v->device))
-            REAL_OR_NOT_FOUND(cuFuncSetAttribute, v->function, attribute, value);
+    const struct setting setting = {attribute, value, device};
+    each_variant(registry_find(handle), set_attribute, &setting);
 }
 
 void variants_set_cache(const void *handle, int config, CUdevice device)
 {
-    struct kernel *kernel = registry_find(handle);
-    for (struct variant *v = kernel ? atomic_load(&kernel->variants) : NULL; v; v = v->next)
-        if (v->function && atomic_load(&v->context) && (device < 0 || device == v->device))
-            REAL_OR_NOT_FOUND(cuFuncSetCacheConfig, v->function, config);
+    const struct setting setting = {.value = config, .device = device};
+    each_variant(registry_find(handle), set_cache, &setting);
 }

@@ -5,9 +5,9 @@
 #include "kernel.h"
 #include "launch.h"
 
-/* The variant for the current CONTEXT, loaded on first use; its function is NULL if that failed, and
- * *REASON says why. The kernel's load path, maps and globals are set. */
-struct variant *variants_get(struct kernel *kernel, const struct launch *launch, CUcontext context,
+/* The variant of PROBING for the current CONTEXT, loaded on first use; its function is NULL if that failed, and
+ * *REASON says why. The load path, maps and globals are set. */
+struct variant *variants_get(struct probing *probing, const struct launch *launch, CUcontext context,
                              const struct reason **reason);
 
 /* The original as a CUfunction of the current context, which attributes are asked of; NULL if it has none. */

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, Lines, share_text
+from tui_probe.probekit.lines import LineMeasure, LineRows, Lines
+from tui_probe.probekit.ranked_lines import ranked_rows
 
 from .analysis import kind_of, of_line
 
 if TYPE_CHECKING:
-    from tui_probe.analysis.by_line import CountsByLine
+    from tui_probe.analysis.by_line import CountsByLine, LineSums
+    from tui_probe.probekit.lines import Value
     from tui_probe.probekit.probe_results import ProbeResult
 
     from .analysis import AsyncWaits
@@ -17,22 +19,18 @@ if TYPE_CHECKING:
 
 def _rows(of: ProbeResult, counted: CountsByLine[AsyncWaits]) -> LineRows:
     del of
-    found = [(line, of_line(line)) for line in counted.lines]
-    rows = [
-        LineRow(
-            line.line,
-            line.source,
-            {
-                "share": share_text(each.waited, counted.whole.waited),
-                "cycles": each.waited,
-                "waits": each.waits,
-                "cycles per wait": each.cycles_per_wait,
-                "for": kind_of(line.opcode),
-            },
-        )
-        for line, each in sorted(found, key=lambda pair: -pair[1].waited)
-    ]
+    rows = ranked_rows(counted.lines, lambda line: of_line(line).waited, _found)
     return LineRows(rows, ["cycles of all warps together, from reaching a wait to coming through"])
+
+
+def _found(line: LineSums) -> dict[str, Value]:
+    each = of_line(line)
+    return {
+        "cycles": each.waited,
+        "waits": each.waits,
+        "cycles per wait": each.cycles_per_wait,
+        "for": kind_of(line.opcode),
+    }
 
 
 LINES: Final = Lines(

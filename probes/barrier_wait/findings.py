@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
-from tui_probe.probekit.finding import Finding, place, share
+from tui_probe.probekit.finding import Finding
 from tui_probe.probekit.probe_results import cycles_words
+from tui_probe.probekit.ranked_lines import longest_waits
 
 from .analysis import of_line
 
@@ -28,13 +29,9 @@ def findings_by_line(of: ProbeResult, found: CountsByLine[BarrierWaits]) -> Iter
     """The barrier that costs most, then all."""
     if found.worst is not None:
         line = found.worst[0]
-        each = of_line(line)
-        words = (
-            f"{place(line.line, line.source, line.opcode)}, {share(each.waited, found.whole.waited)} of all waiting, "
-        )
-        words += f"{each.cycles_per_barrier or 0:.0f} cycles per wait"
-        values = {"waited": each.waited, "cycles_per_barrier": each.cycles_per_barrier}
-        yield Finding("worst_barrier", "worst barrier", words, "lines", line.line, values=values)
+        mean = of_line(line).cycles_per_barrier
+        values = {"cycles_per_barrier": mean}
+        yield longest_waits("worst_barrier", "worst barrier", line, found.whole.waited, mean, values)
     yield _waits(of, found.whole, "", "")
 
 

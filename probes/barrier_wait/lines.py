@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, Lines, share_text
+from tui_probe.probekit.lines import LineMeasure, LineRows, Lines
+from tui_probe.probekit.ranked_lines import ranked_rows
 
 from .analysis import of_line
 
 if TYPE_CHECKING:
-    from tui_probe.analysis.by_line import CountsByLine
+    from tui_probe.analysis.by_line import CountsByLine, LineSums
+    from tui_probe.probekit.lines import Value
     from tui_probe.probekit.probe_results import ProbeResult
 
     from .analysis import BarrierWaits
@@ -17,22 +19,17 @@ if TYPE_CHECKING:
 
 def _rows(of: ProbeResult, counted: CountsByLine[BarrierWaits]) -> LineRows:
     del of
-    found = [(line, of_line(line)) for line in counted.lines]
-    whole = sum(each.waited for _, each in found)
-    rows = [
-        LineRow(
-            line.line,
-            line.source,
-            {
-                "share": share_text(each.waited, whole),
-                "cycles": each.waited,
-                "waits": each.barriers,
-                "cycles per wait": each.cycles_per_barrier,
-            },
-        )
-        for line, each in sorted(found, key=lambda pair: -pair[1].waited)
-    ]
+    rows = ranked_rows(counted.lines, lambda line: of_line(line).waited, _found)
     return LineRows(rows, ["cycles from reaching a barrier to passing it, summed over all warps"])
+
+
+def _found(line: LineSums) -> dict[str, Value]:
+    each = of_line(line)
+    return {
+        "cycles": each.waited,
+        "waits": each.barriers,
+        "cycles per wait": each.cycles_per_barrier,
+    }
 
 
 LINES: Final = Lines(

@@ -27,5 +27,6 @@ PROBES: Final = (
         views=(BLOCKS,),
         pages=(REPORT,),
         line=schedule_line,
+        line_about="Running and Scheduling: cycles per block slot, mean over SMs",
     ),
 )

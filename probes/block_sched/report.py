@@ -28,7 +28,8 @@ _COUNTS: Final = ("blocks", "warps_missing", "blocks_missing", "blocks_astray")
 
 def _kernels(trace: Trace) -> list[Kernel]:
     """Those that this probe has results of."""
-    return [kernel for kernel in trace.kernels if kernel.result_rows and REPORT in probe_of(kernel).pages]
+    kernels = chain.from_iterable(kernel.by_probe() for kernel in trace.kernels)
+    return [kernel for kernel in kernels if kernel.result_rows and REPORT in probe_of(kernel).pages]
 
 
 def _lines(trace: Trace, cells: int) -> Iterator[str]:

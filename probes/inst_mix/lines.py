@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, Lines, share_text
+from tui_probe.probekit.lines import LineMeasure, LineRows, Lines
+from tui_probe.probekit.ranked_lines import ranked_rows
 
 from .analysis import classes_of, executions_of
 
@@ -17,19 +18,11 @@ if TYPE_CHECKING:
 
 def _rows(of: ProbeResult, counted: CountsByLine[InstructionMix]) -> LineRows:
     del of
-    whole = sum(map(executions_of, counted.lines))
-    rows = [
-        LineRow(
-            line.line,
-            line.source,
-            {
-                "share": share_text(executions_of(line), whole),
-                "executed": executions_of(line),
-                "class": classes_of(line) or None,
-            },
-        )
-        for line in sorted(counted.lines, key=lambda line: -executions_of(line))
-    ]
+    rows = ranked_rows(
+        counted.lines,
+        executions_of,
+        lambda line: {"executed": executions_of(line), "class": classes_of(line) or None},
+    )
     return LineRows(rows, ["executed: counted once per warp, or group of its lanes, that reaches the line"])
 
 

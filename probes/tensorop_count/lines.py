@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, Lines, share_text
+from tui_probe.probekit.lines import LineMeasure, LineRows, Lines
+from tui_probe.probekit.ranked_lines import ranked_rows
 
 from .analysis import instructions_of, multiply_adds_of
 
@@ -17,19 +18,11 @@ if TYPE_CHECKING:
 
 def _rows(of: ProbeResult, counted: CountsByLine[TensorOperations]) -> LineRows:
     del of
-    whole = sum(map(multiply_adds_of, counted.lines))
-    rows = [
-        LineRow(
-            line.line,
-            line.source,
-            {
-                "share": share_text(multiply_adds_of(line), whole),
-                "multiply-adds": multiply_adds_of(line),
-                "instructions": instructions_of(line),
-            },
-        )
-        for line in sorted(counted.lines, key=lambda line: -multiply_adds_of(line))
-    ]
+    rows = ranked_rows(
+        counted.lines,
+        multiply_adds_of,
+        lambda line: {"multiply-adds": multiply_adds_of(line), "instructions": instructions_of(line)},
+    )
     return LineRows(rows, ["instructions are counted per warp, wgmma per four warps; a multiply-add is two operations"])
 
 

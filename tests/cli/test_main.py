@@ -36,7 +36,9 @@ def test_version(command: Command) -> None:
     assert command("--version").stdout == f"tui-probe {__version__}\n"
 
 
-@pytest.mark.parametrize("words", ["--help", "--version", "report --help", "run --help", "open --help", "demo --help"])
+@pytest.mark.parametrize(
+    "words", ["--help", "--version", "report --help", "run --help", "open --help", "demo --help", "probes"]
+)
 def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
     program = "import sys; from tui_probe.cli.main import main\ntry: main(sys.argv[1:])\nexcept SystemExit: pass\n"
     program += "print('HEAVY', *({'textual', 'numpy', 'rich', 'plotext', 'pynvml'} & {*sys.modules}))"

@@ -14,6 +14,7 @@ from tui_probe.cli import chosen
 from tui_probe.cli.main import main
 from tui_probe.pages.choices import REPORT_ONCE, SHOW_ONCE
 from tui_probe.pages.registry import pages
+from tui_probe.pages.views import kind_of, names
 from tui_probe.ui.live_pages import RANGES, TABS
 
 DATA = Path(__file__).parents[1] / "data"
@@ -169,3 +170,13 @@ def test_times_of_latency(schema: str, keys: set[str], capfd: pytest.CaptureFixt
     assert json.loads(told(capfd, *words, "json"))["data"]["inside"]["cycles"].keys() >= keys
     first_cells = {line.split(",")[0] for line in told(capfd, *words, "csv").splitlines()}
     assert {"1": "a block", "2": "one block"}[schema] in first_cells
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_view_explains_itself(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", name, "--explain", "--width", "80"]) == 0
+    first, blank, *rest = capfd.readouterr().out.splitlines()
+    assert first.startswith(f"{kind_of(name).title}: ")
+    assert blank == ""
+    assert rest
+    assert all(len(line) <= 80 for line in rest)

@@ -12,7 +12,7 @@ from pathlib import Path
 from tui_probe.trace.follow import open_trace
 
 from ..launcher.terminal import terminal
-from ..launcher.test_signals import children_of, command_line
+from ..launcher.test_signals import children_of, command_line, wait_for_end
 from .conftest import EXAMPLE, Tool
 
 # Runs one kernel, says so, and runs another when a line comes in.
@@ -50,7 +50,9 @@ def test_kernels_run_unprobed_when_the_engine_has_died(tool: Tool) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == b"zero_fill ok\n"
         engine = next(child for child in children_of(process.pid) if "engine_process" in command_line(child))
+        end = os.pidfd_open(engine)
         os.kill(engine, signal.SIGKILL)
+        wait_for_end(end)
         rest, messages = process.communicate(b"\n", timeout=60)
     assert (process.returncode, rest) == (0, b"saxpy ok\n")
     first, last = messages.decode().splitlines()

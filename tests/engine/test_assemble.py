@@ -100,6 +100,21 @@ def test_report(tmp_path: Path, ptx: Path) -> None:
     assert report.command.endswith(f"ptxas -v -arch=sm_90 {ptx} -o {tmp_path / 'out.bin'}")
 
 
+def test_it_is_told_that_a_ptxas_works_before_it_has_ended(tmp_path: Path, ptx: Path) -> None:
+    binary = tmp_path / "out.bin"
+    path = fake(tmp_path, "13.0.88")
+    waiting = f"import os, time\nwhile not os.path.exists({str(tmp_path / 'go')!r}): time.sleep(0.01)\ntext = "
+    path.write_text(path.read_text().replace("text = ", waiting))
+    there: list[bool] = []
+
+    def started() -> None:
+        there.append(binary.exists())
+        (tmp_path / "go").touch()
+
+    Assembler([tool(path, "13.0.88")]).assemble(ptx, binary, "sm_90", "store", started)
+    assert (there, binary.exists()) == ([False], True)
+
+
 def test_what_is_not_said_is_none(tmp_path: Path, ptx: Path) -> None:
     assembler = Assembler([tool(fake(tmp_path, "13.0.88", output=""), "13.0.88")])
     report = assembler.assemble(ptx, tmp_path / "out.bin", "sm_90", "store")

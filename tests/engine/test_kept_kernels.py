@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import os
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,6 +20,9 @@ from tui_probe.engine.prepare import Answer, Options, Preparer
 from tui_probe.engine.server import EngineServer
 from tui_probe.engine.toolchain import Tool
 from tui_probe.trace.kernels import read_process_log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 IMAGE = (HEADER + STORE).encode()
 PREPARED = ("original.ptx", "pruned.ptx", "probed.ptx", "pruned.bin", "probed.bin", "kernel.info", "sites.json")
@@ -74,6 +80,27 @@ def test_the_second_run_finds_what_the_first_prepared(runs: Runs, load: str) -> 
     assert str(first) not in log
     assert read_process_log(runs.directory / "process.log") == read_process_log(first / "process.log")
     assert read_process_log(first / "process.log").complete
+
+
+def test_each_file_is_opened_once_for_a_hit(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs()
+    opened: list[str] = []
+    monkeypatch.setattr(os, "open", _telling(os.open, opened))
+    monkeypatch.setattr("io.open", _telling(io.open, opened))
+    assert runs()[1] == 1
+    names = [Path(path).name for path in opened if Path(path).parent == runs.directory]
+    put_there, read = "original.bin", "original.bin"
+    assert sorted(names) == sorted([*PREPARED, put_there, read, "process.log"])
+
+
+def _telling(function: Callable[..., Any], opened: list[str]) -> Callable[..., Any]:
+    """The function, which notes its first argument."""
+
+    def told(path: Any, *others: Any, **named: Any) -> Any:
+        opened.append(os.fspath(path))
+        return function(path, *others, **named)
+
+    return told
 
 
 def test_nothing_is_parsed_for_a_hit(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -102,16 +103,13 @@ class Engine:
             self._start(self._serve, connection)
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rw", newline="\n") as stream:
-            try:
-                for line in stream:
-                    reply = self._reply(line.rstrip("\n").split("\t"))
-                    if reply is None:
-                        return
-                    stream.write(reply + "\n")
-                    stream.flush()
-            except OSError:
-                return
+        with contextlib.suppress(OSError), connection, connection.makefile("rw", newline="\n") as stream:
+            for line in stream:
+                reply = self._reply(line.rstrip("\n").split("\t"))
+                if reply is None:
+                    return
+                stream.write(reply + "\n")
+                stream.flush()
 
     def _reply(self, words: list[str]) -> str | None:
         if words[0] == "hello":
@@ -223,9 +221,9 @@ class Run:
 
 
 REASONED = re.compile(
-    r"\[(?:kernel\] \d+ (?:probed|skipped|failed|filtered)|exec\] backup|exit\]|benchmark\] alternate) .*"
+    r"\[(?:(?:kernel|probing)\] \d+ (?:probed|skipped|failed|filtered)|exec\] backup|exit\]|benchmark\] alternate) .*"
 )
-CODED = re.compile(r"(?P<prose>\[(?:kernel|exec|exit|benchmark)\] .* reason .*) code (?P<code>[a-z0-9-]+)")
+CODED = re.compile(r"(?P<prose>\[(?:kernel|probing|exec|exit|benchmark)\] .* reason .*) code (?P<code>[a-z0-9-]+)")
 
 
 def without_code(line: str) -> str:

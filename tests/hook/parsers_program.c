@@ -25,17 +25,18 @@ static void kernel_info(const uint8_t *bytes, size_t size)
     int file = mkstemp(path);
     FILE *stream = file < 0 ? NULL : fdopen(file, "w");
     struct kernel kernel = {.name = (char *)"add"};
+    struct probing probing = {.kernel = &kernel};
     if (!stream)
         exit(3);
     fwrite(bytes, 1, size, stream);
     fclose(stream);
-    const struct reason *reason = kernel_info_read(path, &kernel);
+    const struct reason *reason = kernel_info_read(path, &probing);
     remove(path);
-    printf("%s %zu %zu %zu\n", reason ? "refused" : "read", kernel.n_parameters, kernel.n_maps, kernel.n_globals);
-    for (size_t i = 0; i < kernel.n_globals; i++)
-        free(kernel.globals[i]);
-    free(kernel.globals);
-    free(kernel.maps);
+    printf("%s %zu %zu %zu\n", reason ? "refused" : "read", kernel.n_parameters, probing.n_maps, probing.n_globals);
+    for (size_t i = 0; i < probing.n_globals; i++)
+        free(probing.globals[i]);
+    free(probing.globals);
+    free(probing.maps);
 }
 
 /* "SPEC BLOCKS": which blocks of a grid of so many. */

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from tui_probe.launcher.engine_process import main
+
+NOT_NEEDED = ("numpy", "importlib.metadata", "tui_probe.dsl", "tui_probe.probekit", "tui_probe.trace.event_types")
 
 
 def test_it_answers_until_it_is_told_to_end(tmp_path: Path) -> None:
@@ -42,3 +45,14 @@ def test_a_bad_probe_is_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixtu
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
     assert "bad.toml: this is not TOML" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("probe", ["block_sched", "async_wait"])
+def test_a_built_in_probe_is_read_without_what_shows_results(probe: str) -> None:
+    program = (
+        "import sys, tui_probe.launcher.engine_process as engine\n"
+        f"engine.load_probe({probe!r})\n"
+        f"print([name for name in {NOT_NEEDED} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout == "[]\n"

@@ -18,7 +18,8 @@ PLACES = Places(
     trace_root=Path("/here/trace"),
     socket=Path("/tmp/x/engine"),
     probe=Path("/tool/probes/block_sched.toml"),
-    cupy_cache=Path("/here/trace/.run-1/cupy"),
+    probes=Path("/here/trace/.run-1/probes"),
+    cupy_cache=Path("/home/me/.cache/tui-probe/cupy"),
     ending=Path("/here/trace/.run-1/ending"),
 )
 REAL = Driver(Path("/lib/libcuda.so.1"), simulated=False)
@@ -81,7 +82,7 @@ def test_frameworks_are_told_to_keep_their_ptx() -> None:
     result = environment({"XLA_FLAGS": "--xla_dump_to=/tmp/dump"})
     assert result["XLA_FLAGS"] == "--xla_dump_to=/tmp/dump --xla_gpu_generate_line_info=true"
     assert result["CUPY_COMPILE_WITH_PTX"] == "1"
-    assert result["CUPY_CACHE_DIR"] == "/here/trace/.run-1/cupy"
+    assert result["CUPY_CACHE_DIR"] == "/home/me/.cache/tui-probe/cupy"
     assert [setting.name for setting in framework_settings({}, PLACES.hook, PLACES.cupy_cache)] == [
         "NVTX_INJECTION64_PATH",
         "XLA_FLAGS",

@@ -16,7 +16,7 @@ import pytest
 from tui_probe.launcher.spool import Spool
 from tui_probe.launcher.watch import TRACE_NAME, TraceWatch, stamp_of
 
-from .test_signals import children_of, command_line
+from .test_signals import children_of, command_line, wait_for_end
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,7 +137,9 @@ def test_the_engines_death_does_not_stop_the_target(launching: Runner, script: S
         assert process.stderr is not None
         process.stdout.readline()
         engine = next(child for child in children_of(process.pid) if "engine_process" in command_line(child))
+        end = os.pidfd_open(engine)
         os.kill(engine, signal.SIGKILL)
+        wait_for_end(end)  # a process that was killed is not gone at once
         process.stdin.close()
         assert process.stdout.read() == b"whole\n"
         assert process.wait() == 5

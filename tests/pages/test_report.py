@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.fixed_probes import fixed_probes
 from tests.golden import golden
 from tests.pages.example import write_example
 from tests.trace.make import TraceWriter
@@ -19,7 +20,8 @@ from tui_probe.pages.summary import run_report
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
-PAGES = page_names()
+with fixed_probes():
+    PAGES = page_names()
 WIDTHS = (80, 120, 200)
 
 

@@ -17,7 +17,7 @@ from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
 from tui_probe.draw.view import Document, View, no_progress
 from tui_probe.engine.toolchain import Tool
-from tui_probe.pages.views import kind_of, names
+from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.choose import choose
 from tui_probe.pages.views.launches import Launches, Row
 from tui_probe.pages.views.output import obey, text_lines, view_lines
@@ -169,16 +169,6 @@ def test_show_says_what_is_missing_and_what_there_is(benchmarked: Trace, capfd: 
     assert out == ""
     assert "nothing to show as diff of #2 sm90_xmma_gemm_f16: no PTX in image" in err
     assert "summary     5 of 5 kernels" in err
-
-
-@pytest.mark.parametrize("name", names())
-def test_every_view_explains_itself(name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", name, "--explain", "--width", "80"]) == 0
-    first, blank, *rest = capfd.readouterr().out.splitlines()
-    assert first.startswith(f"{kind_of(name).title}: ")
-    assert blank == ""
-    assert rest
-    assert all(len(line) <= 80 for line in rest)
 
 
 def test_what_is_explained_stands_below_the_view(recorded: Trace, capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.engine.kernels import DATA, entry, inserted, probed
 from tests.probes.running import result_of
+from tests.probes.specimens import Specimen
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.prepare import probed_kernel
 from tui_probe.engine.serialisation import serialised
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 PROBE = load_probe("async_wait")
 WAITS = (DATA / "waits.sm_90a.ptx").read_text()
 CONSUMERS, TILES = 4, 9
+SPECIMEN = Specimen(WAITS, (np.zeros(256, np.float32), np.arange(256, dtype=np.float32)), (1, 1, 1), (256, 1, 1))
 
 
 def waits_of(folder: Path, text: str, name: str, *arguments: Any, threads: int) -> CountsByLine[AsyncWaits]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tests.engine.kernels import entry
 from tests.probes.running import example, result_of
+from tests.probes.specimens import strided_store
 from tests.probes.test_report import Writer
 from tui_probe.cli.main import main
 from tui_probe.probes.divergence.analysis import RECORD, Divergence, analyse
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
+
+SPECIMEN = strided_store(5000)
 
 
 def test_the_last_warps_of_a_store(tmp_path: Path) -> None:

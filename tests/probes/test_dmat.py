@@ -13,6 +13,7 @@ from tests.engine.kernels import entry
 from tests.probes.figures import figures_in
 from tests.probes.kernels import GENERIC
 from tests.probes.running import example, result_of, simulated
+from tests.probes.specimens import strided_store
 from tests.probes.test_gmem_sectors import gather
 from tui_probe.engine.kernel import Kernel
 from tui_probe.errors import TraceError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BASE = 0x7F00_0000_0000
+SPECIMEN = strided_store(8192)
 
 
 def recorded(

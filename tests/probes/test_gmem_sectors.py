@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 from tests.engine.kernels import entry
 from tests.probes.kernels import GENERIC
 from tests.probes.running import example, result_of, simulated
+from tests.probes.specimens import strided_store
 from tui_probe.probes.gmem_sectors.analysis import MemorySectors, analyse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+SPECIMEN = strided_store(8192)
 
 
 @pytest.fixture

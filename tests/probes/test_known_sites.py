@@ -4,44 +4,31 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from tests.probes.running import example, result_of
-from tests.probes.test_lines_view import OWN, ROUNDS, RUNS
+from tests.probes.specimens import add_specimen, specimen_of
 from tests.trace.make import TraceWriter
 from tui_probe.analysis.known_sites import sites_of
-from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.prepare import with_probe
 from tui_probe.engine.site_file import site_file
 from tui_probe.errors import TraceError
 from tui_probe.pages.findings import found
 from tui_probe.pages.findings.found import Found, find
-from tui_probe.probe_files.loading import load_probe
 from tui_probe.probekit.kind import Source
 from tui_probe.probekit.lines import LineRows
 from tui_probe.probekit.measures import line_rows
 from tui_probe.probekit.probe_results import read
-from tui_probe.ptx.parser import parse
+from tui_probe.probekit.registry import names_of
 from tui_probe.trace.follow import open_trace
 
-ALL = {**RUNS, "inst_mix_by_line": ("matmul", (ROUNDS * 0, ROUNDS, ROUNDS, np.int32(64)), (4, 4, 1), (16, 16, 1))}
+ALL = names_of(lambda probe: probe.lines)
 
 
 def recorded(tmp_path: Path, probe: str) -> tuple[Source, Path]:
     """A launch of a probed kernel, and the kernel's folder with all that the engine writes but machine code."""
-    name, arguments, grid, block = ALL[probe]
-    text = OWN.get(name) or example(name)
-    kernel = Kernel.of(parse(text), parse(text).entries()[0].name)
     writer = TraceWriter(tmp_path / "trace")
     writer.start()
-    folder = writer.kernel(0, kernel.entry.name)
-    probed = with_probe(kernel, load_probe(probe))
-    (folder / "pruned.ptx").write_text(kernel.pruned)
-    (folder / "kernel.info").write_text(probed.info)
-    (folder / "sites.json").write_text(site_file(probe, kernel, probed.notes, b""))
-    result = result_of(tmp_path, probe, text, *arguments, grid=grid, block=block)
-    writer.save(0, writer.launch(0, grid, block), result.path.read_bytes())
+    folder, probed = add_specimen(writer, 0, probe, tmp_path)
+    (folder / "sites.json").write_text(site_file(probe, specimen_of(probe).kernel, probed.notes, b""))
     trace = open_trace(writer.directory)
     return Source(trace, trace.kernels[0]), folder
 

@@ -5,54 +5,27 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 from tests.golden import golden
-from tests.probes.running import example, result_of, simulated
-from tests.probes.test_smem_conflicts import access
+from tests.probes.specimens import add_specimen
 from tests.trace.make import TraceWriter
 from tui_probe.draw.view import no_progress
-from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.prepare import probed_kernel
 from tui_probe.pages.result_lines import result_lines
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.lines import LinesView
 from tui_probe.pages.views.output import data_csv, text_lines, view_lines
-from tui_probe.probe_files.loading import load_probe
 from tui_probe.probekit.kind import Source
 from tui_probe.probekit.measured import all_measured
-from tui_probe.ptx.parser import parse
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tui_probe.trace.event_types import Dim3
-
-X = np.arange(300, dtype=np.float32)
-X[203] = math.nan
-ROUNDS = np.ones((64, 64), np.float32)
-TILES = np.ones((3, 16, 8), np.float32)
-HALVES = np.ones((3, 16, 16), np.float16)
-RUNS: dict[str, tuple[str, Sequence[Any], Dim3, Dim3]] = {
-    "dmat": ("strided_store", (np.zeros(16384, np.uint32), np.uint32(8192)), (32, 1, 1), (256, 1, 1)),
-    "nan_check": ("saxpy", (np.ones(300, np.float32), X, np.float32(2), np.int32(300)), (4, 1, 1), (96, 1, 1)),
-    "program_progress": ("matmul", (ROUNDS * 0, ROUNDS, ROUNDS, np.int32(64)), (4, 4, 1), (16, 16, 1)),
-    "warp_progress": ("matmul", (ROUNDS * 0, ROUNDS, ROUNDS, np.int32(64)), (4, 4, 1), (16, 16, 1)),
-    "gmem_sectors_by_line": ("strided_store", (np.zeros(16384, np.uint32), np.uint32(8192)), (32, 1, 1), (256, 1, 1)),
-    "smem_conflicts_by_line": ("columns", (np.arange(32, dtype=np.uint32) * 32,), (1, 1, 1), (32, 1, 1)),
-    "divergence_by_line": ("strided_store", (np.zeros(16384, np.uint32), np.uint32(5000)), (32, 1, 1), (256, 1, 1)),
-    "gmem_bytes_by_line": ("matmul", (ROUNDS * 0, ROUNDS, ROUNDS, np.int32(64)), (4, 4, 1), (16, 16, 1)),
-    "tensorop_count_by_line": ("matrices", (TILES * 0, HALVES, HALVES[:, :, :8].copy(), TILES), (1, 1, 1), (96, 1, 1)),
-    "barrier_wait_by_line": ("matmul", (ROUNDS * 0, ROUNDS, ROUNDS, np.int32(64)), (4, 4, 1), (16, 16, 1)),
-}
-OWN = {"columns": access("b32", 4), "matrices": simulated("matrices")}
+RUNS = (
+    "dmat", "nan_check", "program_progress", "warp_progress", "gmem_sectors_by_line", "smem_conflicts_by_line",
+    "divergence_by_line", "gmem_bytes_by_line", "tensorop_count_by_line", "barrier_wait_by_line",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -61,19 +34,13 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     monkeypatch.chdir(tmp_path)
     writer = TraceWriter(Path("lines"))
     writer.start()
-    for index, (probe, (name, arguments, grid, block)) in enumerate(RUNS.items()):
-        text = OWN.get(name) or example(name)
-        kernel = Kernel.of(parse(text), parse(text).entries()[0].name)
-        folder = writer.kernel(index, f"{probe}_of_{kernel.entry.name}")
-        (folder / "pruned.ptx").write_text(kernel.pruned)
-        (folder / "kernel.info").write_text(probed_kernel(kernel, load_probe(probe))[1])
-        result = result_of(tmp_path, probe, text, *arguments, grid=grid, block=block)
-        writer.save(index, writer.launch(index, grid, block), result.path.read_bytes())
+    for index, probe in enumerate(RUNS):
+        add_specimen(writer, index, probe, tmp_path)
     return open_trace(writer.directory)
 
 
 def opened(trace: Trace, probe: str) -> LinesView:
-    source = Source(trace, trace.kernels[list(RUNS).index(probe)])
+    source = Source(trace, trace.kernels[RUNS.index(probe)])
     assert kind_of("lines").missing(source) is None
     view = kind_of("lines").open(source, no_progress)
     assert isinstance(view, LinesView)

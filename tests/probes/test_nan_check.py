@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.engine.kernels import DATA, entry, inserted, probed
 from tests.probes.figures import figures_in
 from tests.probes.running import example, result_of, simulated
+from tests.probes.specimens import Specimen
 from tui_probe.engine.kernel import Kernel
 from tui_probe.errors import TraceError
 from tui_probe.probe_files.loading import load_probe
@@ -21,6 +22,12 @@ from tui_probe.ptx.parser import parse
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+X = np.arange(300, dtype=np.float32)
+X[203] = math.nan
+SPECIMEN = Specimen(
+    example("saxpy"), (np.ones(300, np.float32), X, np.float32(2), np.int32(300)), (4, 1, 1), (96, 1, 1)
+)
 
 
 def checked(tmp_path: Path, text: str, *arguments: Any, name: str = "", **options: Any) -> NanCheck:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.engine.kernels import entry
 from tests.probes.running import example, result_of
+from tests.probes.specimens import Specimen
 from tui_probe.probes.smem_conflicts.analysis import BankConflicts, analyse
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ ret;
 """,
         ".param .u64 indices",
     )
+
+
+SPECIMEN = Specimen(access("b32", 4), (np.arange(32, dtype=np.uint32) * 32,), (1, 1, 1), (32, 1, 1))
 
 
 def by_the_rule(indices: np.ndarray[Any, Any], size: int) -> tuple[int, int, int]:

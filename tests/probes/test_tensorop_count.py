@@ -9,6 +9,7 @@ import pytest
 
 from tests.engine.kernels import DATA, HEADER, inserted, probed
 from tests.probes.running import example, result_of, simulated
+from tests.probes.specimens import Specimen
 from tui_probe.engine.matrices import multiply_adds
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probes.tensorop_count.analysis import TensorOperations, analyse
@@ -18,6 +19,9 @@ from tui_probe.ptx.tree import Instruction
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+TILES, HALVES = np.ones((3, 16, 8), np.float32), np.ones((3, 16, 16), np.float16)
+SPECIMEN = Specimen(simulated("matrices"), (TILES * 0, HALVES, HALVES[:, :, :8].copy(), TILES), (1, 1, 1), (96, 1, 1))
 
 
 @pytest.fixture

@@ -35,15 +35,22 @@ def environment(library: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def loaded_driver(library: Path, environment: dict[str, str]) -> Driver:
+def initialised_driver(library: Path) -> Driver:
     """The driver in the test process, with 64 MiB of memory and 4 SMs."""
-    for name in ("TUI_PROBE_SIM_PYTHON", "TUI_PROBE_SIM_PYTHONPATH"):
-        os.environ[name] = environment[name]
-    os.environ["TUI_PROBE_SIM_MEMORY"] = "64M"
-    os.environ["TUI_PROBE_SIM_SMS"] = "4"
-    driver = Driver(library)
-    driver.cuInit(0)
+    with pytest.MonkeyPatch.context() as patch:  # it reads them once; programs of other tests have their own
+        patch.setenv("TUI_PROBE_SIM_MEMORY", "64M")
+        patch.setenv("TUI_PROBE_SIM_SMS", "4")
+        driver = Driver(library)
+        driver.cuInit(0)
     return driver
+
+
+@pytest.fixture
+def loaded_driver(initialised_driver: Driver, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Driver:
+    """The same, and where it finds Python once it needs it."""
+    for name in ("TUI_PROBE_SIM_PYTHON", "TUI_PROBE_SIM_PYTHONPATH"):
+        monkeypatch.setenv(name, environment[name])
+    return initialised_driver
 
 
 @pytest.fixture

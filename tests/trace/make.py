@@ -135,6 +135,23 @@ class TraceWriter:
             f"kernel {kernel} launch {launch}"
         )
 
+    def time(
+        self,
+        kernel: int,
+        launch: int,
+        ns: int,
+        *,
+        weight: int = 1,
+        probed: bool = False,
+        key: int | None = None,
+        host: int | None = None,
+    ) -> None:
+        """The GPU time of a sampled launch, which stands for ``weight`` launches."""
+        shape = "" if key is None else f" key {key}"
+        waited = "" if host is None else f" host {host}"
+        kind = "probed" if probed else "original"
+        self.lines(f"[time] launch {launch} kernel {kernel}{shape} {kind} ns {ns} for {weight}{waited}")
+
     def exit(self, reason: str = "-", dropped: int = 0) -> None:
         self.lines(f"[exit] launches {self.launches} probed {self.saved} dropped {dropped} reason {reason}")
 

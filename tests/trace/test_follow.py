@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,6 +40,10 @@ def write_example(directory: Path) -> bytes:
             writer.launches -= 1
             writer.pass_through(0, "it failed")
     writer.benchmark(0, 0, original=1.0, probed=1.5)
+    writer.lines("[time] empty 1500")
+    for i in range(4):
+        writer.time(i % 2, i, 1000 + i, weight=i + 1, probed=i == 2, key=None if i < 2 else 3, host=900 if i else None)
+    writer.time(1, 9, 1, host=2)
     for _ in range(2):
         writer.save(0, writer.launches, b"before the launch that it is of")
         writer.launch(0)
@@ -55,7 +60,9 @@ def summary(trace: Trace) -> dict[str, Any]:
          k.registers_pruned, k.registers_probed, k.probe_bytes, k.slowdown, list(k.rows), k.results)
         for k in trace.kernels
     ]  # fmt: skip
-    return {"state": state, "kernels": kernels, "launches": list(trace.launches)}
+    times = {k.index: sorted(zip(*(k.samples.column(each.name) for each in fields(k.samples)), strict=True))
+             for k in trace.kernels}  # fmt: skip
+    return {"times": times, "state": state, "kernels": kernels, "launches": list(trace.launches)}
 
 
 @pytest.mark.parametrize("older", [False, True])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.fixed_probes import fixed_probes
 from tests.golden import golden
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.ui import Appearance
@@ -18,11 +19,17 @@ from tui_probe.ui.feed import Session
 from tui_probe.ui.nvml import GpuSampler
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from textual.pilot import Pilot
 
     from tui_probe.ui.screens.live import LiveScreen
+
+
+@pytest.fixture(autouse=True, scope="package")
+def _fixed_probes() -> Iterator[None]:
+    with fixed_probes():
+        yield
 
 
 @pytest.fixture(autouse=True)

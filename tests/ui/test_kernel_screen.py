@@ -161,7 +161,7 @@ async def test_launches_are_stepped_through_on_the_same_page(session: Session, m
         assert fake.source.launch is not None
         assert fake.source.launch.number == 2
         assert fake.pressed == ["zoom_in"]
-        assert "launch 3 of 4 (#2 of the process)" in stage.text
+        assert "launch 2 (3rd of 4 of this kernel)" in stage.text
         await stage.press("right_curly_bracket", "right_curly_bracket")
         assert "no later launch has a result" in stage.text
 
@@ -170,7 +170,7 @@ async def test_the_title_says_which_launch_is_shown(session: Session, trace: Tra
     trace.launch(2)
     async with on_stage(session, (200, 30)) as stage:
         await stage.press("enter")
-        assert "launch 4 of 4 (#3 of the process)" in stage.text.split("\n")[0]
+        assert "launch 3 (4th of 4 of this kernel)" in stage.text.split("\n")[0]
         await stage.press("right_square_bracket", "right_square_bracket")
         assert screen_of(stage).at_hand.table.selected == 2
         title = stage.text.split("\n")[0]
@@ -404,26 +404,26 @@ async def test_a_drawing_stays_while_results_come_and_the_newest_is_a_key_away(
 
     async with on_stage(session) as stage:
         await stage.press("enter", "7")
-        assert "launch 4 of 4 (#3 of the process)  probed" in title()
+        assert "launch 3 (4th of 4 of this kernel)  probed" in title()
         for _ in range(3):
             trace.result(0, trace.launch(0))
         await stage.refresh()
         screen = stage.app.screen
         assert isinstance(screen, KernelScreen)
         screen.tick()
-        assert "launch 4 of 7 (#3 of the process), } newer" in title()
+        assert "launch 3 (4th of 7 of this kernel), } newer" in title()
         assert "launch 3 of #0" in stage.text
         await stage.press("}")
-        assert "launch 7 of 7 (#12 of the process)  probed" in title()
+        assert "launch 12 (7th of 7 of this kernel)  probed" in title()
         await stage.press("{", "}")
         trace.result(0, trace.launch(0))
         await stage.refresh()
         await stage.press("}")
-        assert "launch 8 of 8 (#13 of the process)  probed" in title()
+        assert "launch 13 (8th of 8 of this kernel)  probed" in title()
         await stage.press("{", "{")
         trace.result(0, trace.launch(0))
         await stage.refresh()
         screen.tick()
-        assert "launch 6 of 9 (#11 of the process)  probed" in title()
+        assert "launch 11 (6th of 9 of this kernel)  probed" in title()
         await stage.press("}")
-        assert "launch 7 of 9 (#12 of the process)  probed" in title()
+        assert "launch 12 (7th of 9 of this kernel)  probed" in title()

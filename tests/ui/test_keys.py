@@ -421,10 +421,10 @@ async def _(stage: Stage, key: str) -> None:
 async def _(stage: Stage, key: str) -> None:
     await stage.press("enter")
     await stage.press("left_curly_bracket", "left_curly_bracket", key)
-    wanted = "(#0 of the process)" if key == "left_curly_bracket" else "(#2 of the process)"
+    wanted = "launch 0 (" if key == "left_curly_bracket" else "launch 2 ("
     assert wanted in stage.text.split("\n")[0]
     await stage.press("q", key)
-    assert ("no earlier launch has a result" if key == "left_curly_bracket" else "(#3 of the process)") in stage.text
+    assert ("no earlier launch has a result" if key == "left_curly_bracket" else "launch 3 (") in stage.text
 
 
 @checks("worst")

@@ -164,6 +164,14 @@ def test_durations(value: float | None, shown: str) -> None:
     assert units.duration(value) == shown
 
 
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (13, "13th"), (21, "21st"), (1112, "1 112th")],
+)
+def test_ordinal(number: int, shown: str) -> None:
+    assert units.ordinal(number) == shown
+
+
 @pytest.mark.parametrize(("value", "shown"), [(0.4, "0 s"), (12, "12 s"), (125, "2 min 05 s"), (11220, "3 h 07 min")])
 def test_elapsed_times(value: float, shown: str) -> None:
     assert units.elapsed(value) == shown

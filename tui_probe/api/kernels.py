@@ -13,6 +13,7 @@ from tui_probe.draw import units
 from tui_probe.draw.formats import as_record
 from tui_probe.draw.shorten import shorten
 from tui_probe.pages.kernel_report import KERNEL_COLUMNS
+from tui_probe.pages.time_columns import columns_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.draw.table import Column
+    from tui_probe.trace.gpu_time import GpuTime
     from tui_probe.trace.model import Kernel as TracedKernel
     from tui_probe.trace.model import Status, Trace
 
@@ -77,13 +79,23 @@ class Kernel:
 
     @property
     def slowdown(self) -> float | None:
-        """Median of probed time / original time over timed launches (``run --benchmark``); None if simulated."""
+        """Probed time / original time: median of a benchmark, else by sampled launches; None if simulated."""
         return self._kernel.slowdown
 
     @property
     def time_ms(self) -> float | None:
-        """Median time of the original in milliseconds (``run --benchmark``); None if simulated."""
+        """Median time of the original in milliseconds, by a benchmark, else by sampled launches; None if simulated."""
         return self._kernel.time_ms
+
+    @property
+    def gpu_time(self) -> GpuTime | None:
+        """GPU time by sampled launches: count, mean, median, p99, total and their doubts, in ns; None if simulated."""
+        return self._kernel.gpu_time
+
+    @property
+    def time_share(self) -> float | None:
+        """Its part of the GPU time of all timed kernels, from 0 to 1; None where it was not timed."""
+        return self._kernel.time_share
 
     @property
     def launches(self) -> Launches:
@@ -129,7 +141,7 @@ class Kernels(Sequence[Kernel], Shown):
         return self._kernels[place]
 
     def _columns(self) -> Sequence[Column[Any]]:
-        return KERNEL_COLUMNS
+        return columns_for(KERNEL_COLUMNS, self._shown_rows())
 
     def _shown_rows(self) -> Iterator[TracedKernel]:
         return (each._kernel for each in self._kernels)

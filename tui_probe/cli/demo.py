@@ -12,7 +12,7 @@ from tui_probe.launcher.options import RunOptions
 
 from .checks.gpu import driver_items
 from .output import inform
-from .run import add_probe_options, profile
+from .run import add_probe_options, probes_of, profile
 from .screen import add_screen_options, wants_screen
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     root = arguments.tracedir or Path(tempfile.mkdtemp(prefix="tui-probe-demo-"))
     options = RunOptions(
         command=tuple(command),
-        probe=arguments.probe,
+        probes=probes_of(arguments),
         trace_root=root,
         benchmark=arguments.benchmark,
         simulated=simulated,

@@ -10,9 +10,11 @@ from tui_probe.trace.recent import remember
 from .run import leave_running, wait_for_end
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tui_probe.launcher.options import RunOptions
+    from tui_probe.probe_files.choices import ChosenProbe
 
 
 class HeldRuns:
@@ -21,9 +23,9 @@ class HeldRuns:
     def __init__(self) -> None:
         self._targets: list[HeldTarget] = []
 
-    def start(self, options: RunOptions, probe: Path) -> HeldTarget:
+    def start(self, options: RunOptions, probes: Sequence[ChosenProbe]) -> HeldTarget:
         """Start a program. Raises LaunchError and its kind."""
-        target = HeldTarget(options, probe)
+        target = HeldTarget(options, probes)
         self._targets.append(target)
         return target
 

@@ -14,8 +14,8 @@ from tui_probe.launcher.driver import find_driver
 from tui_probe.launcher.options import RunOptions
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.probe_files.catalogue import known_probes
+from tui_probe.probe_files.choices import choose
 from tui_probe.probe_files.folders import DEFAULT
-from tui_probe.probe_files.loading import load_probe
 from tui_probe.trace.recent import recent_traces, remember
 
 from .chosen import chosen_settings, trace_dir
@@ -76,8 +76,7 @@ def start(arguments: argparse.Namespace, home: Home, runs: HeldRuns) -> int:
     """Start what the form says under the live screen; what is wrong with it is said at home."""
     try:
         options = options_of(home.form)
-        probe = load_probe(options.probe).path.absolute()
-        target = runs.start(options, probe)
+        target = runs.start(options, choose(options.probes, options.sample or ""))
     except (ProbeError, ValueError, argparse.ArgumentTypeError) as error:
         home.notice = str(error)
         return 0
@@ -94,7 +93,7 @@ def options_of(form: Form) -> RunOptions:
         raise ValueError("which command?")
     return RunOptions(
         command=tuple(command),
-        probe=form.probe,
+        probes=(form.probe,),
         trace_root=trace_dir(),
         kernels=form.kernels or None,
         excluded=form.excluded or None,

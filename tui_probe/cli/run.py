@@ -15,8 +15,8 @@ from tui_probe.launcher.passing import run_passing_on
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
+from tui_probe.probe_files.choices import ChosenProbe, choose
 from tui_probe.probe_files.folders import DEFAULT, built_in_files, in_folder, installed_files
-from tui_probe.probe_files.loading import load_probe
 from tui_probe.trace.recent import remember
 
 from .chosen import chosen_settings, tell_problems, trace_dir
@@ -30,8 +30,7 @@ from .values import Unsupported, launches, min_free, names, sample, size, size_o
 
 if TYPE_CHECKING:
     import argparse
-
-    from tui_probe.engine.model import Probe
+    from collections.abc import Sequence
 
 HURRIED_REPORT = 0.3
 """Seconds in which the report of a run that was asked to end reads results."""
@@ -60,6 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sample", type=sample, metavar="SPEC",
         help="probe only some blocks of each grid: 1/16 (one in 16), 0-131 (a range), 64 (that many, evenly spread)",
     )  # fmt: skip
+    chosen.add_argument(
+        "--no-times", action="store_true", help="do not take the GPU time of some launches of every kernel"
+    )
     limits = parser.add_argument_group("limits")
     limits.add_argument(
         "--max-trace-bytes", type=size_or_none, metavar="SIZE",
@@ -88,8 +90,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_probe_options(parser: argparse.ArgumentParser) -> None:
     """What ``run`` and ``demo`` have in common."""
     parser.add_argument(
-        "-p", "--probe", "-t", default=chosen_settings().probe or DEFAULT, metavar="PROBE",
-        help="a built-in probe (see `tui-probe probes`) or a probe file; default %(default)s",
+        "-p", "--probe", "-t", action="append", metavar="PROBE",
+        help="a probe or a set of them (see `tui-probe probes`), or a file; NAME:1/16: only of such a sample of blocks."
+             " Given several times: the probes take turns over the launches."
+             f" Default {chosen_settings().probe or DEFAULT}",
     )  # fmt: skip
     parser.add_argument("--benchmark", action="store_true", help="also time the original kernels, and report slowdowns")
     parser.add_argument("--no-report", action="store_true", help="no text report at the end")
@@ -105,13 +109,14 @@ def run(arguments: argparse.Namespace) -> int:
         return profile_with_ncu(arguments, command)
     options = RunOptions(
         command=tuple(command),
-        probe=arguments.probe,
+        probes=probes_of(arguments),
         trace_root=arguments.tracedir,
         kernels=arguments.kernel,
         excluded=arguments.exclude,
         launches=arguments.launches,
         sample=arguments.sample,
         benchmark=arguments.benchmark,
+        times=not arguments.no_times,
         driver=arguments.driver,
         simulated=arguments.sim,
         max_trace_bytes=MAX_TRACE_BYTES if arguments.max_trace_bytes is None else arguments.max_trace_bytes,
@@ -123,14 +128,22 @@ def run(arguments: argparse.Namespace) -> int:
     return profile(options, arguments)
 
 
-def known_probe(name: str) -> Probe:
-    """The probe to run; what it means is known then, too, though no package brings it. Raises ProbeFileError."""
-    own = load_probe(name)
-    if in_folder(own.path) and own.name not in {**installed_files(), **built_in_files()}:
-        from tui_probe.probekit.registry import add_folder
+def probes_of(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """What was written behind ``-p``, or is run where nothing was."""
+    return tuple(arguments.probe or (chosen_settings().probe or DEFAULT,))
 
-        add_folder(own.path.parent)
-    return own
+
+def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
+    """The probes to run; what they mean is known then, too, though no package brings them. Raises ProbeFileError."""
+    chosen = choose(options.probes, options.sample or "")
+    if options.benchmark and len(chosen) > 1:
+        raise ProbeFileError(f"--benchmark times one probe, not {len(chosen)}: choose one with -p")
+    for own in chosen:
+        if in_folder(own.path) and own.name not in {**installed_files(), **built_in_files()}:
+            from tui_probe.probekit.registry import add_folder
+
+            add_folder(own.path.parent)
+    return chosen
 
 
 def least_free(arguments: argparse.Namespace) -> str | None:
@@ -148,20 +161,14 @@ def least_free(arguments: argparse.Namespace) -> str | None:
 def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
     """Run a target, on the screen or without, and report. Returns the target's exit status."""
     try:
-        own = known_probe(options.probe)
+        probes = known_probes(options)
     except ProbeFileError as error:
         arguments.refuse(str(error))
-    if options.sample and own.about.every_block:
-        arguments.refuse(
-            f"--sample: {own.name} needs every block, so it cannot be sampled; leave out --sample, or choose another"
-            " probe with -p"
-        )
-    probe = own.path.absolute()
     with tidy_end():
         if wants_screen(arguments):
-            status, outcome = run_on_screen(options, probe, arguments)
+            status, outcome = run_on_screen(options, probes, arguments)
         else:
-            status, outcome = run_plainly(options, probe)
+            status, outcome = run_plainly(options, probes)
             tell_problems()  # not before: scripts take the first line of stderr for the trace
     for trace in reported(outcome.traces):
         remember(trace)
@@ -170,20 +177,22 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
     return status
 
 
-def run_plainly(options: RunOptions, probe: Path) -> tuple[int, Outcome]:
+def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe]) -> tuple[int, Outcome]:
     """Without a screen: streams passed on. Returns the exit status and what the run left."""
     # The first line is written by the new process, where descriptor 2 is the target's already.
     stderr = os.dup(2)
-    with Session(options, probe, announce=TraceTeller(stderr)) as session:
+    with Session(options, probes, announce=TraceTeller(stderr)) as session:
         returncode = run_passing_on(session)
         outcome = session.outcome()
     tell_outcome(outcome)
     return exit_status(returncode), outcome
 
 
-def run_on_screen(options: RunOptions, probe: Path, arguments: argparse.Namespace) -> tuple[int, Outcome]:
+def run_on_screen(
+    options: RunOptions, probes: Sequence[ChosenProbe], arguments: argparse.Namespace
+) -> tuple[int, Outcome]:
     """Under the live screen. Returns the exit status and what the run left; nothing, and 0, if it goes on."""
-    target = HeldTarget(options, probe)
+    target = HeldTarget(options, probes)
     received = 0
     try:
         shown = show(arguments, target=target)

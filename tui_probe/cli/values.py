@@ -7,6 +7,8 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, NoReturn
 
+from tui_probe.probe_files.choices import compact_sample
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -53,16 +55,10 @@ def launches(text: str) -> str:
 
 def sample(text: str) -> str:
     """``1/16`` one block in 16, ``0-131`` those of a range, ``64`` as many spread over the grid."""
-    compact = re.sub(r"\s+", "", text)
-    match = re.fullmatch(r"1/(?P<one_in>\d+)|(?P<first>\d+)-(?P<last>\d+)|(?P<blocks>\d+)", compact)
-    numbers = {name: int(value) for name, value in match.groupdict().items() if value} if match else {"blocks": 0}
-    least = numbers.get("first", 1)
-    if any(not (name == "first" or least <= value < 1 << 31) for name, value in numbers.items()):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a sample of blocks; write 1/16 for one block in 16, 0-131 for a range of blocks, "
-            "64 for as many spread over the grid"
-        )
-    return compact
+    try:
+        return compact_sample(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def names(text: str) -> str:

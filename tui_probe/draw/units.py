@@ -60,6 +60,12 @@ def counted(number: int, noun: str) -> str:
     return f"{count(number)} {noun}{ending}"
 
 
+def ordinal(number: int) -> str:
+    """``1st``, ``12th``, ``1 022nd``."""
+    ending = "th" if number // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{count(number)}{ending}"
+
+
 def extent(dim: Iterable[int] | None) -> str:
     """A grid or block: ``32768``, ``16×16``; trailing ones are left out."""
     if dim is None:

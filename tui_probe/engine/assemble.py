@@ -14,6 +14,7 @@ from tui_probe.errors import ToolchainError
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 _SECONDS: Final = 600
@@ -55,15 +56,18 @@ class Assembler:
             self._tools = find_tools("ptxas")
         return self._tools
 
-    def assemble(self, ptx: Path, binary: Path, arch: str, entry: str) -> AssemblyReport:
+    def assemble(
+        self, ptx: Path, binary: Path, arch: str, entry: str, started: Callable[[], object] | None = None
+    ) -> AssemblyReport:
         """Assemble ``ptx`` for a device of ``arch`` (sm_90). The report is about the kernel ``entry``.
 
+        ``started`` is called each time that a ptxas begins to work, which is when other work can be done beside it.
         Raises ToolchainError with ptxas's own words, or if there is no ptxas.
         """
         error: ToolchainError | None = None
         for tool in self.tools():
             try:
-                return _run(tool, ptx, binary, _with_suffix(ptx, arch), entry)
+                return _run(tool, ptx, binary, _with_suffix(ptx, arch), entry, started)
             except ToolchainError as failure:
                 error = error or failure
                 if not _TOO_OLD.search(failure.details):
@@ -73,16 +77,18 @@ class Assembler:
 
 def _with_suffix(ptx: Path, arch: str) -> str:
     """The architecture to assemble for: ``sm_90a`` PTX needs sm_90a on a device of sm_90."""
-    with ptx.open(encoding="utf-8") as file:
-        match = _TARGET.search(file.read(_HEAD_BYTES))
+    with ptx.open("rb", buffering=0) as file:
+        match = _TARGET.search(file.read(_HEAD_BYTES).decode("utf-8", "replace"))
     return arch + match[2] if match and match[1] == arch else arch
 
 
-def _run(tool: Tool, ptx: Path, binary: Path, arch: str, entry: str) -> AssemblyReport:
+def _run(
+    tool: Tool, ptx: Path, binary: Path, arch: str, entry: str, started: Callable[[], object] | None
+) -> AssemblyReport:
     command = [str(tool.path), "-v", f"-arch={arch}", str(ptx), "-o", str(binary)]
-    started = time.perf_counter()
+    begun = time.perf_counter()
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False)
+        status, output = _outcome(command, started)
     except subprocess.TimeoutExpired:
         slow = because("assembler-slow", version=tool.version, seconds=_SECONDS)
         raise ToolchainError(slow, shlex.join(command)) from None
@@ -90,13 +96,26 @@ def _run(tool: Tool, ptx: Path, binary: Path, arch: str, entry: str) -> Assembly
         words = error.strerror or type(error).__name__
         broken = because("assembler-broken", ptxas=str(tool.path), error=words)
         raise ToolchainError(broken, shlex.join(command)) from error
-    elapsed = time.perf_counter() - started
-    output = done.stdout + done.stderr
-    if done.returncode != 0:
-        said = [line for line in output.splitlines() if line.strip()] or [f"exit status {done.returncode}"]
+    elapsed = time.perf_counter() - begun
+    if status != 0:
+        said = [line for line in output.splitlines() if line.strip()] or [f"exit status {status}"]
         refused = because("ptxas-refused", version=tool.version, words=said[0])
         raise ToolchainError(refused, "\n".join([shlex.join(command), *said]))
     return _report(shlex.join(command), output, entry, elapsed, tool)
+
+
+def _outcome(command: list[str], started: Callable[[], object] | None) -> tuple[int, str]:
+    """The exit status of a command and what it wrote. Raises OSError and TimeoutExpired."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, errors="replace") as process:
+        if started is not None:
+            started()
+        try:
+            output, complaints = process.communicate(timeout=_SECONDS)
+        except BaseException:
+            process.kill()
+            raise
+        return process.returncode, output + complaints
 
 
 def _report(command: str, output: str, entry: str, elapsed: float, tool: Tool) -> AssemblyReport:

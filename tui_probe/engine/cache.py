@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.files import read_file, write_file
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -52,7 +54,7 @@ class Cache:
         """The files of an entry, or None if there is none that is whole."""
         path = self.path(key)
         try:
-            data = path.read_bytes()
+            data = read_file(path)
         except OSError:
             return None
         files = _unpacked(data)
@@ -69,7 +71,7 @@ class Cache:
         unfinished = self.folder / f"{os.getpid()}-{next(self._numbers)}{_UNFINISHED}"
         data = _packed(files)
         try:
-            unfinished.write_bytes(data)
+            write_file(unfinished, data)
             unfinished.replace(self.path(key))
         except OSError:
             with contextlib.suppress(OSError):
@@ -121,15 +123,15 @@ class Cache:
                     yield Path(entry.path), entry.stat(follow_symlinks=False)
 
 
-def default_folder() -> Path | None:
-    """``$XDG_CACHE_HOME/tui-probe/kernels``, else below ``~/.cache``; None where there is no home."""
+def default_folder(what: str = "kernels") -> Path | None:
+    """``$XDG_CACHE_HOME/tui-probe/WHAT``, else below ``~/.cache``; None where there is no home."""
     chosen = os.environ.get("XDG_CACHE_HOME", "")
     if not chosen.startswith("/"):  # a relative path is to be ignored: XDG Base Directory Specification
         try:
             chosen = str(Path.home() / ".cache")
         except RuntimeError:
             return None
-    return Path(chosen) / "tui-probe" / "kernels"
+    return Path(chosen) / "tui-probe" / what
 
 
 def digest(*parts: bytes) -> str:

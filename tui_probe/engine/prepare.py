@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.engine.assemble import Assembler, AssemblyReport
 from tui_probe.engine.edits import Edits
+from tui_probe.engine.files import read_file, write_file
 from tui_probe.engine.insertion import insert_probe
 from tui_probe.engine.kept_kernels import PREPARED_FILES, KeptKernels
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_info import kernel_info, note_in
 from tui_probe.engine.module_variables import replay_hazard, share_variables
 from tui_probe.engine.names import Names
-from tui_probe.engine.originals import Originals
+from tui_probe.engine.originals import Original, Originals
 from tui_probe.engine.process_log import ProcessLog
 from tui_probe.engine.serialisation import reason, serialised, without_yielding, yielding_sites
 from tui_probe.engine.site_file import site_file
@@ -107,6 +108,8 @@ class Options:
     sources: bool = False
     """Are the source files that kernels came from copied into the trace?"""
     sampled: bool = False
+    folder: str = ""
+    """Where in a kernel's folder the files of this probe go, when it is one of several; "": they are the only ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +169,12 @@ class Preparer:
         options: Options | None = None,
         assembler: Assembler | None = None,
         cache: Cache | None = None,
+        originals: Originals | None = None,
     ) -> None:
         self._probe = probe
         self._options = options or Options()
         self._assembler = assembler or Assembler()
-        self._originals = Originals()
+        self._originals = originals or Originals()
         self._pool = ThreadPoolExecutor(_ASSEMBLERS, thread_name_prefix="assemble")
         self._cache = cache
         self._sources = SourceCopies() if self._options.sources else None
@@ -207,16 +211,24 @@ class Preparer:
 
         Writes the files of a kernel's directory. Never raises: a failure is an answer, its details in process.log.
         """
+        own = directory / self._options.folder
         try:
-            log = ProcessLog(directory / "process.log")
+            if own != directory:
+                own.mkdir(exist_ok=True)
+            log = ProcessLog(own / "process.log")
         except (OSError, ValueError) as error:
             return Answer.refusal("failed", _of_directory(directory, error))
+        with log:
+            return self._answer(directory, arch, name, log)
+
+    def _answer(self, directory: Path, arch: str, name: str, log: ProcessLog) -> Answer:
+        own = directory / self._options.folder
         try:
-            work = _Preparation(self._probe, self._options, self._assembler, self._pool, directory, log)
+            work = _Preparation(self._probe, self._options, self._assembler, self._pool, directory, own, log)
             work.kept, work.counts = self._kept_kernels(), self.counts
             answer = work.run(self._originals, arch, name)
             if self._sources is not None:
-                self._pool.submit(self._sources.add, directory)
+                self._pool.submit(self._sources.add, own, directory)
             return answer
         except (UnsupportedKernelError, ImageError) as error:
             return _ended(log, "skipped", error.reason)
@@ -257,6 +269,8 @@ class _Preparation:
     options: Options
     assembler: Assembler
     pool: ThreadPoolExecutor
+    kernel: Path
+    """The kernel's folder; ``directory`` is that of the probe in it, the same one if there is no other probe."""
     directory: Path
     log: ProcessLog
     kept: KeptKernels | None = None
@@ -267,33 +281,36 @@ class _Preparation:
         if match is None:
             raise ProbeError(because("unknown-architecture", architecture=arch))
         self.log.write(f"{self.options.kernels.split(':')} {self.options.filtered.split(':')}")
-        image = (self.directory / "original.bin").read_bytes()
+        image = read_file(self.kernel / "original.bin")
         key = self.kept.key(image, arch, name) if self.kept else ""
         if (ready := self._from_cache(key, name)) is not None:
             return ready
         original, found = originals.find(image, name, int(match[1]))
         self.log.write(self._subject(found, name))
-        with original.lock:
-            original.write(self.directory / "original.ptx")
-            kernel = Kernel.of(original.module, name)
-        self._write("pruned.ptx", kernel.pruned)
+        kernel = self._kernel(original, name)
         tools = self.assembler.tools()
         try:
             probed = with_probe(kernel, self.probe, sampled=self.options.sampled)
-        except UnsupportedKernelError:
-            if tools:
+        except Exception as error:
+            self._write_unprobed(original, kernel)
+            if tools and isinstance(error, UnsupportedKernelError):
                 self._start("pruned", arch, name)
             raise
-        self._write_probed(probed)
-        # The launch waits for the probed kernel alone, so that one comes first.
-        assemblies = [self._start(variant, arch, name) for variant in ("probed", "pruned")] if tools else []
+        # The launch waits for the probed kernel alone, so that one comes first, and all else once its ptxas runs.
+        self._write("probed.ptx", probed.ptx)
+        assemblies = [self._running("probed", arch, name)] if tools else []
+        self._write_unprobed(original, kernel)
+        self._write_info(probed)
+        if tools:
+            assemblies.append(self._start("pruned", arch, name))
         self._write(NAME, site_file(self.probe.name, kernel, probed.notes, image))
         if not tools:
             self.log.write(_NO_ASSEMBLER)
         if note := self._to_yield(kernel, assemblies):
             without = without_yielding(self.probe)
             probed = with_probe(kernel, without, sampled=self.options.sampled, note=note)
-            self._write_probed(probed)
+            self._write("probed.ptx", probed.ptx)
+            self._write_info(probed)
             self._write(NAME, site_file(self.probe.name, kernel, probed.notes, image))
             assemblies[:1] = [self._start("probed", arch, name)] if tools else []
         load = "probed.bin" if tools and self.options.load == "bin" else "probed.ptx"
@@ -319,8 +336,20 @@ class _Preparation:
         before = serialised(pruned.output) if isinstance(pruned, AssemblyReport) else 0
         return reason(self.probe, sites, before, after) if after > before else None
 
-    def _write_probed(self, probed: Probed) -> None:
-        self._write("probed.ptx", probed.ptx)
+    def _kernel(self, original: Original, name: str) -> Kernel:
+        with original.lock:
+            try:
+                return Kernel.of(original.module, name)
+            except Exception:
+                original.write(self.kernel / "original.ptx")
+                raise
+
+    def _write_unprobed(self, original: Original, kernel: Kernel) -> None:
+        with original.lock:
+            original.write(self.kernel / "original.ptx")
+        self._write("pruned.ptx", kernel.pruned)
+
+    def _write_info(self, probed: Probed) -> None:
         self._write("kernel.info", probed.info)
         self._tell_note(probed.info)
 
@@ -333,15 +362,14 @@ class _Preparation:
         """The kernel as it was prepared before, by this run or an earlier one."""
         if self.kept is None:
             return None
-        entry = self.kept.restore(key, self.directory)
+        entry = self.kept.restore(key, self.directory, self.kernel)
         self.counts.add(hit=entry is not None)
         if entry is None:
             return None
-        load, found, said = entry
         cached = f"[cache] prepared before: all files are from {self.kept.place(key)}"
-        self.log.write("\n".join([self._subject(found, name), cached, said or _NO_ASSEMBLER]))
-        self._tell_note((self.directory / "kernel.info").read_text(encoding="utf-8"))
-        return Answer("ok", load)
+        self.log.write("\n".join([self._subject(entry.found, name), cached, entry.said or _NO_ASSEMBLER]))
+        self._tell_note(entry.info)
+        return Answer("ok", entry.load)
 
     def _tell_note(self, info: str) -> None:
         if note := note_in(info):
@@ -361,23 +389,44 @@ class _Preparation:
         if len(said) < len(reports):
             return
         try:
-            kept.keep(key, self.directory, load, found, said)
+            kept.keep(key, self.directory, self.kernel, load, found, said)
         except OSError as error:
             with contextlib.suppress(OSError):  # the trace is gone or the disk full, and this is only a remark
                 self.log.write(f"[cache] not kept for other runs: {error.filename}: {error.strerror}")
 
     def _write(self, file: str, text: str) -> None:
-        (self.directory / file).write_text(text, encoding="utf-8")
+        write_file(self.directory / file, text.encode("utf-8"))
 
-    def _start(self, variant: str, arch: str, name: str) -> Future[AssemblyReport | ToolchainError]:
-        return self.pool.submit(self._assemble, variant, arch, name)
+    def _running(self, variant: str, arch: str, name: str) -> Future[AssemblyReport | ToolchainError]:
+        """The assembly of one variant, whose ptxas runs when this returns: other work would take the interpreter from
+        the thread that starts it.
+        """
+        started = threading.Event()
+        assembly = self._start(variant, arch, name, started)
+        started.wait()
+        return assembly
 
-    def _assemble(self, variant: str, arch: str, name: str) -> AssemblyReport | ToolchainError:
+    def _start(
+        self, variant: str, arch: str, name: str, started: threading.Event | None = None
+    ) -> Future[AssemblyReport | ToolchainError]:
+        return self.pool.submit(self._assemble, variant, arch, name, started or threading.Event())
+
+    def _assemble(
+        self, variant: str, arch: str, name: str, started: threading.Event
+    ) -> AssemblyReport | ToolchainError:
         """Assemble one variant; its binary appears under its name when it is whole. What ptxas says is logged."""
+        try:
+            return self._assembled(variant, arch, name, started)
+        finally:
+            started.set()
+
+    def _assembled(
+        self, variant: str, arch: str, name: str, started: threading.Event
+    ) -> AssemblyReport | ToolchainError:
         binary = self.directory / f"{variant}.bin"
         unfinished = self.directory / f".{variant}.bin.unfinished"
         try:
-            report = self.assembler.assemble(self.directory / f"{variant}.ptx", unfinished, arch, name)
+            report = self.assembler.assemble(self.directory / f"{variant}.ptx", unfinished, arch, name, started.set)
             unfinished.replace(binary)
         except ToolchainError as error:
             unfinished.unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,14 +14,29 @@ if TYPE_CHECKING:
     from tui_probe.engine.model import Map, Probe
 
 _NO_MAPS: Final = "MAPS: dict[str, Any] = {}\n"
+_NO_PROBES: Final = "PROBES: dict[str, dict[str, Any]] = {}\n"
+_OF_SEVERAL: Final = re.compile(
+    r"# The same by probe.*\n.*\n|def maps_of\(.*(?:\n(?!def ).*)*\n(?=def )|^from pathlib.*\n", re.MULTILINE
+)
+"""What is for traces of several probes alone: left out of a script that people are to read."""
 
 
-def read_script(probe: Probe) -> str:
-    """The text of ``read.py`` for the traces of a probe: ``read_template.py`` with the probe's maps in it."""
-    template = Path(__file__).with_name("read_template.py").read_text(encoding="utf-8")
-    lines = [line for own_map in probe.maps for line in _entries(own_map)]
-    maps = "".join(["MAPS: dict[str, Any] = {\n", *lines, "}\n"])
-    return template.replace("  # noqa: T201", "").replace(_NO_MAPS, maps, 1)
+def read_script(*probes: Probe) -> str:
+    """The text of ``read.py`` for the traces of one or several probes: ``read_template.py`` with their maps in it."""
+    template = Path(__file__).with_name("read_template.py").read_text(encoding="utf-8").replace("  # noqa: T201", "")
+    if len(probes) == 1:
+        maps = "".join(["MAPS: dict[str, Any] = {\n", *_maps(probes[0]), "}\n"])
+        return _OF_SEVERAL.sub("", template).replace("maps_of(path)", "MAPS").replace(_NO_MAPS, maps, 1)
+    tables = "".join(_table(probe) for probe in probes)
+    return template.replace(_NO_PROBES, f"PROBES: dict[str, dict[str, Any]] = {{\n{tables}}}\n", 1)
+
+
+def _table(probe: Probe) -> str:
+    return f'    "{probe.name}": {{\n{textwrap.indent("".join(_maps(probe)), "    ")}    }},\n'
+
+
+def _maps(probe: Probe) -> list[str]:
+    return [line for own_map in probe.maps for line in _entries(own_map)]
 
 
 def _entries(own_map: Map) -> list[str]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ import numpy as np
 # The records of each map, in the order of the file. Behind a map of several records per slot stands NAME.attempts:
 # how many records each slot was to keep, of which the first that found room are there; UNKNOWN where nobody told.
 MAPS: dict[str, Any] = {}
+# The same by probe, where the run had several: event.log tells which of them a result is of.
+PROBES: dict[str, dict[str, Any]] = {}
 UNKNOWN = 0xFFFFFFFF
 Array = Any  # numpy.ndarray
 
@@ -44,14 +47,14 @@ class Result:
 
 def read(path: str) -> Result:
     """Read a result file. Raises ValueError if it is not one of this trace."""
-    data = np.memmap(path, np.uint8, "r")
-    if len(data) < 32 + 16 * len(MAPS) or data[28:32].view("<u4")[0] != len(MAPS):
-        raise ValueError(f"{path}: not a result file with the {len(MAPS)} maps of this trace")
+    data, maps = np.memmap(path, np.uint8, "r"), maps_of(path)
+    if len(data) < 32 + 16 * len(maps) or data[28:32].view("<u4")[0] != len(maps):
+        raise ValueError(f"{path}: not a result file with the {len(maps)} maps of this trace")
     numbers = data[:32].view("<u4").tolist()
     blocks = prod(numbers[:3])
     result = Result(tuple(numbers[:3]), tuple(numbers[3:6]), numbers[6], range(blocks))
     end = 0
-    for index, (name, record) in enumerate(MAPS.items()):
+    for index, (name, record) in enumerate(maps.items()):
         at = 32 + 16 * index
         slot_bytes, threads_a_slot = data[at : at + 8].view("<u4").tolist()
         shape = blocks, -(-prod(result.block) // threads_a_slot), slot_bytes // record.itemsize
@@ -60,33 +63,45 @@ def read(path: str) -> Result:
         if end > len(data):
             raise ValueError(f"{path}: cut off in map {name}")
         result.maps[name] = data[start:end].view(record).reshape(shape)
-    marks, sites, size = read_marks(data[-(-end // 8) * 8 :])
+    marks, sites, size = read_marks(data[-(-end // 8) * 8 :], maps)
     sample = data[-(-end // 8) * 8 + -(-size // 8) * 8 :]
     if sample[:8].tobytes() == b"sampled\1":
         x, y, z, first, step, count = sample[8:32].view("<u4").tolist()
         result.grid, result.blocks = (x, y, z), range(first, first + count * step, step)
     result.maps.update(sites)
-    for name in MAPS:
+    for name in maps:
         result.written[name] = which_were_written(result.maps, name, marks.get(name))
     return result
 
 
-def read_marks(data: Array) -> tuple[dict[str, Array], dict[str, Array], int]:
+def maps_of(path: str) -> dict[str, Any]:
+    """The maps of the probe that a result is of."""
+    if not PROBES:
+        return MAPS
+    log = Path(path).resolve().parent.parent / "event.log"
+    for line in log.read_text(errors="replace").splitlines() if log.exists() else ():
+        saved = f"[exec] save result/{Path(path).name} "
+        if line.startswith(saved) and line.split(" ")[-1] in PROBES:
+            return PROBES[line.split(" ")[-1]]
+    raise ValueError(f"{path}: {log} does not say which of the probes {', '.join(PROBES)} it is of")
+
+
+def read_marks(data: Array, maps: dict[str, Any]) -> tuple[dict[str, Array], dict[str, Array], int]:
     """What stands behind the maps: for those of one record per slot, one bit per slot that tells whether it was saved;
     the records of maps of sites; and how many bytes that was.
     """
     marks: dict[str, Array] = {}
     sites: dict[str, Array] = {}
-    at = 8 + 16 * len(MAPS)
+    at = 8 + 16 * len(maps)
     if data[:8].tobytes() != b"records\1":
         return marks, sites, 0
-    for index, name in enumerate(MAPS):
+    for index, name in enumerate(maps):
         entry = data[8 + 16 * index : 24 + 16 * index]
         kind, size = entry[:4].view("<u4")[0], int(entry[8:].view("<u8")[0])
         if kind == 1:
             marks[name] = np.unpackbits(data[at : at + size], bitorder="little").astype(bool)
         if kind == 4:
-            sites[name] = data[at : at + size].view(MAPS[name]).reshape(1, 1, -1)
+            sites[name] = data[at : at + size].view(maps[name]).reshape(1, 1, -1)
         at += size
     return marks, sites, at
 

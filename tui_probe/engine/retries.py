@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_probe.engine.positions import matches
-from tui_probe.ptx.wait_loops import wait_loops
 
 if TYPE_CHECKING:
     from tui_probe.engine.model import ProbePoint
@@ -44,6 +43,8 @@ class Retries:
         if not wanted:
             return {}
         if point.name not in self._loops:
+            from tui_probe.ptx.wait_loops import wait_loops  # few probes ask for loops
+
             found = wait_loops(self._function, lambda one: any(matches(position, one) for position in wanted))
             self._loops[point.name] = {each.span.start: loop for loop in found for each in loop.tries}
         return self._loops[point.name]

@@ -35,6 +35,8 @@ def serialised(said: str) -> int:
 def yielding_sites(kernel: Kernel, probe: Probe) -> Counter[str]:
     """The instructions of a kernel that yielding points of a probe are at, by opcode."""
     positions = [position for point in probe.points if point.yielding for position in point.positions]
+    if not positions:
+        return Counter()
     return Counter(
         ".".join((one.opcode, *one.modifiers[:1]))
         for one in instructions(kernel.entry)

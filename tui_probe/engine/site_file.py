@@ -30,7 +30,12 @@ def site_file(probe: str, kernel: Kernel, notes: SiteNotes, image: bytes) -> str
     """The text of the file. ``image`` is what the kernel came from, which may tell its source lines."""
     writer = _Writer(kernel, image)
     recorded = {number for numbers in notes.maps.values() for number in numbers}
-    sites = [writer.site(site, whole=number in recorded) for number, site in enumerate(notes.sites)]
+    sites = [
+        writer.instruction(site.instruction, site.at, site.points)
+        if site.at == "instruction"
+        else writer.block(site, whole=number in recorded)
+        for number, site in enumerate(notes.sites)
+    ]
     unchecked = [writer.instruction(each) for each in notes.unchecked]
     maps = json.dumps({name: {"sites": numbers} for name, numbers in notes.maps.items()})
     return (
@@ -49,14 +54,13 @@ class _Writer:
 
     def __init__(self, kernel: Kernel, image: bytes) -> None:
         self.sources = SiteSources(kernel, image)
+        self._source_of = self.sources.of
         self._shift = self.sources.shift
 
-    def site(self, site: Site, *, whole: bool) -> str:
-        """``whole`` tells that the instructions of a block are named, each with its line."""
-        if site.at == "instruction":
-            return self.instruction(site.instruction, site.at, site.points)
+    def block(self, site: Site, *, whole: bool) -> str:
+        """A basic block or a loop. ``whole`` tells that its instructions are named, each with its line."""
         line, rest = site.instruction.span.line + self._shift, ""
-        if not self.sources.of(line) and (following := self.sources.following(line)):
+        if not self._source_of(line) and (following := self.sources.following(line)):
             rest = f', "following": {following}'
         if whole:
             rest += f', "block": [{", ".join(map(self.instruction, site.block))}]'
@@ -66,9 +70,9 @@ class _Writer:
         """``at`` and ``points`` are those of a site, ``rest`` is what else is told of it."""
         line, opcode = one.span.line + self._shift, one.opcode
         told = _told(at, points, opcode, one.modifiers, access_bytes(one) if opcode == "cp" else None)
-        source = self.sources.of(line)
-        named = f', "source": {source}' if source else ""
-        return f'{{"line": {line}, {told}{named}{rest}}}'
+        if source := self._source_of(line):
+            return f'{{"line": {line}, {told}, "source": {source}{rest}}}'
+        return f'{{"line": {line}, {told}{rest}}}'
 
 
 @lru_cache(maxsize=_KINDS_KEPT)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ImageError
@@ -31,31 +30,38 @@ class SiteSources:
     def __init__(self, kernel: Kernel, image: bytes) -> None:
         self._kernel = kernel
         self._image = image
-        self._texts: dict[int, str] = {}
+        self._texts: dict[tuple[int, int], str] = {}
         self.files: dict[str, int] = {}
 
     def of(self, line: int) -> str:
         """The source of a line that has an instruction."""
-        if self._locations:
-            place = bisect_right(self._starts, line) - 1
-            text = self._texts.get(place)
-            return self._named(place) if text is None else text
-        source = self._tables.get(line)
-        return self._text(*source) if source else ""
+        if not (starts := self._starts):
+            source = self._tables.get(line)
+            return self._text(*source) if source else ""
+        place = bisect_right(starts, line)
+        if not place:
+            return ""
+        one = self._locations[place - 1]
+        text = self._texts.get((one.file, one.line))
+        return self._named(one) if text is None else text
 
     def following(self, line: int) -> str:
         """The source of the first line from this one on whose source is known."""
-        if self._locations:
-            later = range(max(bisect_right(self._starts, line) - 1, 0), len(self._starts))
-            return next(filter(None, map(self._named, later)), "")
-        place = bisect_right(self._known, line - 1)
-        return self._text(*self._tables[self._known[place]]) if place < len(self._known) else ""
+        if not self._starts:
+            place = bisect_right(self._known, line - 1)
+            return self._text(*self._tables[self._known[place]]) if place < len(self._known) else ""
+        first = max(bisect_right(self._starts, line) - 1, 0)
+        later = (self._locations[place] for place in range(first, len(self._starts)) if self._holds(place))
+        return next(filter(None, map(self._named, later)), "")
 
-    def _named(self, place: int) -> str:
-        """What a directive names; -1 is in front of all."""
-        one = self._locations[place]
-        file = self._numbered.get(one.file) if place >= 0 else None
-        text = self._texts[place] = self._text(file, one.line) if file and one.line else ""
+    def _holds(self, place: int) -> bool:
+        """Whether text follows a directive, rather than the next one."""
+        return place + 1 == len(self._starts) or self._starts[place + 1] > self._starts[place] + 1
+
+    def _named(self, one: Location) -> str:
+        """What a directive names. It is kept: compilers name the same lines again and again."""
+        file = self._numbered.get(one.file)
+        text = self._texts[one.file, one.line] = self._text(file, one.line) if file and one.line else ""
         return text
 
     def _text(self, file: str, line: int) -> str:
@@ -63,15 +69,14 @@ class SiteSources:
 
     @cached_property
     def _locations(self) -> list[Location]:
-        """The ``.loc`` directives that text follows; none if none names a source."""
+        """The ``.loc`` directives of the kernel; none if none names a source."""
         found = _locations_in(self._kernel.entry.body or ())
-        if not any(one.line and self._numbered.get(one.file) for one in found):
-            return []
-        return [one for one, other in pairwise(found) if other.span.line > one.span.line + 1] + found[-1:]
+        return found if any(one.line and self._numbered.get(one.file) for one in found) else []
 
     @cached_property
     def _starts(self) -> list[int]:
-        return [one.span.line + self.shift for one in self._locations]
+        shift = self.shift
+        return [one.span.line + shift for one in self._locations]
 
     @cached_property
     def _numbered(self) -> dict[int, str]:

@@ -27,10 +27,12 @@ class SourceCopies:
         self._room: dict[Path, int] = {}
         self._lock = threading.Lock()
 
-    def add(self, kernel: Path) -> None:
-        """Copy the files that the lines of a kernel name; ``kernel`` is its folder, ``TRACE/kernel/NAME``."""
-        trace = kernel.parent.parent
-        for path in files_of(kernel):
+    def add(self, prepared: Path, kernel: Path | None = None) -> None:
+        """Copy the files that the lines of a kernel name. ``prepared`` is the folder of its ``pruned.ptx``; its own,
+        ``TRACE/kernel/NAME``, is ``kernel`` if that is another one.
+        """
+        trace = (kernel or prepared).parent.parent
+        for path in files_of(prepared):
             with self._lock:
                 new = (trace, path) not in self._seen
                 self._seen.add((trace, path))

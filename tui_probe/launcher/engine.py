@@ -20,6 +20,10 @@ from .natives import package_path
 from .target import PR_SET_PDEATHSIG
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.probe_files.choices import ChosenProbe
+
     from .options import RunOptions
 
 STARTUP_LIMIT = 30.0  # seconds; importing NumPy from a cold network disk takes many
@@ -33,16 +37,17 @@ SOCKET_PATH_LIMIT = 107  # bytes in sockaddr_un, without the final NUL
 class Engine:
     """The engine's process and its socket, in a private directory with a short path."""
 
-    def __init__(self, probe: Path, options: RunOptions, load_ptx: bool, log: Path) -> None:
+    def __init__(self, probes: Sequence[ChosenProbe], options: RunOptions, load_ptx: bool, log: Path) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="tui-probe-", dir=short_folder()))
         self.socket = self._folder / "engine"
         self._log = log
         command = [sys.executable, "-P", "-m", "tui_probe.launcher.engine_process"]
-        command += ["--socket", str(self.socket), "--probe", str(probe), "--load", "ptx" if load_ptx else "bin"]
+        command += ["--socket", str(self.socket), "--load", "ptx" if load_ptx else "bin"]
         command += ["--kernels", options.kernels or "", "--filter", options.excluded or ""]
         command += [] if options.cache else ["--no-cache"]
         command += ["--sources"] if options.sources else []
-        command += ["--sample"] if options.sample else []
+        for place, probe in enumerate(probes):
+            command += ["--probe", str(probe.path), *(["--sampled", str(place)] if probe.sample else ())]
         libc = ctypes.CDLL(None, use_errno=True)
         with log.open("wb") as output:
             self._process = subprocess.Popen(

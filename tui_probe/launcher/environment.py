@@ -12,8 +12,10 @@ from tui_probe.errors import LaunchError
 from .natives import package_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from tui_probe.probe_files.choices import ChosenProbe
 
     from .driver import Driver
     from .options import RunOptions
@@ -39,13 +41,20 @@ class Places:
     trace_root: Path
     socket: Path
     probe: Path
+    """The probe file, of several the first one's; all are in ``probes``."""
+    probes: Path
     cupy_cache: Path
     ending: Path
     """Is there once the run is asked to end."""
 
 
 def target_environment(
-    base: Mapping[str, str], options: RunOptions, driver: Driver, places: Places, stamp: str
+    base: Mapping[str, str],
+    options: RunOptions,
+    driver: Driver,
+    places: Places,
+    stamp: str,
+    probes: Sequence[ChosenProbe] = (),
 ) -> dict[str, str]:
     """``base`` with all that the hook needs. Raises LaunchError where the loader could not take the hook's path."""
     if set(str(places.hook)) & set(": "):
@@ -63,7 +72,7 @@ def target_environment(
         "TUI_PROBE_PROBE": str(places.probe),
         "TUI_PROBE_ENDING": str(places.ending),
     }
-    for name, value in choices(options).items():
+    for name, value in (choices(options) | probe_choices(probes, places.probes)).items():
         environment.pop(name, None)  # of a run around this one
         if value:
             environment[name] = value
@@ -86,10 +95,20 @@ def choices(options: RunOptions) -> dict[str, str]:
         "TUI_PROBE_KERNELS": options.kernels or "",
         "TUI_PROBE_FILTER": options.excluded or "",
         "TUI_PROBE_LAUNCHES": options.launches or "",
-        "TUI_PROBE_SAMPLE": options.sample or "",
         "TUI_PROBE_BENCHMARK": "1" if options.benchmark else "",
+        "TUI_PROBE_TIMES": "" if options.times else "0",
         "TUI_PROBE_MAX_TRACE_BYTES": str(options.max_trace_bytes),
         "TUI_PROBE_MAX_PROBE_MEMORY": str(options.max_probe_memory or ""),
+    }
+
+
+def probe_choices(probes: Sequence[ChosenProbe], folder: Path) -> dict[str, str]:
+    """The hook's variables for the probes of a run: the names and the folder of the files only if there are several."""
+    several = len(probes) > 1
+    return {
+        "TUI_PROBE_PROBES": ":".join(each.name for each in probes) if several else "",
+        "TUI_PROBE_PROBE_FOLDER": str(folder) if several else "",
+        "TUI_PROBE_SAMPLE": ":".join(each.sample for each in probes),
     }
 
 
@@ -106,5 +125,6 @@ def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) ->
     if "CUPY_COMPILE_WITH_PTX" not in base:
         settings.append(Setting("CUPY_COMPILE_WITH_PTX", "1", "CuPy then loads PTX instead of cubins without PTX"))
         if "CUPY_CACHE_DIR" not in base:
-            settings.append(Setting("CUPY_CACHE_DIR", str(cupy_cache), "CuPy's usual cache holds cubins without PTX"))
+            reason = "CuPy's usual cache holds cubins without PTX, this one only PTX"
+            settings.append(Setting("CUPY_CACHE_DIR", str(cupy_cache), reason))
     return settings

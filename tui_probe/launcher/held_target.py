@@ -20,6 +20,8 @@ from .outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tui_probe.probe_files.choices import ChosenProbe
+
     from .options import RunOptions
 
 _LOST: Final = -int(signal.SIGKILL)
@@ -32,7 +34,7 @@ class HeldTarget:
     Raises LaunchError and its kind if it cannot be started.
     """
 
-    def __init__(self, options: RunOptions, probe: Path) -> None:
+    def __init__(self, options: RunOptions, probes: Sequence[ChosenProbe]) -> None:
         self.command: Sequence[str] = options.command
         self.outcome = Outcome()
         """What the run left, after ``wait``."""
@@ -52,7 +54,7 @@ class HeldTarget:
         self._holder = os.fork()
         if not self._holder:
             ours.close()
-            become_holder(theirs, options, probe)
+            become_holder(theirs, options, probes)
         theirs.close()
         self._stream = ours.makefile("rwb")
         ours.close()

@@ -26,8 +26,9 @@ from .session import Session
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.probe_files.choices import ChosenProbe
 
     from .options import RunOptions
 
@@ -45,13 +46,13 @@ class Stream(Protocol):
         """Say it now."""
 
 
-def become_holder(connection: socket.socket, options: RunOptions, probe: Path) -> NoReturn:
+def become_holder(connection: socket.socket, options: RunOptions, probes: Sequence[ChosenProbe]) -> NoReturn:
     """In a process that was just forked: hold a run, and end. The first answer is what it is, or why there is none."""
     try:
         leave_terminal()
         with connection.makefile("rwb") as stream:
             try:
-                hold(stream, options, probe)
+                hold(stream, options, probes)
             except ProbeError as error:
                 answer(stream, problem_of(error))
     except OSError:
@@ -77,9 +78,9 @@ def problem_of(error: ProbeError) -> dict[str, Any]:
     return {"error": type(error).__name__, "text": str(error), "status": status}
 
 
-def hold(stream: Stream, options: RunOptions, probe: Path) -> None:
+def hold(stream: Stream, options: RunOptions, probes: Sequence[ChosenProbe]) -> None:
     """Start the target, and answer until nobody asks any more and it has ended."""
-    with Session(options, probe, announce=lambda _: None) as session:
+    with Session(options, probes, announce=lambda _: None) as session:
         target = ScreenedTarget(session)
         answer(stream, description(target, session))
         released = threading.Event()

@@ -17,13 +17,16 @@ class RunOptions:
     """The options of ``tui-probe run``, checked. Sizes are bytes; None means the hook's own default."""
 
     command: tuple[str, ...]
-    probe: str = DEFAULT
+    probes: tuple[str, ...] = (DEFAULT,)
+    """As a person names them: ``NAME``, ``NAME:SAMPLE``, the name of a set."""
     trace_root: Path = Path("trace")
     kernels: str | None = None
     excluded: str | None = None
     launches: str | None = None
     sample: str | None = None
     benchmark: bool = False
+    times: bool = True
+    """Take the GPU time of some launches of every kernel."""
     driver: Path | None = None
     simulated: bool = False
     max_trace_bytes: int = MAX_TRACE_BYTES
@@ -44,6 +47,7 @@ class RunOptions:
             "launches": self.launches,
             "sample": self.sample,
             "benchmark": self.benchmark,
+            "times": self.times,
             "max_trace_bytes": self.max_trace_bytes,
             "min_free_disk": self.min_free_disk,
             "max_probe_memory": self.max_probe_memory,

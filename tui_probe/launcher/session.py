@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import tui_probe
-from tui_probe.dsl.toml_text import to_toml
+from tui_probe.engine.cache import default_folder
 from tui_probe.engine.read_script import read_script
 from tui_probe.engine.toolchain import find_tools
-from tui_probe.probe_files.loading import load_probe
 
 from .driver import find_driver
 from .engine import ANSWER_LIMIT, HURRIED, STOP_LIMIT, Engine
@@ -26,7 +25,9 @@ from .target import Group, Standard, Target, check_command, start_target
 from .watch import TraceWatch, stamp_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
+
+    from tui_probe.probe_files.choices import ChosenProbe
 
     from .options import RunOptions
 
@@ -41,10 +42,10 @@ class Session:
     if it never launches a kernel), of other processes' when they appear. Raises LaunchError and its kind.
     """
 
-    def __init__(self, options: RunOptions, probe: Path, announce: Callable[[Path], None]) -> None:
+    def __init__(self, options: RunOptions, probes: Sequence[ChosenProbe], announce: Callable[[Path], None]) -> None:
         check_command(options.command, os.environ.get("PATH"))
         self.options = options
-        self.probe = probe
+        self.probes = probes
         self.driver = find_driver(options.driver, options.simulated, os.environ)
         self.started = time.time()
         self.target: Target | None = None
@@ -56,12 +57,13 @@ class Session:
         self._announce = announce
         self._hook = native_library("hook")
         self._folder = str(Path.cwd())
-        self._reader = read_script(load_probe(str(probe)))
+        self._reader = read_script(*(each.probe for each in probes))
         self._root = options.trace_root.absolute()
         self.spool = Spool(self._root)
+        self._cupy_cache = (default_folder("cupy") if options.cache else None) or self.spool.folder / "cupy"
         try:
             self._watch = TraceWatch(self._root)
-            self._engine = Engine(probe, options, load_ptx=self.driver.simulated, log=self.spool.engine_log)
+            self._engine = Engine(probes, options, load_ptx=self.driver.simulated, log=self.spool.engine_log)
         except BaseException:
             self.spool.remove()
             raise
@@ -92,22 +94,28 @@ class Session:
         """The same, named as the user named their root."""
         return [self.options.trace_root / trace.name for trace in self.traces]
 
-    def _probe_for_traces(self) -> Path:
-        """The probe as TOML, which a trace keeps whatever language the probe was written in."""
-        if self.probe.suffix != ".py":
-            return self.probe
-        translated = self.spool.folder / f"{self.probe.stem}.toml"
-        translated.write_text(to_toml(self.probe.read_text(encoding="utf-8"), str(self.probe)), encoding="utf-8")
-        return translated
+    def _probes_for_traces(self) -> Path:
+        """A folder of all probes as TOML, which a trace keeps whatever language each was written in."""
+        folder = self.spool.folder / "probes"
+        folder.mkdir()
+        for each in self.probes:
+            text = each.path.read_text(encoding="utf-8")
+            if each.path.suffix == ".py":
+                from tui_probe.dsl.toml_text import to_toml  # most probes are not in this language
+
+                text = to_toml(text, str(each.path))
+            (folder / f"{each.name}.toml").write_text(text, encoding="utf-8")
+        return folder
 
     def start(self, streams: Standard, group: Group, unblocked: Collection[int]) -> Target:
         """Start the target. ``unblocked`` is its signal mask."""
         stamp = stamp_of(self.started)
-        spool = self.spool
-        places = Places(
-            self._hook, self._root, self._engine.socket, self._probe_for_traces(), spool.cupy_cache, spool.ending
-        )
-        environment = target_environment(os.environ, self.options, self.driver, places, stamp)
+        folder = self._probes_for_traces()
+        own = self.probes[0].path  # which is still there for processes that start after the run's end
+        first = own if own.suffix == ".toml" else folder / f"{self.probes[0].name}.toml"
+        ending = self.spool.ending
+        places = Places(self._hook, self._root, self._engine.socket, first, folder, self._cupy_cache, ending)
+        environment = target_environment(os.environ, self.options, self.driver, places, stamp, self.probes)
         root = self.options.trace_root
         self.target = start_target(
             self.options.command,
@@ -116,7 +124,7 @@ class Session:
             group,
             unblocked,
             announce=lambda pid: self._announce(root / f"{stamp}_{pid}"),
-            ending=spool.ending,
+            ending=ending,
         )
         self.first_trace = root / f"{stamp}_{self.target.pid}"
         self._watch.expect(self.first_trace.name)
@@ -171,7 +179,7 @@ class Session:
 
     def record(self, returncode: int | None) -> dict[str, Any]:
         """The content of run.json; ``returncode`` as in Popen, None while the target runs."""
-        settings = framework_settings(os.environ, self._hook, self.spool.cupy_cache)
+        settings = framework_settings(os.environ, self._hook, self._cupy_cache)
         return {
             "version": 1,
             "command": list(self.options.command),
@@ -181,7 +189,8 @@ class Session:
             "ended": None if returncode is None else iso(time.time()),
             "exit_status": returncode if returncode is not None and returncode >= 0 else None,
             "signal": -returncode if returncode is not None and returncode < 0 else None,
-            "probe": self.options.probe,
+            "probe": ", ".join(self.options.probes),
+            "probes": [{"name": each.name, "sample": each.sample or None} for each in self.probes],
             "options": self.options.record(),
             "driver": {"path": str(self.driver.path), "simulated": self.driver.simulated},
             "environment": [vars(setting) for setting in settings],

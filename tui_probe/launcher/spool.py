@@ -39,7 +39,6 @@ class Spool:
         self.stderr = self.folder / "stderr.log"
         self.engine_log = self.folder / "engine.log"
         self.ending = self.folder / "ending"
-        self.cupy_cache = self.folder / "cupy"
 
     def link_into(self, trace: Path) -> None:
         """Let a trace directory have the target's output as it grows, where links can be made."""

@@ -11,6 +11,7 @@ from tui_probe.analysis.occupancy import occupancy
 from tui_probe.draw import units
 from tui_probe.pages.matching import launched
 from tui_probe.probekit.measured import measured
+from tui_probe.probekit.probe_results import of_each_probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -101,6 +102,19 @@ def figures_seen(source: Source, progress: Progress, shape: Launched | None = No
 
     Of the cycles of a simulated GPU neither more nor less is better.
     """
+    found: dict[str, Figure] = {}
+    sources = of_each_probe(source)
+    for place, one in enumerate(sources):
+        for figure in _seen_by_probe(one, _part(progress, place, len(sources)), shape):
+            found.setdefault(figure.key, figure)  # of several probes that count it the first
+    yield from found.values()
+
+
+def _part(progress: Progress, place: int, count: int) -> Progress:
+    return lambda share: progress((place + share) / count)
+
+
+def _seen_by_probe(source: Source, progress: Progress, shape: Launched | None) -> Iterator[Figure]:
     if source.launch is not None:
         rows = [] if source.launch.result is None else [source.launch.result]
     else:

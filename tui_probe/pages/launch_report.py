@@ -27,6 +27,8 @@ class LaunchRow:
     demangled: str
     seconds: float | None
     result: str | None
+    probe: str | None = None
+    """The probe that made the result, of several in the run."""
 
 
 LISTED: Final = 1000
@@ -60,7 +62,9 @@ def _rows(trace: Trace, launches: Iterable[Launch]) -> Iterator[LaunchRow]:
         kernel = trace.kernels.get(launch.kernel)
         seconds = None if launch.time_ns is None or epoch is None else (launch.time_ns - epoch) / 1e9
         result = None if launch.result is None else trace.results.name(launch.result)
-        yield LaunchRow(launch, kernel.name if kernel else "?", kernel.demangled if kernel else "?", seconds, result)
+        probe = None if launch.result is None else trace.results.probe(launch.result)
+        name, demangled = (kernel.name, kernel.demangled) if kernel else ("?", "?")
+        yield LaunchRow(launch, name, demangled, seconds, result, probe)
 
 
 def _number(value: int | None) -> str:
@@ -70,7 +74,8 @@ def _number(value: int | None) -> str:
 def _outcome(row: LaunchRow) -> str:
     """``probed``, or why the original was launched, and the driver's error if there was one."""
     launch = row.launch
-    words = "probed" if launch.probed else launch.reason or "passed through"
+    probed = f"probed by {row.probe}" if row.probe else "probed"
+    words = probed if launch.probed else launch.reason or "passed through"
     return f"{words}, failed with CUDA error {launch.status}" if launch.status else words
 
 
@@ -105,5 +110,6 @@ LAUNCH_COLUMNS: Final[tuple[Column[LaunchRow], ...]] = (
     Column("result", lambda r: r.result, "result", lambda r: r.result or NOT_MEASURED, right=False, rank=7),
     Column("outcome", None, "outcome", _outcome, False, 2, 20),
     Column("reason_code", lambda r: r.launch.reason_code),
+    Column("probe", lambda r: r.probe),
 )
 """``status`` is the driver's answer to a probed launch (0 success), ``time_s`` seconds since the epoch of the trace."""

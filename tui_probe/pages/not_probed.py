@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +26,7 @@ def not_probed_lines(trace: Trace, cells: int) -> list[str]:
 def in_vain_lines(trace: Trace, cells: int) -> list[str]:
     """Kernels that were probed, and of which the engine remarks that the probe met nothing in them."""
     groups: defaultdict[str, list[Kernel]] = defaultdict(list)
-    for kernel in trace.kernels:
+    for kernel in chain.from_iterable(each.by_probe() for each in trace.kernels):
         if kernel.status == "probed" and kernel.reason:
             groups[kernel.reason].append(kernel)
     return [line for reason, kernels in groups.items() for line in _group(reason, kernels, cells)]
@@ -35,8 +36,10 @@ def _kernels(trace: Trace, cells: int) -> list[str]:
     """Kernels that were not probed, together by what became of them."""
     groups: defaultdict[tuple[str, str], list[Kernel]] = defaultdict(list)
     for kernel in trace.kernels:
-        if kernel.status != "probed":
-            groups[kernel.status, kernel.reason or "no reason given"].append(kernel)
+        for one in kernel.by_probe() if kernel.status == "probed" else (kernel,):
+            if one.status != "probed":
+                probe = f"{one.status} with -p {one.probe}" if one.probe else one.status
+                groups[probe, one.reason or "no reason given"].append(one)
     grouped = ((f"{status}, {reason}", kernels) for (status, reason), kernels in groups.items())
     return [line for words, kernels in grouped for line in _group(words, kernels, cells)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.draw import units
@@ -12,6 +13,7 @@ from tui_probe.draw.table import Column, safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.many import kernel_lines
 from tui_probe.probekit.measured import Measured, all_measured, figure_text, name_of_probe
+from tui_probe.probekit.registry import probe_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,14 +34,14 @@ def result_lines(trace: Trace, cells: int, most: int, seconds: float | None = No
 
     Reading ends after so many ``seconds``: the kernels that are left are counted.
     """
-    kernels = [kernel for kernel in trace.kernels if kernel.result_rows]
+    kernels, told = _with_results(trace), set[str]()
     page = f"tui-probe report {safe(str(trace.directory))} --page results"
     latest = None if seconds is None else time.monotonic() + seconds
     for place, kernel in enumerate(kernels):
         if latest is not None and time.monotonic() > latest:
             yield f"and {units.counted(len(kernels) - place, 'kernel')} more: {page}"
             return
-        yield from _heading(kernel, cells)
+        yield from _heading(kernel, cells, told)
         for result in all_measured(trace, kernel, most=most):
             yield from hanging(f"  {result.label}: {result.words}", cells)
         more = len(kernel.result_rows) - most
@@ -49,17 +51,28 @@ def result_lines(trace: Trace, cells: int, most: int, seconds: float | None = No
 
 def page_lines(trace: Trace, cells: int) -> Iterator[str]:
     """The page as text, or how to get one: the kernels, and what was measured of each."""
-    kernels = [kernel for kernel in trace.kernels if kernel.result_rows]
+    kernels, told = _with_results(trace), set[str]()
     if not kernels:
         yield "No kernel has results: run a program under a probe: tui-probe run."
     for kernel in kernels:
-        yield from _heading(kernel, cells)
+        yield from _heading(kernel, cells, told)
         yield from kernel_lines(trace, kernel, cells, len(kernels))
 
 
-def _heading(kernel: Kernel, cells: int) -> list[str]:
+def _with_results(trace: Trace) -> list[Kernel]:
+    """The kernels that have results, once for each probe."""
+    kernels = chain.from_iterable(kernel.by_probe() for kernel in trace.kernels)
+    return [kernel for kernel in kernels if kernel.result_rows]
+
+
+def _heading(kernel: Kernel, cells: int, told: set[str]) -> Iterator[str]:
+    """The kernel and its probe; and how to read the lines of a probe that was not ``told`` of yet."""
     name = safe(name_of_probe(kernel))
-    return hanging(f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 24)}  {name}", cells)
+    yield from hanging(f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 24)}  {name}", cells)
+    probe = probe_named(name)
+    if probe is not None and probe.line_about not in told | {""}:
+        told.add(probe.line_about)
+        yield from hanging(f"  {probe.line_about}", cells)
 
 
 def figure_rows(trace: Trace) -> Iterator[FigureRow]:

@@ -7,7 +7,6 @@ The folders of the built-in probes come with the package. Others are installed, 
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -66,6 +65,8 @@ def built_in_files() -> dict[str, Path]:
 @cache
 def installed_folders() -> dict[str, Path]:
     """The folders of probes that other packages bring, by the module that is each folder. None is imported."""
+    from importlib.metadata import entry_points  # takes as long to import as all of this package, and is asked last
+
     found = {}
     for point in entry_points(group=ENTRY_POINTS):
         try:

@@ -26,9 +26,9 @@ def find_probe(name_or_path: str) -> Path:
 
     Raises ProbeFileError, with the names that there are, if there is none.
     """
-    known = {**installed_files(), **built_in_files()}
-    if name_or_path in known:
-        return known[name_or_path]
+    for known in (built_in_files, installed_files):
+        if name_or_path in known():
+            return known()[name_or_path]
     path = Path(name_or_path)
     if path.is_file():
         return path
@@ -37,7 +37,7 @@ def find_probe(name_or_path: str) -> Path:
         if inside is None:
             raise ProbeFileError(f"{name_or_path}: there is no probe.toml and no probe.py in this folder")
         return inside
-    names = ", ".join(known) or "none"
+    names = ", ".join({**installed_files(), **built_in_files()}) or "none"
     raise ProbeFileError(f"{name_or_path}: no such file, and no probe of that name (there are: {names})")
 
 

@@ -40,7 +40,7 @@ class CountTable(Document):
             progress(i / len(rows))
             self.results.append(measured(source.trace, kernel, row))
         self.simulated = source.trace.state.simulated
-        self.notes = probe_of(kernel).notes
+        self.notes = probe_of(self.results[-1].kernel if self.results else kernel).notes
         self.more = more
 
     def lines(self, width: int) -> Sequence[Line]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def _map_by_map(of: ProbeResult) -> own_probe.OwnCounts:
-    return own_probe.analyse(of.result, own_maps(of.kernel.trace.directory))
+    return own_probe.analyse(of.result, own_maps(of.kernel.trace.directory, of.kernel.probe))
 
 
 UNKNOWN: Final = Probe(name="own probe", analyse=_map_by_map, figures=own_probe.OwnCounts.figures)
@@ -95,6 +95,8 @@ def probe_of(kernel: Kernel) -> Probe:
 
 def name_of_probe(kernel: Kernel) -> str:
     """Its name, known or not; that of a probe of one's own is its file's, where the trace tells."""
+    if kernel.probings:
+        return ", ".join(kernel.probings)
     name = probe_results.probe_of(kernel)
     run = kernel.trace.run_info
     if name:
@@ -109,6 +111,7 @@ def all_measured(trace: Run, kernel: Kernel, *, most: int | None = None) -> Iter
 
 def measured(trace: Run, kernel: Kernel, row: int) -> Measured:
     """The result in a row of the result table, which is one of this kernel's, analysed."""
+    kernel = kernel.with_probe(trace.results.probe(row))
     number, file, probe = trace.results.launch(row), trace.results.name(row), probe_of(kernel)
     launch = None if number is None else trace.launches[number]
     found = None

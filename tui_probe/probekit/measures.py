@@ -168,8 +168,10 @@ def measures_of(source: Source) -> Measures | None:
 
     None where there is nothing: another probe, no result. A result that cannot be read keeps nobody from the code.
     """
-    if probe_results.missing(source, *names_of(lambda probe: probe.lines)) is not None:
+    telling = names_of(lambda probe: probe.lines)
+    if probe_results.missing(source, *telling) is not None:
         return None
+    source = probe_results.aimed(source, *telling)
     try:
         found = probe_results.read(source)
         size = found.result.path.stat().st_size

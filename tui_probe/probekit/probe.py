@@ -75,6 +75,8 @@ class Probe:
     """Pages about a whole trace."""
     line: Callable[[Any], str] | None = None
     """A launch in one line, where the list of figures would say it worse."""
+    line_about: str = ""
+    """What the numbers of ``line`` are, said above the first lines of launches."""
     notes: Callable[[Any], Sequence[str]] | None = None
     """What must be known of a launch's figures where they stand in a table."""
     figures: Callable[[Any], tuple[Figure, ...]] | None = None

@@ -52,8 +52,11 @@ def names_of(wanted: Callable[[Probe], Any]) -> tuple[str, ...]:
 
 
 def problems() -> list[str]:
-    """Why a probe that should be known is not, a line each: its module cannot be imported, or holds no probes."""
-    all_probes()
+    """Why an installed probe is not known, a line each: its module cannot be imported, or holds no probes.
+
+    The built-in ones are imported when they are asked for: all of them take several times as long as a list of names.
+    """
+    _installed()
     return list(_problems.values())
 
 

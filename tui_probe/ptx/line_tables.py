@@ -91,11 +91,16 @@ class _Reader:
         self.place += size
         return int.from_bytes(self.data[self.place - size : self.place], "little", signed=signed)
 
+    def byte(self) -> int:
+        """The next byte: most of a table are read one by one."""
+        self.place += 1
+        return self.data[self.place - 1]
+
     def leb(self, *, signed: bool = False) -> int:
         """A number of any length, seven bits per byte (LEB128)."""
         value = shift = 0
         while True:
-            byte = self.number(1)
+            byte = self.byte()
             value |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
@@ -158,15 +163,16 @@ class _Unit:
 
     def _sequence(self, reader: _Reader) -> tuple[int, list[Row]]:
         """Run the program up to the end of a sequence."""
-        address, file, line, stored_at = 0, 1, 1, -1
+        address, file, line, stored_at = 0, self._file(1), 1, -1
         rows: list[Row] = []
+        special = len(self.lengths) + 1
         while reader.place < self.end:
-            opcode = reader.number(1)
-            if opcode > len(self.lengths):
-                advance, delta = divmod(opcode - len(self.lengths) - 1, self.line_range)
+            opcode = reader.byte()
+            if opcode >= special:
+                advance, delta = divmod(opcode - special, self.line_range)
                 address += advance * self.step
                 line += self.line_base + delta
-                rows.append(Row(address, self._file(file), line))
+                rows.append(Row(address, file, line))
             elif opcode == 0:
                 following = reader.leb() + reader.place
                 kind = reader.number(1)
@@ -177,11 +183,11 @@ class _Unit:
                 if kind == _END:
                     break
             elif opcode == _COPY:
-                rows.append(Row(address, self._file(file), line))
+                rows.append(Row(address, file, line))
             elif opcode == _ADVANCE_LINE:
                 line += reader.leb(signed=True)
             elif opcode == _SET_FILE:
-                file = reader.leb()
+                file = self._file(reader.leb())
             else:
                 address += self._advance(opcode, reader)
         return stored_at, rows

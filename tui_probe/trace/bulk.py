@@ -13,6 +13,7 @@ import numpy as np
 from tui_probe.trace.kernel_lines import KernelLines
 from tui_probe.trace.launch_lines import in_order, passed_launches, probed_launches, saved_results
 from tui_probe.trace.line_block import LineBlock
+from tui_probe.trace.time_lines import gpu_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,7 @@ _IGNORED: Final = (b"[mem] ", b"[mod] ", b"[bin] ", b"[probe] find ", b"[probe] 
                    b"[probe] engine ", b"[probe] read ", b"[probe] finish ", b"[exec] funcmap-")  # fmt: skip
 """Lines that tell nothing which the trace model keeps, in logs that have ``[kernel]`` lines."""
 
-_ANYWHERE: Final = (b"[benchmark] ", b"[nvtx] ")
+_ANYWHERE: Final = (b"[benchmark] ", b"[nvtx] ", b"[time] ")
 """Lines that say the same wherever they stand among launches."""
 
 
@@ -47,6 +48,7 @@ class BulkReader:
         for prefix in _IGNORED:
             left[block.begin_with(prefix)] = False
         self._kernels.read(block, left)
+        self._recorder.timed(gpu_times(block, left))
         passed = passed_launches(block, left, self._recorder.trace.launches.reason_number)
         launches = in_order(probed_launches(block, left), passed)
         results = saved_results(block, left)

@@ -16,6 +16,7 @@ from tui_probe.trace.event_types import (
     Counted,
     Device,
     DriverOpened,
+    EmptyPair,
     Ending,
     EngineAnswer,
     EngineStarted,
@@ -27,6 +28,7 @@ from tui_probe.trace.event_types import (
     FunctionFigures,
     FunctionFound,
     FunctionMissing,
+    GpuTimed,
     Image,
     ImageFound,
     InfoRead,
@@ -45,11 +47,13 @@ from tui_probe.trace.event_types import (
     PassedThrough,
     ProbedFunction,
     ProbeMemory,
+    ProbingFate,
     ProcessStarted,
     Saved,
     Shape,
     Trouble,
 )
+from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,11 +62,6 @@ if TYPE_CHECKING:
 
 Match: TypeAlias = re.Match[bytes]
 Reader: TypeAlias = "tuple[Pattern, Callable[[Match], Event]]"
-
-
-def text_of(data: bytes) -> str:
-    """Bytes of a trace as text that can always be encoded again, printed and put into JSON."""
-    return data.decode("utf-8", "backslashreplace")
 
 
 @lru_cache(maxsize=8192)
@@ -156,6 +155,12 @@ def _kernel_fate(m: Match) -> Event:
     return KernelFate(int(index), FATES[status], figures, text_of(name), reason_of(reason))
 
 
+def _probing_fate(m: Match) -> Event:
+    index, status, registers, local, shared, blocks, probe, reason = m.groups()
+    figures = FunctionFigures(_number(registers), _number(local), _number(shared), _number(blocks))
+    return ProbingFate(int(index), FATES[status], figures, text_of(probe), reason_of(reason))
+
+
 def _probed_function(m: Match) -> Event:
     return ProbedFunction(int(m[1]), FunctionFigures(_number(m[2]), _number(m[3]), _number(m[4]), _number(m[5])))
 
@@ -180,6 +185,13 @@ def _map_size(m: Match) -> Event:
 def _benchmark(m: Match) -> Event:
     times = (_decimal(m[1]), _decimal(m[2]), _decimal(m[3]), _decimal(m[4]), _decimal(m[5]))
     return Benchmark(*times, int(m[6]), _number(m[7]), _number(m[8]))
+
+
+def _gpu_timed(m: Match) -> Event:
+    number, kernel, key, kind, ns, weight, host = m.groups()
+    return GpuTimed(
+        int(number), int(kernel), _number(key), kind == b"probed", int(ns), int(weight), _number(host)
+    )  # fmt: skip
 
 
 def _module_named(m: Match) -> Event:
@@ -223,10 +235,17 @@ _FATE: Final = (
     "{INDEX} (probed|skipped|failed|excluded|filtered) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
     r"name (\S*)(?: reason (.*))?"
 )
+_PROBING: Final = (
+    "{INDEX} (probed|skipped|failed) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
+    r"probe (\S+) reason (.*)"
+)
 _BENCHMARK: Final = (
     "prologue {MS} kernel {MS} epilogue {MS} original {MS} impact {MS} {CODE}(?: kernel {INDEX} launch {COUNT})?"
 )
 
+_TIME: Final = (
+    "launch {COUNT} kernel {INDEX}(?: key {INDEX})? (original|probed) ns {COUNT} for {COUNT}(?: host {COUNT})?"
+)
 _NVTX: Final = (
     r"range {COUNT} in {COUNT} thread {COUNT} start {NS} end (\d{1,19}|-) "
     r"launches (\d{1,18}(?:-\d{1,18})?(?:,\d{1,18}(?:-\d{1,18})?)*) domain (\S+) text (.*)"
@@ -261,8 +280,8 @@ _EXEC: Final[dict[bytes, tuple[Reader, ...]]] = {
     b"failed": ((Pattern("failed {CODE}"), lambda m: LaunchEnded(False, int(m[1]))),),
     b"save": (
         (
-            Pattern("save (.*?) size {COUNT}(?: kernel {INDEX} launch {COUNT})?"),
-            lambda m: Saved(text_of(m[1]), int(m[2]), _number(m[3]), _number(m[4])),
+            Pattern(r"save (.*?) size {COUNT}(?: kernel {INDEX} launch {COUNT}(?: probe (\S+))?)?"),
+            lambda m: Saved(text_of(m[1]), int(m[2]), _number(m[3]), _number(m[4]), _text(m[5])),
         ),
     ),
     b"backup": ((Pattern(_BACKUP), _passed_through),),
@@ -340,6 +359,7 @@ READERS: Final[dict[bytes, dict[bytes, tuple[Reader, ...]]]] = {
     b"[probe]": _PROBE,
     b"[jit]": _PROBE,
     b"[kernel]": {b"*": ((Pattern(_FATE), _kernel_fate), (Pattern(_PROBED_FUNCTION), _probed_function))},
+    b"[probing]": {b"*": ((Pattern(_PROBING), _probing_fate),)},
     b"[exec]": _EXEC,
     b"[count]": {b"size:": ((Pattern("size: {COUNT}"), lambda m: Counted(int(m[1]))),)},
     b"[benchmark]": {
@@ -351,6 +371,10 @@ READERS: Final[dict[bytes, dict[bytes, tuple[Reader, ...]]]] = {
             ),
         ),
         b"ENABLED": ((Pattern("ENABLED L2 Flush Size {COUNT}"), lambda m: BenchmarkEnabled(int(m[1]))),),
+    },
+    b"[time]": {
+        b"launch": ((Pattern(_TIME), _gpu_timed),),
+        b"empty": ((Pattern("empty {COUNT}"), lambda m: EmptyPair(int(m[1]))),),
     },
     b"[nvtx]": {b"range": ((Pattern(_NVTX), _nvtx_range),)},
     b"[callback]": _CALLBACK,

@@ -190,6 +190,17 @@ class KernelFate:
 
 
 @dataclass(frozen=True, slots=True)
+class ProbingFate:
+    """A kernel with one of several probes; ``figures`` are those of the probed function."""
+
+    index: int
+    status: Fate
+    figures: FunctionFigures
+    probe: str
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
 class ProbedFunction:
     """The function that is launched in the place of a kernel."""
 
@@ -245,10 +256,13 @@ class LaunchEnded:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
+    """A result file; ``probe`` is told where the run had several."""
+
     path: str
     size: int
     kernel: int | None
     number: int | None
+    probe: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +298,27 @@ class Benchmark:
     status: int
     index: int | None
     number: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuTimed:
+    """GPU time of a sampled launch; ``weight`` launches are stood for. ``host_ns`` is what the call took that launched,
+    where the device had nothing to do before it returned."""
+
+    number: int
+    kernel: int
+    key: int | None
+    probed: bool
+    ns: int
+    weight: int
+    host_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyPair:
+    """Nanoseconds between two events with nothing in between, which times of launches are without."""
+
+    ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,6 +403,7 @@ Event: TypeAlias = (
     | KernelReady
     | KernelFate
     | ProbedFunction
+    | ProbingFate
     | Parameters
     | LaunchStarted
     | MapSize
@@ -377,6 +413,8 @@ Event: TypeAlias = (
     | PassedThrough
     | LaunchTimes
     | Benchmark
+    | GpuTimed
+    | EmptyPair
     | Counted
     | Callback
     | Alternating

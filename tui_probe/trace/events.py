@@ -7,7 +7,7 @@ end of a line that is otherwise known do no harm.
 
 from __future__ import annotations
 
-from tui_probe.trace.event_readers import READERS, text_of
+from tui_probe.trace.event_readers import READERS
 from tui_probe.trace.event_types import Event, Unknown
 
 
@@ -24,4 +24,4 @@ def parse_line(line: bytes) -> Event:
     return Unknown(line)
 
 
-__all__ = ["Event", "parse_line", "text_of"]
+__all__ = ["Event", "parse_line"]

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.trace.event_readers import FATES, reason_of, text_of
+from tui_probe.trace.event_readers import FATES, reason_of
 from tui_probe.trace.event_types import FunctionFigures
 from tui_probe.trace.line_fields import LineFields
+from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
 from tui_probe.reasons import read_reason
-from tui_probe.trace.events import text_of
+from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,20 +6,24 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tui_probe.trace.columns import TimeColumns
 from tui_probe.trace.launches import UNKNOWN
 from tui_probe.trace.model import Kernel
+from tui_probe.trace.probing import Probing
 from tui_probe.trace.tally import Tally
+from tui_probe.trace.time_samples import NONE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.reasons import Reason
     from tui_probe.trace.columns import LaunchColumns, ResultColumns
-    from tui_probe.trace.event_types import Fate, FunctionFigures, Shape
+    from tui_probe.trace.event_types import Fate, FunctionFigures, GpuTimed, Shape
     from tui_probe.trace.model import Trace
 
 _MANY: Final = 1 << 18
 _MOST_EARLY: Final = 64
+_MOST_PROBES: Final = 64
 
 
 class Recorder:
@@ -51,6 +55,7 @@ class Recorder:
     def forget_kernels(self) -> None:
         self.settle()
         self.trace.kernels.clear()
+        self.trace.timed.clear()
         self.changed.clear()
 
     def folder(self, index: int, name: str) -> None:
@@ -72,6 +77,19 @@ class Recorder:
     def probed_function(self, index: int, figures: FunctionFigures) -> None:
         """The function that is launched in the place of a kernel."""
         self.kernel(index).driver_probed = figures
+
+    def probing(self, index: int, probe: str, status: Fate, figures: FunctionFigures, reason: Reason | None) -> None:
+        """What became of a kernel with one of several probes; ``figures`` are those of the probed function."""
+        one = self._probing(index, probe)
+        if one is not None:
+            one.status, one.reason, one.function = status, reason, figures
+
+    def _probing(self, index: int, probe: str) -> Probing | None:
+        """None in a damaged log that names more probes than a run has."""
+        probings = self.kernel(index).probings
+        if probe not in probings and len(probings) < _MOST_PROBES:
+            probings[probe] = Probing(probe)
+        return probings.get(probe)
 
     def launch(
         self,
@@ -171,6 +189,27 @@ class Recorder:
             self._tally.ended_well(self.row)
             self._touch()
 
+    def timed(self, times: TimeColumns) -> None:
+        """GPU times that were read together."""
+        order = np.argsort(times.kernel, kind="stable")
+        kernels, starts = np.unique(times.kernel[order], return_index=True)
+        for index, rows in zip(kernels.tolist(), np.split(order, starts[1:]), strict=False):
+            self.kernel(index).add_samples(times.part(rows))
+
+    def timed_launch(self, event: GpuTimed) -> None:
+        """The GPU time of one launch."""
+        self.timed(
+            TimeColumns(
+                kernel=np.array([event.kernel], dtype=np.uint64),
+                launch=np.array([event.number], dtype=np.uint64),
+                key=np.array([NONE if event.key is None else event.key]),
+                probed=np.array([event.probed]),
+                ns=np.array([event.ns], dtype=np.uint64),
+                weight=np.array([event.weight], dtype=np.uint64),
+                host=np.array([NONE if event.host_ns is None else event.host_ns]),
+            )
+        )
+
     def _touch(self) -> None:
         """The kernel of the launch at hand changed."""
         if self.row is not None and (kernel := self.trace.launches.kernel_of(self.row)) != UNKNOWN:
@@ -181,13 +220,16 @@ class Recorder:
         launches = self.trace.launches
         return self.row is not None and launches.failed(self.row) and launches.kernel_of(self.row) in (index, UNKNOWN)
 
-    def saved(self, name: str, size: int, index: int | None, number: int | None) -> None:
-        """A result file; without a launch number it is of the launch at hand."""
+    def saved(self, name: str, size: int, index: int | None, number: int | None, probe: str | None = None) -> None:
+        """A result file; without a launch number it is of the launch at hand. Of several probes one is told."""
         launches, state = self.trace.launches, self.trace.state
         row = self.row if number is None else launches.row_of(number)
         if index is None and row is not None and launches.kernel_of(row) != UNKNOWN:
             index = launches.kernel_of(row)
         result = self.trace.results.add(name, size, row)
+        if probe is not None and index is not None and (one := self._probing(index, probe)) is not None:
+            self.trace.results.set_probe(result, probe)
+            one.result_rows.append(result)
         state.results += 1
         state.bytes_written += size
         if row is not None:

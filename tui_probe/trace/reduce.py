@@ -9,10 +9,12 @@ from tui_probe.trace.event_types import (
     BenchmarkEnabled,
     Command,
     Device,
+    EmptyPair,
     Ending,
     Epoch,
     Event,
     Exited,
+    GpuTimed,
     Initialised,
     KernelFate,
     KernelFolder,
@@ -23,6 +25,7 @@ from tui_probe.trace.event_types import (
     PassedThrough,
     ProbedFunction,
     ProbeMemory,
+    ProbingFate,
     ProcessStarted,
     Saved,
     Trouble,
@@ -61,6 +64,7 @@ class Reducer:
             KernelFolder: self._folder,
             KernelFate: self._fate,
             ProbedFunction: self._probed_function,
+            ProbingFate: self._probing_fate,
             Parameters: self._parameters,
             LaunchStarted: self._launch,
             ProbeMemory: self._probe_memory,
@@ -68,6 +72,8 @@ class Reducer:
             PassedThrough: self._passed_through,
             Saved: self._saved,
             Benchmark: self._benchmark,
+            GpuTimed: self._gpu_timed,
+            EmptyPair: self._empty_pair,
             Trouble: self._trouble,
             NvtxRange: self._nvtx_range,
             Ending: self._ending,
@@ -128,6 +134,9 @@ class Reducer:
     def _probed_function(self, event: ProbedFunction) -> None:
         self.recorder.probed_function(event.index, event.figures)
 
+    def _probing_fate(self, event: ProbingFate) -> None:
+        self.recorder.probing(event.index, event.probe, event.status, event.figures, event.reason)
+
     def _parameters(self, event: Parameters) -> None:
         self.recorder.time_ns = event.time_ns
 
@@ -160,13 +169,19 @@ class Reducer:
             )
 
     def _saved(self, event: Saved) -> None:
-        self.recorder.saved(event.path.rpartition("/")[2], event.size, event.kernel, event.number)
+        self.recorder.saved(event.path.rpartition("/")[2], event.size, event.kernel, event.number, event.probe)
 
     def _benchmark(self, event: Benchmark) -> None:
         self.trace.state.benchmark = True
         index = self._index(event.index)
         if index is not None:
             self.recorder.kernel(index).add_times(event)
+
+    def _gpu_timed(self, event: GpuTimed) -> None:
+        self.recorder.timed_launch(event)
+
+    def _empty_pair(self, event: EmptyPair) -> None:
+        self.trace.state.empty_pair_ns = event.ns
 
     def _trouble(self, event: Trouble) -> None:
         troubles = self.trace.state.troubles

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tui_probe.trace.launches import LaunchTable, ResultTable
 from tui_probe.trace.locate import inside
@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.trace.event_types import Device
+    from tui_probe.trace.gpu_time import GpuTime
     from tui_probe.trace.run_info import RunInfo
+
+
+class Timed(Protocol):
+    """A kernel, as far as the run asks."""
+
+    @property
+    def gpu_time(self) -> GpuTime | None: ...
 
 
 @dataclass(slots=True)
@@ -48,6 +56,8 @@ class State:
     simulated: bool = False
     """Run on the simulated GPU: its clocks and times are those of a model."""
     benchmark: bool = False
+    empty_pair_ns: int | None = None
+    """Between two events with nothing in between, on the device; times of launches are without it."""
 
     @property
     def device(self) -> Device | None:
@@ -65,6 +75,21 @@ class Run:
         self.results = ResultTable(directory)
         self.ranges = RangeTable()
         self.run_info: RunInfo | None = None
+        self.timed: list[Timed] = []
+        """The kernels of which launches were timed."""
+        self.times_told = 0
+        """How many times of launches the log has told so far."""
+        self._gpu_ns = (-1, -1, 0.0)
+
+    @property
+    def gpu_ns(self) -> float:
+        """GPU time of all launches of all kernels that were timed, in nanoseconds, as far as it is known."""
+        launches, told, total = self._gpu_ns
+        if (launches, told) != (self.state.launches, self.times_told):
+            times = [time for kernel in self.timed if (time := kernel.gpu_time) is not None]
+            total = sum(time.total_ns for time in times)
+            self._gpu_ns = (self.state.launches, self.times_told, total)
+        return total
 
     @property
     def broke_off(self) -> bool:

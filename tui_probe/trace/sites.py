@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 from tui_probe.errors import TraceError
 from tui_probe.ptx.access import Kind
 from tui_probe.ptx.instruction_classes import CLASSES
-from tui_probe.trace.events import text_of
 from tui_probe.trace.source_lines import SourceLine
+from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

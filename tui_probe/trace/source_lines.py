@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -51,7 +50,10 @@ class SourceLines:
 
     @classmethod
     def of(cls, folder: Path) -> SourceLines:
-        """Of a kernel's folder. Files that are missing or damaged give fewer lines, never an error."""
+        """Of a kernel's folder, or that of one of several probes in it.
+
+        Files that are missing or damaged give fewer lines, never an error.
+        """
         try:
             pruned = _text(folder / "pruned.ptx")
         except OSError:
@@ -118,9 +120,15 @@ def named_files(ptx: str) -> dict[int, str]:
     return {int(number): f"{first}/{second}" if second else first for number, first, second in _FILE.findall(ptx)}
 
 
+def _shared(folder: Path, name: str) -> Path:
+    """A file that all probes of a kernel share: in its folder, of which that of one among several probes is a part."""
+    own = folder / name
+    return own if own.exists() else folder.parent / name
+
+
 def _image(folder: Path) -> bytes:
     """The image that a kernel came from, if it is a cubin; else nothing. Raises OSError."""
-    with (folder / "original.bin").open("rb") as file:
+    with _shared(folder, "original.bin").open("rb") as file:
         image = file.read(_LARGEST)
     return image if image.startswith(elf.MAGIC) else b""
 
@@ -130,7 +138,7 @@ def _lines_of_machine_code(pruned: str, folder: Path) -> dict[int, SourceLine]:
     image = _image(folder)
     if not image:
         return {}
-    original = _text(folder / "original.ptx")
+    original = _text(_shared(folder, "original.ptx"))
     entry = parse(pruned).entries()[0]
     before = find_entry(parse(original), entry.name)
     return lines_of_tables(image, before, entry.span.line - before.span.line)
@@ -143,14 +151,15 @@ def lines_of_tables(image: bytes, entry: Function, shift: int) -> dict[int, Sour
     tables = line_tables(image)
     body = entry.body or []
     last = max((node.span.line for node in body), default=entry.span.line)
-    votes: dict[int, Counter[SourceLine]] = {}
+    votes: dict[int, dict[tuple[str, int], int]] = {}
     for table in tables:
         starts = [row.address for row in table.source]
         for row in table.ptx:
             place = bisect_right(starts, row.address) - 1
             if place < 0 or not entry.span.line <= row.line <= last:
                 continue
-            source = table.source[place]
-            if source.file and source.line > 0:
-                votes.setdefault(row.line, Counter())[SourceLine(source.file, source.line)] += 1
-    return {line + shift: found.most_common(1)[0][0] for line, found in votes.items()}
+            _, file, line = table.source[place]
+            if file and line > 0:
+                found = votes.setdefault(row.line, {})
+                found[file, line] = found.get((file, line), 0) + 1
+    return {line + shift: SourceLine(*max(found, key=found.__getitem__)) for line, found in votes.items()}

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.trace.event_readers import text_of
+from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
     from tui_probe.trace.model import Trace

@@ -68,6 +68,6 @@ class AtHand:
         return ""
 
     def launch_words(self) -> str:
-        """Which launch of which kernel is at hand: ``#3: launch 2 of 8 (#5 of the process)``."""
+        """Which launch of which kernel is at hand: ``#3: launch 5 (2nd of 8 of this kernel)``."""
         source = self.source()
         return "" if source is None else f"#{source.kernel.index}: {launch_words(source)}"

@@ -58,9 +58,10 @@ def launch_rows(source: Source) -> list[int]:
 
 
 def launch_words(source: Source, *, brief: bool = False) -> str:
-    """Which launch is shown, and of how many: ``launch 1 of 8 (#3 of the process), the only one with a result``.
+    """Which launch is shown, and of how many: ``launch 3 (1st of 8 of this kernel), the only one with a result``.
 
-    The place among the launches of the kernel counts from 1, the number in the process from 0. ``brief``: these alone.
+    The number is what pages call the launch and what ``KERNEL@LAUNCH`` takes: it counts from 0 through the process. The
+    place among the launches of the kernel counts from 1. ``brief``: these alone.
     """
     kernel, saved = source.kernel, len(source.kernel.result_rows)
     if not kernel.launches:
@@ -71,12 +72,12 @@ def launch_words(source: Source, *, brief: bool = False) -> str:
     if row is None:
         return f"newest result of {units.counted(kernel.launches, 'launch')}"
     number = source.trace.launches[row].number
-    place = "" if number is None else f" (#{number} of the process)"
     if kernel.launches == 1:
-        return f"the only launch{place}"
+        return "the only launch" if number is None else f"launch {number} (the only one of this kernel)"
     alone = saved == 1 and row == source.trace.results.launch(kernel.result_rows[0])
     only = ", the only one with a result" if alone and not brief else ""
-    return f"launch {bisect_left(kernel.rows, row) + 1} of {units.count(kernel.launches)}{place}{only}"
+    place = f"{units.ordinal(bisect_left(kernel.rows, row) + 1)} of {units.count(kernel.launches)}"
+    return f"{place} launches{only}" if number is None else f"launch {number} ({place} of this kernel){only}"
 
 
 def next_launch(source: Source, step: int) -> Launch | None:

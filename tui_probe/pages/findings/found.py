@@ -64,6 +64,7 @@ def find(source: Source) -> Found | None:
     row = source.launch.result if source.launch is not None else next(iter(kernel.result_rows[-1:]), None)
     if row is None or kernel.status != "probed":
         return None
+    kernel = kernel.with_probe(results.probe(row))
     number = results.launch(row)
     launch = None if number is None else source.trace.launches[number].number
     probe = probe_results.probe_of(kernel) or ""
@@ -80,6 +81,15 @@ def find(source: Source) -> Found | None:
     except (TraceError, OSError) as error:
         problem = str(error).replace(f"{source.trace.directory}/", "")
         return Found(probe, launch, source.trace.state.simulated, (), problem)
+
+
+def find_all(source: Source) -> list[Found]:
+    """What each probe of the run says of the launch at hand, or of the nearest that had it; without one, of the newest.
+
+    One where the run had one probe, none where there is no result.
+    """
+    found = (find(each) for each in probe_results.of_each_probe(source))
+    return [each for each in found if each is not None]
 
 
 def _findings(of: ProbeResult) -> list[Finding]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.errors import ChoiceError
 from tui_probe.probekit.kind import Source
+from tui_probe.probekit.probe_results import aimed
 from tui_probe.trace.address import means
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def choose(trace: Trace, kind: Kind, kernel: str | None = None, launch: int | No
         missing = kind.missing(source)
         if missing is None:
             others = () if kernel is None else tuple(each.index for each in meant[:place] + meant[place + 1 :])
-            return Choice(source, None, others)
+            return Choice(aimed(source, *kind.probes), None, others)
         why = why or missing
     return Choice(sources[0], why)
 

@@ -85,7 +85,8 @@ class Launches(Document):
         seconds = None if launch.time_ns is None or epoch is None else (launch.time_ns - epoch) / 1e9
         result = None if launch.result is None else self.trace.results.name(launch.result)
         parameters = None if launch.number is None else self.parameters.get(launch.number)
-        return Row(launch, "", "", seconds, result, parameters)
+        probe = None if launch.result is None else self.trace.results.probe(launch.result)
+        return Row(launch, "", "", seconds, result, probe, parameters)
 
     # -- drawing
 

@@ -10,9 +10,10 @@ from tui_probe.simgpu.executor.barriers import Barrier, Reduction, WarpBarrier
 from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tui_probe.ptx.tree import Instruction, Operand
+    from tui_probe.simgpu.executor.barriers import Barriers
     from tui_probe.simgpu.executor.control import Control
     from tui_probe.simgpu.executor.group import Group
     from tui_probe.simgpu.executor.operands import Binder
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class AtBarrier:
-    """``bar`` and ``barrier`` in all forms."""
+    """``bar`` and ``barrier`` in all forms: lanes ``arrive`` and go on from the next block."""
 
-    barrier: Barrier
+    arrive: Callable[[Barriers, Group], Group | None]
     may_end: bool = False
 
     def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
@@ -32,25 +33,7 @@ class AtBarrier:
     def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
         def finish(group: Group, scheduler: Scheduling) -> Group | None:
             group.block = following
-            return scheduler.barriers.arrive(self.barrier, group)
-
-        return finish
-
-
-@dataclass(slots=True)
-class AtWarpBarrier:
-    """``bar.warp.sync``."""
-
-    barrier: WarpBarrier
-    may_end: bool = False
-
-    def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
-        return (following,)
-
-    def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
-        def finish(group: Group, scheduler: Scheduling) -> Group | None:
-            group.block = following
-            return scheduler.barriers.arrive_in_warp(self.barrier, group)
+            return self.arrive(scheduler.barriers, group)
 
         return finish
 
@@ -65,7 +48,8 @@ def build_barrier(instruction: Instruction, bind: Binder) -> Control:
     modifiers = [modifier for modifier in instruction.modifiers if modifier not in ("cta", "aligned")]
     operands = list(instruction.operands)
     if modifiers[:2] == ["warp", "sync"]:
-        return AtWarpBarrier(WarpBarrier(bind.source(operands[0], TYPES["u32"]), bind.line))
+        of_warp = WarpBarrier(bind.source(operands[0], TYPES["u32"]), bind.line)
+        return AtBarrier(lambda barriers, group: barriers.arrive_in_warp(of_warp, group))
     reduction = None
     if modifiers and modifiers[0] == "red":
         target = bind.target(operands.pop(0), TYPES["u32"] if modifiers[1] == "popc" else PREDICATE)
@@ -75,4 +59,5 @@ def build_barrier(instruction: Instruction, bind: Binder) -> Control:
     number: Operand = operands[0] if operands else Immediate("0")
     count = bind.source(operands[1], TYPES["u32"]) if len(operands) > 1 else None
     arrives_only = modifiers[0] == "arrive"
-    return AtBarrier(Barrier(bind.source(number, TYPES["u32"]), count, arrives_only, reduction, bind.line))
+    barrier = Barrier(bind.source(number, TYPES["u32"]), count, arrives_only, reduction, bind.line)
+    return AtBarrier(lambda barriers, group: barriers.arrive(barrier, group))

@@ -76,8 +76,12 @@ class PagedFrame(ViewScreen):
         return ()
 
     def seen(self, cells: int) -> str:
-        """What is seen of the page; where there is little room the last parts of it, which matter most."""
-        return fitting(self._view.status(), cells)
+        """What is seen of the page, without what stands beside it of the run, as ``[simulated]``.
+
+        Where there is little room, the last parts of it, which matter most.
+        """
+        run = "".join(text for text, _ in self.run_line())
+        return fitting([part for part in self._view.status() if f"[{part}]" not in run], cells)
 
     def look(self) -> None:
         """The clock: take in what happened meanwhile."""

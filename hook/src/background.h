@@ -1,0 +1,27 @@
+/* Kernels that are prepared while the program goes on: their launches pass meanwhile.
+ *
+ * The first kernels of a program are prepared by the threads that launch them, which is simple and misses no launch. A
+ * program with many kernels would wait for each, so once such waits add up a thread of ours takes over. */
+#ifndef TUI_PROBE_BACKGROUND_H
+#define TUI_PROBE_BACKGROUND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernel.h"
+#include "launch.h"
+
+/* Whether a thread of ours prepares KERNEL, which is new, so that this launch passes; if not, the caller does. */
+bool background_takes(struct kernel *kernel, const struct launch *launch);
+
+/* A launching thread has waited for a kernel to be prepared. */
+void background_waited(uint64_t nanoseconds);
+
+/* Before CODE, or with NULL a context, goes: what waits to be prepared of it is let go, what is being prepared waited
+ * for. */
+void background_leave(const struct code *code);
+
+/* Forgets everything, in a forked child. */
+void background_reset(void);
+
+#endif

@@ -1,0 +1,231 @@
+"""What the profiler costs real programs: time, disk, and whether they do the same.
+
+    python -m tests.bench.real_programs [NAME …] [--options "" "-p dmat" …] [--seconds 60] [--out FILE.json]
+
+Needs an NVIDIA GPU; programs of CUDA C++ need nvcc, those of a framework the framework, and are named where they
+cannot run. All run once beside each other, alone and profiled, so that caches are full; then each alone, and under the
+profiler with each set of options. Below the table stand what starting the profiler itself takes, and the median and the
+worst ratio of the time beyond that allowance of ``START`` seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+PROGRAMS = Path(__file__).parent / "programs"
+START = 0.5
+"""Seconds that starting the profiler may take, not counted in the ratios."""
+STARTING = "one_launch"
+"""The program that does next to nothing, whose time is that of starting; it has no part in the ratios."""
+LIBRARIES = {"cublas_products": ["-lcublas"]}
+NEEDS = {
+    "cupy": "cupy", "jax": "optax", "torch": "torch", "timm": "timm", "graph_network": "torch_geometric",
+    "triton": "triton", "numba": "numba", "nccl": "torch", "gaussian": "gpytorch",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished program. ``seconds`` of wall time; ``status`` -9 where it ran past the limit."""
+
+    status: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A program with one set of options, beside itself alone. ``disk`` in bytes as the file system counts them."""
+
+    program: str
+    options: str
+    alone: float
+    profiled: float
+    same: bool
+    disk: int
+    results: int
+    kernels: int
+    probed: int
+    reasons: dict[str, int]
+
+    @property
+    def ratio(self) -> float:
+        """The profiled time beyond the start of the profiler, over the time alone."""
+        return max(self.profiled - START, 0) / self.alone
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--options", nargs="+", default=[""])
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as name:
+        commands = prepared(Path(name), options.names)
+        warm_up(commands, options.options, options.seconds, Path(name))
+        for program, command in commands.items():
+            measured = measure(program, command, options.options, options.seconds, Path(name))
+            for row in measured:
+                print(line(row), flush=True)
+            rows += measured
+    show(rows, options.options)
+    if options.out:
+        options.out.write_text(json.dumps([asdict(row) for row in rows], indent=1), encoding="utf-8")
+
+
+def prepared(folder: Path, names: list[str]) -> dict[str, list[str]]:
+    """How each program is started; those that cannot be are named on stderr with the reason."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(PROGRAMS.iterdir()):
+        if names and path.stem not in names:
+            continue
+        problem = ""
+        if path.suffix == ".cu":
+            problem = built(path, folder / path.stem)
+            found[path.stem] = [str(folder / path.stem)]
+        elif path.suffix == ".py":
+            package = next(needed for prefix, needed in NEEDS.items() if path.stem.startswith(prefix))
+            problem = "" if importlib.util.find_spec(package) else f"{package} is not installed"
+            found[path.stem] = [sys.executable, str(path)]
+        if problem:
+            del found[path.stem]
+            print(f"{path.stem}: {problem}", file=sys.stderr)
+    return found
+
+
+def built(source: Path, program: Path) -> str:
+    """Compile a program for this machine's GPU, with PTX inside; why that failed, else ""."""
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if nvcc is None:
+        return "no nvcc to build it with"
+    command = [nvcc, "-O2", "-std=c++17", "-arch=sm_90", "-o", program, source, *LIBRARIES.get(source.stem, [])]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    return made.stderr.strip().split("\n")[-1] if made.returncode else ""
+
+
+def warm_up(commands: dict[str, list[str]], choices: list[str], limit: float, folder: Path) -> None:
+    """Run everything once, side by side: files are read from the disk, and the caches of all compilers filled."""
+    tools = [[], *(tool(choice, folder / "warm") for choice in choices)]
+    with ThreadPoolExecutor(max_workers=os.cpu_count() // 2 or 1) as pool:
+        for before in tools:
+            list(pool.map(lambda command: started([*before, *command], 4 * limit, folder), commands.values()))  # noqa: B023
+            shutil.rmtree(folder / "warm", ignore_errors=True)
+
+
+def tool(choice: str, root: Path) -> list[str]:
+    """The profiler with these options, to stand before a command."""
+    return [
+        sys.executable,
+        "-m",
+        "tui_probe",
+        "run",
+        "--no-ui",
+        "--no-report",
+        "--tracedir",
+        str(root),
+        *choice.split(),
+        "--",
+    ]
+
+
+def started(command: list[str], limit: float, folder: Path) -> Outcome:
+    begin = time.perf_counter()
+    environment = os.environ | {"PYTHONHASHSEED": "0", "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=limit, check=False, env=environment, cwd=folder
+        )
+    except subprocess.TimeoutExpired:
+        return Outcome(-9, "", f"ran past {limit:.0f} s", time.perf_counter() - begin)
+    return Outcome(done.returncode, done.stdout, done.stderr, time.perf_counter() - begin)
+
+
+def measure(program: str, command: list[str], choices: list[str], limit: float, folder: Path) -> list[Row]:
+    """The program alone, then profiled."""
+    alone = started(command, limit, folder)
+    if alone.status:
+        print(f"{program}: ends with {alone.status} by itself: {alone.stderr.strip()[-200:]}", file=sys.stderr)
+        return []
+    return [profiled(program, command, choice, alone, limit, folder) for choice in choices]
+
+
+def profiled(program: str, command: list[str], choice: str, alone: Outcome, limit: float, folder: Path) -> Row:
+    """One run under the profiler; its trace is looked at and removed."""
+    root = folder / "trace"
+    outcome = started([*tool(choice, root), *command], 4 * limit, folder)
+    same = (outcome.status, outcome.stdout) == (alone.status, alone.stdout)
+    if not same:
+        print(f"{program} {choice}: {outcome.status}: {outcome.stdout!r} for {alone.stdout!r}", file=sys.stderr)
+        print(outcome.stderr[-600:], file=sys.stderr)
+    kernels, probed, reasons = statuses(root)
+    files = [path for path in root.rglob("*") if path.is_file()] if root.exists() else []
+    disk = sum({(stat.st_dev, stat.st_ino): stat.st_blocks * 512 for stat in map(os.lstat, files)}.values())
+    results = sum(path.parent.name == "result" for path in files)
+    shutil.rmtree(root, ignore_errors=True)
+    return Row(program, choice, alone.seconds, outcome.seconds, same, disk, results, kernels, probed, reasons)
+
+
+def statuses(root: Path) -> tuple[int, int, dict[str, int]]:
+    """Kernels of all traces, those probed, and how many were not for each reason."""
+    kernels = probed = 0
+    reasons: dict[str, int] = {}
+    for trace in root.glob("*/event.log"):
+        report = [sys.executable, "-m", "tui_probe", "report", str(trace.parent), "--format", "json"]
+        done = subprocess.run(report, capture_output=True, text=True, check=False)
+        if done.returncode:
+            print(f"{trace}: {done.stderr.strip()[-300:]}", file=sys.stderr)
+            continue
+        for kernel in json.loads(done.stdout)["kernels"]:
+            kernels += 1
+            probed += kernel["status"] == "probed"
+            if kernel["status"] != "probed":
+                reasons[kernel["reason"]] = reasons.get(kernel["reason"], 0) + 1
+    return kernels, probed, reasons
+
+
+def line(row: Row) -> str:
+    marks = "same" if row.same else "DIFFERS"
+    return (
+        f"{row.program:<22}{row.options or 'default':<18}{row.alone:>7.2f}{row.profiled:>8.2f}{row.ratio:>7.2f}"
+        f"{row.disk / 1e6:>9.1f} MB{row.results:>7}{row.probed:>6}/{row.kernels:<5}{marks}"
+    )
+
+
+def show(rows: list[Row], choices: list[str]) -> None:
+    """Median, worst and the budgets, by set of options."""
+    for choice in choices:
+        chosen = [row for row in rows if row.options == choice and row.program != STARTING]
+        for row in rows:
+            if row.options == choice and row.program == STARTING:
+                print(f"{choice or 'default'}: starting takes {row.profiled - row.alone:.2f} s")
+        if chosen:
+            print(f"{choice or 'default'}: {sentence(chosen)}")
+
+
+def sentence(rows: list[Row]) -> str:
+    worst = max(rows, key=lambda row: row.ratio)
+    median = statistics.median(row.ratio for row in rows)
+    return (
+        f"{len(rows)} programs, {sum(row.same for row in rows)} with the same output; ratio median {median:.2f}, "
+        f"worst {worst.ratio:.2f} ({worst.program}); most disk {max(row.disk for row in rows) / 1e6:.0f} MB, "
+        f"most results {max(row.results for row in rows)}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Kernels that are prepared beside the program once its threads have waited long enough for others."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .conftest import Engine, Host, Run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PREPARING = 0.6
+"""Seconds that the slow engine takes: more than launches may wait in all."""
+
+SEVERAL = """
+import time
+context()
+owner = module()
+w, n = word(0), c_int(1)
+functions = [function(owner, f"add{i}__8_4") for i in range(3)]
+started = time.monotonic()
+launch(functions[0], w, n)
+first = time.monotonic() - started
+for f in functions[1:]:
+    launch(f, w, n)
+print(read(w), time.monotonic() - started - first < 0.3, first > 0.5)
+"""
+WAIT = f"""
+time.sleep({3 * PREPARING})
+for f in functions:
+    launch(f, w, n)
+print(read(w))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _slow(engine: Engine) -> None:
+    """An engine that takes its time for each kernel."""
+
+    def answer(directory: Path, name: str) -> str:
+        time.sleep(PREPARING)
+        engine.write_probed(directory, name)
+        return "ok\t<id>\tprobed.bin"
+
+    engine.answer = answer
+
+
+def passed(run: Run) -> list[str]:
+    """The kernels of launches that passed since they were being prepared."""
+    return [
+        line.split(" kernel ")[1].split()[0]
+        for line in run.lines(r"\[exec\] backup ")
+        if "still being prepared" in line
+    ]
+
+
+def test_launches_wait_for_the_first_kernels_only(host: Host) -> None:
+    run = host.python(SEVERAL + WAIT, TUI_PROBE_LAUNCHES="auto")
+    assert run.stdout == "3 True True\n6\n"
+    assert passed(run) == ["1", "2"]
+    assert [fate[0] for fate in run.fates()] == ["probed"] * 3
+    assert len(run.results) == 4  # both launches of the first kernel, and the later one of the others
+
+
+def test_all_launches_wait_where_all_are_to_be_probed(host: Host) -> None:
+    run = host.python(SEVERAL, TUI_PROBE_LAUNCHES="")
+    assert run.stdout == "3 False True\n"
+    assert passed(run) == []
+    assert len(run.results) == 3
+
+
+def test_a_program_that_ends_first_is_told_of_kernels_without_a_fate(host: Host) -> None:
+    run = host.python(SEVERAL, TUI_PROBE_LAUNCHES="auto")
+    assert run.status == 0
+    unprepared = [fate for fate in run.fates() if "still being prepared" in fate[2]]
+    assert unprepared
+    assert all(fate[0] == "skipped" for fate in unprepared)
+
+
+def test_a_module_that_is_unloaded_meanwhile(host: Host) -> None:
+    script = SEVERAL + 'call("cuModuleUnload", owner)\nprint("unloaded")\n' + AGAIN
+    run = host.python(script, TUI_PROBE_LAUNCHES="auto")
+    assert (run.status, run.stdout) == (0, "3 True True\nunloaded\n4\n")
+
+
+AGAIN = """
+owner = module()
+launch(function(owner, "add7__8_4"), w, n)
+print(read(w))
+"""
+
+
+def test_a_context_that_is_destroyed_meanwhile(host: Host) -> None:
+    script = SEVERAL.replace("context()", "made = context()") + 'call("cuCtxDestroy_v2", made)\nprint("destroyed")\n'
+    run = host.python(script, TUI_PROBE_LAUNCHES="auto")
+    assert (run.status, run.stdout) == (0, "3 True True\ndestroyed\n")
