@@ -22,6 +22,7 @@
 #include "trace_dir.h"
 
 static atomic_uint_fast64_t last_stamp;
+static atomic_uint_fast64_t saved;
 static _Atomic(const struct reason *) stopped; /* the disk refused, or is nearly full */
 
 enum {
@@ -63,6 +64,17 @@ const struct reason *result_stopped(void)
 {
     const struct reason *reason = atomic_load(&stopped);
     return reason ? reason : disk_reason(); /* there is room again by now */
+}
+
+void result_give_up(void)
+{
+    atomic_store(&stopped, reason(NO_TIME));
+    output_give_up();
+}
+
+uint64_t result_saved_count(void)
+{
+    return atomic_load(&saved);
 }
 
 void result_start(void)
@@ -394,9 +406,11 @@ bool result_write(const struct piece *piece, const struct result_source *source)
     const char *probe = piece->probing->probe;
     const bool written = !atomic_load(&stopped) && write_named(name, piece, source, &size, &on_disk);
     settle(piece, written, on_disk);
-    if (written)
-        event_log("[exec] save %s size %llu kernel %u launch %llu%s%s\n", name, (unsigned long long)size,
-                  piece->probing->kernel->index, (unsigned long long)piece->number, probe ? " probe " : "",
-                  probe ? probe : "");
-    return written;
+    if (!written)
+        return false;
+    atomic_fetch_add(&saved, 1);
+    event_log("[exec] save %s size %llu kernel %u launch %llu%s%s\n", name, (unsigned long long)size,
+              piece->probing->kernel->index, (unsigned long long)piece->number, probe ? " probe " : "",
+              probe ? probe : "");
+    return true;
 }

@@ -33,6 +33,12 @@ bool result_write(const struct piece *piece, const struct result_source *source)
 /* Lets dynamic maps grow by what the launch wanted to keep, and leaves no file. */
 void result_learn(const struct piece *piece, const struct result_source *source);
 
+/* The program ends and waits no longer: nothing more is written, not even what is under way. */
+void result_give_up(void);
+
+/* Files written so far. */
+uint64_t result_saved_count(void);
+
 /* Why a result was not written that its source did not refuse. */
 const struct reason *result_stopped(void);
 

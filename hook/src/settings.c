@@ -158,6 +158,7 @@ void settings_read(void)
         settings.stamp = text("TUI_PROBE_STAMP");
     settings.engine = text("TUI_PROBE_ENGINE");
     settings.probe = text("TUI_PROBE_PROBE");
+    settings.ending = text("TUI_PROBE_ENDING");
     settings.probe_folder = text("TUI_PROBE_PROBE_FOLDER");
     settings.only = substrings("TUI_PROBE_KERNELS");
     settings.never = substrings("TUI_PROBE_FILTER");

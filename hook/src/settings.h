@@ -45,6 +45,7 @@ struct settings {
     bool capture_range;     /* only launches between cuProfilerStart and cuProfilerStop */
     const char *nvtx;       /* only launches in ranges of this text; NULL: all */
     unsigned engine_timeout; /* seconds to wait for the engine */
+    const char *ending;      /* a file that is there once the run is asked to end; NULL: nobody tells */
     unsigned exit_timeout;   /* seconds that the end of the program may wait for its kernels */
     const char *control;       /* path of the run's control page; NULL: there is none */
     uint64_t max_trace_bytes, max_result_files,

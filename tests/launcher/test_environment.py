@@ -20,6 +20,7 @@ PLACES = Places(
     probe=Path("/tool/probes/block_sched.toml"),
     probes=Path("/here/trace/.run-1/probes"),
     cupy_cache=Path("/home/me/.cache/tui-probe/cupy"),
+    ending=Path("/here/trace/.run-1/ending"),
 )
 REAL = Driver(Path("/lib/libcuda.so.1"), simulated=False)
 SIMULATED = Driver(Path("/tool/sim/libcuda.so.1"), simulated=True)
@@ -53,6 +54,7 @@ def test_what_the_hook_is_told() -> None:
         "TUI_PROBE_WEIGHT": "light",
         "TUI_PROBE_ENGINE": "/tmp/x/engine",
         "TUI_PROBE_PROBE": "/tool/probes/block_sched.toml",
+        "TUI_PROBE_ENDING": "/here/trace/.run-1/ending",
         "TUI_PROBE_MAX_TRACE_BYTES": "1073741824",
     }
 

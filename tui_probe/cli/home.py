@@ -45,9 +45,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     form = Form(probe=chosen_settings().probe or DEFAULT)
     home = Home(partial(recent_traces, {trace_dir(), Path("trace")}, LISTED), findings, known_probes, form)
-    with tidy_end(), HeldRuns() as runs:
+    with tidy_end():
+        runs = HeldRuns()
         status = rounds(arguments, home, runs)
-        runs.wait(received=status - 128 if status > 128 else 0)
+        runs.end(received=status - 128 if status > 128 else 0)
     return status
 
 

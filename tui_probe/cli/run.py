@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tui_probe.errors import ProbeFileError
+from tui_probe.launcher.held_target import HeldTarget
 from tui_probe.launcher.options import RunOptions
+from tui_probe.launcher.outcome import Outcome
 from tui_probe.launcher.passing import run_passing_on
-from tui_probe.launcher.screened import ScreenedTarget
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
@@ -20,8 +21,10 @@ from tui_probe.trace.recent import remember
 
 from .chosen import chosen_settings, default_launches, tell_problems, trace_dir
 from .output import inform, let_go_of_lost_terminal, warn
+from .processes import TOLD, TraceTeller, reported
 from .run_ncu import add_ncu_options, profile_with_ncu
 from .screen import add_screen_options, show, wants_screen
+from .status import ExitStatus
 from .text import report_after_run
 from .values import Unsupported, count, launches, limit, min_free, names, sample, seconds, size, size_or_none
 
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
+HURRIED_REPORT = 0.3
+"""Seconds in which the report of a run that was asked to end reads results."""
 USAGE = "tui-probe run [options] [--] COMMAND..."
 
 
@@ -217,74 +222,117 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
         arguments.refuse(str(error))
     with tidy_end():
         if wants_screen(arguments):
-            status, traces = run_on_screen(options, probes, arguments)
+            status, outcome = run_on_screen(options, probes, arguments)
         else:
-            status, traces = run_plainly(options, probes)
+            status, outcome = run_plainly(options, probes)
             tell_problems()  # not before: scripts take the first line of stderr for the trace
-    for trace in traces:
+    for trace in reported(outcome.traces):
         remember(trace)
     if not arguments.no_report:
-        report_after_run(traces, arguments.ascii)
+        report_after_run(outcome.traces, arguments.ascii, HURRIED_REPORT if outcome.asked_to_end else None)
     return status
 
 
-def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe]) -> tuple[int, list[Path]]:
-    """Without a screen: streams passed on. Returns the exit status and the trace directories."""
+def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe]) -> tuple[int, Outcome]:
+    """Without a screen: streams passed on. Returns the exit status and what the run left."""
     # The first line is written by the new process, where descriptor 2 is the target's already.
     stderr = os.dup(2)
-    with Session(options, probes, announce=lambda trace: inform(f"trace in {trace}", stderr)) as session:
-        tell_no_trace(session)
+    with Session(options, probes, announce=TraceTeller(stderr)) as session:
+        tell_no_trace(session.spool.problem)
         returncode = run_passing_on(session)
-        tell_cache_hits(session)
-        tell_what_failed(session)
-        traces = session.trace_paths()
-    return exit_status(returncode), traces
+        outcome = session.outcome()
+    tell_outcome(outcome)
+    return exit_status(returncode), outcome
 
 
 def run_on_screen(
     options: RunOptions, probes: Sequence[ChosenProbe], arguments: argparse.Namespace
-) -> tuple[int, list[Path]]:
-    """Under the live screen. Returns the exit status and the trace directories."""
-    with Session(options, probes, announce=lambda _: None) as session:
-        tell_no_trace(session)
-        target = ScreenedTarget(session)
+) -> tuple[int, Outcome]:
+    """Under the live screen. Returns the exit status and what the run left; nothing, and 0, if it goes on."""
+    target = HeldTarget(options, probes)
+    tell_no_trace(target.no_trace)
+    received = 0
+    try:
         shown = show(arguments, target=target)
-        if target.poll() is None:
-            warn(f"waiting for {options.command[0]} (process {target.pid}) to end")
-        returncode = target.wait(received=shown - 128 if shown > 128 else 0)
-        let_go_of_lost_terminal()
-        for trace in session.trace_paths():
-            inform(f"trace in {trace}")
-        tell_cache_hits(session)
-        tell_what_failed(session)
-        traces = session.trace_paths()
-    return exit_status(returncode), traces
+        received = shown - 128 if shown > 128 else 0
+        if leave_running(target):
+            return ExitStatus.OK, Outcome()
+    except SystemExit as end:  # a signal before the screen, or after it
+        received = signal_of(end)
+    wait_for_end(target, received)
+    return exit_status(target.returncode), target.outcome
 
 
-def tell_cache_hits(session: Session) -> None:
-    """A line on stderr if kernels did not have to be prepared."""
-    counts = session.cache_counts
+def leave_running(target: HeldTarget) -> bool:
+    """Let go of a target that the user has left, if it still runs, and say how to look at it again."""
+    if not target.is_left or target.poll() is not None:
+        return False
+    traces = target.trace_paths()
+    for trace in traces:
+        remember(trace)
+    target.detach()
+    inform(f"trace in {target.first_trace}")
+    shown = traces[0] if traces else target.root
+    inform(f"{target.command[0]} (process {target.pid}) goes on; to look at it again: tui-probe watch {shown}")
+    return True
+
+
+def wait_for_end(target: HeldTarget, received: int) -> None:
+    """Wait for a target that no screen shows any more, after forwarding a signal that was ``received``; tell of it."""
+    if target.runs:  # asking would take time in which a signal could end us
+        warn(f"waiting for {target.command[0]} (process {target.pid}) to end")
+    wait_and_forward(target, received)
+    let_go_of_lost_terminal()
+    tell_trace = TraceTeller()
+    for trace in target.outcome.traces:
+        tell_trace(trace)
+    tell_outcome(target.outcome)
+
+
+def wait_and_forward(target: HeldTarget, received: int) -> None:
+    """Wait for the end. The target gets those signals, too, that come before we hold them back."""
+    while not target.is_complete:
+        try:
+            target.wait(received)
+        except SystemExit as end:
+            received = signal_of(end)
+
+
+def signal_of(end: SystemExit) -> int:
+    """The signal that ``tidy_end`` made an exit of."""
+    return int(end.code or 0) - 128
+
+
+def tell_outcome(outcome: Outcome) -> None:
+    """Lines on stderr for what a person must know; at most one after an ordinary run."""
+    tell_cache_hits(outcome)
+    tell_what_failed(outcome)
+
+
+def tell_cache_hits(outcome: Outcome) -> None:
+    """A line if kernels did not have to be prepared."""
+    counts = outcome.cache_counts
     if counts and counts["hits"]:
         inform(f"{counts['hits']} of {sum(counts.values())} kernels reused from the cache")
 
 
-def tell_no_trace(session: Session) -> None:
+def tell_no_trace(problem: str | None) -> None:
     """A line on stderr, before the program starts, if nothing of it can be recorded."""
-    if session.spool.problem:
-        warn(f"nothing is recorded: {session.spool.problem}")
+    if problem:
+        warn(f"nothing is recorded: {problem}")
 
 
-def tell_what_failed(session: Session) -> None:
-    """Lines on stderr for what a person must know; none after an ordinary run."""
-    if failure := session.engine_failure():
-        warn(failure)
-    for trace, problem in session.incomplete.items():
+def tell_what_failed(outcome: Outcome) -> None:
+    """What went wrong."""
+    if outcome.engine_failure:
+        warn(outcome.engine_failure)
+    for trace, problem in outcome.incomplete.items():
         warn(f"the trace is incomplete ({problem}): {trace}")
-    traces = session.trace_paths()
-    if session.spool.problem or session.first_trace is None or session.first_trace in traces:
+    traces = outcome.traces
+    if outcome.no_trace or outcome.first_trace is None or outcome.first_trace in traces:
         return
     if traces:  # last, since scripts take the last word for the trace
-        others = " ".join(map(str, traces))
-        warn(f"there is no {session.first_trace}: the command itself launched no kernel; its children did: {others}")
+        others = " ".join(map(str, traces)) if len(traces) <= TOLD else f"{len(traces)} traces, one is {traces[-1]}"
+        warn(f"there is no {outcome.first_trace}: the command itself launched no kernel; its children did: {others}")
     else:
-        warn(f"the command launched no kernel: there is no {session.first_trace}")
+        warn(f"the command launched no kernel: there is no {outcome.first_trace}")

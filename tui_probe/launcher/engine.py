@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 STARTUP_LIMIT = 30.0  # seconds; importing NumPy from a cold network disk takes many
 STOP_LIMIT = 10.0
 ANSWER_LIMIT = 2.0
+HURRIED = 0.2
+"""Instead of both, where the run was asked to end."""
 SOCKET_PATH_LIMIT = 107  # bytes in sockaddr_un, without the final NUL
 
 
@@ -81,11 +83,11 @@ class Engine:
         last = self.messages().splitlines()[-1:] or ["no message"]
         return f"the probe engine ended with {how} ({last[0]}); kernels that came later ran unprobed"
 
-    def cache_counts(self) -> dict[str, int] | None:
+    def cache_counts(self, seconds: float = ANSWER_LIMIT) -> dict[str, int] | None:
         """Kernels that were ready in the cache (``hits``) and that were not (``misses``); None if it cannot say."""
         try:
             with socket.socket(socket.AF_UNIX) as connection:
-                connection.settimeout(ANSWER_LIMIT)
+                connection.settimeout(seconds)
                 connection.connect(str(self.socket))
                 connection.sendall(b"cache\t0\n")
                 hits, misses = connection.recv(100).split(b"\t")[2].split()
@@ -93,13 +95,13 @@ class Engine:
             return None
         return {"hits": int(hits), "misses": int(misses)}
 
-    def stop(self) -> None:
-        """End the engine when it has finished the kernels under way, and remove its socket."""
+    def stop(self, seconds: float = STOP_LIMIT) -> None:
+        """End the engine when it has finished the kernels under way, at most after so long, and remove its socket."""
         self._process.terminate()
         try:
-            self._process.wait(STOP_LIMIT)
+            self._process.wait(seconds)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)  # with the assemblers that it has started
             self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 

@@ -47,6 +47,8 @@ class Places:
     """The probe file, of several the first one's; all are in ``probes``."""
     probes: Path
     cupy_cache: Path
+    ending: Path
+    """Is there once the run is asked to end."""
     control: Path | None = None
     """None: every process counts for itself."""
 
@@ -77,6 +79,7 @@ def target_environment(
         "TUI_PROBE_ENGINE": str(places.socket),
         "TUI_PROBE_PROBE": str(places.probe),
         "TUI_PROBE_WEIGHT": weight_of(probes),
+        "TUI_PROBE_ENDING": str(places.ending),
     }
     for name, value in (choices(options) | probe_choices(probes, places.probes) | control_choice(places)).items():
         environment.pop(name, None)  # of a run around this one

@@ -17,9 +17,10 @@ from tui_probe.engine.toolchain import find_tools
 
 from .control import FILE, ControlPage
 from .driver import find_driver
-from .engine import Engine
+from .engine import ANSWER_LIMIT, HURRIED, STOP_LIMIT, Engine
 from .environment import Places, framework_settings, target_environment
 from .natives import native_library
+from .outcome import Outcome
 from .record import write_record
 from .spool import Spool
 from .target import Group, Standard, Target, check_command, start_target
@@ -87,8 +88,13 @@ class Session:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._engine.stop()
+        self._engine.stop(HURRIED if self.asked_to_end else STOP_LIMIT)
         self.spool.remove()
+
+    @property
+    def asked_to_end(self) -> bool:
+        """Was the target asked to end by a signal? Then nothing waits for long."""
+        return self.target is not None and self.target.asked_to_end
 
     @property
     def traces(self) -> list[Path]:
@@ -119,7 +125,10 @@ class Session:
         folder = self._probes_for_traces()
         own = self.probes[0].path  # which is still there for processes that start after the run's end
         first = own if own.suffix == ".toml" else folder / f"{self.probes[0].name}.toml"
-        places = Places(self._hook, self._root, self._engine.socket, first, folder, self._cupy_cache, self.control.path)
+        ending = self.spool.ending
+        places = Places(
+            self._hook, self._root, self._engine.socket, first, folder, self._cupy_cache, ending, self.control.path
+        )
         environment = target_environment(os.environ, self.options, self.driver, places, stamp, self.probes)
         root = self.options.trace_root
         self.target = start_target(
@@ -129,6 +138,7 @@ class Session:
             group,
             unblocked,
             announce=lambda pid: None if self.spool.problem else self._announce(root / f"{stamp}_{pid}"),
+            ending=ending,
         )
         self._begun = time.monotonic()
         self.first_trace = root / f"{stamp}_{self.target.pid}"
@@ -155,7 +165,7 @@ class Session:
         ``output_kept``: stdout.log and stderr.log hold all it wrote, but for what is ``cut`` by the budget.
         """
         if self.options.cache:
-            self.cache_counts = self._engine.cache_counts()
+            self.cache_counts = self._engine.cache_counts(HURRIED if self.asked_to_end else ANSWER_LIMIT)
         self.poll()
         for trace in self.traces:
             self._write(trace, returncode)
@@ -185,6 +195,18 @@ class Session:
     def engine_failure(self) -> str | None:
         """Why the engine is gone; None while it is there."""
         return self._engine.failure()
+
+    def outcome(self) -> Outcome:
+        """What the run left so far."""
+        return Outcome(
+            first_trace=self.first_trace,
+            traces=self.trace_paths(),
+            cache_counts=self.cache_counts,
+            engine_failure=self.engine_failure(),
+            asked_to_end=self.asked_to_end,
+            no_trace=self.spool.problem,
+            incomplete=dict(self.incomplete),
+        )
 
     def record(self, returncode: int | None) -> dict[str, Any]:
         """The content of run.json; ``returncode`` as in Popen, None while the target runs."""

@@ -41,11 +41,20 @@ class Pump:
         os.close(self.target_end)
         self._thread.start()
 
-    def finish(self) -> bool:
-        """Pass on what was written so far. True if the stream has ended, False if some process still holds it open."""
+    def finish(self, seconds: float | None = None) -> bool:
+        """Pass on what was written so far. True if the stream has ended, False if some process still holds it open.
+
+        A reader of ours that takes nothing for so many ``seconds`` gets no more: True, the log has what was read.
+        """
         os.close(self._stop)
-        self._thread.join()
-        return self._source < 0
+        self._thread.join(seconds)
+        return self._source < 0 or self._thread.is_alive()
+
+    def abandon(self) -> None:
+        """In a process that carries on with other streams: who writes to this one is to know that nobody reads it."""
+        if self._source >= 0:
+            os.close(self._source)
+            self._source = -1
 
     def carry_on(self) -> None:
         """Copy, in this thread, until the stream ends."""

@@ -74,6 +74,9 @@ class Target(Protocol):
     def kill(self) -> None:
         """Send SIGKILL to its process group."""
 
+    def leave(self) -> None:
+        """It shall go on when the screen ends."""
+
     def trace_directories(self) -> list[Path]:
         """The trace directories that its processes have made so far, the oldest first."""
 
