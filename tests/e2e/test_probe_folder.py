@@ -92,6 +92,47 @@ def test_a_broken_one_is_reported_and_stops_nothing(tool: Tool, installed: Path)
     assert "store_probes.store_count: ZeroDivisionError: division by zero" in listed.stderr
 
 
+def broken(tool: Tool, before: str, after: str) -> Path:
+    """The probe with a bug in its code."""
+    folder = tool.folder / "broken" / "store_count"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(FOLDER, folder)
+    code = (folder / "__init__.py").read_text()
+    assert before in code
+    (folder / "__init__.py").write_text(code.replace(before, after))
+    return folder
+
+
+def test_a_bug_in_its_analysis_changes_nothing_of_the_program(tool: Tool) -> None:
+    folder = broken(tool, 'summed(of.result, RECORD, "store_count")', "1 // 0")
+    command = ["sh", "-c", f"{' '.join(SAXPY)}; exit 7"]
+    result = tool("run", "--sim", "--no-ui", "-p", str(folder), "--", *command)
+    assert result.returncode == 7
+    assert "Traceback" not in result.stderr
+    said = f"probe store_count: ZeroDivisionError: integer division or modulo by zero, {folder}/__init__.py:"
+    assert said in " ".join(result.stdout.split())
+    (trace,) = map(str, (tool.folder / "trace").iterdir())
+    known = ("--probe", str(folder), "--width", "400")
+    for words in (["show", "results", f"{trace}:0"], ["show", "summary", trace], ["show", "stores", trace]):
+        shown = tool(*words, *known)
+        assert (shown.returncode, said in shown.stdout) == (0, True), shown.stderr
+    assert said in tool("compare", trace, trace, *known).stdout
+
+
+def test_other_bugs_are_said_where_the_figures_would_stand(tool: Tool) -> None:
+    bugs = (
+        ("stores", ', read=lambda found: found.totals["stored"]', "", "metric stored: 'Sums' object has no attribute"),
+        ("summary", """f"{stored} by {of.result.threads} threads\"""", "of.no_such", "no attribute 'no_such'"),
+        ("summary", 'words, "stores"', 'words, "storage"', "finding 'stores' is on page 'storage', which there is not"),
+        ("stores", "[f\"{found.totals['stored']} stores in all\"]", "[][0]", "IndexError: list index out of range"),
+    )
+    trace = recorded(tool)
+    for page, before, after, said in bugs:
+        shown = tool("show", page, f"{trace}:0", "--probe", str(broken(tool, before, after)))
+        assert shown.returncode == 0, shown.stderr
+        assert said in " ".join(shown.stdout.split())
+
+
 def test_a_broken_folder_that_is_named_is_an_error(tool: Tool) -> None:
     folder = tool.folder / "broken"
     shutil.copytree(FOLDER, folder)

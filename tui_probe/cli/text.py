@@ -6,7 +6,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from tui_probe.errors import TraceError
+from tui_probe.errors import ProbeError
 
 from .output import discard_output, warn
 
@@ -38,10 +38,12 @@ def report_after_run(traces: Sequence[Path], ascii_only: bool) -> None:
     try:
         sys.stdout.write("\n")
         write_report(traces, ascii_only)
-    except TraceError as error:
+    except ProbeError as error:
         warn(f"no report: {error}")
     except BrokenPipeError:
         discard_output()
     except OSError as error:
         warn(f"no report: writing to stdout: {error.strerror}")
         discard_output()
+    except Exception as error:  # noqa: BLE001 - a bug in a report is none of the program's
+        warn(f"no report: {type(error).__name__}: {error}; tui-probe report TRACE shows where")

@@ -96,10 +96,13 @@ def _times(source: Source) -> Iterator[Figure]:
     yield Figure("slowdown", "slowdown by the probe", kernel.slowdown, lambda ratio: f"{ratio:.2f}×", of_probe=True)
 
 
-def figures_seen(source: Source, progress: Progress, shape: Launched | None = None) -> Iterator[Figure]:
+def figures_seen(
+    source: Source, progress: Progress, problems: dict[str, None], shape: Launched | None = None
+) -> Iterator[Figure]:
     """What the probe's analysis says of a launch, or the median over the newest results, of one shape if given.
 
-    Of the cycles of a simulated GPU neither more nor less is better.
+    Of the cycles of a simulated GPU neither more nor less is better. Why a result has no figures goes to ``problems``,
+    each once.
     """
     if source.launch is not None:
         rows = [] if source.launch.result is None else [source.launch.result]
@@ -109,15 +112,17 @@ def figures_seen(source: Source, progress: Progress, shape: Launched | None = No
     seen: dict[str, tuple[Figure, list[float]]] = {}
     for place, row in enumerate(rows):
         progress(place / len(rows))
-        for figure in _of_result(source, row):
+        for figure in _of_result(source, row, problems):
             if figure.value is not None:
                 seen.setdefault(figure.key, (figure, []))[1].append(figure.value)
     for figure, values in seen.values():
         yield replace(figure, value=median(values))
 
 
-def _of_result(source: Source, row: int) -> Iterator[Figure]:
+def _of_result(source: Source, row: int, problems: dict[str, None]) -> Iterator[Figure]:
     result = measured(source.trace, source.kernel, row)
+    if result.problem is not None:
+        problems[result.problem] = None
     if result.sample is not None:
         yield Figure("blocks_measured", "blocks measured", result.blocks_measured, _count, "neither")
     for each in result.figures:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import isfinite
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ class Metric:
     for pages that set numbers of any probe beside others; a probe has each at most once. A ``place`` says where
     something is (a line, a block): it has no size, so it is never compared. What is ``clocked`` is made of clock
     cycles, whatever its unit; those of a simulated GPU are no time. ``read`` takes it from an analysis: None where it
-    was not measured. Without ``read`` it is the attribute of that ``key``.
+    was not measured. Without ``read`` it is the attribute of that ``key``. What is not finite was not measured.
     """
 
     key: str
@@ -71,8 +73,22 @@ class Metric:
 
     def of(self, analysis: Any) -> Figure:
         """Its number in one analysis."""
-        value = getattr(analysis, self.key) if self.read is None else self.read(analysis)
-        return Figure(self, value, self.shown(analysis, value))
+        try:
+            value = _number(getattr(analysis, self.key) if self.read is None else self.read(analysis))
+            return Figure(self, value, self.shown(analysis, value))
+        except (AttributeError, TypeError) as error:
+            raise type(error)(f"metric {self.key}: {error}") from error
+
+
+def _number(value: Any) -> float | None:
+    """Of NumPy's numbers those of Python, which JSON has; None for what is not finite, such as 0 / 0."""
+    if value is None or type(value) is int:
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value) if isfinite(value) else None
+    raise TypeError(f"{value!r} is no number")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import ProbeFileError
 from tui_probe.probe_files.folders import built_in_files, files_in, installed_folders
+from tui_probe.probekit.guard import guarded
 from tui_probe.probekit.probe import Probe
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _of_module(name: str, load: Callable[[], Any] | None = None) -> dict[str, Pr
     if name not in _modules:
         try:
             module = importlib.import_module(name) if load is None else load()
-            _modules[name] = {probe.name: probe for probe in _probes_in(module)}
+            _modules[name] = {probe.name: guarded(probe) for probe in _probes_in(module)}
             _problems.pop(name, None)
         except Exception as error:  # noqa: BLE001 - code of others: whatever it raises must not stop the rest
             sys.modules.pop(name, None)

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import TraceError
-from tui_probe.pages.views import kind_of
+from tui_probe.pages.views import kind_of, names
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import Finding
 from tui_probe.probekit.kept import kept_words, sampled_words
@@ -85,10 +85,17 @@ def find(source: Source) -> Found | None:
 def _findings(of: ProbeResult) -> list[Finding]:
     probe = probe_named(of.probe)
     if probe is not None and probe.findings is not None:
-        found = probe.findings(of, probe.analyse(of))
+        found = [_with_page(of, each) for each in probe.findings(of, probe.analyse(of))]
         return [*sorted(found, key=lambda finding: not finding.stands_out), *_sample(of)]
     words = kept_words(of.result)
     return [Finding("kept", "records", words)] if words else []
+
+
+def _with_page(of: ProbeResult, finding: Finding) -> Finding:
+    """The finding, if there is the page that it names. Raises TraceError."""
+    if finding.page and finding.page not in names():
+        raise TraceError(f"probe {of.probe}: finding {finding.key!r} is on page {finding.page!r}, which there is not")
+    return finding
 
 
 def _sample(of: ProbeResult) -> Iterator[Finding]:
