@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -47,11 +48,16 @@ def test_a_report_after_the_run_knows_it(tool: Tool) -> None:
 
 def test_without_it_the_records_are_shown_and_what_to_do(tool: Tool) -> None:
     trace = recorded(tool)
-    shown = tool("show", "results", f"{trace}:0")
-    assert shown.returncode == 0, shown.stderr
-    assert "stores stored" in shown.stdout
-    assert "the probe store_count is not installed" in shown.stdout
-    assert "--probe FOLDER" in shown.stdout
+    todo = f"the probe store_count is not installed .*--probe {FOLDER}"
+    for page in ("results", "summary"):
+        shown = tool("show", page, f"{trace}:0")
+        assert shown.returncode == 0, shown.stderr
+        assert re.search(todo, " ".join(shown.stdout.replace(",", " ").split())), shown.stdout
+    assert "stores stored" in tool("show", "results", f"{trace}:0").stdout
+    for page in ("lines", "stores"):
+        shown = tool("show", page, f"{trace}:0")
+        assert shown.returncode != 0
+        assert re.search(todo, shown.stderr.replace(",", " ")), shown.stderr
 
 
 def test_no_code_of_a_trace_is_run(tool: Tool) -> None:
@@ -90,6 +96,14 @@ def test_a_broken_one_is_reported_and_stops_nothing(tool: Tool, installed: Path)
     listed = tool("probes")
     assert listed.returncode == 0
     assert "store_probes.store_count: ZeroDivisionError: division by zero" in listed.stderr
+
+
+def test_an_installed_one_that_is_called_as_a_built_in_one_is_left_out(tool: Tool, installed: Path) -> None:
+    code = installed / "store_probes" / "store_count" / "__init__.py"
+    code.write_text(code.read_text().replace('count_kind("stores"', 'count_kind("summary"'))
+    listed = tool("probes")
+    assert listed.returncode == 0
+    assert "store_probes.store_count: page summary exists; choose another name" in listed.stderr
 
 
 def broken(tool: Tool, before: str, after: str) -> Path:

@@ -199,7 +199,9 @@ def test_two_traces_kernel_by_kernel(capfd: pytest.CaptureFixture[str]) -> None:
     assert (slowdown["before"], slowdown["after"], slowdown["change"]) == (pytest.approx(1.2), None, None)
     cycles = next(row for key, row in figures.items() if key[1] == "running_cycles")
     assert cycles["verdict"] is None
-    assert found["notes"][1:] == ["the device differs: NVIDIA H100 80GB HBM3, and Simulated GPU"]
+    problem, device = found["notes"][1:]
+    assert problem.startswith("2 problems with results: one/result/")
+    assert device == "the device differs: NVIDIA H100 80GB HBM3, and Simulated GPU"
 
 
 @pytest.mark.usefixtures("traces")

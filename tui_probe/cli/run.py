@@ -121,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
 def known_probe(name: str) -> Probe:
     """The probe to run; what it means is known then, too, though no package brings it. Raises ProbeFileError."""
     own = load_probe(name)
-    if in_folder(own.path) and own.name not in {**installed_files(), **built_in_files()}:
+    if in_folder(own.path) and own.path not in {**installed_files(), **built_in_files()}.values():
         from tui_probe.probekit.registry import add_folder
 
         add_folder(own.path.parent)

@@ -141,7 +141,7 @@ class Comparison(Document):
     @property
     def notes(self) -> list[str]:
         """What is not the same on both sides and should be for a fair comparison."""
-        problems = list(dict.fromkeys(safe(problem) for pair in self.pairs for problem in pair.problems))
+        problems = self._problems
         if self.sides[0] == self.sides[1]:
             return ["A and B are the same", *problems]
         before, after = (side.about for side in self.sides)
@@ -156,6 +156,12 @@ class Comparison(Document):
                 if before[name] != after.get(name, before[name])
             ),
         ]
+
+    @property
+    def _problems(self) -> list[str]:
+        """How many results tell nothing, and why one of them does not."""
+        found = list(dict.fromkeys(safe(problem) for pair in self.pairs for problem in pair.problems))
+        return [f"{units.counted(len(found), 'problem')} with results: {found[0]}"] if found else []
 
     @property
     def _resized(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from pathlib import Path
 from typing import Final
@@ -37,8 +38,9 @@ def find_probe(name_or_path: str) -> Path:
         if inside is None:
             raise ProbeFileError(f"{name_or_path}: there is no probe.toml and no probe.py in this folder")
         return inside
-    names = ", ".join(known) or "none"
-    raise ProbeFileError(f"{name_or_path}: no such file, and no probe of that name (there are: {names})")
+    near = difflib.get_close_matches(name_or_path, known, 1)
+    meant = f": did you mean {near[0]}?" if near else f" (there are: {', '.join(known) or 'none'})"
+    raise ProbeFileError(f"{name_or_path}: no such file, and no probe of that name{meant}")
 
 
 def load_probe(name_or_path: str) -> Probe:

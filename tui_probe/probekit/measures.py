@@ -15,6 +15,7 @@ from tui_probe.probekit import probe_results
 from tui_probe.probekit.failure import ProbeCodeError
 from tui_probe.probekit.kept import sampled_words
 from tui_probe.probekit.lines import LineMeasure, measure_named
+from tui_probe.probekit.missing import missing
 from tui_probe.probekit.registry import names_of, probe_named
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def measures_of(source: Source) -> Measures | None:
 
     None where there is nothing: another probe, no result. A result that cannot be read keeps nobody from the code.
     """
-    if probe_results.missing(source, *names_of(lambda probe: probe.lines)) is not None:
+    if missing(source, *names_of(lambda probe: probe.lines)) is not None:
         return None
     try:
         found = probe_results.read(source)

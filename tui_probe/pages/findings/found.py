@@ -11,6 +11,7 @@ from tui_probe.pages.views import kind_of, names
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import Finding
 from tui_probe.probekit.kept import kept_words, sampled_words
+from tui_probe.probekit.missing import not_known
 from tui_probe.probekit.registry import probe_named
 
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ def find(source: Source) -> Found | None:
         key = (str(path), written, len(kernel.times.originals_ms))
         if key not in _remembered:
             findings = tuple(_findings(probe_results.read(source)))
-            _remembered[key] = Found(probe, launch, source.trace.state.simulated, findings)
+            _remembered[key] = Found(
+                probe, launch, source.trace.state.simulated, findings, not_known(kernel)
+            )
             for old in list(_remembered)[:-_MOST_REMEMBERED]:
                 _remembered.pop(old, None)
         return _remembered[key]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.probekit import probe_results
 from tui_probe.probekit.count_table import CountTable
 from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.registry import probe_named
+from tui_probe.probekit.missing import not_known
 
 if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
@@ -24,17 +23,8 @@ def _missing(source: Source) -> str | None:
 
 
 def _open(source: Source, progress: Progress) -> CountTable:
-    name = probe_results.probe_of(source.kernel)
-    notes = [] if name is None or probe_named(name) is not None else [not_known(name)]
-    return CountTable(source, "Results", progress, notes)
-
-
-def not_known(name: str) -> str:
-    """What to do about a probe of which only the records can be shown."""
-    return (
-        f"the probe {name} is not installed, so this page shows its maps as they are: install the package that has it,"
-        " or name its folder with --probe FOLDER"
-    )
+    unknown = not_known(source.kernel)
+    return CountTable(source, "Results", progress, [] if unknown is None else [unknown])
 
 
 KIND: Final = Kind(
