@@ -190,6 +190,15 @@ def test_traces_of_two_probes_are_not_called_better_or_worse(capfd: pytest.Captu
 
 
 @pytest.mark.usefixtures("traces")
+@pytest.mark.parametrize(("words", "version"), [((), 2), (("--schema", "1"), 1)])
+def test_data_has_the_schema_that_was_asked_for(
+    words: tuple[str, ...], version: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found = document(capfd, "one", "other", *words)
+    assert (found["schema"], found["version"]) == ("tui-probe.report", version)
+
+
+@pytest.mark.usefixtures("traces")
 def test_two_traces_kernel_by_kernel(capfd: pytest.CaptureFixture[str]) -> None:
     found = document(capfd, "one", "other")
     figures = {(row["kernel"], row["figure"]): row for row in found["figures"]}

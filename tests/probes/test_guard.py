@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,9 +15,9 @@ from tui_probe.probekit.failure import ProbeCodeError
 from tui_probe.probekit.finding import Finding
 from tui_probe.probekit.guard import guarded
 from tui_probe.probekit.kind import Kind, TracePage
-from tui_probe.probekit.lines import Lines
+from tui_probe.probekit.lines import LineMeasure, Lines
 from tui_probe.probekit.metric import Metric
-from tui_probe.probekit.probe import Probe
+from tui_probe.probekit.probe import Probe, Question
 
 
 class BrokenDocument(Document):
@@ -141,6 +142,23 @@ def test_so_does_a_drawing_and_what_it_prepares() -> None:
 def test_what_is_no_view_is_an_error() -> None:
     with pytest.raises(ProbeCodeError, match="is no view"):
         opened(3)
+
+
+@pytest.mark.parametrize(
+    ("declare", "words"),
+    [
+        (lambda: Metric("n", "n", better="less"), "better of metric n is 'less'; there are 'lower', 'higher'"),
+        (lambda: Metric("n", "n", over_launches="average"), "over_launches of metric n is 'average'"),
+        (lambda: Metric("n", "n", quantity="bytes"), "quantity of metric n is 'bytes'"),
+        (lambda: LineMeasure("n", "total"), "rule of line measure n is 'total'"),
+        (lambda: LineMeasure("n", better="more"), "better of line measure n is 'more'"),
+        (lambda: Lines((LineMeasure("n"),), "m", fails), "main of the lines is 'm'; there are n"),
+        (lambda: Question("q", "what?", 1, "ld("), "needs of question q is no regular expression"),
+    ],
+)  # fmt: skip
+def test_slips_in_declarations_are_told(declare: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        declare()
 
 
 def test_numbers_of_a_metric_are_numbers_of_python() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tui_probe.errors import ProbeError, UsageError
 
 from .addresses import opened
+from .output import inform
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,10 +24,13 @@ def asked_page(name: str, once: Mapping[str, str], address: Address) -> Page:
     from tui_probe.pages.registry import page_named
 
     try:
-        return page_named(name, once)
+        page = page_named(name, once)
     except UsageError as error:
         unknown = _unknown_probe(address)
         raise UsageError(f"{error}. {unknown}") if unknown else error from None
+    if page.name != name:
+        inform(f"page {name} is called {page.name} now; the older name will go")
+    return page
 
 
 def _unknown_probe(address: Address) -> str | None:

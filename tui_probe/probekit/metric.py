@@ -7,6 +7,8 @@ from math import isfinite
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from tui_probe.probekit.declared import one_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -65,6 +67,12 @@ class Metric:
     clocked: bool = False
     read: Callable[[Any], float | None] | None = None
     shown: Callable[[Any, float | None], bool] = always
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what is none of the words that there are."""
+        one_of(Better, self.better, f"better of metric {self.key}")
+        one_of(OverLaunches, self.over_launches, f"over_launches of metric {self.key}")
+        one_of(Quantity, self.quantity, f"quantity of metric {self.key}")
 
     @property
     def is_time(self) -> bool:

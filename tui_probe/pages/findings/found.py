@@ -74,9 +74,7 @@ def find(source: Source) -> Found | None:
         key = (str(path), written, len(kernel.times.originals_ms))
         if key not in _remembered:
             findings = tuple(_findings(probe_results.read(source)))
-            _remembered[key] = Found(
-                probe, launch, source.trace.state.simulated, findings, not_known(kernel)
-            )
+            _remembered[key] = Found(probe, launch, source.trace.state.simulated, findings, not_known(kernel))
             for old in list(_remembered)[:-_MOST_REMEMBERED]:
                 _remembered.pop(old, None)
         return _remembered[key]
