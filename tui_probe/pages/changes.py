@@ -170,10 +170,10 @@ FIGURE_COLUMNS: Final[tuple[Column[Change], ...]] = (
     Column("kernel", lambda c: c.kernel or None),
     Column("grid", lambda c: c.grid),
     Column("block", lambda c: c.block),
-    Column("figure", lambda c: c.before.key, "figure", lambda c: c.before.label, False),
+    Column("figure", lambda c: c.before.key, "figure", lambda c: c.before.label, False, narrow=20),
     Column("before", lambda c: c.before.value, "A", lambda c: c.before.text),
     Column("after", lambda c: c.after.value, "B", lambda c: c.after.text),
-    Column("change", lambda c: c.change, "change", lambda c: c.change_text),
+    Column("change", lambda c: c.change, "change", lambda c: c.change_text, rank=1),  # A and B tell it, too
     Column("share", lambda c: c.share, "", lambda c: c.share_text),
     Column("verdict", lambda c: c.verdict or None, "", lambda c: c.verdict, False),
 )
