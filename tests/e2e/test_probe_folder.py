@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.help.pages import blocks
+
 from .conftest import EXAMPLE, Tool
 
 FOLDER = Path(__file__).parent / "probes" / "store_count"
@@ -154,3 +156,20 @@ def test_a_broken_folder_that_is_named_is_an_error(tool: Tool) -> None:
     result = tool("run", "--sim", "-p", "broken", "--", *SAXPY)
     assert result.returncode == 2
     assert "PROBES holds 3" in result.stderr
+
+
+def test_the_example_of_the_help_does_what_it_says(tool: Tool) -> None:
+    folder = tool.folder / "store_lines"
+    folder.mkdir()
+    (folder / "probe.toml").write_text(blocks("probe-folders", "toml")[0])
+    (folder / "__init__.py").write_text(blocks("probe-folders", "python")[0])
+    result = tool("run", "--sim", "-p", "./store_lines", "--", *SAXPY)
+    assert result.returncode == 0, result.stderr
+    (trace,) = map(str, (tool.folder / "trace").iterdir())
+    assert f"stores {SAID}" in result.stdout
+    known = ("--probe", "store_lines")
+    summary = tool("show", "summary", f"{trace}:0", *known).stdout
+    assert re.search(rf"most stores +{STORES} by st.global.*→ Lines", summary), summary
+    lines = json.loads(tool("show", "lines", trace, "--format", "json", *known).stdout)["data"]["lines"]
+    assert [line["stores"] for line in lines] == [STORES]
+    assert SAID in tool("show", "store_table", trace, *known).stdout
