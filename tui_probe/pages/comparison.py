@@ -72,7 +72,7 @@ def _lead(pair: Pair, text: Callable[[Change], str]) -> str:
 
 
 OVERVIEW_COLUMNS: Final[tuple[Column[Pair], ...]] = (
-    Column("kernel", None, "kernel", lambda p: p.kernel, False, narrow=12, shorten=shorten),
+    Column("kernel", None, "kernel", lambda p: p.kernel, False, narrow=14, shorten=shorten),
     Column("grid", None, "grid", lambda p: p.launched[0], rank=2),
     Column("block", None, "block", lambda p: p.launched[1], rank=3),
     Column("figure", None, "figure", lambda p: _lead(p, lambda c: c.before.label), False, narrow=12),

@@ -69,6 +69,10 @@ class LinesView(Document):
         del width
         return _HEADINGS if self.found.rows else 1
 
+    def counted(self) -> int:
+        """Without the notes."""
+        return len(self.found.rows)
+
     def gutter(self, width: int) -> int:
         """The whole row."""
         return width
