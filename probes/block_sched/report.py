@@ -29,7 +29,11 @@ _COUNTS: Final = ("blocks", "warps_missing", "blocks_missing", "blocks_astray")
 def _kernels(trace: Trace) -> list[Kernel]:
     """Those that this probe has results of."""
     kernels = chain.from_iterable(kernel.by_probe() for kernel in trace.kernels)
-    return [kernel for kernel in kernels if kernel.result_rows and REPORT in probe_of(kernel).pages]
+    return [kernel for kernel in kernels if kernel.result_rows and _is_shown(kernel)]
+
+
+def _is_shown(kernel: Kernel) -> bool:
+    return any(page.name == REPORT.name for page in probe_of(kernel).pages)
 
 
 def _lines(trace: Trace, cells: int) -> Iterator[str]:

@@ -392,7 +392,7 @@ def test_filters(host: Host) -> None:
     run = host.python(script, TUI_PROBE_KERNELS="add:nothing", TUI_PROBE_FILTER="two")
     assert run.fates() == [
         ("probed", "add_one", "-"),
-        ("filtered", "add_two", "filtered out by name"),
+        ("filtered", "add_two", "excluded by name"),
         ("filtered", "mul", "not among the kernels asked for"),
     ]
     assert len(list((run.directory / "kernel").iterdir())) == 1

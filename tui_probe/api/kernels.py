@@ -16,7 +16,7 @@ from tui_probe.pages.kernel_report import KERNEL_COLUMNS
 from tui_probe.pages.time_columns import columns_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
     from pathlib import Path
 
     import numpy as np
@@ -125,10 +125,10 @@ class Kernel:
 
 
 class Kernels(Sequence[Kernel], Shown):
-    """The kernels of a trace, by their index."""
+    """The kernels of a trace, or those of them that were named, by their index."""
 
-    def __init__(self, trace: Trace) -> None:
-        self._kernels = [Kernel(kernel) for kernel in trace.kernels]
+    def __init__(self, trace: Trace, chosen: Container[int] | None = None) -> None:
+        self._kernels = [Kernel(kernel) for kernel in trace.kernels if chosen is None or kernel.index in chosen]
 
     def __len__(self) -> int:
         return len(self._kernels)

@@ -192,7 +192,7 @@ def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
     if options.benchmark and len(chosen) > 1:
         raise ProbeFileError(f"--benchmark times one probe, not {len(chosen)}: choose one with -p")
     for own in chosen:
-        if in_folder(own.path) and own.name not in {**installed_files(), **built_in_files()}:
+        if in_folder(own.path) and own.path not in {**installed_files(), **built_in_files()}.values():
             from tui_probe.probekit.registry import add_folder
 
             add_folder(own.path.parent)

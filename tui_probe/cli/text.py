@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
-from tui_probe.errors import TraceError
+from tui_probe.errors import ProbeError
 from tui_probe.trace.recent import exit_counts
 
 from .output import discard_output, inform, warn
@@ -68,10 +68,12 @@ def report_after_run(traces: Sequence[Path], ascii_only: bool, seconds: float | 
     try:
         sys.stdout.write("\n")
         write_report(traces, ascii_only, seconds)
-    except TraceError as error:
+    except ProbeError as error:
         warn(f"no report: {error}")
     except BrokenPipeError:
         discard_output()
     except OSError as error:
         warn(f"no report: writing to stdout: {error.strerror}")
         discard_output()
+    except Exception as error:  # noqa: BLE001 - a bug in a report is none of the program's
+        warn(f"no report: {type(error).__name__}: {error}; tui-probe report TRACE shows where")

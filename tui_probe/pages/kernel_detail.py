@@ -130,7 +130,8 @@ def _launches(row: KernelRow, cells: int) -> Iterator[Line]:
     if row.grid is not None and row.block is not None:
         blocks = row.grid[0] * row.grid[1] * row.grid[2]
         warps = warps_of(row.block)
-        grid = f"{units.extent(row.grid)} = {units.counted(blocks, 'block')}"
+        sides, whole = units.extent(row.grid), units.counted(blocks, "block")
+        grid = whole if sides == str(blocks) else f"{sides} = {whole}"
         yield from _field(
             "grid", grid + (" (varies between launches; this is the last)" if row.grid_varies else ""), cells
         )
@@ -139,10 +140,10 @@ def _launches(row: KernelRow, cells: int) -> Iterator[Line]:
             "block", block + (" (varies between launches; this is the last)" if row.block_varies else ""), cells
         )
     if row.shared_dynamic:
-        yield from _field("dynamic shared", f"{units.size(row.shared_dynamic)} a block", cells)
+        yield from _field("dynamic shared", f"{units.size(row.shared_dynamic)} per block", cells)
     yield from _times(row, cells)
     if row.probe_bytes is not None:
-        yield from _field("probe memory", f"{units.size(row.probe_bytes)} a launch", cells)
+        yield from _field("probe memory", f"{units.size(row.probe_bytes)} per launch", cells)
     yield from _field("results", f"{units.counted(row.results, 'file')} in the trace", cells)
     if row.folder is not None:
         yield from _field("files", f"{row.folder.parent.name}/{row.folder.name}", cells, "dim")

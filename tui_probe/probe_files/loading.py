@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from pathlib import Path
 from typing import Final
@@ -37,8 +38,10 @@ def find_probe(name_or_path: str) -> Path:
         if inside is None:
             raise ProbeFileError(f"{name_or_path}: there is no probe.toml and no probe.py in this folder")
         return inside
-    names = ", ".join({**installed_files(), **built_in_files()}) or "none"
-    raise ProbeFileError(f"{name_or_path}: no such file, and no probe of that name (there are: {names})")
+    names = {**installed_files(), **built_in_files()}
+    near = difflib.get_close_matches(name_or_path, names, 1)
+    meant = f": did you mean {near[0]}?" if near else f" (there are: {', '.join(names) or 'none'})"
+    raise ProbeFileError(f"{name_or_path}: no such file, and no probe of that name{meant}")
 
 
 def load_probe(name_or_path: str) -> Probe:

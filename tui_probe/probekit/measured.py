@@ -54,11 +54,8 @@ class Measured:
     problem: str | None
     blocks: int | None = None
     sample: Sample | None = None
-
-    @property
-    def figures(self) -> tuple[Figure, ...]:
-        """Its numbers; none where it has a problem."""
-        return () if self.analysis is None else self.probe.figures_in(self.analysis)
+    figures: tuple[Figure, ...] = ()
+    """Its numbers; none where it has a problem."""
 
     @property
     def blocks_measured(self) -> int | None:
@@ -81,7 +78,10 @@ class Measured:
         if self.analysis is None:
             return safe(self.problem or NOT_MEASURED)
         shown = (f"{figure.label} {figure_text(figure)}" for figure in self.figures if figure.shown)
-        said = ", ".join(shown) if self.probe.line is None else self.probe.line(self.analysis)
+        try:
+            said = ", ".join(shown) if self.probe.line is None else self.probe.line(self.analysis)
+        except TraceError as error:
+            return safe(str(error))
         sample = f"  ({sampled_words(self.sample)})" if self.sample else ""
         missing = f"  (excluding {units.counted(self.threads_missing or 0, 'thread')} that did not exit)"
         simulated = "  simulated" if self.kernel.trace.state.simulated else ""
@@ -114,16 +114,18 @@ def measured(trace: Run, kernel: Kernel, row: int) -> Measured:
     kernel = kernel.with_probe(trace.results.probe(row))
     number, file, probe = trace.results.launch(row), trace.results.name(row), probe_of(kernel)
     launch = None if number is None else trace.launches[number]
-    found = None
+    found, analysis, problem = None, None, None
+    figures: tuple[Figure, ...] = ()
     try:
         found = probe_results.read_row(trace, kernel, row)
-        analysis, problem = probe.analyse(found), None
+        analysed = probe.analyse(found)
+        figures, analysis = probe.figures_in(analysed), analysed
     except TraceError as error:
-        analysis, problem = None, str(error)
+        problem = str(error)
     if found is None:
         return Measured(kernel, probe, file, launch, analysis, problem)
     header, sample = found.result.header, found.result.sample
-    return Measured(kernel, probe, file, launch, analysis, problem, header.blocks, sample)
+    return Measured(kernel, probe, file, launch, analysis, problem, header.blocks, sample, figures)
 
 
 def figure_text(figure: Figure) -> str:

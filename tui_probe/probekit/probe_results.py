@@ -1,4 +1,4 @@
-"""The result of a launch that a view is about, and why there is none."""
+"""The result of a launch that a view is about."""
 
 from __future__ import annotations
 
@@ -113,24 +113,6 @@ def _nearest(trace: Trace, kernel: Kernel, launch: Launch | None) -> Launch | No
     shape = (launch.grid, launch.block, launch.shared)
     nearest: list[Launch] = sorted((trace.launches[row] for row in rows), key=lambda one: abs(one.row - launch.row))
     return next((one for one in nearest if (one.grid, one.block, one.shared) == shape), nearest[0])
-
-
-def missing(source: Source, *probes: str) -> str | None:
-    """Why there is no result of one of these probes, and what to do; None if there is one."""
-    source = aimed(source, *probes)
-    kernel, wanted = source.kernel, " or ".join(f"-p {probe}" for probe in probes)
-    if kernel.probings and kernel.status == "probed":
-        return f"the kernel was probed with {', '.join(kernel.probings)}: run with {wanted}"
-    if kernel.status in ("skipped", "failed", "excluded"):
-        return f"the kernel was not probed: {kernel.reason or kernel.status}"
-    probe = probe_of(kernel)
-    if probe is None:
-        return f"the trace does not say which probe the kernel had: run with {wanted}"
-    if probe not in probes:
-        return f"the kernel was probed with {probe}: run with {wanted}"
-    if source.launch is not None and source.launch.result is None:
-        return f"launch {source.launch.number} has no result: {source.launch.reason or 'it was not saved'}"
-    return None if kernel.result_rows else "no result was saved yet"
 
 
 def read(source: Source) -> ProbeResult:

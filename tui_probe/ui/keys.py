@@ -1,4 +1,4 @@
-"""The one table of keys: bindings, footer, the page behind ``?`` and the README section are made from it."""
+"""The one table of keys: bindings, footer, the page behind ``?`` and ``tui-probe help keys`` are made from it."""
 
 from __future__ import annotations
 

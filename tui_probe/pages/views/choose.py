@@ -29,7 +29,8 @@ class Choice:
 
 
 def choose(trace: Trace, kind: Kind, kernel: str | None = None, launch: int | None = None) -> Choice:
-    """The first kernel that is meant and has what the view needs, else the first that is meant.
+    """The first kernel that is meant and has what the view needs, else the first that is meant; of all, where none is
+    named, first those with results.
 
     ``kernel`` is an index, or a regular expression that is searched for in both forms of the name; ``launch`` the
     number of a launch of the process. Raises ChoiceError if there is none.
@@ -38,6 +39,8 @@ def choose(trace: Trace, kind: Kind, kernel: str | None = None, launch: int | No
     meant = list(_meant(trace, kernel, at))
     if not meant:
         raise ChoiceError(_none_meant(trace, kernel, at))
+    if kernel is None:
+        meant.sort(key=lambda each: not each.result_rows)
     sources = [Source(trace, each, at) for each in meant]
     why: str | None = None
     for place, source in enumerate(sources):

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.table import safe
 from tui_probe.draw.view import Document
-from tui_probe.probekit import probe_results
 from tui_probe.probekit.count_table import CountTable
 from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.registry import probe_named
+from tui_probe.probekit.missing import not_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,17 +68,8 @@ def _open(source: Source, progress: Progress) -> CountTable | SeveralTables:
 
 
 def _table(source: Source, progress: Progress) -> CountTable:
-    names = (probe_results.probe_of(one) for one in source.kernel.by_probe())
-    notes = [not_known(name) for name in names if name is not None and probe_named(name) is None]
+    notes = [note for one in source.kernel.by_probe() if (note := not_known(one)) is not None]
     return CountTable(source, "Results", progress, notes)
-
-
-def not_known(name: str) -> str:
-    """What to do about a probe of which only the records can be shown."""
-    return (
-        f"the probe {name} is not installed, so this page shows its maps as they are: install the package that has it,"
-        " or name its folder with --probe FOLDER"
-    )
 
 
 KIND: Final = Kind(
