@@ -43,9 +43,9 @@ uint64_t result_stamp(uint64_t time)
     return stamp;
 }
 
-static uint64_t booking(const struct probing *probing, size_t device_size)
+static uint64_t booking(const struct probing *probing, size_t saved_size)
 {
-    return HEADER_BYTES + MAP_BYTES * probing->n_maps + device_size;
+    return HEADER_BYTES + MAP_BYTES * probing->n_maps + saved_size;
 }
 
 static const struct reason *no_room(void)
@@ -63,22 +63,22 @@ static const struct reason *no_room(void)
     return reason;
 }
 
-const struct reason *result_reserve(const struct probing *probing, size_t device_size)
+const struct reason *result_reserve(const struct probing *probing, size_t saved_size)
 {
     const struct reason *reason = atomic_load_explicit(&stopped, memory_order_relaxed);
     if (reason || !settings.max_trace_bytes)
         return reason;
-    uint64_t size = booking(probing, device_size);
+    uint64_t size = booking(probing, saved_size);
     if (atomic_fetch_add(&bytes_booked, size) + size <= settings.max_trace_bytes)
         return NULL;
-    result_unreserve(probing, device_size); /* a smaller one may still fit */
+    result_unreserve(probing, saved_size); /* a smaller one may still fit */
     return no_room();
 }
 
-void result_unreserve(const struct probing *probing, size_t device_size)
+void result_unreserve(const struct probing *probing, size_t saved_size)
 {
     if (settings.max_trace_bytes)
-        atomic_fetch_sub(&bytes_booked, booking(probing, device_size));
+        atomic_fetch_sub(&bytes_booked, booking(probing, saved_size));
 }
 
 const struct reason *result_stopped(void)
@@ -101,10 +101,10 @@ bool result_paused(void)
 struct about_map {
     uint32_t kind; /* ABOUT_… */
     uint32_t record;
-    uint64_t marks; /* bytes; of sites, those of their sums */
+    uint64_t marks; /* bytes; of sites, those of their sums; of a reduced map, those of all that is left of it */
 };
 
-enum { ABOUT_PLAIN, ABOUT_MARKED, ABOUT_COUNTED, ABOUT_COUNTS, ABOUT_SITES };
+enum { ABOUT_PLAIN, ABOUT_MARKED, ABOUT_COUNTED, ABOUT_COUNTS, ABOUT_SITES, ABOUT_REDUCED };
 
 /* What a file says last where only some blocks were measured, aligned to 8 bytes: the grid in its header is a row of
  * these alone. */
@@ -148,9 +148,16 @@ static uint64_t file_bytes(const struct saving *s, size_t map)
     return bytes;
 }
 
+static bool is_reduced(const struct saving *s, size_t map)
+{
+    return layout_reduces(&s->piece->probing->maps[map], &s->extent);
+}
+
 static uint64_t marks_bytes(const struct saving *s, size_t map)
 {
     const struct map *m = &s->piece->probing->maps[map];
+    if (is_reduced(s, map))
+        return layout_reduced(m, &s->extent);
     if (m->layout == MAP_SITES)
         return layout_sites(m);
     return m->layout == MAP_MARKED ? (s->extent.blocks * layout_slots(m, &s->extent) + 7) / 8 : 0;
@@ -164,7 +171,7 @@ static void measure(struct saving *s)
     for (size_t i = 0; i < n; i++) {
         end += file_bytes(s, i);
         marks += marks_bytes(s, i);
-        plain = plain && s->piece->probing->maps[i].layout == MAP_PLAIN;
+        plain = plain && s->piece->probing->maps[i].layout == MAP_PLAIN && !is_reduced(s, i);
     }
     s->size = end;
     if (plain && !s->piece->probing->sampled)
@@ -192,7 +199,7 @@ static bool write_header(struct saving *s)
         struct {
             uint32_t bytes, threads;
             uint64_t offset;
-        } entry = {(uint32_t)layout_slot(&probing->maps[i], cap_of(s, i)),
+        } entry = {is_reduced(s, i) ? 0 : (uint32_t)layout_slot(&probing->maps[i], cap_of(s, i)),
                    probing->maps[i].level == MAP_WARP ? WARP_THREADS : 1, offset};
         if (!output_append(&s->records, &entry, sizeof entry))
             return false;
@@ -227,6 +234,10 @@ static bool write_about(struct saving *s)
     bool written = output_append(&s->second, ABOUT_MAGIC, sizeof ABOUT_MAGIC - 1);
     for (size_t i = 0; i < probing->n_maps && written; i++) {
         struct about_map about = {kind_of(&probing->maps[i]), probing->maps[i].record, marks_bytes(s, i)};
+        if (is_reduced(s, i)) {
+            about.kind = ABOUT_REDUCED;
+            about.record = probing->maps[i].reduction->record;
+        }
         written = output_append(&s->second, &about, sizeof about);
     }
     return written && output_flush(&s->second);
@@ -276,7 +287,8 @@ static bool find_kept(struct saving *s)
 static bool write_map(struct saving *s, size_t map, uint64_t from, uint64_t marks_at)
 {
     struct probing *probing = s->piece->probing;
-    const bool marked = probing->maps[map].layout == MAP_MARKED || probing->maps[map].layout == MAP_SITES;
+    const bool marked = probing->maps[map].layout == MAP_MARKED || probing->maps[map].layout == MAP_SITES ||
+                        is_reduced(s, map);
     const uint64_t end = s->records.at + s->records.used + file_bytes(s, map);
     struct conversion conversion = conversion_of(s, map, from);
     s->second.at = marked ? marks_at : end;
@@ -341,9 +353,9 @@ static bool write_file(int file, const struct piece *piece, const struct result_
 /* The file took less than was booked for it, SIZE bytes; 0 if there is none. */
 static void give_back(const struct piece *piece, uint64_t size)
 {
-    size_t device = 0;
-    layout_device_size(piece->probing, piece->capacities, piece->grid, piece->block, &device);
-    uint64_t booked = booking(piece->probing, device);
+    size_t saved = 0;
+    layout_saved_size(piece->probing, piece->capacities, piece->grid, piece->block, &saved);
+    uint64_t booked = booking(piece->probing, saved);
     if (settings.max_trace_bytes && booked > size)
         atomic_fetch_sub(&bytes_booked, booked - size);
 }

@@ -126,6 +126,7 @@ void settings_read(void)
     settings.only = substrings("TUI_PROBE_KERNELS");
     settings.never = substrings("TUI_PROBE_FILTER");
     settings.benchmark = says("TUI_PROBE_BENCHMARK", "1");
+    settings.detail = number("TUI_PROBE_DETAIL") == 1;
     settings.engine_timeout = seconds("TUI_PROBE_ENGINE_TIMEOUT", 60);
     settings.exit_timeout = seconds("TUI_PROBE_EXIT_TIMEOUT", 10);
     settings.max_trace_bytes = number_or("TUI_PROBE_MAX_TRACE_BYTES", DEFAULT_TRACE_BYTES);

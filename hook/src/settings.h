@@ -30,6 +30,7 @@ struct settings {
     bool scheduled;           /* the schedule says which launches are probed */
     struct sampling sampling; /* which blocks are measured */
     bool benchmark;
+    bool detail; /* maps are not reduced */
     unsigned engine_timeout; /* seconds to wait for the engine */
     unsigned exit_timeout;   /* seconds that the end of the program may wait for its kernels */
     uint64_t max_trace_bytes;  /* 0: no limit */
