@@ -34,6 +34,7 @@ class Settings:
     trace_dir: Path | None = None
     probe: str | None = None
     bandwidth: Path | None = None
+    detail: bool | None = None
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     path: Path = field(default_factory=Path)
     found: bool = False
@@ -63,6 +64,8 @@ SETTINGS = (
     Setting("probe", str, f"`{DEFAULT}`", "probe of `run` and of the home screen's form", f'probe = "{DEFAULT}"'),
     Setting("bandwidth", Path, "none", "what `tui-probe bandwidth --format json` wrote on this machine, for `roofline`",
             'bandwidth = "~/bw.json"'),
+    Setting("detail", bool, "`false`", "`run` saves all records of a probe, and not only what its pages need",
+            "detail = true"),
     Setting(KEYS, dict, "as listed under Keys", "keys of a command in the key table, by its id: one key, or a list",
             '[keys]\nsort = "ctrl+s"'),
 )  # fmt: skip

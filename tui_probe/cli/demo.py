@@ -12,7 +12,7 @@ from tui_probe.launcher.options import RunOptions
 
 from .checks.gpu import driver_items
 from .output import inform
-from .run import add_probe_options, profile
+from .run import add_probe_options, profile, wants_detail
 from .screen import add_screen_options, wants_screen
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         probe=arguments.probe,
         trace_root=root,
         benchmark=arguments.benchmark,
+        detail=wants_detail(arguments),
         simulated=simulated,
     )
     status = profile(options, arguments)

@@ -43,7 +43,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def summary(probe: CatalogueEntry) -> str:
     """A probe in a few lines."""
-    fields = (("measures", probe.measures), ("unit", probe.unit), ("cost", probe.cost))
+    fields = (
+        ("measures", probe.measures),
+        ("unit", probe.unit),
+        ("cost", probe.cost),
+        ("saves", "; ".join(probe.saved)),
+    )
     return "\n".join([f"{probe.name}: {probe.title}", *(f"    {label:<10}{words}" for label, words in fields if words)])
 
 
@@ -56,6 +61,7 @@ def description(probe: CatalogueEntry) -> str:
         ("cost", probe.cost),
         ("checked", probe.checked),
         *labelled("keeps", probe.records),
+        *labelled("saves", probe.saved),
         *labelled("runs", probe.places),
         ("file", str(probe.path)),
     )

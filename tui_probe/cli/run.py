@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentTypeError
+from argparse import ArgumentTypeError, BooleanOptionalAction
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -87,6 +87,10 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
         help="a built-in probe (see `tui-probe probes`) or a probe file; default %(default)s",
     )  # fmt: skip
     parser.add_argument("--benchmark", action="store_true", help="also time the original kernels, and report slowdowns")
+    parser.add_argument(
+        "--detail", action=BooleanOptionalAction, default=None,
+        help="save all records of a probe; default: what its pages need (sums of the launch, a record per block)",
+    )  # fmt: skip
     parser.add_argument("--no-report", action="store_true", help="no text report at the end")
     parser.set_defaults(refuse=parser.error)
 
@@ -107,6 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
         launches=arguments.launches,
         sample=arguments.sample,
         benchmark=arguments.benchmark,
+        detail=wants_detail(arguments),
         driver=arguments.driver,
         simulated=arguments.sim,
         max_trace_bytes=MAX_TRACE_BYTES if arguments.max_trace_bytes is None else arguments.max_trace_bytes,
@@ -126,6 +131,11 @@ def known_probe(name: str) -> Probe:
 
         add_folder(own.path.parent)
     return own
+
+
+def wants_detail(arguments: argparse.Namespace) -> bool:
+    """Whether all records are to be saved, as the command line or else the settings say."""
+    return bool(chosen_settings().detail if arguments.detail is None else arguments.detail)
 
 
 def least_free(arguments: argparse.Namespace) -> str | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 METRIC = re.compile(r"\w+__[\w.]+|(?:group|regex|breakdown|pmsampling):\S+")
 HOOK_OPTIONS = (
-    "benchmark", "kernel", "exclude", "launches", "max_trace_bytes", "min_free_disk", "max_probe_memory",
+    "benchmark", "detail", "kernel", "exclude", "launches", "max_trace_bytes", "min_free_disk", "max_probe_memory",
     "driver", "sim",
 )  # fmt: skip
 

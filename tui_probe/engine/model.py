@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tui_probe.engine.reduction import Reduction
     from tui_probe.ptx.tree import Instruction
 
 BLOCK: Final = "block"
@@ -47,7 +48,8 @@ class Map:
 
     ``fields`` are in the order in which ``SAVE`` lists them; in memory the u64 ones come first.
     ``record_bytes`` may be larger than the fields. ``cap`` is None for a dynamic map, whose number of records
-    is known only when the kernel runs. With ``cap`` 1 a later record replaces an earlier one.
+    is known only when the kernel runs. With ``cap`` 1 a later record replaces an earlier one. ``reduction`` is what is
+    saved of its records, None: all of them.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Map:
     fields: tuple[Field, ...]
     record_bytes: int
     cap: int | None = 1
+    reduction: Reduction | None = None
 
     @property
     def slot_bytes(self) -> int:

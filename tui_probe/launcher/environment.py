@@ -85,6 +85,7 @@ def choices(options: RunOptions) -> dict[str, str]:
         "TUI_PROBE_LAUNCHES": options.launches or "",
         "TUI_PROBE_SAMPLE": options.sample or "",
         "TUI_PROBE_BENCHMARK": "1" if options.benchmark else "",
+        "TUI_PROBE_DETAIL": "1" if options.detail else "",
         "TUI_PROBE_MAX_TRACE_BYTES": str(options.max_trace_bytes),
         "TUI_PROBE_MAX_PROBE_MEMORY": str(options.max_probe_memory or ""),
     }

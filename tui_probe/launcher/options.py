@@ -24,6 +24,8 @@ class RunOptions:
     launches: str | None = None
     sample: str | None = None
     benchmark: bool = False
+    detail: bool = False
+    """Save all records of a probe, and not only what its pages need by default."""
     driver: Path | None = None
     simulated: bool = False
     max_trace_bytes: int = MAX_TRACE_BYTES
@@ -44,6 +46,7 @@ class RunOptions:
             "launches": self.launches,
             "sample": self.sample,
             "benchmark": self.benchmark,
+            "detail": self.detail,
             "max_trace_bytes": self.max_trace_bytes,
             "min_free_disk": self.min_free_disk,
             "max_probe_memory": self.max_probe_memory,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tui_probe.engine.model import Level
 from tui_probe.probe_files.folders import built_in_files, installed_files
 from tui_probe.probe_files.loading import load_probe
 
@@ -12,14 +13,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.engine.model import Map, Position, Probe, ProbePoint
+    from tui_probe.engine.reduction import Reduction
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
     """What a person chooses a probe by.
 
-    ``checked`` tells against what its numbers are tested, ``records`` what is kept in each map, ``places`` where each
-    part of it runs; ``source`` is the file's text.
+    ``checked`` tells against what its numbers are tested, ``records`` what is kept in each map, ``saved`` how many
+    bytes of each are in the result of a launch, ``places`` where each part of it runs; ``source`` is the file's text.
     """
 
     name: str
@@ -29,6 +31,7 @@ class CatalogueEntry:
     cost: str
     checked: str
     records: tuple[str, ...]
+    saved: tuple[str, ...]
     places: tuple[str, ...]
     path: Path
     source: str
@@ -43,9 +46,10 @@ def describe(probe: Probe) -> CatalogueEntry:
     """A probe, built-in or one's own, as the catalogue shows it."""
     about = probe.about
     records = tuple(_records(own_map) for own_map in probe.maps)
+    saved = tuple(map(_saved, probe.maps))
     places = tuple(_places(point) for point in probe.points)
     told = (about.title, about.measures, about.unit, about.cost, about.checked)
-    return CatalogueEntry(probe.name, *told, records, places, probe.path, probe.source)
+    return CatalogueEntry(probe.name, *told, records, saved, places, probe.path, probe.source)
 
 
 def _places(point: ProbePoint) -> str:
@@ -67,4 +71,24 @@ def _records(own_map: Map) -> str:
     """``lifetime: 1 record per warp of 16 bytes (start u64, elapsed u32, smid u32)``."""
     fields = ", ".join(f"{field.name} {field.type}" for field in own_map.fields)
     number = "any number of records" if own_map.cap is None else f"{own_map.cap} record{'s' if own_map.cap > 1 else ''}"
-    return f"{own_map.name}: {number} per {own_map.level.name.lower()} of {own_map.record_bytes} bytes ({fields})"
+    words = f"{own_map.name}: {number} per {own_map.level.name.lower()} of {own_map.record_bytes} bytes ({fields})"
+    return words if own_map.reduction is None else f"{words}; {_reduction(own_map.reduction)}"
+
+
+def _reduction(reduction: Reduction) -> str:
+    """``without --detail one per block of 16 bytes (min start, span elapsed from start, same smid)``."""
+    fields = ", ".join(
+        f"{one.operation} {one.source.name}" + ("" if one.base is None else f" from {one.base.name}")
+        for one in reduction.fields
+    )
+    return f"without --detail one per {reduction.group} of {reduction.record_bytes} bytes ({fields})"
+
+
+def _saved(own_map: Map) -> str:
+    """``16 bytes per block, with --detail 16 bytes per warp``: what a launch takes of the trace."""
+    size = "any number of records" if own_map.cap is None else f"{own_map.cap * own_map.record_bytes} bytes"
+    if own_map.cap is None:
+        size += f" of {own_map.record_bytes} bytes"
+    whole = f"{size} per {own_map.level.name.lower()}" + (" of the launch" if own_map.level is Level.SITE else "")
+    kept = own_map.reduction
+    return whole if kept is None else f"{kept.record_bytes} bytes per {kept.group}, with --detail {whole}"

@@ -42,7 +42,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Where a launch waited: ``values`` (cycles, i8) by what they are of, and ``words`` to go with them."""
+    """Where a launch waited: ``values`` (cycles, i8) by what they are of, and ``words`` to go with them.
+
+    No values: what was kept of the launch does not tell them.
+    """
 
     which: str
     values: Mapping[str, NDArray[np.int64]]

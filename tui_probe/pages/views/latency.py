@@ -18,7 +18,7 @@ from tui_probe.draw.spans import pad, wrap
 from tui_probe.draw.table import safe
 from tui_probe.draw.view import Document
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.distributions import distribution_head, distribution_row
+from tui_probe.probekit.distributions import distribution_head, distribution_row, distribution_without
 from tui_probe.probekit.kind import Kind
 from tui_probe.probekit.measured import probe_of
 from tui_probe.probekit.registry import names_of
@@ -131,8 +131,7 @@ def _rows(head: str, values: Mapping[str, NDArray[Any]], show: Callable[[float],
     lines = [distribution_head(head)]
     for label, each in values.items():
         found = distribution(each)
-        if found is not None:
-            lines.append(distribution_row(label, found, show))
+        lines.append(distribution_without(label) if found is None else distribution_row(label, found, show))
     return lines
 
 
