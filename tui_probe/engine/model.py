@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.engine.reduction import Reduction
     from tui_probe.ptx.tree import Instruction
 
 BLOCK: Final = "block"
@@ -18,6 +17,12 @@ LOOP: Final = "loop"
 """Stands for an opcode in the position of the first blocks of loops."""
 
 FieldType: TypeAlias = Literal["u64", "u32"]
+
+Group: TypeAlias = Literal["warp", "block", "launch"]
+Operation: TypeAlias = Literal["sum", "min", "max", "first", "same", "span"]
+
+GROUPS: Final[tuple[Group, ...]] = ("warp", "block", "launch")
+OPERATIONS: Final[tuple[Operation, ...]] = ("sum", "min", "max", "first", "same", "span")
 
 FIELD_BYTES: Final[dict[FieldType, int]] = {"u64": 8, "u32": 4}
 
@@ -40,6 +45,45 @@ class Field:
     name: str
     type: FieldType
     offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedField:
+    """One value of what is saved of a reduced map: its place there, and the field of the records that it is made from.
+
+    Their ``sum``, always u64, their ``min`` or ``max``; that of the ``first`` record; ``same``, the first one's too,
+    but groups in which records differ are told; ``span``: from the least ``base`` to the largest ``base`` + field.
+    """
+
+    to: Field
+    operation: Operation
+    source: Field
+    base: Field | None = None
+
+    @property
+    def words(self) -> str:
+        """As in ``kernel.info``: ``min:u64@0:u64@0``."""
+        places = [self.to, self.source] + ([] if self.base is None else [self.base])
+        return ":".join([self.operation, *(f"{place.type}@{place.offset}" for place in places)])
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """What is saved of a map where that is not all: a record of ``record_bytes`` for each group of its records.
+
+    A ``group`` is all records of a warp's threads, of a block, or of a launch; those that a kernel did not write take
+    no part. The hook reduces when it writes a result file (``hook/src/reduce.c``), so kernels and device memory are as
+    without it. It leaves maps as they are for ``run --detail``, and where what is left would take no less room.
+    """
+
+    group: Group
+    fields: tuple[ReducedField, ...]
+    record_bytes: int
+
+    @property
+    def line(self) -> str:
+        """As in ``kernel.info``: ``block record 16 min:u64@0:u64@0 span:u32@8:u32@8:u64@0``."""
+        return " ".join([self.group, f"record {self.record_bytes}", *(one.words for one in self.fields)])
 
 
 @dataclass(frozen=True, slots=True)

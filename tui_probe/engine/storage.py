@@ -34,8 +34,7 @@ from tui_probe.engine.model import Level, Save
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tui_probe.engine.model import Map, Probe
-    from tui_probe.engine.reduction import Reduction
+    from tui_probe.engine.model import Map, Probe, Reduction
 
 COUNT_BYTES: Final = 4
 """Bytes of a slot in the map of counts that a map of several records per slot has."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.model import Level
 from tui_probe.probe_files.folders import built_in_files, installed_files
 from tui_probe.probe_files.loading import load_probe
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.engine.model import Map, Position, Probe, ProbePoint
-    from tui_probe.engine.reduction import Reduction
+    from tui_probe.engine.model import Map, Position, Probe, ProbePoint, Reduction
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +87,6 @@ def _saved(own_map: Map) -> str:
     size = "any number of records" if own_map.cap is None else f"{own_map.cap * own_map.record_bytes} bytes"
     if own_map.cap is None:
         size += f" of {own_map.record_bytes} bytes"
-    whole = f"{size} per {own_map.level.name.lower()}" + (" of the launch" if own_map.level is Level.SITE else "")
+    whole = f"{size} per {own_map.level.name.lower()}"
     kept = own_map.reduction
     return whole if kept is None else f"{kept.record_bytes} bytes per {kept.group}, with --detail {whole}"

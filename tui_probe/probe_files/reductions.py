@@ -9,8 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.model import FIELD_BYTES, Field, Level
-from tui_probe.engine.reduction import GROUPS, OPERATIONS, Group, Operation, ReducedField, Reduction
+from tui_probe.engine.model import (
+    FIELD_BYTES,
+    GROUPS,
+    OPERATIONS,
+    Field,
+    Group,
+    Level,
+    Operation,
+    ReducedField,
+    Reduction,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,7 +4,7 @@ A reduced map (kind 5 of ``result_about``) has slots of 0 bytes; its marks are `
 threads of a warp, 2 for a block, 3 for the launch; a record for each group; a bit for each, the lowest of a byte first,
 that tells whether any slot of the group was saved; another, whether its records differ in a field that is the same as a
 rule; ``u64 missing``, the slots that were not saved in groups where another was. ``kernel.info`` says what the fields
-are made of, ``engine.reduction`` what that means.
+are made of, ``engine.model.ReducedField`` what that means.
 """
 
 from __future__ import annotations
