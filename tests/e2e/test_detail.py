@@ -88,5 +88,5 @@ def test_pages_of_warps_say_what_to_do(tool: Tool) -> None:
     shown = tool("show", "latency", str(trace), "-k", "softmax")
     assert "of each warp: run with --detail" in shown.stdout
     assert "one warp              –        –        –" in shown.stdout
-    inside = json.loads(tool("show", "latency", str(trace), "-k", "softmax", "--format", "json").stdout)["data"]["inside"]
-    assert inside["cycles"] == {"one_warp": None, "one_barrier": None}
+    page = tool("show", "latency", str(trace), "-k", "softmax", "--format", "json").stdout
+    assert json.loads(page)["data"]["inside"]["cycles"] == {"one_warp": None, "one_barrier": None}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.engine.kernels import toml_probe
 from tui_probe.engine.model import Reduction
 from tui_probe.errors import ProbeFileError
 from tui_probe.probe_files.catalogue import describe
+from tui_probe.probe_files.loading import read_probe
 
-PROBE = '''
+PROBE = """
 [map.m]
 level = "{level}"
 cap = {cap}
@@ -21,7 +24,7 @@ wide = "u64"
 [probe.p]
 position = "kernel"
 before = "SAVE [ m ] {{%smid, %clock64}};"
-'''
+"""
 TABLE = """[map.m.reduced]
 a = "first narrow"
 b = "max wide"
@@ -81,3 +84,18 @@ def test_bytes_of_a_launch_are_told() -> None:
     assert describe(toml_probe(text)).saved == ("8 bytes per block, with --detail 16 bytes per thread",)
     text = PROBE.format(more="", table="", level="warp", cap=3)
     assert describe(toml_probe(text)).saved == ("48 bytes per warp",)
+
+
+def test_in_the_python_language() -> None:
+    text = """\
+@Map(level="thread", reduce="block")
+class m:
+    a: u32
+
+@probe(pos="kernel")
+def leave():
+    m.add(1)
+"""
+    found = read_probe(text.encode(), Path("probe.py")).maps[0].reduction
+    assert found is not None
+    assert found.line == "block record 8 sum:u64@0:u32@0"

@@ -11,7 +11,7 @@ from tui_probe.probe_files.loading import load_probe
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.engine.model import Map, Position, Probe, ProbePoint, Reduction
+    from tui_probe.engine.model import Map, Position, Probe, ProbePoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ def describe(probe: Probe) -> CatalogueEntry:
     """A probe, built-in or one's own, as the catalogue shows it."""
     about = probe.about
     records = tuple(_records(own_map) for own_map in probe.maps)
-    saved = tuple(map(_saved, probe.maps))
+    several = len(probe.maps) > 1
+    saved = tuple((f"{own_map.name}: " if several else "") + _saved(own_map) for own_map in probe.maps)
     places = tuple(_places(point) for point in probe.points)
     told = (about.title, about.measures, about.unit, about.cost, about.checked)
     return CatalogueEntry(probe.name, *told, records, saved, places, probe.path, probe.source)
@@ -69,17 +70,7 @@ def _records(own_map: Map) -> str:
     """``lifetime: 1 record per warp of 16 bytes (start u64, elapsed u32, smid u32)``."""
     fields = ", ".join(f"{field.name} {field.type}" for field in own_map.fields)
     number = "any number of records" if own_map.cap is None else f"{own_map.cap} record{'s' if own_map.cap > 1 else ''}"
-    words = f"{own_map.name}: {number} per {own_map.level.name.lower()} of {own_map.record_bytes} bytes ({fields})"
-    return words if own_map.reduction is None else f"{words}; {_reduction(own_map.reduction)}"
-
-
-def _reduction(reduction: Reduction) -> str:
-    """``without --detail one per block of 16 bytes (min start, span elapsed from start, same smid)``."""
-    fields = ", ".join(
-        f"{one.operation} {one.source.name}" + ("" if one.base is None else f" from {one.base.name}")
-        for one in reduction.fields
-    )
-    return f"without --detail one per {reduction.group} of {reduction.record_bytes} bytes ({fields})"
+    return f"{own_map.name}: {number} per {own_map.level.name.lower()} of {own_map.record_bytes} bytes ({fields})"
 
 
 def _saved(own_map: Map) -> str:
