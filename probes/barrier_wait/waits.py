@@ -38,8 +38,7 @@ def waits(of: ProbeResult, progress: Progress) -> Waits:
 def _of_sums(of: ProbeResult) -> Waits:
     found = analyse(of.result)
     words = units.counted(found.barriers, "barrier") + _left_out(of, found.threads_missing)
-    nothing = np.zeros(0, np.int64)
-    return Waits(of.which, dict.fromkeys(_LABELS, nothing), f"{words}; of each warp: {WITH_DETAIL}")
+    return Waits(of.which, {}, f"{words}; of each warp: {WITH_DETAIL}", _LABELS)
 
 
 def _left_out(of: ProbeResult, threads_missing: int) -> str:

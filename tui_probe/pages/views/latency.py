@@ -63,6 +63,7 @@ class Latency(Document):
         if self.inside is not None:
             lines += [(), *(((part, ""),) for part in wrap(f"{self.inside.which}: {self.inside.words}", width))]
             lines += _rows("cycles", self.inside.values, lambda cycles: units.count(round(cycles)))
+            lines += map(distribution_without, self.inside.unknown)
         return lines
 
     def _outside(self, width: int) -> list[Line]:
@@ -109,6 +110,7 @@ class Latency(Document):
         inside = None
         if self.inside is not None:
             values = {name.replace(" ", "_"): _record(each) for name, each in self.inside.values.items()}
+            values |= {name.replace(" ", "_"): None for name in self.inside.unknown}
             inside = {"result": self.inside.which, "cycles": values}
         slowdown = _record(self.slowdowns) if len(self.slowdowns) else None
         return {"milliseconds": parts, "slowdown": slowdown, "inside": inside}
@@ -131,7 +133,8 @@ def _rows(head: str, values: Mapping[str, NDArray[Any]], show: Callable[[float],
     lines = [distribution_head(head)]
     for label, each in values.items():
         found = distribution(each)
-        lines.append(distribution_without(label) if found is None else distribution_row(label, found, show))
+        if found is not None:
+            lines.append(distribution_row(label, found, show))
     return lines
 
 
