@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui_probe.cli import run
 from tui_probe.probe_files.folders import DEFAULT
-from tui_probe.settings import SETTINGS, read_settings, readme_section, settings_path
+from tui_probe.settings import SETTINGS, Settings, read_settings, readme_section, settings_path
 from tui_probe.ui import keys
 
 
@@ -51,6 +53,9 @@ def test_without_a_file_all_is_unset(tmp_path: Path) -> None:
         ('palette = "pink"', "palette: 'pink' is not one of dark, light"),
         ("ascii = 1", "ascii: 1 is not true or false"),
         ("trace_dir = 3", "trace_dir: 3 is not a text"),
+        ('max_trace_bytes = "much"', "max_trace_bytes: 'much' is no limit; an example: max_trace_bytes = \"4G\""),
+        ("max_result_files = 3", "max_result_files: 3 is not a text"),
+        ('launches = "some"', "launches: 'some' is neither auto nor all nor a list such as 0-9,20"),
         ("keys = 3", "keys: 3 is not a table"),
         ("[keys]\nsort = 3", "keys.sort: 3 is neither a key nor a list of keys"),
         ("palette", "not TOML, nothing of it is used"),
@@ -118,3 +123,15 @@ def test_the_readme_section_names_every_setting() -> None:
     for setting in SETTINGS:
         assert f"`{setting.key}`" in section
         assert setting.text in section
+
+
+def test_limits_of_a_run_come_from_the_command_line_before_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(max_trace_bytes="2G", max_result_files="none", max_log_bytes="0")
+    monkeypatch.setattr(run, "chosen_settings", lambda: settings)
+    names = ("max_trace_bytes", "max_result_files", "max_log_bytes", "max_probe_memory", "max_host_memory")
+    told = argparse.Namespace(**dict.fromkeys(names) | {"max_result_files": 7})
+    assert run.limits_of(told) == {
+        "max_trace_bytes": 2 << 30, "max_result_files": 7, "max_log_bytes": 0, "shares": False,
+    }  # fmt: skip
+    monkeypatch.setattr(run, "chosen_settings", Settings)
+    assert run.limits_of(argparse.Namespace(**dict.fromkeys(names))) == {"shares": True}

@@ -31,6 +31,8 @@ OWNER = (
 )
 FORBIDDEN = {
     rf"\b(?:{COUNTED}) (?-i:an?) (?:{OWNER})\b": "N per X",
+    rf"… (?-i:an?) (?:{OWNER})\b": "N per X",
+    rf"\A(?-i:an?) (?:{OWNER}|load|store)\Z": "per X, as a column's title",
     rf"\b(?:an?|one) (?:[\w-]+ )?(?:{ONE_OF}) an? (?:{OWNER})\b": "one N per X",
     rf"\b(?:one|once|\d+) an? (?:{OWNER.replace('second|', '')})\b": "one per X, once per X",
     r"\bgoes on running|\brun (?:that )?goes on|\bone that goes on": "active run; keeps running",
@@ -145,6 +147,8 @@ def test_no_text_has_a_phrase_that_is_written_otherwise() -> None:
     ("words", "line"),
     [
         ("16 blocks an SM", 1),
+        ("8.19 kB and … a launch", 1),
+        ("a store", 1),
         ("one\nrecord\na warp", 1),
         ("fine\n * and 4 bytes a\n * lane", 2),
         ("fine\nfine\nfollows the newest run that goes on", 3),
@@ -157,7 +161,7 @@ def test_phrases_are_found_across_lines_and_named_with_theirs(words: str, line: 
     assert fault.startswith(f"file:{line}: ")
 
 
-@pytest.mark.parametrize("words", ["blocks per SM", "once a second", "the legacy stream", "`card`"])
+@pytest.mark.parametrize("words", ["blocks per SM", "… is a page", "a store of it", "once a second", "`card`"])
 def test_other_words_are_free(words: str) -> None:
     assert not list(faults(Text(ROOT / "file", 1, words)))
 

@@ -124,6 +124,10 @@ class NoDriverError(LaunchError):
     """There is no CUDA driver on this machine."""
 
 
+class ControlError(ProbeError):
+    """A run that cannot be reached, or no run at all."""
+
+
 class TargetError(LaunchError):
     """A command that cannot be executed. ``status`` is what a shell would return: 127 not found, 126 not executable."""
 

@@ -6,6 +6,7 @@ What is wrong in it is told, with the file and the key, and counts as not set: n
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,8 +34,15 @@ class Settings:
     mouse: bool | None = None
     trace_dir: Path | None = None
     probe: str | None = None
+    launches: str | None = None
     bandwidth: Path | None = None
     detail: bool | None = None
+    max_trace_bytes: str | None = None
+    max_result_files: str | None = None
+    max_log_bytes: str | None = None
+    min_free_disk: str | None = None
+    max_probe_memory: str | None = None
+    max_host_memory: str | None = None
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     path: Path = field(default_factory=Path)
     found: bool = False
@@ -52,6 +60,26 @@ class Setting:
     example: str
 
 
+_SIZE = r"\d+(\.\d+)?\s*[KMGT]?(I?B)?"
+LIMITS = (
+    Setting("max_trace_bytes", str, "`1G`", "`--max-trace-bytes` of `run`: what a run may leave on disk",
+            'max_trace_bytes = "4G"'),
+    Setting("max_result_files", str, "`2000`", "`--max-result-files`: of how many launches the records are saved",
+            'max_result_files = "none"'),
+    Setting("max_log_bytes", str, "`128M`", "`--max-log-bytes`: up to where launches are listed",
+            'max_log_bytes = "1G"'),
+    Setting("min_free_disk", str, "`2G,5%`", "`--min-free-disk`: what results leave free of the disk",
+            'min_free_disk = "10G"'),
+    Setting("max_probe_memory", str, "a tenth of what is free", "`--max-probe-memory`: GPU memory of probes",
+            'max_probe_memory = "2G"'),
+    Setting("max_host_memory", str, "`256M`", "`--max-host-memory`: memory for records on their way to files",
+            'max_host_memory = "1G"'),
+)  # fmt: skip
+_AMOUNTS = {setting.key: rf"{_SIZE}|NONE" for setting in LIMITS} | {
+    "min_free_disk": rf"0|{_SIZE}|\d{{1,2}}%|{_SIZE},\d{{1,2}}%",
+    "max_probe_memory": _SIZE,
+    "max_host_memory": _SIZE,
+}
 SETTINGS = (
     Setting("palette", str, "`dark`", f"colours: {', '.join(f'`{name}`' for name in PALETTES)}", 'palette = "light"'),
     Setting("ascii", bool, "as the locale says", "draw with ASCII characters only", "ascii = true"),
@@ -62,13 +90,17 @@ SETTINGS = (
     Setting("trace_dir", Path, "`./trace`", "folder in which `run` makes traces, and where `watch` and the home screen "
             "look for them", 'trace_dir = "~/traces"'),
     Setting("probe", str, f"`{DEFAULT}`", "probe of `run` and of the home screen's form", f'probe = "{DEFAULT}"'),
+    Setting("launches", str, "`auto`", "launches of each kernel that `run` probes: `auto`, `all`, or a list such as "
+            "`0-9,20`", 'launches = "all"'),
     Setting("bandwidth", Path, "none", "what `tui-probe bandwidth --format json` wrote on this machine, for `roofline`",
             'bandwidth = "~/bw.json"'),
     Setting("detail", bool, "`false`", "`run` saves all records of a probe, and not only what its pages need",
             "detail = true"),
+    *LIMITS,
     Setting(KEYS, dict, "as listed under Keys", "keys of a command in the key table, by its id: one key, or a list",
             '[keys]\nsort = "ctrl+s"'),
 )  # fmt: skip
+_LAUNCHES = re.compile(r"auto|all|\d+(-\d+)?(,\d+(-\d+)?)*")
 _WORDS = {str: "a text", Path: "a text", bool: "true or false", dict: "a table"}
 
 
@@ -107,12 +139,20 @@ def _checked(data: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
             problems.append(f"{key}: {value!r} is not {_WORDS[kind]}")
         elif key == "palette" and value not in PALETTES:
             problems.append(f"{key}: {value!r} is not one of {', '.join(PALETTES)}")
+        elif key in _AMOUNTS and not re.fullmatch(_AMOUNTS[key], str(value).strip().upper()):
+            problems.append(f"{key}: {value!r} is no limit; an example: {_example(key)}")
+        elif key == "launches" and not _LAUNCHES.fullmatch(str(value)):
+            problems.append(f"{key}: {value!r} is neither auto nor all nor a list such as 0-9,20")
         elif key == KEYS and isinstance(value, dict):
             values[key], wrong = _checked_keys(value)
             problems += wrong
         else:
             values[key] = Path(os.path.expanduser(str(value))) if kind is Path else value  # noqa: PTH111 - never raises
     return values, problems
+
+
+def _example(key: str) -> str:
+    return next(setting.example for setting in SETTINGS if setting.key == key)
 
 
 def _checked_keys(table: Mapping[str, object]) -> tuple[dict[str, tuple[str, ...]], list[str]]:

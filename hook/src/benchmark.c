@@ -140,7 +140,7 @@ static CUresult replay(struct bench *bench, const struct snapshot *snapshot)
     const struct reason *reason = NULL;
     CUresult result = record(bench, snapshot, &reason);
     if (reason)
-        return launch_pass(bench->launch, bench->probing->kernel, reason);
+        return launch_pass(bench->launch, reason);
     for (int i = 0; i < SAMPLES && result == CUDA_SUCCESS; i++) {
         struct sample sample = {-1, -1, -1, -1};
         result = stopwatch_launch(bench->launch, bench->launch->function, NULL, &sample.original);
@@ -189,8 +189,7 @@ static CUresult time_probed(struct bench *bench)
         bench_buffer_save(&bench->buffer, bench->launch, bench->probing);
     if (result == CUDA_SUCCESS || error_is_sticky(result))
         return result;
-    CUresult original =
-        launch_pass(bench->launch, bench->probing->kernel, reason_with(LAUNCH_FAILED, reason_error_name(result)));
+    CUresult original = launch_pass(bench->launch, reason_with(LAUNCH_FAILED, reason_error_name(result)));
     if (original == CUDA_SUCCESS)
         note_failure(bench, result);
     return original;
@@ -205,7 +204,7 @@ static CUresult alternate(struct bench *bench, const struct reason *obstacle)
     if (t->n_original > t->n_probed)
         return time_probed(bench);
     CUresult result = time_original(bench->launch, bench->probing->kernel, t);
-    launch_log_passed(bench->launch, bench->probing->kernel, reason(TIMED_AS_ORIGINAL), result);
+    launch_log_passed(bench->launch, reason(TIMED_AS_ORIGINAL), result);
     return result;
 }
 
@@ -235,7 +234,7 @@ static CUresult measure_probed(struct launch *launch, struct probing *probing, s
         bench.variant = variants_get(probing, launch, context, &reason);
     if (bench.variant)
         reason = equip(&bench);
-    CUresult result = reason ? launch_pass(launch, probing->kernel, reason) : measure(&bench);
+    CUresult result = reason ? launch_pass(launch, reason) : measure(&bench);
     bench_buffer_free(&bench.buffer);
     return result;
 }
@@ -243,7 +242,7 @@ static CUresult measure_probed(struct launch *launch, struct probing *probing, s
 static CUresult measure_passed(const struct launch *launch, struct kernel *kernel, struct timings *t)
 {
     CUresult result = time_original(launch, kernel, t);
-    launch_log_passed(launch, kernel, atomic_load(&kernel->reason), result);
+    launch_log_passed(launch, atomic_load(&kernel->reason), result);
     return result;
 }
 
@@ -261,7 +260,7 @@ static void announce(void)
 CUresult benchmark_launch(struct launch *launch, struct kernel *kernel)
 {
     if (stream_is_capturing(launch_stream(launch)))
-        return launch_pass(launch, kernel, reason(CAPTURING));
+        return launch_pass(launch, reason(CAPTURING));
     pthread_mutex_lock(&mutex);
     announce();
     bool probed = atomic_load(&kernel->status) == KERNEL_PROBED;
@@ -269,9 +268,9 @@ CUresult benchmark_launch(struct launch *launch, struct kernel *kernel)
     int mode = capture_mode_relax();
     CUresult result;
     if (!t)
-        result = launch_pass(launch, kernel, reason(HOST_MEMORY));
+        result = launch_pass(launch, reason(HOST_MEMORY));
     else if (t->n_original >= SAMPLES && (!probed || t->n_probed >= SAMPLES))
-        result = launch_pass(launch, kernel, probed ? reason(MEASURED) : atomic_load(&kernel->reason));
+        result = launch_pass(launch, probed ? reason(MEASURED) : atomic_load(&kernel->reason));
     else if (probed)
         result = measure_probed(launch, &kernel->probings[0], t);
     else

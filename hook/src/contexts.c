@@ -6,20 +6,23 @@
 #include "hook_state.h"
 #include "lifetime.h"
 #include "real.h"
+#include "timers.h"
 #include "variants.h"
 
-static void leave_context(void)
+static void leave_context(CUcontext context, CUdevice device)
 {
     if (!hook_active())
         return;
     background_leave(NULL);
     hook_flush();
+    timers_leave(context, device);
 }
 
 static void forget(CUcontext context, CUdevice device)
 {
     variants_forget(context, device);
     buffers_forget(context, device);
+    timers_forget(context, device);
     allocations_forget(context, device);
 }
 
@@ -32,7 +35,7 @@ static CUresult left_context(CUcontext context, CUresult result)
 
 #define DESTROY_CONTEXT(function, context)                                  \
     do {                                                                    \
-        leave_context();                                                    \
+        leave_context(context, -1);                                         \
         return left_context(context, REAL_OR_NOT_FOUND(function, context)); \
     } while (0)
 
@@ -56,9 +59,9 @@ CUresult cuCtxDetach(CUcontext context)
 CUresult cuGreenCtxDestroy(CUgreenCtx green)
 {
     CUcontext context = NULL;
-    leave_context();
     if (hook_active() && REAL_OR_NOT_FOUND(cuCtxFromGreenCtx, &context, green) != CUDA_SUCCESS)
         context = NULL;
+    leave_context(context, -1);
     return left_context(context, REAL_OR_NOT_FOUND(cuGreenCtxDestroy, green));
 }
 
@@ -83,7 +86,7 @@ static CUresult reset(CUdevice device, CUresult result)
 
 #define LEAVE_PRIMARY(left, function, device)                     \
     do {                                                          \
-        leave_context();                                          \
+        leave_context(NULL, device);                              \
         return left(device, REAL_OR_NOT_FOUND(function, device)); \
     } while (0)
 

@@ -73,6 +73,9 @@ enum {
 #define CU_EVENT_DISABLE_TIMING 2u
 #define CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM 2u
 #define CU_LAUNCH_ATTRIBUTE_COOPERATIVE 2
+#define CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION 4
+#define CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION 6
+#define CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT 7
 #define CU_LAUNCH_PARAM_END ((void *)0x0)
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x1)
 #define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)0x2)
@@ -83,6 +86,7 @@ typedef struct {
     union {
         char bytes[64];
         int cooperative;
+        int programmatic;
         uint64_t align;
     } value;
 } CUlaunchAttribute;

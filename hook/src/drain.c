@@ -12,17 +12,20 @@
 #include "drain_dropped.h"
 #include "drain_wake.h"
 #include "event_log.h"
+#include "patience.h"
 #include "real.h"
 #include "reasons.h"
 #include "result.h"
 #include "streams.h"
 #include "threads.h"
+#include "timers.h"
 #include "writer.h"
 
 enum { TICK_MILLISECONDS = IDLE_MILLISECONDS, FLUSH_TICK_MICROSECONDS = 500, HOST_COPY_LIMIT = 64 << 20 };
+enum { TIMES_MILLISECONDS = 500 }; /* that a flush waits for times alone: a sample may be lost, a record may not */
 
 static atomic_uint flush_asked, flush_done;
-static atomic_bool finishing;
+static atomic_bool finishing, given_up;
 static void (*say_last_words)(void);
 
 /* Records come back through a pinned window of the chunk. */
@@ -120,6 +123,10 @@ static CUresult clear(struct chunk *chunk)
 
 static void drain_chunk(struct chunk *chunk)
 {
+    if (atomic_load(&given_up)) { /* nobody waits for its launches any more */
+        drain_dropped(chunk_results(chunk), result_stopped());
+        return;
+    }
     CUresult result = REAL_OR_NOT_FOUND(cuCtxSetCurrent, chunk->pool->context);
     if (result == CUDA_SUCCESS)
         result = chunk_wait(chunk);
@@ -144,6 +151,7 @@ struct flush {
     uint64_t last_chunk;
     bool drained;
     uint64_t last_write;
+    uint64_t times_until; /* when times are waited for no longer */
 };
 
 static void begin_flush(struct flush *flush)
@@ -153,6 +161,7 @@ static void begin_flush(struct flush *flush)
         return;
     flush->last_chunk = buffers_seal_all();
     flush->seen = flush->asked;
+    flush->times_until = clock_now() + TIMES_MILLISECONDS * 1000000ull;
     flush->drained = false;
 }
 
@@ -162,7 +171,9 @@ static bool is_flushed(struct flush *flush)
         flush->drained = true;
         flush->last_write = writer_submitted();
     }
-    return flush->drained && writer_finished(flush->last_write);
+    if (!flush->drained || !writer_finished(flush->last_write))
+        return false;
+    return !timers_pending() || clock_now() >= flush->times_until;
 }
 
 static void end_flush(struct flush *flush)
@@ -177,6 +188,7 @@ static void end_flush(struct flush *flush)
 /* Drains all that can be. Returns how long to sleep in microseconds, 0 for until woken. */
 static unsigned drain_round(struct flush *flush)
 {
+    timers_collect();
     buffers_lock();
     begin_flush(flush);
     buffers_seal_waiting(clock_now());
@@ -188,9 +200,11 @@ static unsigned drain_round(struct flush *flush)
         buffers_grow_ahead();
     }
     bool flushed = is_flushed(flush);
-    bool pending = buffers_pending();
-    if (!pending)
+    bool pending = buffers_pending() || timers_pending();
+    if (!pending) {
         drain_rest(); /* with the lock held: the next launch sees it */
+        pending = timers_pending();
+    }
     buffers_unlock();
     if (flushed)
         end_flush(flush);
@@ -221,20 +235,28 @@ bool drain_start(void (*last_words)(void))
     return drain_is_running();
 }
 
+static bool is_done(unsigned ticket)
+{
+    return (int)(atomic_load(&flush_done) - ticket) >= 0;
+}
+
+static void nap(void)
+{
+    const struct timespec time = {.tv_nsec = FLUSH_TICK_MICROSECONDS * 1000L / 5};
+    nanosleep(&time, NULL);
+}
+
 bool drain_flush(unsigned milliseconds)
 {
     if (!drain_is_running())
         return true;
-    const struct timespec nap = {.tv_nsec = FLUSH_TICK_MICROSECONDS * 1000L / 5};
-    const struct timespec deadline = clock_deadline(milliseconds);
-    unsigned ticket = atomic_fetch_add(&flush_asked, 1) + 1;
+    const uint64_t began = clock_now();
+    const unsigned ticket = atomic_fetch_add(&flush_asked, 1) + 1;
     drain_wake();
-    while ((int)(atomic_load(&flush_done) - ticket) < 0) {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        if (now.tv_sec > deadline.tv_sec || (now.tv_sec == deadline.tv_sec && now.tv_nsec > deadline.tv_nsec))
+    while (!is_done(ticket)) {
+        if (patience_is_over(began, milliseconds))
             return false;
-        nanosleep(&nap, NULL);
+        nap();
     }
     return true;
 }
@@ -243,6 +265,26 @@ bool drain_finish(unsigned milliseconds)
 {
     atomic_store(&finishing, true);
     return drain_flush(milliseconds);
+}
+
+bool drain_give_up(unsigned milliseconds)
+{
+    const uint64_t deadline = clock_now() + milliseconds * 1000000ull;
+    const unsigned ticket = atomic_load(&flush_asked);
+    result_give_up();
+    atomic_store(&given_up, true);
+    drain_wake();
+    while (!is_done(ticket)) {
+        if (clock_now() > deadline)
+            return false;
+        nap();
+    }
+    return true;
+}
+
+bool drain_silence(void)
+{
+    return atomic_exchange(&finishing, false);
 }
 
 void drain_reset(void)

@@ -14,6 +14,13 @@ bool drain_flush(unsigned milliseconds);
  * allocates nothing. */
 bool drain_finish(unsigned milliseconds);
 
+/* Gives up what is still to be drained: all of it counts as dropped. Waits until the thread has said its last words, at
+ * most this long. False if it has not: then nobody but the caller shall say them, and only if DRAIN_SILENCE allows. */
+bool drain_give_up(unsigned milliseconds);
+
+/* The thread shall say no last words. False if it has begun to, or was not to say any. */
+bool drain_silence(void);
+
 void drain_reset(void);
 
 #endif

@@ -138,31 +138,55 @@ static bool understand(char *line, unsigned id, struct engine_answer *answer)
     return false;
 }
 
-void engine_prepare(const char *directory, const char *architecture, const char *kernel, struct engine_answer *answer)
+static const struct reason *silent(void)
+{
+    return reason_with(ENGINE_SILENT, strerror(errno));
+}
+
+/* The answers come in the order of the probes, each when it is known. Returns why there are no more; NULL if all are
+ * there. */
+static const struct reason *read_answers(const struct timespec *deadline, unsigned id, struct engine_answer *answers,
+                                         size_t n)
+{
+    char line[LINE_LIMIT];
+    for (size_t i = 0; i < n; i++) {
+        if (!read_line(deadline, line))
+            return silent();
+        if (!understand(line, id, &answers[i])) {
+            line[SHOWN_ANSWER] = '\0';
+            return reason_with(ENGINE_CONFUSED, line);
+        }
+    }
+    return NULL;
+}
+
+static const struct reason *ask(const char *question, unsigned id, struct engine_answer *answers, size_t n)
 {
     struct timespec deadline = clock_deadline(settings.engine_timeout * 1000);
-    char line[LINE_LIMIT], *question = NULL;
-    if (strpbrk(directory, "\t\n") || strpbrk(kernel, "\t\n")) {
-        *answer = failed(reason(NAME_NOT_TOLD));
-        return;
-    }
-    unsigned id = requests++;
-    if (asprintf(&question, "prepare\t%u\t%s\t%s\t%s\n", id, directory, architecture, kernel) < 0) {
-        *answer = failed(reason(HOST_MEMORY));
-        return;
-    }
     if (!connect_engine(&deadline)) {
         const char *socket = settings.engine ? settings.engine : "TUI_PROBE_ENGINE";
-        *answer = failed(reason_with(ENGINE_MISSING, socket, strerror(errno)));
-        disconnect();
-    } else if (!send_line(&deadline, question) || !read_line(&deadline, line)) {
-        *answer = failed(reason_with(ENGINE_SILENT, strerror(errno)));
-        disconnect();
-    } else if (!understand(line, id, answer)) {
-        line[SHOWN_ANSWER] = '\0';
-        *answer = failed(reason_with(ENGINE_CONFUSED, line));
-        disconnect();
+        return reason_with(ENGINE_MISSING, socket, strerror(errno));
     }
+    return send_line(&deadline, question) ? read_answers(&deadline, id, answers, n) : silent();
+}
+
+void engine_prepare(const char *directory, const char *architecture, const char *kernel, struct engine_answer *answers,
+                    size_t n)
+{
+    char *question = NULL;
+    const struct reason *problem = NULL;
+    unsigned id = requests++;
+    for (size_t i = 0; i < n; i++)
+        answers[i] = failed(NULL);
+    if (strpbrk(directory, "\t\n") || strpbrk(kernel, "\t\n"))
+        problem = reason(NAME_NOT_TOLD);
+    else if (asprintf(&question, "prepare\t%u\t%s\t%s\t%s\n", id, directory, architecture, kernel) < 0)
+        problem = reason(HOST_MEMORY);
+    else if ((problem = ask(question, id, answers, n)))
+        disconnect();
+    for (size_t i = 0; i < n && problem; i++)
+        if (answers[i].outcome == ENGINE_FAILED && !answers[i].reason)
+            answers[i] = failed(problem);
     free(question);
 }
 

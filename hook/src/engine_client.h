@@ -2,21 +2,22 @@
 #ifndef TUI_PROBE_ENGINE_CLIENT_H
 #define TUI_PROBE_ENGINE_CLIENT_H
 
+#include <stddef.h>
+
 #include "reasons.h"
 
 enum engine_outcome { ENGINE_OK, ENGINE_SKIPPED, ENGINE_FAILED };
 
 struct engine_answer {
-#include "reasons.h"
-
     enum engine_outcome outcome;
     char text[512]; /* the file to load; "" unless ENGINE_OK */
     const struct reason *reason; /* NULL for ENGINE_OK */
 };
 
-/* Asks for the kernel whose original.bin is in DIRECTORY. Waits; one question at a time. A missing, dead
- * or confused engine gives ENGINE_FAILED. */
-void engine_prepare(const char *directory, const char *architecture, const char *kernel, struct engine_answer *answer);
+/* Asks for the kernel whose original.bin is in DIRECTORY, with each of the run's N probes. Waits; one question at a
+ * time. A missing, dead or confused engine gives ENGINE_FAILED. */
+void engine_prepare(const char *directory, const char *architecture, const char *kernel, struct engine_answer *answers,
+                    size_t n);
 
 void engine_reset(void);
 

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 
+#include "control.h"
 #include "hook_state.h"
 #include "launch_log.h"
 #include "log_file.h"
@@ -21,4 +22,13 @@ void event_log(const char *format, ...)
     log_file_unlock();
     signals_release();
     va_end(arguments);
+}
+
+bool event_log_has_room(void)
+{
+    if (control_log_is_open())
+        return true;
+    if (hook_active())
+        atomic_fetch_add(&control->log_bytes.refused, 1);
+    return false;
 }

@@ -8,6 +8,7 @@
 
 #include "cuda_abi.h"
 #include "image.h"
+#include "pace.h"
 #include "reasons.h"
 #include "sampling.h"
 
@@ -58,6 +59,7 @@ struct variant {
 /* What one probe makes of a kernel: set while that is prepared, constant once it is KERNEL_PROBED. */
 struct probing {
     struct kernel *kernel;
+    const char *probe; /* its name, where the run has several */
     struct sampling sampling; /* which blocks are to measure */
     size_t n_maps;
     struct map *maps;
@@ -73,9 +75,20 @@ struct probing {
     _Atomic(const struct reason *) reason; /* why no launch has this probe; NULL if launches may */
 };
 
+/* Which launches of a key are timed. */
+struct timed {
+    struct timed_kind {
+        atomic_uint_fast64_t launches;
+        atomic_uint_fast64_t counted; /* those that times stand for */
+        struct pace pace;
+    } of[2];                /* originals, probed */
+    atomic_bool beside;     /* a probed launch was the last one: the next original shows what the probe costs */
+    atomic_bool overlapped; /* by programmatic dependent launches: never timed again */
+};
+
 enum kernel_status { KERNEL_NEW, KERNEL_PROBED, KERNEL_PASSED };
 
-enum { KERNEL_NO_INDEX = UINT32_MAX };
+enum { KERNEL_NO_INDEX = UINT32_MAX, KERNEL_TURNS = 16 };
 
 struct kernel {
     struct kernel *next;  /* of the same code */
@@ -88,12 +101,17 @@ struct kernel {
     _Atomic(const struct reason *) reason; /* why it is passed through */
     atomic_bool awaited; /* it is new, and a thread of ours prepares it */
     atomic_uint_fast64_t launches; /* counted if some are to be selected */
+    atomic_uint_fast64_t held_bytes, held_files; /* of the trace's budgets */
+    atomic_uint_fast64_t unlisted; /* launches for which event.log had no room */
+    _Atomic(const struct reason *) unprepared; /* why it has not been prepared so far */
+    _Atomic(struct key_table *) keys; /* of its launches; see schedule.h */
 
     /* Set while it is prepared, constant once it is KERNEL_PROBED. */
     bool parameters_known;
     size_t n_parameters, parameter_bytes;
     struct parameter *parameters;
 
+    atomic_uint turns[KERNEL_TURNS]; /* of the probings that next launches have, by a hash of their shape */
     size_t n_probings; /* one for each probe of the run, in their order; constant */
     struct probing probings[];
 };

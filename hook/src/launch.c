@@ -26,7 +26,7 @@ static CUresult enqueue_cooperative(const struct launch *l, CUfunction function,
                              l->block[1], l->block[2], l->shared, l->stream, parameters);
 }
 
-CUresult launch_enqueue(const struct launch *l, CUfunction function, void **parameters)
+static CUresult enqueue(const struct launch *l, CUfunction function, void **parameters)
 {
     void **extra = parameters ? NULL : l->extra;
     if (!parameters)
@@ -43,9 +43,20 @@ CUresult launch_enqueue(const struct launch *l, CUfunction function, void **para
                              l->block[2], l->shared, l->stream, parameters, extra);
 }
 
-CUresult launch_pass(const struct launch *launch, struct kernel *kernel, const struct reason *reason)
+CUresult launch_enqueue(const struct launch *launch, CUfunction function, void **parameters)
+{
+    if (!launch->timer)
+        return enqueue(launch, function, parameters);
+    CUstream stream = launch_stream(launch);
+    timer_start(launch->timer, stream);
+    CUresult result = enqueue(launch, function, parameters);
+    timer_stop(launch->timer, stream, function != launch->function, result);
+    return result;
+}
+
+CUresult launch_pass(const struct launch *launch, const struct reason *reason)
 {
     CUresult result = launch_enqueue(launch, launch->function, NULL);
-    launch_log_passed(launch, kernel, reason, result);
+    launch_log_passed(launch, reason, result);
     return result;
 }

@@ -7,6 +7,7 @@
 
 #include "cuda_abi.h"
 #include "kernel.h"
+#include "timers.h"
 
 enum launch_form { LAUNCH_KERNEL, LAUNCH_COOPERATIVE, LAUNCH_EX };
 
@@ -22,7 +23,10 @@ struct launch {
     uint64_t time;        /* nanoseconds since 1970 */
     uint64_t number;      /* launches of the process before this one */
     const struct capacities *capacities; /* of a probed launch with dynamic maps; else NULL */
+    struct timer *timer;  /* around the driver's call that launches; NULL: not timed */
     uint64_t nth;         /* launches of the kernel before this one, if some are to be selected */
+    struct key *key;      /* launches that are counted together with this one */
+    uint64_t nth_of_key;  /* launches of the key before this one */
 };
 
 /* The stream that the launch goes to, with the per-thread default stream spelled out. */
@@ -35,6 +39,6 @@ bool launch_is_cooperative(const struct launch *launch);
 CUresult launch_enqueue(const struct launch *launch, CUfunction function, void **parameters);
 
 /* Enqueues the original and logs REASON. */
-CUresult launch_pass(const struct launch *launch, struct kernel *kernel, const struct reason *reason);
+CUresult launch_pass(const struct launch *launch, const struct reason *reason);
 
 #endif

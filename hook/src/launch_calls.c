@@ -4,17 +4,21 @@
 #include "background.h"
 #include "benchmark.h"
 #include "clock.h"
+#include "control.h"
 #include "hook_state.h"
 #include "launch.h"
 #include "launch_counts.h"
+#include "launch_log.h"
 #include "nvtx.h"
 #include "prepare.h"
 #include "probed_launch.h"
 #include "real.h"
 #include "registry.h"
+#include "schedule.h"
 #include "settings.h"
 #include "signals.h"
 #include "streams.h"
+#include "timing.h"
 
 static struct kernel *find_kernel(CUfunction function)
 {
@@ -24,23 +28,68 @@ static struct kernel *find_kernel(CUfunction function)
     return kernel ? kernel : registry_add_stranger(function);
 }
 
+/* Launches the original for REASON, or the probed kernel without one; timed, if it is its turn. */
+static CUresult launch_timed(struct launch *launch, struct kernel *kernel, const struct reason *reason)
+{
+    struct timed_launch timed;
+    launch->timer = timing_begin(launch, !reason && settings_selects_launch(launch->nth), &timed);
+    CUresult result = reason ? launch_pass(launch, reason) : launch_probed(launch, kernel);
+    timer_give(launch->timer, &timed);
+    return result;
+}
+
+/* Why no launch may be probed now, whatever its kernel; NULL if it may. */
+static const struct reason *closed(void)
+{
+    if (!control_is_on())
+        return reason(SWITCHED_OFF);
+    return settings.nvtx && !nvtx_is_inside() ? reason(OUTSIDE_RANGE) : NULL;
+}
+
+/* A new kernel is numbered by its first launch, and prepared by the first that may be probed. */
+static const struct reason *not_yet(const struct launch *launch, struct kernel *kernel, const struct reason *closed_by)
+{
+    if (!atomic_load_explicit(&kernel->unprepared, memory_order_relaxed))
+        registry_number_kernel(kernel);
+    const struct reason *reason = closed_by;
+    if (!reason && stream_is_capturing(launch_stream(launch)))
+        reason = reason(CAPTURING);
+    if (!reason)
+        reason = prepare_refused(kernel);
+    if (reason)
+        atomic_store_explicit(&kernel->unprepared, reason, memory_order_relaxed);
+    return reason;
+}
+
+/* Where the schedule decides, it decides here for nearly all launches; the rest see when they are about to be probed
+ * whether the turn is theirs. One that the log has no room for leaves it to the next. */
+static bool is_left_out(const struct launch *launch)
+{
+    return settings.scheduled && (!schedule_near(launch->key, launch->nth_of_key) || launch_log_is_full());
+}
+
 static CUresult follow(struct launch *launch)
 {
     struct kernel *kernel;
-    if (!launch->function || !hook_launching() || !(kernel = find_kernel(launch->function)))
+    if (!launch->function || !hook_launching() || !(kernel = find_kernel(launch->function)) ||
+        !(launch->key = schedule_key(kernel, launch)))
         return launch_enqueue(launch, launch->function, NULL);
     launch->time = clock_now();
     launch->number = launch_count_next();
     nvtx_launched(launch->number);
+    launch->nth_of_key = schedule_count(launch->key);
     if (settings.n_launches)
         launch->nth = atomic_fetch_add_explicit(&kernel->launches, 1, memory_order_relaxed);
     enum kernel_status status = atomic_load_explicit(&kernel->status, memory_order_acquire);
+    const struct reason *closed_by = closed();
+    const struct reason *reason = status == KERNEL_NEW ? not_yet(launch, kernel, closed_by) : closed_by;
+    if (reason)
+        return closed_by ? launch_pass(launch, reason) : launch_timed(launch, kernel, reason);
     if (status == KERNEL_NEW) {
-        registry_number_kernel(kernel);
-        if (stream_is_capturing(launch_stream(launch)))
-            return launch_pass(launch, kernel, reason(CAPTURING));
-        if (background_takes(kernel, launch))
-            return launch_pass(launch, kernel, reason(BEING_PREPARED));
+        if (background_takes(kernel, launch)) {
+            atomic_store_explicit(&kernel->unprepared, reason(BEING_PREPARED), memory_order_relaxed);
+            return launch_timed(launch, kernel, reason(BEING_PREPARED));
+        }
         status = prepare_kernel(kernel, launch);
         background_waited(clock_now() - launch->time);
         launch->time = clock_now();
@@ -48,8 +97,8 @@ static CUresult follow(struct launch *launch)
     if (settings.benchmark)
         return benchmark_launch(launch, kernel);
     if (status == KERNEL_PASSED)
-        return launch_pass(launch, kernel, atomic_load_explicit(&kernel->reason, memory_order_relaxed));
-    return launch_probed(launch, &kernel->probings[0]);
+        return launch_timed(launch, kernel, atomic_load_explicit(&kernel->reason, memory_order_relaxed));
+    return launch_timed(launch, kernel, is_left_out(launch) ? reason(NOT_SAMPLED) : NULL);
 }
 
 static CUresult intercept(struct launch *launch)

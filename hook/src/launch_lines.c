@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "control.h"
+#include "kernel.h"
 #include "layout.h"
 #include "log_file.h"
 #include "reasons.h"
@@ -63,8 +65,40 @@ static void probed_lines(const struct launch_record *r)
     log_file_append("[exec] %s %d\n", r->result == 0 ? "succeed" : "failed", r->result);
 }
 
+static uint64_t told; /* the limit that was told of, and 1 more */
+
+/* Once per limit; the lock of the log's file is held. */
+static void tell_limit(void)
+{
+    const struct control_budget *budget = &control->log_bytes;
+    const char *name = "log-bytes";
+    if (control_left(budget)) {
+        budget = &control->trace_bytes;
+        name = "trace-bytes";
+    }
+    if (told == atomic_load(&budget->limit) + 1)
+        return;
+    told = atomic_load(&budget->limit) + 1;
+    log_file_append("[budget] %s reached limit %llu used %llu: launches that are not recorded are counted, and no "
+                    "longer listed; allow more with --max-%s\n",
+                    name, (ull)atomic_load(&budget->limit), (ull)atomic_load(&budget->used), name);
+}
+
+/* What was recorded is listed: there are no more of those than result files. */
+static bool is_listed(const struct launch_record *r)
+{
+    if (!r->reason || control_log_is_open())
+        return true;
+    atomic_fetch_add(&control->log_bytes.refused, 1);
+    atomic_fetch_add(&r->kernel->unlisted, 1);
+    tell_limit();
+    return false;
+}
+
 void launch_lines(const struct launch_record *r)
 {
+    if (!is_listed(r))
+        return;
     if (!r->reason) {
         probed_lines(r);
         return;
@@ -74,4 +108,9 @@ void launch_lines(const struct launch_record *r)
                     r->kernel->index, (ull)r->number, (ull)r->time, r->reason->written);
     if (r->result)
         log_file_append("[exec] failed %d\n", r->result);
+}
+
+void launch_lines_reset(void)
+{
+    told = 0;
 }

@@ -12,12 +12,17 @@
 #include "launch_counts.h"
 #include "launch_lines.h"
 #include "log_file.h"
+#include "packed_log.h"
+#include "schedule.h"
+#include "settings.h"
 #include "threads.h"
 
 enum {
-    CAPACITY = 8192, /* slots, a power of two */
+    CAPACITY = 16384, /* slots, a power of two */
     SLOT_BYTES = 64,
+    MANY = CAPACITY / 16, /* slots in a round, after which the next comes soon */
     ROUND_MS = 5,
+    SHORT_ROUND_MS = 1,
     SETTLE_MS = 1,
     ROUNDS_BEFORE_SLEEP = 20,
     INLINE_PARAMETERS = 1024
@@ -29,7 +34,7 @@ struct slot {
     _Atomic(uint32_t) published; /* position + 1 once the record is complete */
     uint32_t number;             /* low half */
     uint64_t time;
-    const struct kernel *kernel;
+    struct key *key;
     const struct reason *reason;
     uint32_t grid[3], block[3], shared;
     int32_t result;
@@ -52,6 +57,7 @@ static _Alignas(SLOT_BYTES) atomic_size_t claimed;
 static atomic_size_t known_head; /* a past value of head, beside what launching threads write anyway */
 static _Alignas(SLOT_BYTES) atomic_size_t head; /* first slot that is not free; moved by the reader only */
 static _Alignas(SLOT_BYTES) atomic_bool asleep;
+static atomic_bool any_lost;
 static sem_t wake;
 
 /* A tail leaves the first word of its slots alone: they too must not look like a published record. */
@@ -73,19 +79,31 @@ static bool is_free(size_t position, size_t n)
     return position + n - now <= CAPACITY;
 }
 
-/* Takes N slots in a row. */
+/* Takes N slots in a row at POSITION, if there are as many. */
+static bool try_claim(size_t n, size_t *position)
+{
+    *position = atomic_load_explicit(&claimed, memory_order_relaxed);
+    while (is_free(*position, n))
+        if (atomic_compare_exchange_weak_explicit(&claimed, position, *position + n, memory_order_relaxed,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
+}
+
+static size_t flush(bool all);
+
+/* The same, after waiting for the file if there are not. */
 static size_t claim(size_t n)
 {
-    size_t position = atomic_load_explicit(&claimed, memory_order_relaxed);
-    for (;;) {
-        if (!is_free(position, n)) {
-            launch_log_flush();
-            position = atomic_load_explicit(&claimed, memory_order_relaxed);
-        } else if (atomic_compare_exchange_weak_explicit(&claimed, &position, position + n, memory_order_relaxed,
-                                                         memory_order_relaxed)) {
-            return position;
-        }
-    }
+    size_t position;
+    while (!try_claim(n, &position))
+        flush(false);
+    return position;
+}
+
+bool launch_log_is_full(void)
+{
+    return !is_free(atomic_load_explicit(&claimed, memory_order_relaxed), slots_for(sizeof(struct tail)));
 }
 
 static struct slot *slot_at(size_t position)
@@ -116,13 +134,12 @@ static inline void fetch_for_writing(const struct slot *slot)
 #endif
 }
 
-static void publish(size_t position, const struct launch *launch, const struct kernel *kernel,
-                    const struct reason *reason, int32_t result)
+static void publish(size_t position, const struct launch *launch, const struct reason *reason, int32_t result)
 {
     struct slot *slot = slot_at(position);
     slot->number = (uint32_t)launch->number;
     slot->time = launch->time;
-    slot->kernel = kernel;
+    slot->key = launch->key;
     slot->reason = reason;
     memcpy(slot->grid, launch->grid, sizeof slot->grid);
     memcpy(slot->block, launch->block, sizeof slot->block);
@@ -134,10 +151,22 @@ static void publish(size_t position, const struct launch *launch, const struct k
     fetch_for_writing(slot_at(position + 1));
 }
 
-void launch_log_passed(const struct launch *launch, const struct kernel *kernel, const struct reason *reason,
-                       int32_t result)
+/* What there is no room for is counted: no launch that the schedule leaves out waits for a disk. */
+static void lose(struct key *key)
 {
-    publish(claim(1), launch, kernel, reason, result);
+    atomic_fetch_add_explicit(&key->lost, 1, memory_order_relaxed);
+    atomic_store_explicit(&any_lost, true, memory_order_release);
+}
+
+void launch_log_passed(const struct launch *launch, const struct reason *reason, int32_t result)
+{
+    size_t position;
+    if (!settings.scheduled)
+        publish(claim(1), launch, reason, result);
+    else if (try_claim(1, &position))
+        publish(position, launch, reason, result);
+    else
+        lose(launch->key);
 }
 
 /* The values are the program's own memory, valid only during the call. */
@@ -167,17 +196,31 @@ void launch_log_probed(const struct launch *launch, const struct probing *probin
     size_t size = fill_tail(&tail, launch, probing, values);
     size_t position = claim(slots_for(size));
     copy_tail(position + 1, &tail, size, true);
-    publish(position, launch, probing->kernel, NULL, result);
+    publish(position, launch, NULL, result);
+}
+
+static uint64_t number_of(const struct slot *slot)
+{
+    uint64_t count = launch_count(); /* less than 2^32 launches ago it was this one's turn */
+    return count - (uint32_t)((uint32_t)count - slot->number);
+}
+
+/* Whether it is told of by its key alone, and is. The first launch of a key has lines of its own. */
+static bool is_packed(const struct slot *slot)
+{
+    return settings.scheduled && slot->reason && slot->result == 0 && slot->key->recorded &&
+           packed_log_add(slot->key, slot->reason, number_of(slot), slot->time);
 }
 
 /* Formats the record at POSITION; returns how many slots it has. */
 static size_t format(size_t position, const struct slot *slot)
 {
-    struct launch_record record = {.time = slot->time, .kernel = slot->kernel, .reason = slot->reason};
+    if (is_packed(slot))
+        return 1;
+    struct launch_record record = {.time = slot->time, .kernel = slot->key->kernel, .reason = slot->reason};
     struct tail tail;
     size_t size = 0;
-    uint64_t count = launch_count(); /* less than 2^32 launches ago it was this one's turn */
-    record.number = count - (uint32_t)((uint32_t)count - slot->number);
+    record.number = number_of(slot);
     memcpy(record.grid, slot->grid, sizeof record.grid);
     memcpy(record.block, slot->block, sizeof record.block);
     record.shared = slot->shared;
@@ -191,33 +234,52 @@ static size_t format(size_t position, const struct slot *slot)
         record.capacities = tail.capacities;
         record.parameters = !tail.size ? NULL : tail.heap ? tail.heap : tail.bytes;
     }
+    packed_log_end(); /* lines are in the order of launches */
     launch_lines(&record);
+    slot->key->recorded = true;
     if (!record.reason)
         free(tail.heap);
     return record.reason ? 1 : slots_for(size);
 }
 
-bool launch_log_drain(void)
+/* Formats all records that wait; returns how many slots they had. */
+static size_t drain(void)
 {
-    bool any = false;
     if (!atomic_load_explicit(&ring, memory_order_acquire))
-        return false;
-    for (;; any = true) {
-        size_t position = atomic_load_explicit(&head, memory_order_relaxed);
+        return 0;
+    const size_t start = atomic_load_explicit(&head, memory_order_relaxed);
+    size_t position = start;
+    for (;;) {
         const struct slot *slot = slot_at(position);
         if (atomic_load_explicit(&slot->published, memory_order_acquire) != (uint32_t)(position + 1))
-            return any;
-        atomic_store_explicit(&head, position + format(position, slot), memory_order_release);
+            break;
+        position += format(position, slot);
+        atomic_store_explicit(&head, position, memory_order_release);
     }
+    if (atomic_exchange_explicit(&any_lost, false, memory_order_acquire))
+        schedule_each(packed_log_lost);
+    return position - start;
 }
 
-bool launch_log_flush(void)
+void launch_log_drain(void)
+{
+    drain();
+    packed_log_end();
+}
+
+/* The same with the lock not held yet, and brings the lines to the file; a packed line may stay open unless ALL are to
+ * be there. Returns how many slots were formatted. */
+static size_t flush(bool all)
 {
     log_file_lock();
-    bool any = launch_log_drain();
+    size_t n = drain();
+    if (all)
+        packed_log_end();
+    else
+        packed_log_end_old();
     log_file_write();
     log_file_unlock();
-    return any;
+    return n;
 }
 
 static void sleep_ms(long milliseconds)
@@ -232,7 +294,7 @@ static void sleep_until_launch(void)
 {
     atomic_store(&asleep, true);
     sleep_ms(SETTLE_MS);
-    if (!launch_log_flush())
+    if (!flush(true))
         while (sem_wait(&wake) != 0)
             ;
     atomic_store(&asleep, false);
@@ -242,9 +304,10 @@ static void *empty_ring(void *unused)
 {
     (void)unused;
     for (int idle = 0;;) {
-        idle = launch_log_flush() ? 0 : idle + 1;
+        size_t n = flush(false);
+        idle = n ? 0 : idle + 1;
         if (idle < ROUNDS_BEFORE_SLEEP) {
-            sleep_ms(ROUND_MS);
+            sleep_ms(n > MANY ? SHORT_ROUND_MS : ROUND_MS);
             continue;
         }
         sleep_until_launch();
@@ -266,9 +329,11 @@ bool launch_log_start(void)
 
 void launch_log_reset(void)
 {
+    launch_lines_reset();
     atomic_store(&ring, NULL);
     atomic_store(&head, 0);
     atomic_store(&known_head, 0);
     atomic_store(&claimed, 0);
     atomic_store(&asleep, false);
+    atomic_store(&any_lost, false);
 }

@@ -16,7 +16,7 @@ struct reason;
 struct launch_record {
     uint64_t number; /* launches of the process before this one */
     uint64_t time;   /* nanoseconds since 1970 */
-    const struct kernel *kernel;
+    struct kernel *kernel;
     const struct reason *reason; /* why it was passed through; NULL for a probed launch */
     uint32_t grid[3], block[3], shared;
     int32_t result;
@@ -26,18 +26,17 @@ struct launch_record {
     const uint8_t *parameters; /* values one after another; NULL: not known */
 };
 
-/* The original of KERNEL ran for REASON. */
-void launch_log_passed(const struct launch *launch, const struct kernel *kernel, const struct reason *reason,
-                       int32_t result);
+/* The original ran for REASON. Where the schedule decides what is probed, this never waits. */
+void launch_log_passed(const struct launch *launch, const struct reason *reason, int32_t result);
 
 /* The kernel of PROBING ran probed; VALUES are pointers to its parameters. */
 void launch_log_probed(const struct launch *launch, const struct probing *probing, void *const *values, int32_t result);
 
-/* Formats all records that wait; the lock of the log's file is held. True if there were any. */
-bool launch_log_drain(void);
+/* Whether a probed launch would have to wait for room. */
+bool launch_log_is_full(void);
 
-/* The same with the lock not held yet, and brings the lines to the file. */
-bool launch_log_flush(void);
+/* Formats all records that wait, whole lines; the lock of the log's file is held. */
+void launch_log_drain(void);
 
 /* Starts the thread that empties the ring. */
 bool launch_log_start(void);

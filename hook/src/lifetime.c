@@ -12,9 +12,11 @@
 #include "allocations.h"
 #include "background.h"
 #include "benchmark.h"
+#include "booking.h"
 #include "buffers.h"
 #include "capacities.h"
 #include "clock.h"
+#include "control.h"
 #include "drain.h"
 #include "drain_dropped.h"
 #include "engine_client.h"
@@ -24,20 +26,25 @@
 #include "launch_log.h"
 #include "log_file.h"
 #include "nvtx.h"
+#include "packed_log.h"
+#include "patience.h"
 #include "prepare.h"
 #include "reasons.h"
 #include "registry.h"
 #include "result.h"
+#include "schedule.h"
 #include "settings.h"
 #include "signals.h"
 #include "streams.h"
+#include "timing.h"
 #include "trace_dir.h"
 
-enum { SIGNAL_MILLISECONDS = 5000 };
+enum { GIVE_UP_MILLISECONDS = 200, TELL_MILLISECONDS = 100, STEP_MICROSECONDS = 1000 };
 
 /* What the process said that its exit status would be; less than 0 before it did. */
 static atomic_int exit_status = -1;
 static atomic_int own_signal; /* that it sends itself to end; 0 for none */
+static atomic_uint gave_up_after; /* milliseconds; 0: everything was drained in time */
 static pid_t owner;
 
 static unsigned patience(void)
@@ -51,13 +58,27 @@ void hook_flush(void)
         event_log("[exec] gave up waiting for records after %u ms\n", patience());
 }
 
+/* Where a thread of ours hangs, in the driver or in the disk, it cannot count what it holds. */
+static uint64_t unsaved_count(uint64_t dropped)
+{
+    uint64_t known = result_saved_count() + dropped, probed = launch_probed_count();
+    return dropped + (probed > known ? probed - known : 0);
+}
+
 static void last_words(void)
 {
     const struct reason *reason = NULL;
     prepare_log_unprepared();
+    prepare_log_unlisted();
+    prepare_count_last();
     benchmark_end();
     nvtx_flush();
     uint64_t dropped = drain_dropped_count(&reason);
+    if (atomic_load(&gave_up_after)) {
+        event_log("[exit] gave up waiting after %u ms\n", atomic_load(&gave_up_after));
+        dropped = unsaved_count(dropped);
+        reason = dropped ? result_stopped() : NULL;
+    }
     int signal_number = signals_pending() ? signals_pending() : atomic_load(&own_signal);
     if (signal_number)
         event_log("[exit] signal %d\n", signal_number);
@@ -68,27 +89,59 @@ static void last_words(void)
     hook_state_off();
 }
 
-/* Ends the trace, once; later launches pass through unseen. False if time ran out. */
-static bool end(unsigned milliseconds)
+/* Another thread says the last words. */
+static void wait_for_last_words(unsigned milliseconds)
 {
-    if (getpid() != owner || !hook_state_end())
-        return true;
-    return drain_finish(milliseconds);
+    const uint64_t latest = clock_now() + milliseconds * 1000000ull;
+    while (hook_active() && clock_now() < latest)
+        usleep(STEP_MICROSECONDS);
 }
 
-static void end_and_tell(unsigned milliseconds)
+/* Ends the trace, once; later launches pass through unseen. False if a thread of ours hangs and has not said the last
+ * words. Takes no lock and allocates nothing, for it may run in a signal handler. */
+static bool end(void)
 {
-    if (end(milliseconds))
+    if (getpid() != owner)
+        return true;
+    if (!hook_state_end()) {
+        if (signals_pending())
+            wait_for_last_words(HURRIED_MILLISECONDS + GIVE_UP_MILLISECONDS);
+        return true;
+    }
+    const uint64_t began = clock_now();
+    if (drain_finish(patience()))
+        return true;
+    const unsigned waited = (unsigned)((clock_now() - began) / 1000000u);
+    atomic_store(&gave_up_after, waited ? waited : 1);
+    return drain_give_up(GIVE_UP_MILLISECONDS);
+}
+
+static void tell(void)
+{
+    if (drain_silence())
+        last_words();
+}
+
+static void end_and_tell(void)
+{
+    if (!end())
+        tell();
+}
+
+/* The same where a signal handler may have called: another thread has the locks that telling takes. */
+static void end_anywhere(void)
+{
+    if (end())
         return;
-    event_log("[exit] gave up waiting after %u ms\n", milliseconds);
-    last_words();
+    signals_tell();
+    wait_for_last_words(TELL_MILLISECONDS);
 }
 
 static void end_at_exit(void)
 {
     if (signals_pending())
         signals_wait_for_end(); /* the status is the signal's, and the records are being saved */
-    end_and_tell(patience());
+    end_and_tell();
 }
 
 #ifdef __GLIBC__
@@ -102,7 +155,8 @@ static void end_with_status(int status, void *unused)
 
 static void end_at_signal(void)
 {
-    end_and_tell(patience() < SIGNAL_MILLISECONDS ? patience() : SIGNAL_MILLISECONDS);
+    patience_shorten();
+    end_and_tell();
 }
 
 static bool begin(void)
@@ -118,7 +172,7 @@ static bool begin(void)
 #else
     atexit(end_at_exit);
 #endif
-    signals_watch(end_at_signal);
+    signals_watch(end_at_signal, tell);
     return true;
 }
 
@@ -131,8 +185,11 @@ static void begin_in_child(void)
     hook_state_reset();
     log_file_reset();
     launch_log_reset();
+    packed_log_reset();
+    schedule_reset();
     registry_reset();
     prepare_reset();
+    booking_reset();
     background_reset();
     buffers_reset();
     allocations_reset();
@@ -140,10 +197,12 @@ static void begin_in_child(void)
     capacities_reset();
     drain_reset();
     streams_reset();
+    timing_reset();
     engine_reset();
     trace_dir_reset();
     launch_counts_reset();
     nvtx_reset();
+    patience_reset();
     clock_start();
 }
 
@@ -155,7 +214,14 @@ __attribute__((constructor)) static void loaded(void)
     if (!settings.trace_root)
         return;
     pthread_atfork(NULL, NULL, begin_in_child);
+    const bool as_asked = control_start();
+    if (settings.capture_range)
+        control_gate(CONTROL_CAPTURE_RANGE, false);
     hook_state_wait(begin);
+    if (!as_asked)
+        event_log(
+            "[budget] %s cannot be used: budgets count for this process alone, and tui-probe ctl does not reach it\n",
+            settings.control);
 }
 
 __attribute__((destructor)) static void unloaded(void)
@@ -172,7 +238,7 @@ static void end_now(int status)
     atomic_store(&exit_status, status & 0xff);
     if (signals_pending())
         signals_wait_for_end();
-    end(patience());
+    end_anywhere();
 }
 
 /* Python ends so after an interrupt: it gives the signal back to the system and sends it to itself. */
@@ -180,7 +246,8 @@ __attribute__((visibility("default"))) int kill(pid_t process, int signal_number
 {
     if (process == getpid() && process == owner && !signals_pending() && signals_end_process(signal_number)) {
         atomic_store(&own_signal, signal_number);
-        end(patience() < SIGNAL_MILLISECONDS ? patience() : SIGNAL_MILLISECONDS);
+        patience_shorten();
+        end_anywhere();
     }
     return (int)syscall(SYS_kill, process, signal_number);
 }

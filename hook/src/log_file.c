@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PENDING_LIMIT = 16 << 20, WRITE_SIZE = 1 << 16 };
+#include "control.h"
+
+enum { PENDING_LIMIT = 16 << 20, WRITE_SIZE = 1 << 16, BLOCK_BYTES = 4096 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static char *buffer;
@@ -39,6 +41,13 @@ void log_file_write(void)
         done += n > 0 ? (size_t)n : 0;
     }
     used = 0;
+}
+
+/* What is in the file, or soon will be. */
+static void count(size_t bytes)
+{
+    control_use(&control->log_bytes, bytes);
+    control_use(&control->trace_bytes, bytes);
 }
 
 static bool make_room(size_t length)
@@ -74,6 +83,8 @@ void log_file_append_list(const char *format, va_list arguments)
         lines_lost++;
     else
         used += (size_t)length;
+    if (file >= 0 && length > 0)
+        count((size_t)length);
     if (file >= 0 && used > WRITE_SIZE && buffer[used - 1] == '\n')
         log_file_write();
 }
@@ -98,6 +109,8 @@ bool log_file_open(const char *path, const char *header)
     used = capacity = 0;
     log_file_append("%s", header);
     file = opened;
+    count(used + pending_used);
+    control_use(&control->trace_bytes, BLOCK_BYTES); /* the last one is not full */
     log_file_write();
     free(buffer);
     buffer = pending;

@@ -14,7 +14,7 @@ static CUresult allocated(enum allocation_kind kind, const char *function, CUres
 {
     if (!hook_active())
         return result;
-    event_log("[mem] %s %d dptr %llx bytesize %zu\n", function, result, memory, size);
+    event_log_often("[mem] %s %d dptr %llx bytesize %zu\n", function, result, memory, size);
     allocations_add(kind, memory, size);
     return result;
 }
@@ -42,13 +42,13 @@ static bool give_back(void)
         return allocated(kind, #function, result, result == CUDA_SUCCESS ? (ull)(uintptr_t)*memory : 0, size); \
     } while (0)
 
-#define FREE(function, memory, ...)                                                          \
-    do {                                                                                     \
-        allocations_remove((ull)(uintptr_t)memory);                                          \
-        CUresult result = REAL_OR_NOT_FOUND(function, __VA_ARGS__);                          \
-        if (hook_active())                                                                   \
-            event_log("[mem] %s %d dptr %llx\n", #function, result, (ull)(uintptr_t)memory); \
-        return result;                                                                       \
+#define FREE(function, memory, ...)                                                                \
+    do {                                                                                           \
+        allocations_remove((ull)(uintptr_t)memory);                                                \
+        CUresult result = REAL_OR_NOT_FOUND(function, __VA_ARGS__);                                \
+        if (hook_active())                                                                         \
+            event_log_often("[mem] %s %d dptr %llx\n", #function, result, (ull)(uintptr_t)memory); \
+        return result;                                                                             \
     } while (0)
 
 CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t size)

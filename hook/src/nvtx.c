@@ -2,6 +2,7 @@
 #include "nvtx.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "launch_counts.h"
 #include "nvtx_abi.h"
 #include "nvtx_text.h"
+#include "settings.h"
 #include "signals.h"
 
 enum { MOST_RUNS = 32, RUN_DIGITS = 48 };
@@ -31,6 +33,7 @@ struct range {
     char *text;
     long thread; /* 0: of all threads */
     uint64_t before; /* launches of the process before a started range */
+    bool asked_for; /* its launches, and those of others like it, are probed */
     struct run runs[MOST_RUNS];
     size_t n_runs;
     struct range *next;
@@ -39,6 +42,7 @@ struct range {
 /* The ranges that a thread has pushed and not popped, the newest first, of all domains. */
 struct thread {
     long id;
+    unsigned inside; /* of how many ranges that are asked for */
     struct range *open;
     struct thread *next;
 };
@@ -46,6 +50,7 @@ struct thread {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of all lists here */
 static struct thread *threads;
 static struct range *started;
+static atomic_uint started_inside; /* started ranges that are asked for */
 static uint64_t last_id;
 static _Thread_local struct thread *mine __attribute__((tls_model("initial-exec")));
 
@@ -80,9 +85,9 @@ static void log_range(const struct range *range, uint64_t end)
     write_runs(range, launches, sizeof launches);
     if (end)
         snprintf(when, sizeof when, "%llu", (unsigned long long)end);
-    event_log("[nvtx] range %llu in %llu thread %ld start %llu end %s launches %s domain %s text %s\n",
-              (unsigned long long)range->id, (unsigned long long)range->parent, range->thread,
-              (unsigned long long)range->start, when, launches, nvtx_domain_name(range->domain), range->text);
+    event_log_often("[nvtx] range %llu in %llu thread %ld start %llu end %s launches %s domain %s text %s\n",
+                    (unsigned long long)range->id, (unsigned long long)range->parent, range->thread,
+                    (unsigned long long)range->start, when, launches, nvtx_domain_name(range->domain), range->text);
 }
 
 static void free_range(struct range *range)
@@ -102,6 +107,7 @@ static struct range *new_range(const struct nvtx_domain *domain, char *text)
     range->start = clock_now();
     range->domain = domain;
     range->text = text;
+    range->asked_for = settings.nvtx && strcmp(text, settings.nvtx) == 0;
     return range;
 }
 
@@ -129,6 +135,7 @@ static void push(const struct nvtx_domain *domain, char *text)
         range->thread = thread->id;
         range->next = thread->open;
         thread->open = range;
+        thread->inside += range->asked_for;
     }
     unlock();
     if (!thread && range)
@@ -153,6 +160,7 @@ static void pop(const struct nvtx_domain *domain)
             continue;
         range = *link;
         *link = range->next;
+        mine->inside -= range->asked_for;
         break;
     }
     unlock();
@@ -169,6 +177,7 @@ static uint64_t start(const struct nvtx_domain *domain, char *text)
     range->before = launch_count();
     range->next = started;
     started = range;
+    atomic_fetch_add(&started_inside, range->asked_for);
     unlock();
     return id;
 }
@@ -191,6 +200,7 @@ static void end(uint64_t id)
         range = *link;
         *link = range->next;
         count_started(range);
+        atomic_fetch_sub(&started_inside, range->asked_for);
         break;
     }
     unlock();
@@ -222,6 +232,11 @@ void nvtx_launched(uint64_t number)
     unlock();
 }
 
+bool nvtx_is_inside(void)
+{
+    return (mine && mine->inside) || atomic_load_explicit(&started_inside, memory_order_relaxed);
+}
+
 void nvtx_flush(void)
 {
     lock();
@@ -241,6 +256,7 @@ void nvtx_reset(void)
     pthread_mutex_init(&mutex, NULL);
     threads = NULL;
     started = NULL;
+    atomic_store(&started_inside, 0);
     last_id = 0;
     mine = NULL;
 }

@@ -5,10 +5,14 @@
 #ifndef TUI_PROBE_NVTX_H
 #define TUI_PROBE_NVTX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* To be called for each launch, on the launching thread. */
 void nvtx_launched(uint64_t number);
+
+/* Whether the calling thread is in a range with the text of settings.nvtx, pushed by itself or started by any. */
+bool nvtx_is_inside(void);
 
 /* Logs the ranges that are still open, at the end of the trace. */
 void nvtx_flush(void);

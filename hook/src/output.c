@@ -1,9 +1,19 @@
 #include "output.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { WRITE_BYTES = 1 << 20 }; /* a slow disk takes them while whoever waits is still patient */
+
+static atomic_bool given_up;
+
+void output_give_up(void)
+{
+    atomic_store(&given_up, true);
+}
 
 bool output_begin(struct output *output, int file, uint64_t at, size_t capacity)
 {
@@ -21,7 +31,11 @@ bool output_write(int file, uint64_t at, const void *bytes, size_t size)
 {
     const char *from = bytes;
     while (size) {
-        ssize_t n = pwrite(file, from, size, (off_t)at);
+        if (atomic_load_explicit(&given_up, memory_order_relaxed)) {
+            errno = 0;
+            return false;
+        }
+        ssize_t n = pwrite(file, from, size < WRITE_BYTES ? size : WRITE_BYTES, (off_t)at);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)

@@ -24,6 +24,9 @@ bool output_zeros(struct output *output, uint64_t size);
 bool output_flush(struct output *output);
 void output_end(struct output *output);
 
+/* From now on nothing is written any more: what is under way fails, with an errno of 0. */
+void output_give_up(void);
+
 /* All SIZE bytes at offset AT; false, with errno, if the disk refuses. */
 bool output_write(int file, uint64_t at, const void *bytes, size_t size);
 

@@ -9,16 +9,38 @@
 #include "settings.h"
 #include "streams.h"
 
-enum { CHUNK_BYTES = 4 << 20 };
+enum { CHUNK_BYTES = 4 << 20, FREE_PARTS = 10, SMALL_PARTS = 8, LEFT_BYTES = 1 << 30 };
 
-static size_t memory_limit(CUdevice device)
+/* What stays free of a device for the program, which may want it at any moment; less of a small one. */
+static size_t left_to_program(size_t total)
 {
-    size_t total = 0;
+    return total / SMALL_PARTS < LEFT_BYTES ? total / SMALL_PARTS : LEFT_BYTES;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The context is current. */
+static size_t memory_limit(void)
+{
+    size_t unused = 0, total = 0;
     if (settings.max_probe_memory)
         return settings.max_probe_memory;
-    if (REAL_OR_NOT_FOUND(cuDeviceTotalMem_v2, &total, device) != CUDA_SUCCESS)
+    if (REAL_OR_NOT_FOUND(cuMemGetInfo_v2, &unused, &total) != CUDA_SUCCESS)
         return (size_t)64 * CHUNK_BYTES;
-    return total / 8;
+    size_t left = left_to_program(total);
+    return least(unused / FREE_PARTS, unused > left ? unused - left : 0);
+}
+
+/* The program may have taken much since the limit was set. */
+static bool leaves_enough(size_t capacity)
+{
+    size_t unused = 0, total = 0;
+    if (settings.max_probe_memory || REAL_OR_NOT_FOUND(cuMemGetInfo_v2, &unused, &total) != CUDA_SUCCESS)
+        return true;
+    return unused >= capacity + left_to_program(total);
 }
 
 static struct chunk *allocate(struct pool *pool, size_t capacity)
@@ -29,7 +51,8 @@ static struct chunk *allocate(struct pool *pool, size_t capacity)
     chunk->pool = pool;
     chunk->capacity = capacity;
     int mode = capture_mode_relax();
-    CUresult result = REAL_OR_NOT_FOUND(cuMemAlloc_v2, &chunk->memory, capacity);
+    CUresult result =
+        leaves_enough(capacity) ? REAL_OR_NOT_FOUND(cuMemAlloc_v2, &chunk->memory, capacity) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS) {
         result = REAL_OR_NOT_FOUND(cuMemsetD8Async, chunk->memory, 0, capacity, pool->stream);
         if (result == CUDA_SUCCESS)
@@ -52,7 +75,7 @@ struct pool *pool_create(CUcontext context, CUdevice device)
         return NULL;
     pool->context = context;
     pool->device = device;
-    pool->limit = memory_limit(device);
+    pool->limit = memory_limit();
     pool->staging_size = CHUNK_BYTES;
     int mode = capture_mode_relax();
     void *staging = NULL;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "booking.h"
 #include "device.h"
 #include "engine_client.h"
 #include "event_log.h"
@@ -23,6 +24,15 @@
 #include "variants.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct booking_folder last_folder;
+
+void prepare_count_last(void)
+{
+    if (pthread_mutex_trylock(&mutex) != 0)
+        return; /* the end of the program does not wait for the engine */
+    booking_count_folder(&last_folder);
+    pthread_mutex_unlock(&mutex);
+}
 
 /* What became of a kernel; STATUS as the log spells it. */
 struct fate {
@@ -130,30 +140,78 @@ static struct fate read_answer(struct probing *probing, const char *directory, c
     return (struct fate){"probed", NULL};
 }
 
-static struct fate ask_engine(struct probing *probing, const char *directory)
+/* Loads what the engine made for one probe, in DIRECTORY. */
+static struct fate make_probing(struct probing *probing, const struct launch *launch, const char *directory,
+                                const struct engine_answer *answer)
 {
-    static const char *const outcomes[] = {"ok", "skipped", "failed"};
-    char architecture[16];
-    CUdevice device;
-    struct engine_answer answer;
-    if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS ||
-        !device_architecture(device, architecture, sizeof architecture))
-        return failed(reason(NO_DEVICE));
-    engine_prepare(directory, architecture, probing->kernel->name, &answer);
-    event_log("[probe] engine %s %s\n", outcomes[answer.outcome],
-              answer.outcome == ENGINE_OK ? answer.text : answer.reason->written);
-    if (answer.outcome == ENGINE_SKIPPED)
-        return skipped(answer.reason);
-    if (answer.outcome == ENGINE_FAILED)
-        return failed(answer.reason);
-    return read_answer(probing, directory, &answer);
+    CUcontext context = NULL;
+    if (answer->outcome == ENGINE_SKIPPED)
+        return skipped(answer->reason);
+    if (answer->outcome == ENGINE_FAILED)
+        return failed(answer->reason);
+    struct fate fate = read_answer(probing, directory, answer);
+    if (fate.reason)
+        return fate;
+    if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
+        return failed(reason(NO_CONTEXT));
+    const struct reason *reason;
+    return variants_get(probing, launch, context, &reason) ? fate : failed(reason);
 }
 
-static struct fate make_probed(struct kernel *kernel, const struct launch *launch)
+/* The files of one probe among several are in a folder of its own. */
+static struct fate follow_answer(struct probing *probing, const struct launch *launch, const char *directory,
+                                 const struct engine_answer *answer)
+{
+    static const char *const outcomes[] = {"ok", "skipped", "failed"};
+    char *own = NULL;
+    event_log("[probe] engine %s %s\n", outcomes[answer->outcome],
+              answer->outcome == ENGINE_OK ? answer->text : answer->reason->written);
+    if (probing->probe && asprintf(&own, "%s/%s", directory, probing->probe) < 0)
+        return failed(reason(HOST_MEMORY));
+    struct fate fate = make_probing(probing, launch, own ? own : directory, answer);
+    free(own);
+    atomic_store(&probing->reason, fate.reason);
+    return fate;
+}
+
+/* What each probe makes of KERNEL; returns the fate of the first that is in it, else that of the first. */
+static struct fate ask_engine(struct kernel *kernel, const struct launch *launch, const char *directory,
+                              struct fate *fates)
+{
+    char architecture[16];
+    CUdevice device;
+    struct engine_answer *answers = calloc(kernel->n_probings, sizeof *answers);
+    struct fate fate = {0};
+    if (!answers)
+        return failed(reason(HOST_MEMORY));
+    if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS ||
+        !device_architecture(device, architecture, sizeof architecture)) {
+        free(answers);
+        return failed(reason(NO_DEVICE));
+    }
+    engine_prepare(directory, architecture, kernel->name, answers, kernel->n_probings);
+    for (size_t i = 0; i < kernel->n_probings; i++) {
+        fates[i] = follow_answer(&kernel->probings[i], launch, directory, &answers[i]);
+        if (i == 0 || (fate.reason && !fates[i].reason))
+            fate = fates[i];
+    }
+    free(answers);
+    return fate;
+}
+
+/* Counts what is in a kernel's folder, which this takes. The engine goes on writing there for a moment: the folder
+ * before this one is looked at again. */
+static void count_folder(char *directory)
+{
+    booking_count_folder(&last_folder);
+    free(last_folder.path);
+    last_folder = (struct booking_folder){.path = directory};
+    booking_count_folder(&last_folder);
+}
+
+static struct fate make_probed(struct kernel *kernel, const struct launch *launch, struct fate *fates)
 {
     struct image *image = kernel->code->image;
-    struct probing *probing = &kernel->probings[0];
-    CUcontext context = NULL;
     const struct reason *reason;
     event_log("[probe] find %p name %s bin %p size %zu\n", (void *)launch->function, kernel->name, (void *)image->ptx,
               image->ptx_size);
@@ -161,20 +219,16 @@ static struct fate make_probed(struct kernel *kernel, const struct launch *launc
     if (!directory)
         return failed(reason_of_file("no directory for the kernel", errno));
     reason = save_image(image, directory);
-    struct fate fate = reason ? failed(reason) : ask_engine(probing, directory);
-    free(directory);
-    if (fate.reason)
-        return fate;
-    if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
-        return failed(reason(NO_CONTEXT));
-    if (!variants_get(probing, launch, context, &reason))
-        return failed(reason);
-    event_log("[probe] finish %p name %s n_param %zu n_probe %zu\n", (void *)launch->function, kernel->name,
-              kernel->n_parameters, probing->n_maps);
+    struct fate fate = reason ? failed(reason) : ask_engine(kernel, launch, directory, fates);
+    count_folder(directory);
+    if (!fate.reason)
+        event_log("[probe] finish %p name %s n_param %zu n_probe %zu\n", (void *)launch->function, kernel->name,
+                  kernel->n_parameters, kernel->probings[0].n_maps);
     return fate;
 }
 
-static struct fate decide(struct kernel *kernel, const struct launch *launch)
+/* FATES[i].status is set where probe i came so far as to have one of its own. */
+static struct fate decide(struct kernel *kernel, const struct launch *launch, struct fate *fates)
 {
     const struct image *image = kernel->code->image;
     const struct reason *reason = atomic_load(&kernel->reason);
@@ -187,13 +241,44 @@ static struct fate decide(struct kernel *kernel, const struct launch *launch)
         return skipped(reason(IMAGE_UNSEEN));
     if (!image->ptx)
         return image->ptx_size ? failed(reason(HOST_MEMORY)) : skipped(reason(NO_PTX));
-    return make_probed(kernel, launch);
+    return make_probed(kernel, launch, fates);
+}
+
+/* The first probe that the kernel can have, else the first. */
+static const struct probing *first_usable(const struct kernel *kernel)
+{
+    for (size_t i = 0; i < kernel->n_probings; i++)
+        if (!atomic_load(&kernel->probings[i].reason))
+            return &kernel->probings[i];
+    return &kernel->probings[0];
+}
+
+/* What became of one probe among several in its kernel. */
+static void log_probing(const struct probing *probing, const struct launch *launch, struct fate fate)
+{
+    char figures[FIGURES_SIZE];
+    const struct variant *variant = fate.reason ? NULL : atomic_load(&probing->variants);
+    const struct reason *told = fate.reason ? fate.reason : probing->note;
+    figures_of(variant ? variant->function : NULL, launch, figures);
+    event_log("[probing] %u %s %s probe %s reason %s\n", probing->kernel->index, fate.status, figures, probing->probe,
+              told ? told->written : "-");
+}
+
+const struct reason *prepare_refused(const struct kernel *kernel)
+{
+    const struct image *image = kernel->code->image;
+    const struct reason *reason = booking_refuses_folder(image ? image->ptx_size : 0);
+    const bool has_folder = reason && image && image->ptx && !atomic_load(&kernel->reason);
+    if (!has_folder || settings_filter(kernel->name))
+        return NULL;
+    booking_refused(reason);
+    return reason;
 }
 
 /* The kernel's registers, memory and occupancy belong to its fate, PTX or not. */
 static void log_fate(const struct kernel *kernel, const struct launch *launch, struct fate fate)
 {
-    const struct probing *probing = &kernel->probings[0];
+    const struct probing *probing = first_usable(kernel);
     char figures[FIGURES_SIZE];
     figures_of(variants_original(kernel, launch->function), launch, figures);
     const struct reason *told = fate.reason ? fate.reason : probing->note;
@@ -216,11 +301,14 @@ enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *la
         event_log("[exec] funcmap-not-find %p\n", (void *)launch->function);
         trace_dir_note_device();
         read_parameters(kernel, launch);
-        struct fate fate = decide(kernel, launch);
+        struct fate fates[MOST_PROBES] = {0};
+        struct fate fate = decide(kernel, launch, fates);
         log_fate(kernel, launch, fate);
+        for (size_t i = 0; i < kernel->n_probings; i++)
+            if (fates[i].status && kernel->probings[i].probe)
+                log_probing(&kernel->probings[i], launch, fates[i]);
         capture_mode_restore(mode);
         status = fate.reason ? KERNEL_PASSED : KERNEL_PROBED;
-        atomic_store(&kernel->probings[0].reason, fate.reason);
         atomic_store(&kernel->reason, fate.reason);
         atomic_store_explicit(&kernel->status, status, memory_order_release);
     }
@@ -232,13 +320,23 @@ void prepare_give_up(struct probing *probing, const struct launch *launch, const
 {
     struct kernel *kernel = probing->kernel;
     pthread_mutex_lock(&mutex);
-    if (atomic_load(&kernel->status) == KERNEL_PROBED) {
+    if (!atomic_load(&probing->reason) && atomic_load(&kernel->status) == KERNEL_PROBED) {
         atomic_store(&probing->reason, reason);
-        atomic_store(&kernel->reason, reason);
-        atomic_store_explicit(&kernel->status, KERNEL_PASSED, memory_order_release);
-        log_fate(kernel, launch, failed(reason));
+        if (probing->probe)
+            log_probing(probing, launch, failed(reason));
+        if (atomic_load(&first_usable(kernel)->reason)) {
+            atomic_store(&kernel->reason, reason);
+            atomic_store_explicit(&kernel->status, KERNEL_PASSED, memory_order_release);
+            log_fate(kernel, launch, failed(reason));
+        }
     }
     pthread_mutex_unlock(&mutex);
+}
+
+static const struct reason *unprepared_reason(const struct kernel *kernel)
+{
+    const struct reason *reason = atomic_load(&kernel->unprepared);
+    return reason ? reason : reason(CAPTURING);
 }
 
 static void log_unprepared(struct kernel *kernel, void *unused)
@@ -246,7 +344,7 @@ static void log_unprepared(struct kernel *kernel, void *unused)
     (void)unused;
     if (kernel->index != KERNEL_NO_INDEX && atomic_load(&kernel->status) == KERNEL_NEW)
         event_log("[kernel] %u skipped registers - local - shared - blocks - name %s reason %s\n", kernel->index,
-                  kernel->name, (atomic_load(&kernel->awaited) ? reason(BEING_PREPARED) : reason(CAPTURING))->written);
+                  kernel->name, unprepared_reason(kernel)->written);
 }
 
 void prepare_log_unprepared(void)
@@ -254,7 +352,21 @@ void prepare_log_unprepared(void)
     registry_each(log_unprepared, NULL);
 }
 
+static void log_unlisted(struct kernel *kernel, void *unused)
+{
+    (void)unused;
+    if (atomic_load(&kernel->unlisted))
+        event_log("[budget] unlisted kernel %u launches %llu\n", kernel->index,
+                  (unsigned long long)atomic_load(&kernel->unlisted));
+}
+
+void prepare_log_unlisted(void)
+{
+    registry_each(log_unlisted, NULL);
+}
+
 void prepare_reset(void)
 {
     pthread_mutex_init(&mutex, NULL);
+    last_folder = (struct booking_folder){0};
 }

@@ -8,11 +8,20 @@
 /* Decides the kernel's fate, with the engine's help, and logs it. Other threads that launch it wait. */
 enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *launch);
 
-/* A probed kernel turns out not to be launchable: from now on the original runs. */
+/* Why a new kernel is not to be prepared now; NULL if it may be. */
+const struct reason *prepare_refused(const struct kernel *kernel);
+
+/* A kernel turns out not to be launchable with a probe: from now on it has the others, or the original runs. */
 void prepare_give_up(struct probing *probing, const struct launch *launch, const struct reason *reason);
 
-/* Kernels that were only ever launched inside captures have no fate yet: log it at the end. */
+/* Kernels that were never prepared, for want of a launch that might be probed, have no fate yet: log it at the end. */
 void prepare_log_unprepared(void);
+
+/* Logs how many launches of each kernel the log had no room for. */
+void prepare_log_unlisted(void);
+
+/* Counts the folder of the kernel that was prepared last once more, for what the engine has written since. */
+void prepare_count_last(void);
 
 void prepare_reset(void);
 

@@ -8,6 +8,7 @@
 #include "real.h"
 #include "reasons.h"
 #include "result.h"
+#include "schedule.h"
 #include "settings.h"
 #include "streams.h"
 #include "variants.h"
@@ -46,13 +47,38 @@ CUresult probed_log_launch(const struct launch *launch, const struct probing *pr
 static CUresult launch_original(const struct launch *launch, struct probing *probing, CUresult error)
 {
     const struct reason *reason = reason_with(LAUNCH_FAILED, reason_error_name(error));
-    CUresult result = launch_pass(launch, probing->kernel, reason);
+    CUresult result = launch_pass(launch, reason);
     if (result == CUDA_SUCCESS)
         prepare_give_up(probing, launch, reason);
     return result;
 }
 
-static const struct reason *find_variant(const struct launch *launch, struct probing *probing, struct variant **variant)
+static uint32_t hash_of_shape(const struct launch *launch)
+{
+    uint32_t hash = 2166136261u;
+    for (int i = 0; i < 3; i++)
+        hash = ((hash ^ launch->grid[i]) * 16777619u ^ launch->block[i]) * 16777619u;
+    hash = (hash ^ launch->shared) * 16777619u;
+    return hash ^ hash >> 16;
+}
+
+/* The probes of a kernel take turns over the launches that may be probed. Those of one shape have turns of their own:
+ * shapes that alternate would else meet the same probe each time. */
+static struct probing *next_probing(struct kernel *kernel, const struct launch *launch)
+{
+    const size_t n = kernel->n_probings;
+    struct probing *probing = &kernel->probings[0];
+    atomic_uint *turn = n > 1 ? &kernel->turns[hash_of_shape(launch) % KERNEL_TURNS] : NULL;
+    for (size_t i = 0; n > 1 && i < n; i++) {
+        probing = &kernel->probings[atomic_fetch_add_explicit(turn, 1, memory_order_relaxed) % n];
+        if (!atomic_load_explicit(&probing->reason, memory_order_relaxed))
+            break;
+    }
+    return probing;
+}
+
+static const struct reason *find_variant(const struct launch *launch, struct kernel *kernel, struct variant **variant,
+                                         struct probing **probing)
 {
     CUcontext context = NULL;
     const struct reason *reason = NULL;
@@ -60,9 +86,12 @@ static const struct reason *find_variant(const struct launch *launch, struct pro
         return reason(CAPTURING);
     if (!settings_selects_launch(launch->nth))
         return reason(NOT_SELECTED);
+    if (settings.scheduled && !schedule_take(launch->key, launch->nth_of_key, settings.heavy))
+        return reason(NOT_SAMPLED);
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
         return reason(NO_CONTEXT);
-    *variant = variants_get(probing, launch, context, &reason);
+    *probing = next_probing(kernel, launch);
+    *variant = variants_get(*probing, launch, context, &reason);
     return reason;
 }
 
@@ -113,20 +142,21 @@ static void launched(const struct holding *holding, const struct launch *launch,
     buffers_launched(holding->chunk, &holding->claim, launch, result);
 }
 
-CUresult launch_probed(struct launch *launch, struct probing *probing)
+CUresult launch_probed(struct launch *launch, struct kernel *kernel)
 {
     struct variant *variant;
+    struct probing *probing;
     struct arguments arguments;
     struct holding holding;
-    const struct reason *reason = find_variant(launch, probing, &variant);
+    const struct reason *reason = find_variant(launch, kernel, &variant, &probing);
     if (!reason)
         reason = take(&holding, launch, probing, variant);
     if (reason)
-        return launch_pass(launch, probing->kernel, reason);
+        return launch_pass(launch, reason);
     reason = arguments_fill(&arguments, launch, probing, variant, holding.claim.memory);
     if (reason) {
         launched(&holding, launch, probing, CUDA_ERROR_INVALID_VALUE);
-        return launch_pass(launch, probing->kernel, reason);
+        return launch_pass(launch, reason);
     }
     CUresult result = launch_enqueue(launch, variant->function, arguments.pointers);
     probed_log_launch(launch, probing, &arguments, result);

@@ -28,7 +28,7 @@ CUresult probed_log_launch(const struct launch *launch, const struct probing *pr
 /* An error that is the context's, whoever launches what in it. */
 bool error_is_sticky(CUresult result);
 
-/* Launches it with this probe, or the original with a reason in the log. The result is the program's. */
-CUresult launch_probed(struct launch *launch, struct probing *probing);
+/* Launches it with the probe whose turn it is, or the original with a reason in the log. The result is the program's. */
+CUresult launch_probed(struct launch *launch, struct kernel *kernel);
 
 #endif

@@ -78,11 +78,12 @@ void registry_forget_code(struct code *code)
 
 static struct kernel *new_kernel(void)
 {
-    const size_t n = 1;
+    const size_t n = settings.n_probes;
     struct kernel *kernel = calloc(1, sizeof *kernel + n * sizeof *kernel->probings);
     for (size_t i = 0; kernel && i < n; i++) {
         kernel->probings[i].kernel = kernel;
-        kernel->probings[i].sampling = settings.sampling;
+        kernel->probings[i].probe = settings.probes[i].name;
+        kernel->probings[i].sampling = settings.probes[i].sampling;
     }
     if (kernel)
         kernel->n_probings = n;

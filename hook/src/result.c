@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "booking.h"
 #include "buffers.h"
 #include "capacities.h"
 #include "clock.h"
@@ -20,8 +22,7 @@
 #include "trace_dir.h"
 
 static atomic_uint_fast64_t last_stamp;
-static atomic_uint_fast64_t bytes_booked;
-static _Atomic(const struct reason *) full;    /* what is said of launches beyond the limit */
+static atomic_uint_fast64_t saved;
 static _Atomic(const struct reason *) stopped; /* the disk refused, or is nearly full */
 
 enum {
@@ -48,43 +49,32 @@ static uint64_t booking(const struct probing *probing, size_t saved_size)
     return HEADER_BYTES + MAP_BYTES * probing->n_maps + saved_size;
 }
 
-static const struct reason *no_room(void)
-{
-    const struct reason *reason = atomic_load_explicit(&full, memory_order_relaxed), *before = NULL;
-    char limit[REASON_NUMBER_SIZE];
-    if (reason)
-        return reason;
-    reason = reason_with(TRACE_FULL, reason_number(limit, settings.max_trace_bytes));
-    if (atomic_compare_exchange_strong(&full, &before, reason))
-        event_log(
-            "[exec] save-full trace is full (%s bytes): allow more with --max-trace-bytes, or probe fewer launches "
-            "with --launches\n",
-            limit);
-    return reason;
-}
-
 const struct reason *result_reserve(const struct probing *probing, size_t saved_size)
 {
     const struct reason *reason = atomic_load_explicit(&stopped, memory_order_relaxed);
-    if (reason || !settings.max_trace_bytes)
-        return reason;
-    uint64_t size = booking(probing, saved_size);
-    if (atomic_fetch_add(&bytes_booked, size) + size <= settings.max_trace_bytes)
-        return NULL;
-    result_unreserve(probing, saved_size); /* a smaller one may still fit */
-    return no_room();
+    return reason ? reason : booking_take(probing->kernel, booking(probing, saved_size));
 }
 
 void result_unreserve(const struct probing *probing, size_t saved_size)
 {
-    if (settings.max_trace_bytes)
-        atomic_fetch_sub(&bytes_booked, booking(probing, saved_size));
+    booking_return(probing->kernel, booking(probing, saved_size));
 }
 
 const struct reason *result_stopped(void)
 {
     const struct reason *reason = atomic_load(&stopped);
     return reason ? reason : disk_reason(); /* there is room again by now */
+}
+
+void result_give_up(void)
+{
+    atomic_store(&stopped, reason(NO_TIME));
+    output_give_up();
+}
+
+uint64_t result_saved_count(void)
+{
+    return atomic_load(&saved);
 }
 
 void result_start(void)
@@ -350,14 +340,24 @@ static bool write_file(int file, const struct piece *piece, const struct result_
     return written;
 }
 
-/* The file took less than was booked for it, SIZE bytes; 0 if there is none. */
-static void give_back(const struct piece *piece, uint64_t size)
+static void settle(const struct piece *piece, bool written, uint64_t on_disk)
 {
     size_t saved = 0;
     layout_saved_size(piece->probing, piece->capacities, piece->grid, piece->block, &saved);
     uint64_t booked = booking(piece->probing, saved);
-    if (settings.max_trace_bytes && booked > size)
-        atomic_fetch_sub(&bytes_booked, booked - size);
+    if (written)
+        booking_settle(piece->probing->kernel, booked, on_disk);
+    else
+        booking_return(piece->probing->kernel, booked);
+}
+
+/* Bytes of the blocks that a file of SIZE takes; file systems that are late to tell are not asked twice. */
+static uint64_t blocks_of(int file, uint64_t size)
+{
+    struct stat status;
+    if (fstat(file, &status) != 0 || !status.st_blocks)
+        return size;
+    return (uint64_t)status.st_blocks * 512;
 }
 
 void result_learn(const struct piece *piece, const struct result_source *source)
@@ -383,7 +383,8 @@ static void stop(const char *name, int error)
 }
 
 /* Makes the file under a name that no reader takes for a result, and gives it its own once it is whole. */
-static bool write_named(const char *name, const struct piece *piece, const struct result_source *source, uint64_t *size)
+static bool write_named(const char *name, const struct piece *piece, const struct result_source *source, uint64_t *size,
+                        uint64_t *on_disk)
 {
     char temporary[80];
     snprintf(temporary, sizeof temporary, "result/.%s.tmp", name + sizeof "result/" - 1);
@@ -391,6 +392,8 @@ static bool write_named(const char *name, const struct piece *piece, const struc
     int file = openat(trace_dir_fd(), temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     bool written = file >= 0 && write_file(file, piece, source, size);
     int error = errno;
+    if (written)
+        *on_disk = blocks_of(file, *size);
     if (file >= 0 && close(file) != 0 && written) {
         written = false;
         error = errno;
@@ -409,13 +412,17 @@ static bool write_named(const char *name, const struct piece *piece, const struc
 bool result_write(const struct piece *piece, const struct result_source *source)
 {
     char name[64];
-    uint64_t size = 0;
+    uint64_t size = 0, on_disk = 0;
     snprintf(name, sizeof name, "result/%llu.%06llu.bin", (unsigned long long)(piece->stamp / 1000000),
              (unsigned long long)(piece->stamp % 1000000));
-    const bool written = !atomic_load(&stopped) && write_named(name, piece, source, &size);
-    give_back(piece, written ? size : 0);
-    if (written)
-        event_log("[exec] save %s size %llu kernel %u launch %llu\n", name, (unsigned long long)size,
-                  piece->probing->kernel->index, (unsigned long long)piece->number);
-    return written;
+    const char *probe = piece->probing->probe;
+    const bool written = !atomic_load(&stopped) && write_named(name, piece, source, &size, &on_disk);
+    settle(piece, written, on_disk);
+    if (!written)
+        return false;
+    atomic_fetch_add(&saved, 1);
+    event_log("[exec] save %s size %llu kernel %u launch %llu%s%s\n", name, (unsigned long long)size,
+              piece->probing->kernel->index, (unsigned long long)piece->number, probe ? " probe " : "",
+              probe ? probe : "");
+    return true;
 }

@@ -21,7 +21,7 @@ struct result_source {
 /* A name for the result of a launch at TIME: microseconds since the zero of the trace, never twice the same. */
 uint64_t result_stamp(uint64_t time);
 
-/* Books a launch's file, of layout_saved_size(), against the limit of the trace. Returns why it must not be, or NULL. */
+/* Books a launch's file, of layout_saved_size(), against the budgets of the run. Returns why it must not be, or NULL. */
 const struct reason *result_reserve(const struct probing *probing, size_t saved_size);
 
 /* There will be no file after all. */
@@ -32,6 +32,12 @@ bool result_write(const struct piece *piece, const struct result_source *source)
 
 /* Lets dynamic maps grow by what the launch wanted to keep, and leaves no file. */
 void result_learn(const struct piece *piece, const struct result_source *source);
+
+/* The program ends and waits no longer: nothing more is written, not even what is under way. */
+void result_give_up(void);
+
+/* Files written so far. */
+uint64_t result_saved_count(void);
 
 /* Why a result was not written that its source did not refuse. */
 const struct reason *result_stopped(void);

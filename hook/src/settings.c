@@ -4,9 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "control.h"
+
 #define DEFAULT_TRACE_BYTES (1ull << 30)
 #define DEFAULT_MIN_FREE_BYTES (2ull << 30)
-enum { DEFAULT_MIN_FREE_PERCENT = 5 };
+#define DEFAULT_LOG_BYTES (128ull << 20)
+#define DEFAULT_HOST_BYTES (256ull << 20)
+enum { DEFAULT_MIN_FREE_PERCENT = 5, DEFAULT_RESULT_FILES = 2000 };
 
 struct settings settings;
 
@@ -20,6 +24,13 @@ static uint64_t number_or(const char *name, uint64_t otherwise)
 {
     const char *value = getenv(name);
     return value && *value ? strtoull(value, NULL, 10) : otherwise;
+}
+
+/* "none" is as many as there are. */
+static uint64_t limit(const char *name, uint64_t otherwise)
+{
+    const char *value = getenv(name);
+    return value && strcmp(value, "none") == 0 ? CONTROL_NO_LIMIT : number_or(name, otherwise);
 }
 
 static uint64_t number(const char *name)
@@ -115,6 +126,30 @@ static void read_min_free(const char *value)
         settings.min_free = (struct min_free){DEFAULT_MIN_FREE_BYTES, DEFAULT_MIN_FREE_PERCENT};
 }
 
+/* Whether a name can be that of a folder, and one word of a line. */
+static bool is_plain(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-";
+    return *name != '.' && strlen(name) < 200 && strspn(name, letters) == strlen(name);
+}
+
+/* NAMES has a second one where there are several. Their samples are as many, with colons between; a single one is that
+ * of all. */
+static void read_probes(char *const *names, const char *samples)
+{
+    const bool several = names && names[0] && names[1], own = samples && strchr(samples, ':');
+    char *copy = samples ? strdup(samples) : NULL, *rest = copy;
+    struct probe_choice *choice = settings.probes;
+    do {
+        *choice = (struct probe_choice){.name = several ? *names++ : NULL};
+        if (!sampling_parse(own ? strsep(&rest, ":") : copy, &choice->sampling))
+            choice->sampling.kind = SAMPLE_ALL;
+        choice++;
+    } while (several && *names && is_plain(*names) && choice < settings.probes + MOST_PROBES);
+    settings.n_probes = (size_t)(choice - settings.probes);
+    free(copy);
+}
+
 void settings_read(void)
 {
     const char *launcher = getenv("TUI_PROBE_LAUNCHER");
@@ -123,19 +158,30 @@ void settings_read(void)
         settings.stamp = text("TUI_PROBE_STAMP");
     settings.engine = text("TUI_PROBE_ENGINE");
     settings.probe = text("TUI_PROBE_PROBE");
+    settings.ending = text("TUI_PROBE_ENDING");
+    settings.probe_folder = text("TUI_PROBE_PROBE_FOLDER");
     settings.only = substrings("TUI_PROBE_KERNELS");
     settings.never = substrings("TUI_PROBE_FILTER");
+    settings.capture_range = says("TUI_PROBE_CAPTURE_RANGE", "1");
+    settings.nvtx = text("TUI_PROBE_NVTX");
     settings.benchmark = says("TUI_PROBE_BENCHMARK", "1");
     settings.detail = number("TUI_PROBE_DETAIL") == 1;
+    settings.times = !says("TUI_PROBE_TIMES", "0");
     settings.engine_timeout = seconds("TUI_PROBE_ENGINE_TIMEOUT", 60);
     settings.exit_timeout = seconds("TUI_PROBE_EXIT_TIMEOUT", 10);
-    settings.max_trace_bytes = number_or("TUI_PROBE_MAX_TRACE_BYTES", DEFAULT_TRACE_BYTES);
+    settings.control = text("TUI_PROBE_CONTROL");
+    settings.max_trace_bytes = limit("TUI_PROBE_MAX_TRACE_BYTES", DEFAULT_TRACE_BYTES);
+    if (!settings.max_trace_bytes)
+        settings.max_trace_bytes = CONTROL_NO_LIMIT; /* as it was called before the others had a limit */
+    settings.max_result_files = limit("TUI_PROBE_MAX_RESULT_FILES", DEFAULT_RESULT_FILES);
+    settings.max_log_bytes = limit("TUI_PROBE_MAX_LOG_BYTES", DEFAULT_LOG_BYTES);
+    settings.max_host_memory = number_or("TUI_PROBE_MAX_HOST_MEMORY", DEFAULT_HOST_BYTES);
     read_min_free(getenv("TUI_PROBE_MIN_FREE_DISK"));
     settings.max_probe_memory = number("TUI_PROBE_MAX_PROBE_MEMORY");
     read_launches(getenv("TUI_PROBE_LAUNCHES"));
     settings.scheduled = says("TUI_PROBE_LAUNCHES", "auto");
-    if (!sampling_parse(getenv("TUI_PROBE_SAMPLE"), &settings.sampling))
-        settings.sampling.kind = SAMPLE_ALL;
+    read_probes(substrings("TUI_PROBE_PROBES"), getenv("TUI_PROBE_SAMPLE"));
+    settings.heavy = says("TUI_PROBE_WEIGHT", "heavy");
 }
 
 static bool contains_any(const char *name, char *const *parts)

@@ -19,23 +19,41 @@ struct min_free {
     unsigned percent; /* of its size */
 };
 
+enum { MOST_PROBES = 16 };
+
+/* One of the probes of a run. */
+struct probe_choice {
+    const char *name; /* NULL where the run has one probe alone, whose files need no folder of its own */
+    struct sampling sampling; /* which blocks it measures */
+};
+
 struct settings {
     const char *trace_root; /* directory of trace directories; NULL: the hook only passes calls on */
     const char *stamp;      /* start of the run, if this process was started by the launcher itself */
     const char *engine;     /* path of the engine's socket */
-    const char *probe;      /* path of the probe file */
+    const char *probe;      /* path of the probe file, the first one of several */
+    const char *probe_folder; /* of several: where the files of all are, as NAME.toml */
+    struct probe_choice probes[MOST_PROBES];
+    size_t n_probes; /* at least 1 */
     char **only, **never;   /* NULL-terminated substrings of kernel names */
     struct launch_range *launches;
     size_t n_launches;
-    bool scheduled;           /* the schedule says which launches are probed */
-    struct sampling sampling; /* which blocks are measured */
+    bool scheduled; /* the schedule says which launches are probed */
+    bool heavy;     /* all probes cost much: fewer of them */
     bool benchmark;
     bool detail; /* maps are not reduced */
+    bool times; /* some launches are timed */
+    bool capture_range;     /* only launches between cuProfilerStart and cuProfilerStop */
+    const char *nvtx;       /* only launches in ranges of this text; NULL: all */
     unsigned engine_timeout; /* seconds to wait for the engine */
+    const char *ending;      /* a file that is there once the run is asked to end; NULL: nobody tells */
     unsigned exit_timeout;   /* seconds that the end of the program may wait for its kernels */
-    uint64_t max_trace_bytes;  /* 0: no limit */
+    const char *control;       /* path of the run's control page; NULL: there is none */
+    uint64_t max_trace_bytes, max_result_files,
+        max_log_bytes; /* where there is none; CONTROL_NO_LIMIT: as many as are */
     struct min_free min_free;  /* all 0: results may fill the disk */
-    uint64_t max_probe_memory; /* 0: an eighth of the device's memory */
+    uint64_t max_probe_memory; /* 0: a tenth of what is free of the device's memory */
+    uint64_t max_host_memory;  /* for records on their way to files */
 };
 
 extern struct settings settings;

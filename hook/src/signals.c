@@ -11,7 +11,7 @@
 
 #include "threads.h"
 
-enum { STOP_MS = 2000, STOP_STEP_MS = 10 };
+enum { STOP_MS = 400, STOP_STEP_MS = 10 };
 
 _Thread_local struct signal_state signal_state;
 
@@ -20,7 +20,7 @@ static const int watched[] = {SIGTERM, SIGINT, SIGHUP};
 static sem_t arrived;
 static atomic_int pending;
 static pid_t owner;
-static void (*end)(void);
+static void (*end)(void), (*tell)(void);
 
 static void die_of(int signal_number)
 {
@@ -82,17 +82,24 @@ static void note(int signal_number)
 static void *wait_for_signal(void *unused)
 {
     (void)unused;
-    while (sem_wait(&arrived) != 0)
-        ;
+    while (!atomic_load(&pending))
+        if (sem_wait(&arrived) == 0 && !atomic_load(&pending))
+            tell();
     end();
     die_of(atomic_load(&pending));
     return NULL;
 }
 
-void signals_watch(void (*end_process)(void))
+void signals_tell(void)
+{
+    sem_post(&arrived);
+}
+
+void signals_watch(void (*end_process)(void), void (*tell_in_a_thread)(void))
 {
     owner = getpid();
     end = end_process;
+    tell = tell_in_a_thread;
     if (sem_init(&arrived, 0, 0) != 0 || !thread_start(wait_for_signal))
         return;
     for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {

@@ -5,8 +5,11 @@
 #include <stdbool.h>
 
 /* SIGTERM, SIGINT and SIGHUP, where the program leaves them to the system, first call END on a thread of
- * ours and then end the process as they would have. The interrupted thread stops meanwhile, 2 s at most. */
-void signals_watch(void (*end)(void));
+ * ours and then end the process as they would have. The interrupted thread stops meanwhile, 0.4 s at most. TELL is for signals_tell. */
+void signals_watch(void (*end)(void), void (*tell)(void));
+
+/* Has that thread call TELL. Safe in a signal handler. */
+void signals_tell(void);
 
 /* Between these two a signal does not stop the calling thread, for it may hold what END needs; the second
  * one then does. They nest. */

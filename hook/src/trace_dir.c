@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "booking.h"
 #include "clock.h"
 #include "device.h"
 #include "event_log.h"
@@ -53,12 +54,12 @@ static bool make_directory(void)
     return false;
 }
 
-static void copy_probe(void)
+static void copy_file(const char *path, const char *name)
 {
     char buffer[1 << 14];
     ssize_t n;
-    int from = settings.probe ? open(settings.probe, O_RDONLY | O_CLOEXEC) : -1;
-    int to = from < 0 ? -1 : openat(directory_fd, "probe.toml", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int from = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    int to = from < 0 ? -1 : openat(directory_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     while (to >= 0 && (n = read(from, buffer, sizeof buffer)) > 0)
         if (write(to, buffer, (size_t)n) != n)
             break;
@@ -66,6 +67,22 @@ static void copy_probe(void)
         close(to);
     if (from >= 0)
         close(from);
+}
+
+/* The first one, and all of several by their names. */
+static void copy_probes(void)
+{
+    copy_file(settings.probe, "probe.toml");
+    if (!settings.probe_folder || settings.n_probes < 2 || mkdirat(directory_fd, "probes", 0777) != 0)
+        return;
+    for (size_t i = 0; i < settings.n_probes; i++) {
+        char from[PATH_MAX], to[NAME_MAX];
+        int length = snprintf(from, sizeof from, "%s/%s.toml", settings.probe_folder, settings.probes[i].name);
+        if (length < 0 || (size_t)length >= sizeof from)
+            continue;
+        snprintf(to, sizeof to, "probes/%.200s.toml", settings.probes[i].name);
+        copy_file(from, to);
+    }
 }
 
 /* The command line with blanks between its words; returns its length. */
@@ -115,7 +132,8 @@ bool trace_dir_create(void)
     directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory_fd < 0 || mkdirat(directory_fd, "kernel", 0777) != 0 || mkdirat(directory_fd, "result", 0777) != 0)
         return false;
-    copy_probe();
+    copy_probes();
+    booking_count_folder(&(struct booking_folder){.path = directory});
     return open_log();
 }
 

@@ -8,9 +8,8 @@
 #include "drain_dropped.h"
 #include "drain_wake.h"
 #include "result.h"
+#include "settings.h"
 #include "threads.h"
-
-enum { WAITING_LIMIT = 256 << 20 };
 
 struct job {
     struct job *next;
@@ -29,7 +28,7 @@ static atomic_uint_fast64_t submitted, finished;
 bool writer_has_room(size_t size)
 {
     pthread_mutex_lock(&mutex);
-    bool room = waiting + size <= WAITING_LIMIT;
+    bool room = waiting + size <= settings.max_host_memory;
     pthread_mutex_unlock(&mutex);
     return room;
 }

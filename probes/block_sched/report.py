@@ -11,7 +11,8 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.kind import TracePage
-from tui_probe.probekit.measured import all_measured, probe_of
+from tui_probe.probekit.many import kernel_lines
+from tui_probe.probekit.measured import all_measured, measured, probe_of
 
 from .words import LEGEND, sm_lines, sm_record
 
@@ -27,7 +28,12 @@ _COUNTS: Final = ("blocks", "warps_missing", "blocks_missing", "blocks_astray")
 
 def _kernels(trace: Trace) -> list[Kernel]:
     """Those that this probe has results of."""
-    return [kernel for kernel in trace.kernels if kernel.result_rows and REPORT in probe_of(kernel).pages]
+    kernels = chain.from_iterable(kernel.by_probe() for kernel in trace.kernels)
+    return [kernel for kernel in kernels if kernel.result_rows and _is_shown(kernel)]
+
+
+def _is_shown(kernel: Kernel) -> bool:
+    return any(page.name == REPORT.name for page in probe_of(kernel).pages)
 
 
 def _lines(trace: Trace, cells: int) -> Iterator[str]:
@@ -36,15 +42,19 @@ def _lines(trace: Trace, cells: int) -> Iterator[str]:
         yield "No kernel has block schedules: run with -p block_sched."
     for kernel in kernels:
         yield f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 8)}"
-        last = None
-        for result in all_measured(trace, kernel):
-            yield from hanging(f"  {result.label}: {result.words}", cells)
-            last = result if result.analysis else last
+        yield from kernel_lines(trace, kernel, cells, len(kernels))
+        last = _last(trace, kernel)
         if last is not None:
             yield ""
             yield from hanging(f"  SMs of {last.label}, cycles per slot: {LEGEND}", cells)
             yield from (f"  {line}" for line in sm_lines(last.analysis, cells - 2))
         yield ""
+
+
+def _last(trace: Trace, kernel: Kernel) -> Measured | None:
+    """The newest result that can be read."""
+    results = (measured(trace, kernel, row) for row in reversed(kernel.result_rows))
+    return next((result for result in results if result.analysis), None)
 
 
 def _rows(trace: Trace) -> Iterator[Measured]:

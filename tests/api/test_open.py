@@ -14,6 +14,7 @@ import pytest
 import tui_probe
 from tests.recorded import H200, SIMULATED, unpacked
 from tui_probe.pages.report import report_lines
+from tui_probe.probekit import registry
 from tui_probe.trace.follow import open_trace
 
 SECTORS = SIMULATED / "gmem_sectors"
@@ -121,3 +122,25 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     (trace / "probe.toml").unlink()
     with pytest.raises(tui_probe.TraceError, match=r"probe\.toml"):
         _ = kernel.results[1].maps
+
+
+def test_an_address_opens_the_kernels_that_it_names() -> None:
+    everything = tui_probe.open(H200 / "demo").kernels
+    assert len(everything) > 1
+    (kernel,) = tui_probe.open(f"{H200 / 'demo'}:zero").kernels
+    assert (kernel.index, kernel.name) == (everything[0].index, everything[0].name)
+    with pytest.raises(tui_probe.ChoiceError, match="no kernel is nothing"):
+        tui_probe.open(f"{H200 / 'demo'}:nothing")
+    with pytest.raises(tui_probe.ProbeError, match="leave out @3"):
+        tui_probe.open(f"{H200 / 'demo'}:zero@3")
+    with pytest.raises(tui_probe.ProbeError, match="name the trace: TRACE:zero"):
+        tui_probe.open(":zero")
+
+
+def test_folders_of_probes_are_known_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_added", {})
+    folder = Path(__file__).parents[1] / "e2e" / "probes" / "store_count"
+    tui_probe.open(SECTORS, probes=[folder])
+    assert registry.probe_named("store_count") is not None
+    with pytest.raises(tui_probe.ProbeError, match=r"no probe\.toml"):
+        tui_probe.open(SECTORS, probes=[str(tmp_path)])

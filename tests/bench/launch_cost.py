@@ -1,10 +1,12 @@
-"""What a launch costs the host: native, passed through, and probed with block_sched.
+"""What a launch costs the host: native, passed through, without times, switched off, sampled by default, all probed.
 
     python -m tests.bench.launch_cost [--launches 2000] [--rounds 15] [--repeats 3]
 
-Needs an NVIDIA GPU, nvcc and a C compiler. The three variants run in turn, `--repeats` times each;
-the table gives the median of all rounds and its ratio to the native median. The first launch of the
-probed variant includes preparing the kernel; below the table stands what the assembler alone takes.
+Needs an NVIDIA GPU, nvcc and a C compiler. The variants run in turn, `--repeats` times each; the
+table gives the mean and the median of all rounds, and the ratio of the median to the native one. Below
+it stands what taking times costs a launch on average: few launches are timed, so the mean tells. The
+first launch of the probed variant includes preparing the kernel; what the assembler alone takes stands
+last.
 """
 
 from __future__ import annotations
@@ -21,8 +23,11 @@ from pathlib import Path
 PROGRAMS = Path(__file__).parent.parent / "gpu" / "programs"
 VARIANTS = {
     "native": None,
+    "without times": ["-p", "block_sched", "--filter", "zero_fill", "--no-times"],
     "passed through": ["-p", "block_sched", "--filter", "zero_fill"],
-    "probed": ["-p", "block_sched"],
+    "switched off": ["-p", "block_sched", "--after", "1000000"],
+    "sampled": ["-p", "block_sched"],
+    "probed": ["-p", "block_sched", "--launches", "all"],
 }
 
 
@@ -58,7 +63,8 @@ def measure(
     tool: list[object] = []
     if arguments is not None:
         tool = [sys.executable, "-m", "tui_probe", "run", "--no-report", "--no-cache", "--tracedir", folder / "trace"]
-        tool += ["--max-trace-bytes", "0"]  # launches beyond a limit would cost nothing
+        # Launches beyond a limit would cost nothing.
+        tool += ["--max-trace-bytes", "0", "--max-result-files", "none", "--max-log-bytes", "none"]
         tool += [*arguments, "--"]
     subprocess.run([str(part) for part in (*tool, *program)], check=True, stderr=subprocess.DEVNULL)
     for line in output.read_text().splitlines():
@@ -69,11 +75,15 @@ def measure(
 def show(figures: dict[str, dict[str, list[float]]]) -> None:
     """Print the table: medians in microseconds, ratios to native."""
     native = statistics.median(figures["native"]["round"])
-    print(f"{'launch':<16}{'median us':>10}{'min us':>9}{'ratio':>8}{'first launch ms':>17}")
+    print(f"{'launch':<16}{'mean us':>9}{'median us':>11}{'min us':>9}{'ratio':>8}{'first launch ms':>17}")
     for variant, kinds in figures.items():
         median = statistics.median(kinds["round"])
         least, first = min(kinds["round"]), statistics.median(kinds["first"]) / 1e6
-        print(f"{variant:<16}{median / 1e3:>10.3f}{least / 1e3:>9.3f}{median / native:>8.2f}{first:>17.2f}")
+        mean = statistics.fmean(kinds["round"])
+        numbers = f"{mean / 1e3:>9.3f}{median / 1e3:>11.3f}{least / 1e3:>9.3f}{median / native:>8.2f}"
+        print(f"{variant:<16}{numbers}{first:>17.2f}")
+    untimed, timed = (statistics.fmean(figures[name]["round"]) for name in ("without times", "passed through"))
+    print(f"times cost {timed - untimed:.1f} ns a launch on average, {timed / untimed:.3f} of the cost without them")
 
 
 def show_assembler(folder: Path, first_launch: float) -> None:

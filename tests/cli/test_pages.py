@@ -15,6 +15,8 @@ from tui_probe.cli.main import main
 from tui_probe.pages.choices import REPORT_ONCE, SHOW_ONCE
 from tui_probe.pages.registry import pages
 from tui_probe.pages.views import kind_of, names
+from tui_probe.pages.views.choose import choose
+from tui_probe.trace.follow import open_trace
 from tui_probe.ui.live_pages import RANGES, TABS
 
 DATA = Path(__file__).parents[1] / "data"
@@ -61,6 +63,8 @@ def test_the_live_screen_has_the_names_and_titles_of_pages() -> None:
     tabs = {tab.id: tab.title for tab in (*TABS, RANGES)}
     assert {"process", "events", "results", "ranges"} <= tabs.keys() & titles.keys()
     assert all(titles[name] == title for name, title in tabs.items() if name in titles)
+    shorts = {tab.id: tab.short for tab in TABS if tab.id == "process"}
+    assert shorts == {page.name: page.of_kernel.short for page in pages() if page.of_kernel and page.name in shorts}
 
 
 @pytest.mark.parametrize("page", ["kernels", "summary", "launches", "results", "blocks", "ranges", "events"])
@@ -101,8 +105,11 @@ def test_text_of_a_kernel_in_a_report(capfd: pytest.CaptureFixture[str]) -> None
 def test_older_names_have_their_keys(
     words: tuple[str, ...], key: str, name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    document = json.loads(told(capfd, *words, "--format", "json"))
+    assert main([*words, "--format", "json"]) == 0
+    said = capfd.readouterr()
+    document = json.loads(said.out)
     assert document[key] == name
+    assert (f"page {name} is called " in said.err) == (name in ("log", "counts"))
     assert document["data" if key == "view" else name]
 
 
@@ -180,3 +187,23 @@ def test_every_view_explains_itself(name: str, capfd: pytest.CaptureFixture[str]
     assert blank == ""
     assert rest
     assert all(len(line) <= 80 for line in rest)
+
+
+def test_which_kernel_is_shown_is_said_where_none_is_named(trace: str, capfd: pytest.CaptureFixture[str]) -> None:
+    del trace
+    assert main(["show", "ptx", SECTORS]) == 0
+    count = len(open_trace(Path(SECTORS)).kernels)
+    shown = next(each.index for each in open_trace(Path(SECTORS)).kernels if each.result_rows)
+    assert f"showing #{shown} of {count} kernels; name one with TRACE:KERNEL" in capfd.readouterr().err
+    assert main(["show", "ptx", f"{SECTORS}:{shown}"]) == 0
+    assert "showing" not in capfd.readouterr().err
+
+
+def test_kernels_with_results_come_first_where_none_is_named() -> None:
+    trace = open_trace(Path(BLOCKS))
+    results = {kernel.index: bool(kernel.result_rows) for kernel in trace.kernels}
+    first = next(index for index, has in results.items() if has)
+    trace.kernels[first].result_rows[:] = trace.kernels[first].result_rows[:0]
+    other = next(index for index, has in results.items() if has and index != first)
+    assert choose(trace, kind_of("summary")).source.kernel.index == other
+    assert choose(trace, kind_of("summary"), str(first)).source.kernel.index == first

@@ -8,6 +8,7 @@ import pytest
 
 from tests.golden import golden
 from tui_probe.cli import main as front
+from tui_probe.probe_files.choices import built_in_sets
 from tui_probe.probe_files.loading import built_in_names, load_probe
 
 OWN = '''# Counts what is stored.
@@ -75,7 +76,7 @@ def test_every_built_in_probe_is_explained(name: str, capsys: pytest.CaptureFixt
     text = told(capsys, name)
     about, _, source = text.partition("\n\n")
     labels = [line.split()[0] for line in about.splitlines() if not line.startswith(" ")]
-    assert labels == ["probe", "measures", "unit", "cost", "checked", "keeps", "saves", "runs", "file"]
+    assert labels == ["probe", "measures", "unit", "cost", "weight", "checked", "keeps", "saves", "runs", "file"]
     assert source.rstrip() == load_probe(name).source.rstrip()
     assert sum(line.startswith(" ") for line in about.splitlines()) == (
         2 * len(load_probe(name).maps) + len(load_probe(name).points) - 3
@@ -84,7 +85,16 @@ def test_every_built_in_probe_is_explained(name: str, capsys: pytest.CaptureFixt
 
 def test_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     text = told(capsys)
-    assert [block.partition(":")[0] for block in text.split("\n\n")] == built_in_names()
+    listed = [block.partition(":")[0] for block in text.split("\n\n")]
+    assert listed == [*built_in_names(), "Sets of probes", *built_in_sets()]
+
+
+def test_a_set_is_described_by_its_probes(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, probes in built_in_sets().items():
+        text = told(capsys, name)
+        assert text.startswith(f"{name}: {probes.title}\n")
+        for choice in probes.choices:
+            assert f"\n\n{choice}: " in text
 
 
 def test_a_probe_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,7 +56,12 @@ def test_launches_are_returned_as_the_hook_reads_them(ranges: list[tuple[int, in
     assert launches(text.replace(",", ", ")) == text
 
 
-@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "3-2", "1,,2", "0-9,"])
+@pytest.mark.parametrize("text", ["auto", "all"])
+def test_launches_by_a_word(text: str) -> None:
+    assert launches(text) == text
+
+
+@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "3-2", "1,,2", "0-9,", "auto,3", "ALL"])
 def test_what_names_no_launches(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="does not name launches"):
         launches(text)

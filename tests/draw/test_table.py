@@ -37,6 +37,20 @@ def test_columns_leave_by_rank_and_then_are_cut() -> None:
     assert list(table(COLUMNS, rows, 9))[-1] == "1  a lon…"
 
 
+def test_columns_of_one_rank_share_what_is_left() -> None:
+    columns: tuple[Column[Row], ...] = (
+        Column("after", None, "after", lambda r: r[1], False, narrow=6),
+        Column("before", None, "before", lambda r: r[2], False, narrow=6),
+    )
+
+    def last(cells: int, *names: str) -> str:
+        return list(table(columns, [(1, *names)], cells))[-1]  # type: ignore[list-item]
+
+    assert last(22, "a" * 30, "b" * 30) == f"{'a' * 9}…  {'b' * 9}…"
+    assert last(22, "a" * 30, "b" * 7) == f"{'a' * 12}…  {'b' * 7}"
+    assert last(22, "a" * 7, "b" * 30) == f"{'a' * 7}  {'b' * 12}…"
+
+
 def test_control_characters_do_not_get_through() -> None:
     assert list(table(COLUMNS, [(1, "a\x1b[31mb\tc\nd", "")], 40))[-1] == "1  ab      c·d"
 

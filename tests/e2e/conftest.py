@@ -47,6 +47,10 @@ class Tool:
         result = self("run", "--sim", "--no-report", *options, "--", *command)
         return result, self.folder / result.stderr.split("\n")[0].strip().split(" ")[-1]
 
+    def in_namespace(self, script: str) -> subprocess.CompletedProcess[str]:
+        """Run a shell script that may mount what it likes."""
+        return self._run(["unshare", "-rm", "sh", "-c", script], self.environment)
+
     def _run(self, command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,

@@ -40,6 +40,21 @@ def test_the_example_does_the_same_under_the_hook(tool: Tool) -> None:
     assert (record["exit_status"], record["driver"]["simulated"]) == (0, True)
 
 
+def test_simulated_launches_are_timed_in_cycles_that_no_page_shows_as_times(tool: Tool) -> None:
+    _, trace = tool.run(EXAMPLE)
+    log = (trace / "event.log").read_text()
+    cycles = re.findall(r"^\[time\] launch \d+ kernel (\d+) probed ns (\d+) for 1 host", log, re.MULTILINE)
+    assert sorted(int(kernel) for kernel, _ in cycles) == list(range(len(KERNELS)))
+    assert all(int(number) > 0 for _, number in cycles)
+    assert "[time] empty 0\n" in log
+    report = tool("report", str(trace), "--format", "json")
+    for kernel in json.loads(report.stdout)["kernels"]:
+        assert kernel["time_share"] is kernel["time_mean_ms"] is kernel["time_samples"] is None
+    untimed, other = tool.run(EXAMPLE, "--no-times")
+    assert untimed.returncode == 0
+    assert "[time]" not in (other / "event.log").read_text()
+
+
 def test_every_warp_of_a_launch_has_its_record(tool: Tool) -> None:
     _, trace = tool.run([*EXAMPLE, "--kernel", "zero_fill", "--size", "1000"])
     (path,) = (trace / "result").iterdir()

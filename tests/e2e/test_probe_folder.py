@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
+
+from tests.help.pages import blocks
 
 from .conftest import EXAMPLE, Tool
 
@@ -47,11 +50,16 @@ def test_a_report_after_the_run_knows_it(tool: Tool) -> None:
 
 def test_without_it_the_records_are_shown_and_what_to_do(tool: Tool) -> None:
     trace = recorded(tool)
-    shown = tool("show", "results", f"{trace}:0")
-    assert shown.returncode == 0, shown.stderr
-    assert "stores stored" in shown.stdout
-    assert "the probe store_count is not installed" in shown.stdout
-    assert "--probe FOLDER" in shown.stdout
+    todo = f"the probe store_count is not installed .*--probe {FOLDER}"
+    for page in ("results", "summary"):
+        shown = tool("show", page, f"{trace}:0")
+        assert shown.returncode == 0, shown.stderr
+        assert re.search(todo, " ".join(shown.stdout.replace(",", " ").split())), shown.stdout
+    assert "stores stored" in tool("show", "results", f"{trace}:0").stdout
+    for page in ("lines", "stores"):
+        shown = tool("show", page, f"{trace}:0")
+        assert shown.returncode != 0
+        assert re.search(todo, shown.stderr.replace(",", " ")), shown.stderr
 
 
 def test_no_code_of_a_trace_is_run(tool: Tool) -> None:
@@ -92,6 +100,55 @@ def test_a_broken_one_is_reported_and_stops_nothing(tool: Tool, installed: Path)
     assert "store_probes.store_count: ZeroDivisionError: division by zero" in listed.stderr
 
 
+def test_an_installed_one_that_is_called_as_a_built_in_one_is_left_out(tool: Tool, installed: Path) -> None:
+    code = installed / "store_probes" / "store_count" / "__init__.py"
+    code.write_text(code.read_text().replace('count_kind("stores"', 'count_kind("summary"'))
+    listed = tool("probes")
+    assert listed.returncode == 0
+    assert "store_probes.store_count: page summary exists; choose another name" in listed.stderr
+
+
+def broken(tool: Tool, before: str, after: str) -> Path:
+    """The probe with a bug in its code."""
+    folder = tool.folder / "broken" / "store_count"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(FOLDER, folder)
+    code = (folder / "__init__.py").read_text()
+    assert before in code
+    (folder / "__init__.py").write_text(code.replace(before, after))
+    return folder
+
+
+def test_a_bug_in_its_analysis_changes_nothing_of_the_program(tool: Tool) -> None:
+    folder = broken(tool, 'summed(of.result, RECORD, "store_count")', "1 // 0")
+    command = ["sh", "-c", f"{' '.join(SAXPY)}; exit 7"]
+    result = tool("run", "--sim", "--no-ui", "-p", str(folder), "--", *command)
+    assert result.returncode == 7
+    assert "Traceback" not in result.stderr
+    said = f"probe store_count: ZeroDivisionError: integer division or modulo by zero, {folder}/__init__.py:"
+    assert said in " ".join(result.stdout.split())
+    (trace,) = map(str, (tool.folder / "trace").iterdir())
+    known = ("--probe", str(folder), "--width", "400")
+    for words in (["show", "results", f"{trace}:0"], ["show", "summary", trace], ["show", "stores", trace]):
+        shown = tool(*words, *known)
+        assert (shown.returncode, said in shown.stdout) == (0, True), shown.stderr
+    assert said in tool("compare", trace, trace, *known).stdout
+
+
+def test_other_bugs_are_said_where_the_figures_would_stand(tool: Tool) -> None:
+    bugs = (
+        ("stores", ', read=lambda found: found.totals["stored"]', "", "metric stored: 'Sums' object has no attribute"),
+        ("summary", """f"{stored} by {of.result.threads} threads\"""", "of.no_such", "no attribute 'no_such'"),
+        ("summary", 'words, "stores"', 'words, "storage"', "finding 'stores' is on page 'storage', which there is not"),
+        ("stores", "[f\"{found.totals['stored']} stores in all\"]", "[][0]", "IndexError: list index out of range"),
+    )
+    trace = recorded(tool)
+    for page, before, after, said in bugs:
+        shown = tool("show", page, f"{trace}:0", "--probe", str(broken(tool, before, after)))
+        assert shown.returncode == 0, shown.stderr
+        assert said in " ".join(shown.stdout.split())
+
+
 def test_a_broken_folder_that_is_named_is_an_error(tool: Tool) -> None:
     folder = tool.folder / "broken"
     shutil.copytree(FOLDER, folder)
@@ -99,3 +156,20 @@ def test_a_broken_folder_that_is_named_is_an_error(tool: Tool) -> None:
     result = tool("run", "--sim", "-p", "broken", "--", *SAXPY)
     assert result.returncode == 2
     assert "PROBES holds 3" in result.stderr
+
+
+def test_the_example_of_the_help_does_what_it_says(tool: Tool) -> None:
+    folder = tool.folder / "store_lines"
+    folder.mkdir()
+    (folder / "probe.toml").write_text(blocks("probe-folders", "toml")[0])
+    (folder / "__init__.py").write_text(blocks("probe-folders", "python")[0])
+    result = tool("run", "--sim", "-p", "./store_lines", "--", *SAXPY)
+    assert result.returncode == 0, result.stderr
+    (trace,) = map(str, (tool.folder / "trace").iterdir())
+    assert f"stores {SAID}" in result.stdout
+    known = ("--probe", "store_lines")
+    summary = tool("show", "summary", f"{trace}:0", *known).stdout
+    assert re.search(rf"most stores +{STORES} by st.global.*→ Lines", summary), summary
+    lines = json.loads(tool("show", "lines", trace, "--format", "json", *known).stdout)["data"]["lines"]
+    assert [line["stores"] for line in lines] == [STORES]
+    assert SAID in tool("show", "store_table", trace, *known).stdout

@@ -85,7 +85,7 @@ def run(tool: Tool, text: str, grid: int, block: int, *launches: str, options: t
     probe = tool.folder / "own.toml"
     probe.write_text(text)
     command = [sys.executable, str(PROGRAM), "steps.ptx", str(grid), str(block), *launches]
-    result, trace = tool.run(command, "-p", str(probe), *options)
+    result, trace = tool.run(command, "-p", str(probe), "--launches", "all", *options)
     assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr
     (kernel,) = open_trace(trace).kernels
     assert kernel.status == "probed", kernel.reason

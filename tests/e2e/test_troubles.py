@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from tui_probe.trace.follow import open_trace
 
@@ -116,3 +121,20 @@ def test_a_disk_that_must_stay_free_is_left_alone(tool: Tool) -> None:
     again = tool("run", "--sim", "--min-free-disk", "8000T", "--", *EXAMPLE, "--kernel", "saxpy")
     assert said in " ".join(again.stdout.split())
     assert "allow less with --min-free-disk" in " ".join(again.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "options", ["size=4k", "size=96k", "size=400k", "size=4k,nr_inodes=2", "ro"], ids=lambda text: text[-8:]
+)
+def test_a_disk_without_room_from_the_start(tool: Tool, options: str) -> None:
+    """Also one that nobody may write on: the program does what it does alone, and a person is told why."""
+    if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "true"], check=False).returncode:
+        pytest.skip("needs unshare, and name spaces for users")
+    disk = tool.folder / "disk"
+    disk.mkdir()
+    alone = tool.alone(*EXAMPLE)
+    run = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-ui", "--min-free-disk", "0", "--no-report"]
+    run += ["--tracedir", f"{disk}/t", "--", *EXAMPLE]
+    result = tool.in_namespace(f"mount -t tmpfs -o {options} tmpfs {disk} && exec {shlex.join(run)}")
+    assert (result.returncode, result.stdout) == (0, alone.stdout), result.stderr
+    assert re.search(r"No space left on device|Read-only file system", result.stderr)

@@ -149,7 +149,7 @@ def test_a_summary_counts_attempts(tmp_path: Path) -> None:
     two_maps(tmp_path / "1.bin", 3, [2, 7, 0, UNKNOWN])
     done = alone(tmp_path, TWO_MAPS, "read.py", "1.bin")
     assert "  moves: 360 records in 4 blocks of 45 slots with room for 3\n" in done.stdout
-    assert "  moves.attempts: 405 in all, at most 7 a slot\n" in done.stdout
+    assert "  moves.attempts: 405 in all, at most 7 per slot\n" in done.stdout
 
 
 def test_without_a_file_it_tells_its_use(tmp_path: Path) -> None:

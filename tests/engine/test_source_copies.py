@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.engine import source_copies
 from tui_probe.engine.source_copies import SourceCopies
 from tui_probe.trace.source_files import FOLDER, LARGEST, SourceFiles
 
@@ -74,12 +73,11 @@ def test_a_file_is_copied_once_as_it_was_first(tmp_path: Path) -> None:
     assert SourceFiles(trace).lines(str(source)) == ("first",)
 
 
-def test_all_copies_of_a_trace_have_their_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_copies, "ROOM", 10)
+def test_all_copies_of_a_trace_have_their_room(tmp_path: Path) -> None:
     (tmp_path / "a.cu").write_text("12345678")
     (tmp_path / "b.cu").write_text("12345678")
     (tmp_path / "c.cu").write_text("12")
-    copies, trace = SourceCopies(), tmp_path / "trace"
+    copies, trace = SourceCopies(room=10), tmp_path / "trace"
     copies.add(kernel_of(trace, "a", tmp_path / "a.cu", tmp_path / "b.cu"))
     copies.add(kernel_of(trace, "b", tmp_path / "c.cu"))
     files = SourceFiles(trace)

@@ -67,7 +67,9 @@ class Runner:
         return Outcome(result.returncode, result.stdout, result.stderr)
 
     def profiled(self, command: list[str], *options: str) -> Profiled:
+        """Run it with every launch probed, unless the options say otherwise."""
         tool = [sys.executable, "-m", "tui_probe", "run", "--no-report", "--tracedir", str(self.folder / "trace")]
+        tool += ["--launches", "all"]
         result = subprocess.run(
             [*tool, *options, "--", *command], capture_output=True, text=True, cwd=self.folder, timeout=300
         )

@@ -80,7 +80,7 @@ def test_from_home_through_an_attention_kernel_and_back(tmp_path: Path) -> None:
 
 
 def test_a_result_is_drawn_while_the_program_runs_and_another_terminal_watches(tmp_path: Path, products: Path) -> None:
-    run = tool(tmp_path, "run", "-p", "block_sched", "--", str(products), "1000", "100")
+    run = tool(tmp_path, "run", "--launches", "all", "-p", "block_sched", "--", str(products), "1000", "100")
     with Terminal(run, (120, 40)) as first:
         first.wait("tiled_matmul", 30)
         first.type("\r7")
@@ -108,7 +108,7 @@ def test_a_result_is_drawn_while_the_program_runs_and_another_terminal_watches(t
 
 def test_two_gigabytes_of_accesses_open_while_keys_act(tmp_path: Path, products: Path) -> None:
     limits = ("--max-trace-bytes", "8G", "--max-probe-memory", "8G")
-    run = tool(tmp_path, "run", "-p", "dmat", *limits, "--", str(products), "3", "1500")
+    run = tool(tmp_path, "run", "--launches", "all", "-p", "dmat", *limits, "--", str(products), "3", "1500")
     with Terminal(run, (200, 50)) as terminal:
         terminal.wait("exit 0 after", 150)
         largest = max(path.stat().st_size for path in tmp_path.glob("trace/*/result/*.bin"))

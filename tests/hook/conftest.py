@@ -221,9 +221,9 @@ class Run:
 
 
 REASONED = re.compile(
-    r"\[(?:kernel\] \d+ (?:probed|skipped|failed|filtered)|exec\] backup|exit\]|benchmark\] alternate) .*"
+    r"\[(?:(?:kernel|probing)\] \d+ (?:probed|skipped|failed|filtered)|exec\] backup|exit\]|benchmark\] alternate) .*"
 )
-CODED = re.compile(r"(?P<prose>\[(?:kernel|exec|exit|benchmark)\] .* reason .*) code (?P<code>[a-z0-9-]+)")
+CODED = re.compile(r"(?P<prose>\[(?:kernel|probing|exec|exit|benchmark)\] .* reason .*) code (?P<code>[a-z0-9-]+)")
 
 
 def without_code(line: str) -> str:

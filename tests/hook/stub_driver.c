@@ -4,7 +4,7 @@
  *
  * Environment: STUB_LOG file that receives one line per call; STUB_FAIL_PROBED / STUB_FAIL_ORIGINAL /
  * STUB_FAIL_LOAD_PROBED / STUB_FAIL_WAIT / STUB_FAIL_EVENT result codes; STUB_SLOW milliseconds that an event
- * takes; STUB_HOLD milliseconds that cuCtxSynchronize holds the driver's lock; STUB_SLOW_UNLOAD milliseconds that unloading the program's module takes once its handle is free again;
+ * takes; STUB_QUEUE milliseconds from recording an event until it is done; STUB_HOLD milliseconds that cuCtxSynchronize holds the driver's lock; STUB_SLOW_UNLOAD milliseconds that unloading the program's module takes once its handle is free again;
  * STUB_MEMORY bytes of device memory; STUB_PRIMARY_HELD the primary context outlives its release;
  * STUB_PAGEABLE kernels reach all host memory; STUB_NO_PARAM_INFO the two functions fail as if unsupported. */
 #define _GNU_SOURCE
@@ -52,6 +52,7 @@ struct stream {
 
 struct event {
     void *context;
+    int life; /* of the context, which may end and begin anew */
     uint64_t recorded;
 };
 
@@ -59,7 +60,7 @@ static _Thread_local void *current;
 static _Thread_local int capture_mode;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct stream null_stream, thread_stream;
-static atomic_int context_one, context_two;
+static atomic_int context_one, context_two; /* how often each was destroyed */
 static atomic_size_t allocated;
 static atomic_int captures, strict_captures;
 
@@ -136,7 +137,9 @@ API int cuCtxCreate_v2(void **context, unsigned flags, int device)
     *context = current = current == &context_one ? (void *)&context_two : (void *)&context_one;
     return 0;
 }
-API int cuCtxDestroy_v2(void *context) { record("cuCtxDestroy %d", context == &context_two); if (current == context) current = NULL; return 0; }
+API int cuCtxDestroy_v2(void *context) { record("cuCtxDestroy %d", context == &context_two); atomic_fetch_add((atomic_int *)context, 1); if (current == context) current = NULL; return 0; }
+API int cuProfilerStart(void) { record("cuProfilerStart"); return 0; }
+API int cuProfilerStop(void) { record("cuProfilerStop"); return 0; }
 API int cuCtxGetCurrent(void **context) { *context = current; return 0; }
 API int cuCtxSetCurrent(void *context) { current = context; return 0; }
 API int cuCtxGetDevice(int *device) { *device = 0; return current ? 0 : 201; }
@@ -531,23 +534,40 @@ API int cuEventCreate(struct event **event, unsigned flags)
         return current ? (int)number("STUB_FAIL_EVENT") : 201;
     *event = calloc(1, sizeof **event);
     (*event)->context = current;
+    (*event)->life = atomic_load((atomic_int *)current);
     return 0;
+}
+static int is_stale(const struct event *event)
+{
+    if (event->life == atomic_load((atomic_int *)event->context))
+        return 0;
+    record("EVENT OF A DESTROYED CONTEXT");
+    return 1;
+}
+static uint64_t nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 API int cuEventDestroy_v2(struct event *event) { free(event); return 0; }
 API int cuEventRecord(struct event *event, void *stream)
 {
-    struct timespec now;
     void *context = stream_of(stream)->context;
-    if (event->context != (context ? context : current))
+    if (is_stale(event) || event->context != (context ? context : current))
         return INVALID_HANDLE;
     if (stream_of(stream)->capturing)
         record("EVENT IN CAPTURE");
     record("cuEventRecord %s", stream == (void *)2 ? "thread" : stream ? "stream" : "null");
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    event->recorded = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    event->recorded = nanoseconds();
     return 0;
 }
-API int cuEventQuery(struct event *event) { (void)event; return 0; }
+API int cuEventQuery(struct event *event)
+{
+    if (forbidden("cuEventQuery") || is_stale(event))
+        return CAPTURE_UNSUPPORTED;
+    return nanoseconds() - event->recorded < (uint64_t)number("STUB_QUEUE") * 1000000u ? 600 : 0;
+}
 API int cuEventSynchronize(struct event *event)
 {
     (void)event;

@@ -138,7 +138,7 @@ wait_for(lambda: logged("[exec] save-resumed") == 4)
 launch(f, w)
 print(read(w))
 """
-    run = run_on(small_disk, host, 9 << 30, script, None, TUI_PROBE_MAX_TRACE_BYTES="500")
+    run = run_on(small_disk, host, 9 << 30, script, None, TUI_PROBE_MAX_RESULT_FILES="2")
     assert (run.status, run.stdout) == (0, "6\n"), run.stderr
     assert len(run.results) == 2
 
@@ -161,3 +161,13 @@ def test_a_disk_that_does_not_tell_its_size_is_used(host: Host, small_disk: Path
     script = "launch(f, w)\nos.unlink(os.environ['SMALL_DISK'])\nlaunch(f, w)\nprint(read(w))"
     run = run_on(small_disk, host, TOTAL, script, None)
     assert (run.status, run.stdout, len(run.results)) == (0, "2\n", 2), run.stderr
+
+
+def test_a_user_who_has_no_more_blocks(host: Host, small_disk: Path) -> None:
+    """A quota is not free space: only writing tells."""
+    script = "launch(f, w)\nwait_for(lambda: logged('[exec] save-failed'))\nlaunch(f, w)\nprint(read(w))"
+    run = run_on(small_disk, host, 50 << 30, script, None, SMALL_DISK_QUOTA="1")
+    assert (run.status, run.stdout, run.stderr) == (0, "2\n", "")
+    assert (run.results, run.codes) == ([], ["disk-full"])
+    assert all(reason.endswith("Disk quota exceeded") for reason in reasons(run))
+    assert not list((run.directory / "result").iterdir())

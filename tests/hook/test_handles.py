@@ -106,7 +106,8 @@ call("cuStreamDestroy_v2", s)
 current = c_void_p()
 call("cuCtxGetCurrent", byref(current))
 print(current.value == first.value)
-"""
+""",
+        TUI_PROBE_TIMES="0",
     )
     assert run.stdout == "True\n", run.stderr
     assert len([line for line in run.calls if line.startswith("cuEventRecord")]) == 4
@@ -130,7 +131,8 @@ for _ in range(3):
     s = stream()
     launch(f, stream=s)
     call("cuStreamDestroy_v2", s)
-"""
+""",
+        TUI_PROBE_TIMES="0",
     )
     assert [line for line in run.calls if "Stream" in line or "Record" in line] == [
         "cuEventRecord stream",
@@ -141,7 +143,8 @@ for _ in range(3):
 
 def test_per_thread_default_stream_is_marked_by_its_own_thread(host: Host) -> None:
     run = host.python(
-        "context()\nf = function(module(), 'add')\nlaunch(f, name='cuLaunchKernel_ptsz')\nlaunch(f, stream=2)"
+        "context()\nf = function(module(), 'add')\nlaunch(f, name='cuLaunchKernel_ptsz')\nlaunch(f, stream=2)",
+        TUI_PROBE_TIMES="0",
     )
     assert [line for line in run.calls if "Record" in line] == ["cuEventRecord thread"] * 2
     assert len(run.results) == 2

@@ -43,7 +43,7 @@ def test_result_file_is_exact(host: Host) -> None:
 
 
 def test_lines_of_a_launch(host: Host) -> None:
-    run = host.python(ONE)
+    run = host.python(ONE, TUI_PROBE_TIMES="0")
     log = run.log
     pid = run.directory.name.split("_")[-1]
     assert run.directory.name == f"Nov21_010203_{pid}"
@@ -392,7 +392,7 @@ def test_filters(host: Host) -> None:
     run = host.python(script, TUI_PROBE_KERNELS="add:nothing", TUI_PROBE_FILTER="two")
     assert run.fates() == [
         ("probed", "add_one", "-"),
-        ("filtered", "add_two", "filtered out by name"),
+        ("filtered", "add_two", "excluded by name"),
         ("filtered", "mul", "not among the kernels asked for"),
     ]
     assert len(list((run.directory / "kernel").iterdir())) == 1

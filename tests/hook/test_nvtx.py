@@ -151,3 +151,37 @@ if child:
     assert run.status == 0, run.stderr
     logs = [(folder / "event.log").read_text() for folder in run.directories]
     assert sorted("text of the parent" in log for log in logs) == [False, True]
+
+
+def test_launches_outside_of_the_range_that_was_asked_for_pass(nvtx: Host) -> None:
+    run = nvtx.python(
+        BEGIN
+        + """
+import threading
+mine = c_void_p()
+call("cuCtxGetCurrent", byref(mine))
+def run_there():
+    call("cuCtxSetCurrent", mine)
+    run()
+run()
+nvtx.push(b"step")
+run(2)
+nvtx.push(b"step"); run(); nvtx.pop()
+other = threading.Thread(target=run_there)
+other.start(); other.join()
+nvtx.push(b"other"); run(); nvtx.pop()
+nvtx.pop()
+run()
+started = nvtx.start(b"step")
+other = threading.Thread(target=run_there)
+other.start(); other.join()
+nvtx.end(started)
+run()
+print(read(w))
+""",
+        TUI_PROBE_NVTX="step",
+    )
+    assert (run.status, run.stdout) == (0, "9\n"), run.stderr
+    assert run.codes == ["outside-range"]
+    passed = [int(number) for line in run.lines(r"\[exec\] backup") for number in re.findall(r"launch (\d+)", line)]
+    assert passed == [0, 4, 6, 8]

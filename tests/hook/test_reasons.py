@@ -93,9 +93,9 @@ def test_the_compiler_knows_the_list(tmp_path: Path, made: str, compiles: bool) 
     source = tmp_path / "use.c"
     source.write_text(
         '#include "launch.h"\n'
-        "CUresult use(const struct launch *launch, struct kernel *kernel);\n"
-        "CUresult use(const struct launch *launch, struct kernel *kernel)\n"
-        f"{{\n    return launch_pass(launch, kernel, {made});\n}}\n"
+        "CUresult use(const struct launch *launch);\n"
+        "CUresult use(const struct launch *launch)\n"
+        f"{{\n    return launch_pass(launch, {made});\n}}\n"
     )
     run = subprocess.run(["cc", *FLAGS, "-fsyntax-only", source], capture_output=True, check=False)
     assert (run.returncode == 0) == compiles, run.stderr.decode()

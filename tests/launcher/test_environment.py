@@ -18,7 +18,9 @@ PLACES = Places(
     trace_root=Path("/here/trace"),
     socket=Path("/tmp/x/engine"),
     probe=Path("/tool/probes/block_sched.toml"),
+    probes=Path("/here/trace/.run-1/probes"),
     cupy_cache=Path("/home/me/.cache/tui-probe/cupy"),
+    ending=Path("/here/trace/.run-1/ending"),
 )
 REAL = Driver(Path("/lib/libcuda.so.1"), simulated=False)
 SIMULATED = Driver(Path("/tool/sim/libcuda.so.1"), simulated=True)
@@ -37,14 +39,22 @@ def test_the_hook_comes_first_and_the_users_own_stay() -> None:
     assert environment({"LD_LIBRARY_PATH": ""})["LD_LIBRARY_PATH"] == "/tool/hook"  # "" at the end would mean "."
 
 
+@pytest.mark.parametrize(("launches", "told"), [("auto", "auto"), ("all", None), ("0-9,20", "0-9,20")])
+def test_which_launches_the_hook_probes(launches: str, told: str | None) -> None:
+    assert environment({"TUI_PROBE_LAUNCHES": "3"}, launches=launches).get("TUI_PROBE_LAUNCHES") == told
+
+
 def test_what_the_hook_is_told() -> None:
     assert {name: value for name, value in environment({}).items() if name.startswith("TUI_PROBE_")} == {
         "TUI_PROBE_DRIVER": "/lib/libcuda.so.1",
         "TUI_PROBE_TRACE_ROOT": "/here/trace",
         "TUI_PROBE_STAMP": "Nov21_025649",
         "TUI_PROBE_LAUNCHER": str(os.getpid()),
+        "TUI_PROBE_LAUNCHES": "auto",
+        "TUI_PROBE_WEIGHT": "light",
         "TUI_PROBE_ENGINE": "/tmp/x/engine",
         "TUI_PROBE_PROBE": "/tool/probes/block_sched.toml",
+        "TUI_PROBE_ENDING": "/here/trace/.run-1/ending",
         "TUI_PROBE_MAX_TRACE_BYTES": "1073741824",
     }
 

@@ -35,7 +35,7 @@ def test_each_has_its_own_advice() -> None:
     assert "--max-trace-bytes" in advice("failed", because("trace-full", bytes=1))
     assert "--max-probe-memory" in advice("failed", because("probe-memory"))
     assert "Allow 900 bytes" in advice("failed", because("launch-too-large", needed=900, limit=7))
-    assert "--filter" in advice("filtered", because("excluded"))
+    assert "--exclude" in advice("filtered", because("excluded"))
     assert "--kernel" in advice("filtered", because("not-chosen"))
 
 

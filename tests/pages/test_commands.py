@@ -19,7 +19,7 @@ def example(tmp_path: Path) -> str:
     return str(tmp_path / "traces" / "example")
 
 
-@pytest.mark.parametrize("page", ["kernels", "launches", "blocks", "log"])
+@pytest.mark.parametrize("page", ["kernels", "launches", "blocks", "events"])
 def test_a_page_goes_to_stdout_and_nothing_to_stderr(
     example: str, page: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

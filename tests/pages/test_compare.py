@@ -16,11 +16,14 @@ from tests.pages.example import write_example
 from tests.pages.timelines.drawing import EVERY_FORM
 from tests.recorded import H200, SIMULATED, unpacked
 from tui_probe.cli.main import main
-from tui_probe.pages.changes import Change
+from tui_probe.draw.spans import plain
+from tui_probe.pages.changes import Change, Pair
+from tui_probe.pages.comparison import Comparison, Side
 from tui_probe.pages.figures import Figure
 from tui_probe.probekit.metric import Better
 
 WIDTHS = (80, 120, 200)
+SIDE = Side("trace", {})
 
 
 @pytest.fixture
@@ -189,6 +192,26 @@ def test_traces_of_two_probes_are_not_called_better_or_worse(capfd: pytest.Captu
     assert "matmul           6×6→8×8  16×16  blocks" in told(capfd, *kernels, "--width", "100")
 
 
+def test_a_narrow_table_keeps_the_share_and_the_verdict() -> None:
+    def side(value: float) -> Figure:
+        return Figure("x", "sectors of all requests of loads", value, lambda number: f"{number:,.0f} bytes", "lower")
+
+    pair = Pair("", 0, "kernel", None, None, [Change(side(123_456_789), side(234_567_890))])
+    lines = [plain(line) for line in Comparison((SIDE, SIDE), [pair], {"A": [], "B": []}, traces=False).lines(80)]
+    (row,) = [line for line in lines if "123,456,789 bytes" in line and "→" not in line]
+    assert len(row.rstrip()) <= 80
+    assert row.split()[-3:] == ["+90.0", "%", "worse"]
+
+
+@pytest.mark.usefixtures("traces")
+@pytest.mark.parametrize(("words", "version"), [((), 2), (("--schema", "1"), 1)])
+def test_data_has_the_schema_that_was_asked_for(
+    words: tuple[str, ...], version: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found = document(capfd, "one", "other", *words)
+    assert (found["schema"], found["version"]) == ("tui-probe.report", version)
+
+
 @pytest.mark.usefixtures("traces")
 def test_two_traces_kernel_by_kernel(capfd: pytest.CaptureFixture[str]) -> None:
     found = document(capfd, "one", "other")
@@ -199,7 +222,9 @@ def test_two_traces_kernel_by_kernel(capfd: pytest.CaptureFixture[str]) -> None:
     assert (slowdown["before"], slowdown["after"], slowdown["change"]) == (pytest.approx(1.2), None, None)
     cycles = next(row for key, row in figures.items() if key[1] == "running_cycles")
     assert cycles["verdict"] is None
-    assert found["notes"][1:] == ["the device differs: NVIDIA H100 80GB HBM3, and Simulated GPU"]
+    problem, device = found["notes"][1:]
+    assert problem.startswith("2 problems with results: one/result/")
+    assert device == "the device differs: NVIDIA H100 80GB HBM3, and Simulated GPU"
 
 
 @pytest.mark.usefixtures("traces")

@@ -183,3 +183,19 @@ def test_the_head_says_why_results_stopped_until_they_go_on(tmp_path: Path) -> N
     report = run_report(open_trace(writer.directory))
     assert "results stopped: trace is full (9 bytes)\n" in report
     assert "allow more with --max-trace-bytes" in report
+
+
+def test_the_head_says_what_the_budgets_left_out(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "trace")
+    writer.kernel(0, "fill")
+    writer.launch(0)
+    writer.lines(
+        "[budget] result-files reached limit 1 used 1: allow more with --max-result-files",
+        "[budget] log-bytes reached limit 2000 used 2001: allow more with --max-log-bytes",
+        "[budget] unlisted kernel 0 launches 19999",
+    )
+    report = " ".join(run_report(open_trace(writer.directory)).split())
+    assert "the run has 1 result file, as many as allowed; raise with --max-result-files" in report
+    assert "event.log reached 2.00 kB: launches since then are counted, not listed" in report
+    assert "kept 0 of 20 000 launches of fill" in report
+    assert "20 000 launches" in report

@@ -131,6 +131,23 @@ def test_known_probes_load_and_explain_themselves() -> None:
         assert tomllib.loads(entry.source)
 
 
+def test_built_in_probes_say_what_they_weigh() -> None:
+    weights = {name: load_probe(name).about.weight for name in built_in_names()}
+    assert None not in weights.values()
+    heavy = {name for name, weight in weights.items() if weight == "heavy"}
+    assert {"dmat", "dmat_compact", "gmem_sectors", "gmem_sectors_by_line", "warp_progress"} <= heavy
+    assert "block_sched" not in heavy
+
+
+@pytest.mark.parametrize(
+    ("slot", "weight"), [("", "light"), ("cap = 8", "light"), ("cap = 9", "heavy"), ("type = 'dynamic'", "heavy")]
+)
+def test_the_weight_of_a_probe_that_does_not_say_it_goes_by_its_slots(slot: str, weight: str) -> None:
+    text = B_OK.replace("[map.m.regs]", f"{slot}\n[map.m.regs]")
+    assert toml_probe(text, "own").weight == weight
+    assert toml_probe("[about]\nweight = 'heavy'\n" + text, "own").weight == "heavy"
+
+
 def test_block_sched() -> None:
     probe = load_probe("block_sched")
     assert probe.callback == "block_sched"
@@ -169,6 +186,7 @@ B_OK = B_MAP + '[probe.p]\nposition = "kernel"\nafter = "SAVE [ m ] {%clock64};"
         ('[p]\nposition = "kernel"\ndatamodel = "warp:4"\nafter = "SAVE.u64 {%clock64};"', ["4 bytes", "8"]),
         ('[p]\nposition = "kernel"\nafter = "SAVE.u64 {%clock64};"', ["SAVE", "map"]),
         ("[about]\ntitle = 3\n" + B_OK, ["[about] title", "string"]),
+        ("[about]\nweight = 'huge'\n" + B_OK, ["[about] weight", "'light' or 'heavy'"]),
         (B_OK.replace('"warp"', '"lane"'), ["[map.m] level", "lane"]),
         (B_OK.replace('"u64"', '"f32"'), ["[map.m] regs", "f32"]),
         (B_OK.replace("[map.m.regs]", "cap = -1\n[map.m.regs]"), ["[map.m] cap", "-1"]),

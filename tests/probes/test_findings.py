@@ -12,7 +12,7 @@ from tests.golden import golden
 from tests.probes.specimens import add_specimen
 from tests.trace.make import TraceWriter
 from tui_probe.draw.spans import plain, to_ascii
-from tui_probe.pages.findings.found import Found, find
+from tui_probe.pages.findings.found import Found, find, find_all
 from tui_probe.pages.findings.lines import found_lines
 from tui_probe.pages.findings.questions import open_questions, questions
 from tui_probe.pages.views import kind_of, names
@@ -107,7 +107,7 @@ def test_views_know_the_probes_that_open_them(traces: dict[str, Trace]) -> None:
 def test_a_probe_does_not_ask_what_it_answers(traces: dict[str, Trace]) -> None:
     for probe in PROBES:
         source = source_of(traces, probe)
-        options = [question.option for question in open_questions(source.kernel, find(source))]
+        options = [question.option for question in open_questions(source.kernel, find_all(source))]
         assert f"-p {probe}" not in options
         assert "--benchmark" not in options  # a simulated GPU has no time
         assert len(options) == len(set(options))
@@ -115,7 +115,7 @@ def test_a_probe_does_not_ask_what_it_answers(traces: dict[str, Trace]) -> None:
 
 def test_questions_are_only_those_that_the_kernel_has(traces: dict[str, Trace]) -> None:
     def options(probe: str) -> set[str]:
-        return {question.option for question in open_questions(source_of(traces, probe).kernel, None)}
+        return {question.option for question in open_questions(source_of(traces, probe).kernel, [])}
 
     assert "-p smem_conflicts_by_line" in options("block_sched")  # matmul
     assert "-p smem_conflicts_by_line" not in options("dmat")  # strided_store
@@ -126,8 +126,8 @@ def test_questions_are_only_those_that_the_kernel_has(traces: dict[str, Trace]) 
 
 def test_a_finding_asks_for_what_explains_it(traces: dict[str, Trace]) -> None:
     source = source_of(traces, "gmem_sectors")
-    assert open_questions(source.kernel, find(source))[0].option == "-p gmem_sectors_by_line"
-    assert open_questions(source.kernel, None)[0].option == "-p block_sched"
+    assert open_questions(source.kernel, find_all(source))[0].option == "-p gmem_sectors_by_line"
+    assert open_questions(source.kernel, [])[0].option == "-p block_sched"
 
 
 def test_every_question_is_of_one_probe_and_every_answer_of_a_question() -> None:
@@ -154,4 +154,4 @@ def test_a_damaged_result_is_told(tmp_path: Path) -> None:
     assert found.problem is not None
     assert "result/" in found.problem
     assert find(Source(trace, trace.kernels[1])) is None
-    assert open_questions(trace.kernels[1], None) == []
+    assert open_questions(trace.kernels[1], []) == []

@@ -121,6 +121,17 @@ class TraceWriter:
         )
         return number
 
+    def key(self, key: int, kernel: int, grid: Dim3 = (8, 1, 1), block: Dim3 = (128, 1, 1)) -> None:
+        """Which launches have this key in packed lines."""
+        self.lines(f"[key] {key} kernel {kernel} {shape_words(grid, block, 0)}")
+
+    def packed(self, items: str, count: int) -> int:
+        """So many launches in one line; the number of the first."""
+        number = self.launches
+        self.launches += count
+        self.lines(f"[passed] {number} {EPOCH_NS + 1000 * number} {1000 * (count - 1)} {items}")
+        return number
+
     def save(self, kernel: int, launch: int, content: bytes) -> Path:
         """The result of a launch."""
         self.saved += 1
@@ -134,6 +145,23 @@ class TraceWriter:
             f"[benchmark] prologue 0.01 kernel {probed} epilogue - original {original} impact {probed / original} 0 "
             f"kernel {kernel} launch {launch}"
         )
+
+    def time(
+        self,
+        kernel: int,
+        launch: int,
+        ns: int,
+        *,
+        weight: int = 1,
+        probed: bool = False,
+        key: int | None = None,
+        host: int | None = None,
+    ) -> None:
+        """The GPU time of a sampled launch, which stands for ``weight`` launches."""
+        shape = "" if key is None else f" key {key}"
+        waited = "" if host is None else f" host {host}"
+        kind = "probed" if probed else "original"
+        self.lines(f"[time] launch {launch} kernel {kernel}{shape} {kind} ns {ns} for {weight}{waited}")
 
     def exit(self, reason: str = "-", dropped: int = 0) -> None:
         self.lines(f"[exit] launches {self.launches} probed {self.saved} dropped {dropped} reason {reason}")

@@ -121,10 +121,12 @@ def test_any_bytes_are_numbers_only_if_they_are_digits(words: list[bytes]) -> No
         assert fields.good.tolist() == [re.fullmatch(pattern, word) is not None for word in words]
 
 
-def read_line_by_line(self: BulkReader, text: bytes) -> int:
+def read_line_by_line(self: BulkReader, text: bytes, offset: int = 0) -> int:
     lines = text.split(b"\n")[:-1]
     for line in lines:
+        self._recorder.offset = offset
         self._read_line(line)
+        offset += len(line) + 1
     return len(lines)
 
 

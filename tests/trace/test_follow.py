@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,6 +40,15 @@ def write_example(directory: Path) -> bytes:
             writer.launches -= 1
             writer.pass_through(0, "it failed")
     writer.benchmark(0, 0, original=1.0, probed=1.5)
+    writer.lines("[time] empty 1500")
+    for i in range(4):
+        writer.time(i % 2, i, 1000 + i, weight=i + 1, probed=i == 2, key=None if i < 2 else 3, host=900 if i else None)
+    writer.time(1, 9, 1, host=2)
+    writer.key(0, 0)
+    writer.packed("0 1x3 0/0x2 0", 7)
+    writer.lines("[key] 1 kernel 1 blocks 16 31", "[reason] 0 stream is capturing code capturing")
+    writer.packed(f"0 @{writer.launches + 2} 1 7x2", 5)
+    writer.lines("[passed] lost 1 3", "[passed] lost 9 2", "[passed] 1 2 x", "[passed] 1 2 3 4x")
     for _ in range(2):
         writer.save(0, writer.launches, b"before the launch that it is of")
         writer.launch(0)
@@ -55,7 +65,12 @@ def summary(trace: Trace) -> dict[str, Any]:
          k.registers_pruned, k.registers_probed, k.probe_bytes, k.slowdown, list(k.rows), k.results)
         for k in trace.kernels
     ]  # fmt: skip
-    return {"state": state, "kernels": kernels, "launches": list(trace.launches)}
+    times = {k.index: sorted(zip(*(k.samples.column(each.name) for each in fields(k.samples)), strict=True))
+             for k in trace.kernels}  # fmt: skip
+    passed = trace.passed
+    packed = [sorted(map(repr, passed.counts())), len(passed), passed.keys, *passed.lines()]
+    launches = list(trace.launches)
+    return {"times": times, "state": state, "kernels": kernels, "launches": launches, "packed": packed}
 
 
 @pytest.mark.parametrize("older", [False, True])

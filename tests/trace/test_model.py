@@ -103,7 +103,8 @@ def test_a_kernel_that_the_log_calls_filtered_was_excluded(
 ) -> None:
     writer.kernel(0, FILL, word, reason="filtered out by name")
     kernel = only(open_trace(writer.directory))
-    assert (kernel.status, kernel.reason) == ("excluded", "filtered out by name")
+    assert kernel.why is not None
+    assert (kernel.status, kernel.reason, kernel.why.code) == ("excluded", "filtered out by name", "excluded")
 
 
 def test_launch_records(writer: TraceWriter) -> None:

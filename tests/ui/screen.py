@@ -47,6 +47,9 @@ class ProcessTarget:
     def kill(self) -> None:
         os.killpg(self.process.pid, signal.SIGKILL)
 
+    def leave(self) -> None:
+        (self.root / "was_left").touch()
+
     def trace_directories(self) -> list[Path]:
         trace = self.root / "trace"
         return [trace] if trace.exists() else []

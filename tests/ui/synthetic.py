@@ -170,6 +170,9 @@ class FakeTarget:
     def kill(self) -> None:
         self.signals.append("kill")
 
+    def leave(self) -> None:
+        self.signals.append("leave")
+
     def trace_directories(self) -> list[Path]:
         return list(self.traces)
 

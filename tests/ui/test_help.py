@@ -14,7 +14,7 @@ from tui_probe.pages.explanations import explanation
 from tui_probe.pages.views import kind_of, names
 from tui_probe.ui import Appearance
 from tui_probe.ui.feed import Session
-from tui_probe.ui.keys import TABLE
+from tui_probe.ui.keys import SCOPES, TABLE
 from tui_probe.ui.screens.help import HelpScreen, key_lines
 
 RECORDED = Path(__file__).parents[1] / "data" / "h200"
@@ -49,6 +49,17 @@ async def test_it_begins_with_the_page_in_sight() -> None:
         assert next(key.text for key in TABLE if key.id == "theme") in stage.text
         await stage.press("escape", "q")
         assert stage.text.split("\n")[0].startswith(" #1 flash_attention")
+
+
+async def test_keys_of_the_screen_come_before_those_of_others() -> None:
+    async with on_stage(blocks(), (100, 40)) as stage:
+        await stage.press("question_mark")
+        assert isinstance(stage.app.screen, HelpScreen)
+        titles = [line[0][0].strip() for line in stage.app.screen.view.lines if line and line[0][1] == "title"]
+        titles = titles[titles.index("Everywhere") :]
+        assert titles[1] == "Live screen"
+        assert titles.index("In a log") < titles.index("Home screen")
+        assert set(titles) == set(SCOPES.values())
 
 
 def test_no_key_is_cut_on_a_narrow_terminal() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -81,10 +82,11 @@ def test_what_is_started_before_the_machine_is_known_runs_where_it_can(folder: P
         assert terminal.wait_for_end() == 0
 
 
-def test_a_run_that_is_left_goes_on_and_is_waited_for(folder: Path, natives: Path) -> None:
+def test_a_run_that_is_left_goes_on(folder: Path, natives: Path) -> None:
     program = folder / "program.py"
     program.write_text(
-        f"import time, pathlib\nwhile not pathlib.Path({str(folder / 'go')!r}).exists(): time.sleep(0.05)\n"
+        f"import time, pathlib\nroot = pathlib.Path({str(folder)!r})\n"
+        "while not (root / 'go').exists(): time.sleep(0.05)\n(root / 'done').touch()\n"
     )
     with Terminal([*HERE, str(folder)], (120, 40), {"TUI_PROBE_NATIVE": str(natives)}) as terminal:
         terminal.wait("to look at")
@@ -97,10 +99,16 @@ def test_a_run_that_is_left_goes_on_and_is_waited_for(folder: Path, natives: Pat
         terminal.type("l")
         terminal.wait("Recent traces")
         terminal.type("q")
-        terminal.wait("waiting for ")
-        assert_restored(terminal)
-        (folder / "go").touch()
         assert terminal.wait_for_end() == 0
+        assert_restored(terminal)
+        assert "goes on; to look at it again: tui-probe watch" in terminal.text.replace("\n", "")
+    assert not (folder / "done").exists()
+    (folder / "go").touch()
+    end = time.monotonic() + 20
+    while list((folder / "trace").glob(".run-*")):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert (folder / "done").exists()
 
 
 def test_a_crash_restores_the_terminal_and_ends_it(folder: Path) -> None:

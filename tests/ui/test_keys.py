@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ import pytest
 from tests.ui.conftest import Stage, on_stage
 from tests.ui.fakes import FakeDrawing, show_fakes
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
+from tui_probe.launcher.control import BUDGETS, ControlPage
 from tui_probe.pages.views import FIXED
 from tui_probe.ui import keys
 from tui_probe.ui.feed import Session
@@ -253,6 +256,28 @@ async def _(stage: Stage, key: str) -> None:
     assert "only_in_the_second" in stage.text
     await stage.press(key)
     assert "process 1 of 2" in stage.text
+
+
+@checks("record")
+async def _(stage: Stage, key: str) -> None:
+    assert stage.target is not None
+    trace = stage.target.traces[0]
+    await stage.press(key)
+    assert "this run has no switch" in stage.text
+    spool = trace.parent / f".run-{os.getpid()}"
+    spool.mkdir()
+    control = ControlPage.create(spool / "control", dict.fromkeys(BUDGETS, 100), shares=True, on=True)
+    (trace / "run.json").write_text(json.dumps({"launcher": os.getpid()}))
+    await stage.refresh()
+    await stage.press(key)
+    await stage.refresh()
+    assert not control.is_on
+    assert "not recording: R resumes" in stage.text
+    control["result_files.refused"] = 1
+    await stage.press(key)
+    await stage.refresh()
+    assert control.is_on
+    assert "budget reached: result files" in stage.text
 
 
 @checks("pause")

@@ -65,6 +65,7 @@ def test_it_starts_resizes_and_leaves_the_terminal_as_it_was(root: Path) -> None
         assert terminal.wait_for_end() == 0
         assert_restored(terminal)
     assert (root / "left").read_text() == "None"
+    assert (root / "was_left").exists()
 
 
 def test_ctrl_c_reaches_the_target_and_not_the_screen(root: Path) -> None:

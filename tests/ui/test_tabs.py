@@ -36,11 +36,18 @@ def titles(width: int, current: str = "summary", *, noted: bool = False) -> str:
         (34, " 1 Sum  2 Launches  3 Timeline"),
         (29, " 1 Sum  2 Launches  3 Time"),
         (26, " 1 Sum  2 Launch  3 Time"),
-        (20, " 1 Sum  2  3"),
+        (25, " 1 Sum  2 Launch  3"),
+        (20, " 1 Sum  2  3 Time"),
+        (16, " 1 Sum  2  3"),
     ],
 )
 def test_titles_shrink_only_as_far_as_they_have_to(width: int, shown: str) -> None:
     assert titles(width) == shown
+
+
+def test_the_current_page_has_its_title_where_not_all_fit() -> None:
+    assert titles(20, "timeline") == " 1 Sum  2  3 Time"
+    assert titles(16, "timeline") == " 1  2  3 Time"
 
 
 def test_an_empty_page_in_sight_has_its_title() -> None:

@@ -16,6 +16,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from tui_probe.trace.model import Trace
     from tui_probe.trace.ranges import Range, Run
 
@@ -111,16 +113,33 @@ def joined(runs: Iterable[Run]) -> Iterator[Run]:
         yield begin, end
 
 
+def numbered_launches(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Number, kernel (-1: unknown) and whether it was probed, of all launches in ranges, ascending.
+
+    They are those with lines of their own, whether in a range or not, and the packed ones between the first launch of a
+    range and the last. Launches that the log lost have no number.
+    """
+    columns = [trace.launches.column(name) for name in ("number", "kernel", "probed")]
+    least = min(map(len, columns))  # the log may be read on meanwhile
+    runs = [run for one in trace.ranges for run in one.runs]
+    numbers, kernels = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    if runs:
+        numbers, kernels = trace.passed.within(min(first for first, _ in runs), max(last for _, last in runs))
+    numbers = np.concatenate((columns[0][:least], numbers))
+    order = np.argsort(numbers, kind="stable")
+    kernels = np.concatenate((columns[1][:least].astype(np.int64), kernels))
+    probed = np.zeros(len(numbers), dtype=np.bool_)
+    probed[:least] = columns[2][:least] > 0
+    return numbers[order], kernels[order], probed[order]
+
+
 class _Tree:
     """Builds nodes. The launches are at hand by number: lists, of which short parts are counted faster than arrays."""
 
     def __init__(self, trace: Trace, inner: dict[int | None, list[Range]], *, together: bool) -> None:
-        columns = [trace.launches.column(name) for name in ("number", "kernel", "probed")]
-        least = min(map(len, columns))  # the log may be read on meanwhile
-        order = np.argsort(columns[0][:least], kind="stable")
-        numbers, kernels, probed = (column[order] for column in columns)
+        numbers, kernels, probed = numbered_launches(trace)
         self._numbers: list[int] = numbers.tolist()
-        self._codes: list[int] = (2 * kernels.astype(np.int64) + (probed > 0)).tolist()
+        self._codes: list[int] = (2 * kernels + probed).tolist()
         self._times: dict[int, float | None] = {}
         self._trace, self._inner, self._together = trace, inner, together
 

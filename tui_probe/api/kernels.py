@@ -13,15 +13,17 @@ from tui_probe.draw import units
 from tui_probe.draw.formats import as_record
 from tui_probe.draw.shorten import shorten
 from tui_probe.pages.kernel_report import KERNEL_COLUMNS
+from tui_probe.pages.time_columns import columns_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
     from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
     from tui_probe.draw.table import Column
+    from tui_probe.trace.gpu_time import GpuTime
     from tui_probe.trace.model import Kernel as TracedKernel
     from tui_probe.trace.model import Status, Trace
 
@@ -77,13 +79,23 @@ class Kernel:
 
     @property
     def slowdown(self) -> float | None:
-        """Median of probed time / original time over timed launches (``run --benchmark``); None if simulated."""
+        """Probed time / original time: median of a benchmark, else by sampled launches; None if simulated."""
         return self._kernel.slowdown
 
     @property
     def time_ms(self) -> float | None:
-        """Median time of the original in milliseconds (``run --benchmark``); None if simulated."""
+        """Median time of the original in milliseconds, by a benchmark, else by sampled launches; None if simulated."""
         return self._kernel.time_ms
+
+    @property
+    def gpu_time(self) -> GpuTime | None:
+        """GPU time by sampled launches: count, mean, median, p99, total and their doubts, in ns; None if simulated."""
+        return self._kernel.gpu_time
+
+    @property
+    def time_share(self) -> float | None:
+        """Its part of the GPU time of all timed kernels, from 0 to 1; None where it was not timed."""
+        return self._kernel.time_share
 
     @property
     def launches(self) -> Launches:
@@ -108,15 +120,15 @@ class Kernel:
 
     def __repr__(self) -> str:
         why = f" ({self.reason})" if self.reason and self.status != "probed" else ""
-        launches = units.counted(len(self.launches), "launch")
+        launches = units.counted(self._kernel.launches, "launch")
         return f"<Kernel #{self.index} {shorten(self.demangled, _NAME)}: {self.status}{why}, {launches}>"
 
 
 class Kernels(Sequence[Kernel], Shown):
-    """The kernels of a trace, by their index."""
+    """The kernels of a trace, or those of them that were named, by their index."""
 
-    def __init__(self, trace: Trace) -> None:
-        self._kernels = [Kernel(kernel) for kernel in trace.kernels]
+    def __init__(self, trace: Trace, chosen: Container[int] | None = None) -> None:
+        self._kernels = [Kernel(kernel) for kernel in trace.kernels if chosen is None or kernel.index in chosen]
 
     def __len__(self) -> int:
         return len(self._kernels)
@@ -129,7 +141,7 @@ class Kernels(Sequence[Kernel], Shown):
         return self._kernels[place]
 
     def _columns(self) -> Sequence[Column[Any]]:
-        return KERNEL_COLUMNS
+        return columns_for(KERNEL_COLUMNS, self._shown_rows())
 
     def _shown_rows(self) -> Iterator[TracedKernel]:
         return (each._kernel for each in self._kernels)

@@ -65,7 +65,10 @@ def launch_of(logged: LoggedLaunch) -> Launch:
 
 
 class Launches(Sequence[Launch], Shown):
-    """The launches of one kernel, in the order of the log. They are made when they are asked for."""
+    """The launches of one kernel that have lines of their own in the log, in its order; others are only counted.
+
+    They are made when they are asked for.
+    """
 
     def __init__(self, kernel: TracedKernel) -> None:
         self._table = kernel.trace.launches

@@ -14,6 +14,7 @@ from tui_probe.draw import units
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
+from tui_probe.probekit.measured import name_of_probe
 from tui_probe.probekit.own_probes import own_maps
 
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ class Result:
         """The launch that it is of; None where the log does not say."""
 
     @property
+    def probe(self) -> str:
+        """The name of the probe that made it."""
+        return name_of_probe(self._kernel)
+
+    @property
     def grid(self) -> Dim3:
         """Blocks of the launch in x, y, z, measured or not."""
         return self._read.header.grid
@@ -62,7 +68,7 @@ class Result:
         """The place in the file of each map, and what it is. Behind a map of several records are its attempts."""
         places: dict[str, tuple[int, OwnMap]] = {}
         place = 0
-        for own in own_maps(self._kernel.trace.directory):
+        for own in own_maps(self._kernel.trace.directory, self._kernel.probe):
             if place >= len(self._read.maps):
                 break
             places[own.name] = place, own
@@ -157,7 +163,7 @@ class Results(Sequence[Result], Shown):
         path = results.path(row)
         if path is None:
             raise TraceError(f"result/{results.name(row)}: its path in the log leads out of the trace")
-        return Result(self._kernel, path, self._launch(row))
+        return Result(self._kernel.with_probe(results.probe(row)), path, self._launch(row))
 
     def _launch(self, row: int) -> Launch | None:
         number = self._kernel.trace.results.launch(row)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from html import escape
+from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.api.kernels import Kernel, Kernels
 from tui_probe.draw import units
 from tui_probe.draw.formats import SCHEMA
-from tui_probe.errors import ChoiceError
+from tui_probe.errors import ChoiceError, UsageError
 from tui_probe.pages.head import head_lines, head_record
 from tui_probe.pages.schema import NEWEST
+from tui_probe.pages.views.choose import meant_by
+from tui_probe.probekit.registry import add_folder
+from tui_probe.trace.address import parse_address
 from tui_probe.trace.follow import open_trace as follow_trace
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
     from os import PathLike
 
     from tui_probe.trace.model import Trace as FollowedTrace
@@ -23,9 +28,10 @@ if TYPE_CHECKING:
 class Trace:
     """One process of a run, as far as its trace is written: open it again to see what came since."""
 
-    def __init__(self, trace: FollowedTrace) -> None:
+    def __init__(self, trace: FollowedTrace, chosen: Container[int] | None = None) -> None:
+        """``chosen`` are the indices of the kernels that it has, None for all."""
         self._trace = trace
-        self.kernels = Kernels(trace)
+        self.kernels = Kernels(trace, chosen)
 
     @property
     def path(self) -> Path:
@@ -89,9 +95,24 @@ class Trace:
         return f"<pre>{head}</pre>{self.kernels._repr_html_()}"
 
 
-def open_trace(trace: str | PathLike[str]) -> Trace:
+def open_trace(trace: str | PathLike[str], *, probes: Iterable[str | PathLike[str]] = ()) -> Trace:
     """Read a trace: its directory, its ``event.log``, or a folder of traces, of which the newest is meant.
 
-    Results are not read before they are asked for. Raises TraceError if there is no trace.
+    ``TRACE:KERNEL``, as the command line takes it, has the kernels alone that an index or a regular expression means;
+    for a launch write ``.kernels[0].launches``. ``probes`` are folders of probes that no package brings: their code is
+    run, to know what the results mean. Results are not read before they are asked for.
+
+    Raises TraceError if there is no trace, ChoiceError if it has no such kernel, ProbeFileError for a folder without a
+    probe.
     """
-    return Trace(follow_trace(Path(trace)))
+    for folder in probes:
+        add_folder(Path(folder))
+    address = parse_address(fspath(trace))
+    if address.launch is not None:
+        raise UsageError(f"{trace}: a trace or its kernels are opened: leave out @{address.launch}")
+    if address.path is None:
+        raise UsageError(f"{trace}: name the trace: TRACE{address}")
+    found = follow_trace(address.path)
+    if address.kernel is None:
+        return Trace(found)
+    return Trace(found, {kernel.index for kernel in meant_by(found, address.kernel)})

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_probe.launcher.options import ALL, AUTO
 from tui_probe.settings import read_settings
 
 from .output import warn
@@ -23,6 +24,11 @@ def chosen_settings() -> Settings:
 def trace_dir() -> Path:
     """Where traces are made and looked for."""
     return chosen_settings().trace_dir or Path("trace")
+
+
+def default_launches(*, benchmark: bool) -> str:
+    """Which launches are probed where the command line does not say: a benchmark times each of them."""
+    return ALL if benchmark else chosen_settings().launches or AUTO
 
 
 def setting_problems() -> list[str]:

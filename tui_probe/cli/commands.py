@@ -28,6 +28,7 @@ COMMANDS = {
     "home": Entry("home", "recent traces, a form to start a program, and what works here (the default on a terminal)"),
     "run": Entry("run", "start a command under the hook, and show what its kernels do"),
     "watch": Entry("watch", "attach read-only to the newest active run, from another terminal"),
+    "ctl": Entry("ctl", "switch an active run on and off, and change its budgets, from another terminal"),
     "open": Entry("open", "explore a trace, files of Nsight Compute or Systems, or a saved bandwidth result"),
     "report": Entry("report", "a trace as a table, JSON, CSV or Markdown"),
     "show": Entry("show", "one view of a kernel as text, data or a picture"),

@@ -15,6 +15,7 @@ from tui_probe.trace.address import parse_address
 
 from .addresses import opened as open_address
 from .output import inform, warn
+from .page import add_schema_option
 from .sizes import cells, fits, rows, speaks_utf8
 from .status import ExitStatus
 
@@ -55,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument("--width", type=cells, metavar="N", help="width of tables; default: the terminal's, or 120")
+    add_schema_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -174,7 +176,7 @@ def written(comparison: Comparison, arguments: argparse.Namespace) -> Iterator[s
     if arguments.format == "json":
         record = comparison.record()
         figures = record.pop("figures")
-        return as_json({"page": "compare", **record}, "figures", figures)
+        return as_json({"page": "compare", **record}, "figures", figures, arguments.schema)
     if arguments.format == "csv":
         return data_csv(comparison)
     if arguments.format == "md":

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from tui_probe.launcher.options import RunOptions
 
 from .checks.gpu import driver_items
+from .chosen import default_launches
 from .output import inform
-from .run import add_probe_options, profile, wants_detail
+from .run import add_probe_options, probes_of, profile, wants_detail
 from .screen import add_screen_options, wants_screen
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
     root = arguments.tracedir or Path(tempfile.mkdtemp(prefix="tui-probe-demo-"))
     options = RunOptions(
         command=tuple(command),
-        probe=arguments.probe,
+        probes=probes_of(arguments),
         trace_root=root,
+        launches=default_launches(benchmark=arguments.benchmark),
         benchmark=arguments.benchmark,
         detail=wants_detail(arguments),
         simulated=simulated,

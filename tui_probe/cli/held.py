@@ -2,71 +2,49 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from tui_probe.launcher.screened import ScreenedTarget
-from tui_probe.launcher.session import Session
+from tui_probe.launcher.held_target import HeldTarget
 from tui_probe.trace.recent import remember
 
-from .output import inform, let_go_of_lost_terminal, warn
-from .run import tell_what_failed
+from .run import leave_running, wait_for_end
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tui_probe.launcher.options import RunOptions
-
-INTERVAL = 0.5
+    from tui_probe.probe_files.choices import ChosenProbe
 
 
 class HeldRuns:
-    """A context manager, which ends the engines of all runs. A thread looks after targets that no screen shows."""
+    """Targets, each of which a process of its own holds."""
 
     def __init__(self) -> None:
-        self._runs: list[tuple[Session, ScreenedTarget]] = []
-        self._stack = contextlib.ExitStack()
-        self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._look_after, name="tui-probe-runs", daemon=True)
+        self._targets: list[HeldTarget] = []
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ending.set()
-        self._thread.join()
-        self._stack.close()
-
-    def start(self, options: RunOptions, probe: Path) -> ScreenedTarget:
+    def start(self, options: RunOptions, probes: Sequence[ChosenProbe]) -> HeldTarget:
         """Start a program. Raises LaunchError and its kind."""
-        session = self._stack.enter_context(Session(options, probe, announce=lambda _: None))
-        target = ScreenedTarget(session)
-        self._runs.append((session, target))
+        target = HeldTarget(options, probes)
+        self._targets.append(target)
         return target
 
-    def target_of(self, trace: Path) -> ScreenedTarget | None:
+    def target_of(self, trace: Path) -> HeldTarget | None:
         """The target that made a trace, if it was started here."""
-        for session, target in self._runs:
-            if trace.absolute() in session.traces:
+        for target in self._targets:
+            target.poll()
+            if trace.absolute() in target.trace_directories():
                 return target
         return None
 
-    def wait(self, received: int) -> None:
-        """Wait for the end of those that still run, after forwarding the signal that was ``received``; tell of all."""
-        for session, target in self._runs:
-            if target.poll() is None:
-                warn(f"waiting for {session.options.command[0]} (process {target.pid}) to end")
-            target.wait(received)
-            let_go_of_lost_terminal()
-            for trace in session.trace_paths():
-                remember(trace)
-                inform(f"trace in {trace}")
-            tell_what_failed(session)
+    def end(self, received: int) -> None:
+        """At the end of the screens: those that were left go on. Wait for others, and tell of all.
 
-    def _look_after(self) -> None:
-        """Poll: new traces get their record, and ended targets are completed."""
-        while not self._ending.wait(INTERVAL):
-            for _, target in list(self._runs):
-                target.poll()
+        ``received`` is the signal that ended the last screen, which is forwarded; 0 for none.
+        """
+        for target in self._targets:
+            if not received and leave_running(target):
+                continue
+            wait_for_end(target, received)
+            for trace in target.outcome.traces:
+                remember(trace)

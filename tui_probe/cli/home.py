@@ -14,11 +14,11 @@ from tui_probe.launcher.driver import find_driver
 from tui_probe.launcher.options import RunOptions
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.probe_files.catalogue import known_probes
+from tui_probe.probe_files.choices import choose
 from tui_probe.probe_files.folders import DEFAULT
-from tui_probe.probe_files.loading import load_probe
 from tui_probe.trace.recent import recent_traces, remember
 
-from .chosen import chosen_settings, trace_dir
+from .chosen import chosen_settings, default_launches, trace_dir
 from .held import HeldRuns
 from .screen import add_screen_options, appearance_of, show, show_session, wants_screen
 from .values import launches
@@ -45,9 +45,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     form = Form(probe=chosen_settings().probe or DEFAULT)
     home = Home(partial(recent_traces, {trace_dir(), Path("trace")}, LISTED), findings, known_probes, form)
-    with tidy_end(), HeldRuns() as runs:
+    with tidy_end():
+        runs = HeldRuns()
         status = rounds(arguments, home, runs)
-        runs.wait(received=status - 128 if status > 128 else 0)
+        runs.end(received=status - 128 if status > 128 else 0)
     return status
 
 
@@ -75,8 +76,7 @@ def start(arguments: argparse.Namespace, home: Home, runs: HeldRuns) -> int:
     """Start what the form says under the live screen; what is wrong with it is said at home."""
     try:
         options = options_of(home.form)
-        probe = load_probe(options.probe).path.absolute()
-        target = runs.start(options, probe)
+        target = runs.start(options, choose(options.probes, options.sample or ""))
     except (ProbeError, ValueError, argparse.ArgumentTypeError) as error:
         home.notice = str(error)
         return 0
@@ -93,11 +93,11 @@ def options_of(form: Form) -> RunOptions:
         raise ValueError("which command?")
     return RunOptions(
         command=tuple(command),
-        probe=form.probe,
+        probes=(form.probe,),
         trace_root=trace_dir(),
         kernels=form.kernels or None,
         excluded=form.excluded or None,
-        launches=launches(form.launches) if form.launches else None,
+        launches=launches(form.launches) if form.launches else default_launches(benchmark=form.benchmark),
         benchmark=form.benchmark,
         detail=bool(chosen_settings().detail),
         simulated=has_no_driver() if form.simulated is None else form.simulated,

@@ -58,6 +58,11 @@ def write_kernel_page(page: Page, trace: Trace, address: Address, arguments: arg
     if choice.also:
         more = ", ".join(f"#{index}" for index in choice.also[:8])
         inform(f"showing #{choice.source.kernel.index}; {address.kernel} also names {more}")
+    elif address.is_whole and len(trace.kernels) > 1:
+        inform(f"showing #{choice.source.kernel.index} of {len(trace.kernels)} kernels; name one with TRACE:KERNEL")
+    shown = choice.source.launch
+    if address.launch is not None and shown is not None and shown.number != address.launch:
+        inform(f"launch {address.launch} had another probe; showing the nearest that had this one, {shown.number}")
     view = kind.open(choice.source, no_progress)
     commands = [word for word in getattr(arguments, "do", "").split(",") if word]
     for words in obey(view, commands, drawing_size(arguments)):

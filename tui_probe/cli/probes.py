@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.errors import ProbeFileError
 from tui_probe.probe_files.catalogue import CatalogueEntry, describe, known_probes
+from tui_probe.probe_files.choices import ProbeSet, built_in_sets, find_set, split_choice
 from tui_probe.probe_files.loading import find_probe, load_probe
 from tui_probe.probekit.registry import problems
 
@@ -16,6 +17,12 @@ from .status import ExitStatus
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+
+WEIGHT_WORDS = {
+    "light": "of 1 000 000 launches of one shape some 75 are probed",
+    "heavy": "of 1 000 000 launches of one shape some 16 are probed",
+}
+"""What the weight of a probe means for a run that does not say which launches it probes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,9 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """List the built-in probes, or describe one probe."""
     if arguments.probe is None:
-        sys.stdout.write("\n\n".join(summary(probe) for probe in known_probes()) + "\n")
+        sets = (f"{each.name}: {set_title(each)}" for each in built_in_sets().values())
+        listed = [*(summary(probe) for probe in known_probes()), "Sets of probes:", *sets]
+        sys.stdout.write("\n\n".join(listed) + "\n")
         for problem in problems():
             warn(f"not usable: {problem}")
+    elif (probes := _set_named(arguments)) is not None:
+        sys.stdout.write(set_description(probes))
     else:
         try:
             find_probe(arguments.probe)
@@ -41,12 +52,33 @@ def run(arguments: argparse.Namespace) -> int:
     return ExitStatus.OK
 
 
+def _set_named(arguments: argparse.Namespace) -> ProbeSet | None:
+    try:
+        return find_set(arguments.probe)
+    except ProbeFileError as error:
+        arguments.refuse(str(error))
+        raise  # not reached: refusing ends the process
+
+
+def set_title(probes: ProbeSet) -> str:
+    """What a set is for, and which probes it has."""
+    return f"{probes.title}\n    {'probes':<10}{', '.join(probes.choices)}"
+
+
+def set_description(probes: ProbeSet) -> str:
+    """All about one set: its probes in a few lines each, then its file as it is."""
+    named = (summary(describe(load_probe(split_choice(choice)[0]))) for choice in probes.choices)
+    source = probes.path.read_text(encoding="utf-8").rstrip()
+    return "\n\n".join([f"{probes.name}: {probes.title}", *named, f"file      {probes.path}", source]) + "\n"
+
+
 def summary(probe: CatalogueEntry) -> str:
     """A probe in a few lines."""
     fields = (
         ("measures", probe.measures),
         ("unit", probe.unit),
         ("cost", probe.cost),
+        ("weight", probe.weight),
         ("saves", "; ".join(probe.saved)),
     )
     return "\n".join([f"{probe.name}: {probe.title}", *(f"    {label:<10}{words}" for label, words in fields if words)])
@@ -59,6 +91,7 @@ def description(probe: CatalogueEntry) -> str:
         ("measures", probe.measures),
         ("unit", probe.unit),
         ("cost", probe.cost),
+        ("weight", f"{probe.weight}: {WEIGHT_WORDS[probe.weight]}"),
         ("checked", probe.checked),
         *labelled("keeps", probe.records),
         *labelled("saves", probe.saved),

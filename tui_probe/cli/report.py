@@ -8,6 +8,7 @@ from tui_probe.pages.choices import FORMATS, REPORT_ONCE
 from tui_probe.trace.address import parse_address
 
 from .addresses import ADDRESS
+from .asked_page import asked_page
 from .page import add_schema_option, write_page
 from .sizes import cells
 
@@ -31,8 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page; nothing else goes to stdout."""
-    from tui_probe.pages.registry import page_named
-
     address = parse_address(arguments.trace)
     arguments.page = arguments.page or ("kernels" if address.is_whole else "summary")
-    return write_page(page_named(arguments.page, REPORT_ONCE), address, arguments)
+    return write_page(asked_page(arguments.page, REPORT_ONCE, address), address, arguments)

@@ -5,31 +5,36 @@ from __future__ import annotations
 import os
 from argparse import ArgumentTypeError, BooleanOptionalAction
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tui_probe.errors import ProbeFileError
-from tui_probe.launcher.options import MAX_TRACE_BYTES, RunOptions
+from tui_probe.launcher.held_target import HeldTarget
+from tui_probe.launcher.options import RunOptions
+from tui_probe.launcher.outcome import Outcome
 from tui_probe.launcher.passing import run_passing_on
-from tui_probe.launcher.screened import ScreenedTarget
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
+from tui_probe.probe_files.choices import ChosenProbe, choose
 from tui_probe.probe_files.folders import DEFAULT, built_in_files, in_folder, installed_files
-from tui_probe.probe_files.loading import load_probe
 from tui_probe.trace.recent import remember
 
-from .chosen import chosen_settings, tell_problems, trace_dir
+from .chosen import chosen_settings, default_launches, tell_problems, trace_dir
 from .output import inform, let_go_of_lost_terminal, warn
+from .processes import TOLD, TraceTeller, reported
 from .run_ncu import add_ncu_options, profile_with_ncu
 from .screen import add_screen_options, show, wants_screen
+from .status import ExitStatus
 from .text import report_after_run
-from .values import Unsupported, launches, min_free, names, sample, size, size_or_none
+from .values import Unsupported, count, launches, limit, min_free, names, sample, seconds, size, size_or_none
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable, Sequence
 
-    from tui_probe.engine.model import Probe
 
+HURRIED_REPORT = 0.3
+"""Seconds in which the report of a run that was asked to end reads results."""
 USAGE = "tui-probe run [options] [--] COMMAND..."
 
 
@@ -50,24 +55,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument(
         "--exclude", "--filter", type=names, metavar="A:B", help="do not probe kernels with A or B in their names"
     )
-    chosen.add_argument("--launches", type=launches, metavar="0-9,20", help="probe only these launches of each kernel")
+    chosen.add_argument(
+        "--launches", type=launches, metavar="WHICH",
+        help="launches of each kernel that are probed: auto (the first of each shape, then ever fewer), all, or a list"
+             " such as 0-9,20; default auto, with --benchmark all",
+    )  # fmt: skip
     chosen.add_argument(
         "--sample", type=sample, metavar="SPEC",
         help="probe only some blocks of each grid: 1/16 (one in 16), 0-131 (a range), 64 (that many, evenly spread)",
     )  # fmt: skip
-    limits = parser.add_argument_group("limits")
-    limits.add_argument(
-        "--max-trace-bytes", type=size_or_none, metavar="SIZE",
-        help="stop saving results at this size, such as 4G; 0: no limit; default 1G",
-    )  # fmt: skip
-    limits.add_argument(
-        "--min-free-disk", type=min_free, metavar="LEAST",
-        help="pause saving results while less than this is free on the trace's disk, such as 10G or 3%%; 0: never;"
-             " default 2G,5%%",
-    )  # fmt: skip
-    limits.add_argument(
-        "--max-probe-memory", type=size, metavar="SIZE", help="limit the GPU memory that probes take, such as 512M"
+    chosen.add_argument(
+        "--no-times", action="store_true", help="do not take the GPU time of some launches of every kernel"
     )
+    add_window_options(parser.add_argument_group("when"))
+    limits = parser.add_argument_group("limits")
+    add_limits(limits)
     limits.add_argument(
         "--no-cache", action="store_true", help="ignore the cache: prepare every kernel, and keep none for later runs"
     )
@@ -80,11 +82,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("command", nargs="...", metavar="COMMAND...", help="the program to profile, and its arguments")
 
 
+def add_window_options(when: argparse._ArgumentGroup) -> None:
+    """When launches are recorded; `tui-probe ctl` and the live screen change it while the program runs."""
+    when.add_argument("--after", type=seconds, metavar="TIME", help="record from then on, such as 30s")
+    when.add_argument("--for", type=seconds, dest="duration", metavar="TIME", help="record for so long, such as 10s")
+    when.add_argument(
+        "--capture-range", action="store_true", help="record between cudaProfilerStart and cudaProfilerStop only"
+    )
+    when.add_argument("--nvtx", metavar="RANGE", help="record launches in NVTX ranges of this text only")
+
+
+def add_limits(limits: argparse._ArgumentGroup) -> None:
+    """What a run, with all its processes, may take; the settings file knows the same."""
+    limits.add_argument(
+        "--max-trace-bytes", type=size_or_none, metavar="SIZE",
+        help="leave no more than this on disk, logs included, such as 4G; 0: no limit; default 1G",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-result-files", type=count, metavar="N",
+        help="save the records of so many launches at most; none: no limit; default 2000",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-log-bytes", type=limit, metavar="SIZE",
+        help="list launches in event.log up to this size, then count them; none: no limit; default 128M",
+    )  # fmt: skip
+    limits.add_argument(
+        "--min-free-disk", type=min_free, metavar="LEAST",
+        help="pause saving results while less than this is free on the trace's disk, such as 10G or 3%%; 0: never;"
+             " default 2G,5%%",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-probe-memory", type=size, metavar="SIZE",
+        help="limit the GPU memory that probes take, such as 512M; default a tenth of what is free",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-host-memory", type=size, metavar="SIZE",
+        help="limit the memory for records on their way to files; default 256M",
+    )  # fmt: skip
+
+
 def add_probe_options(parser: argparse.ArgumentParser) -> None:
     """What ``run`` and ``demo`` have in common."""
     parser.add_argument(
-        "-p", "--probe", "-t", default=chosen_settings().probe or DEFAULT, metavar="PROBE",
-        help="a built-in probe (see `tui-probe probes`) or a probe file; default %(default)s",
+        "-p", "--probe", "-t", action="append", metavar="PROBE",
+        help="a probe or a set of them (see `tui-probe probes`), or a file; NAME:1/16: only of such a sample of blocks."
+             " Given several times: the probes take turns over the launches."
+             f" Default {chosen_settings().probe or DEFAULT}",
     )  # fmt: skip
     parser.add_argument("--benchmark", action="store_true", help="also time the original kernels, and report slowdowns")
     parser.add_argument(
@@ -104,33 +147,61 @@ def run(arguments: argparse.Namespace) -> int:
         return profile_with_ncu(arguments, command)
     options = RunOptions(
         command=tuple(command),
-        probe=arguments.probe,
+        probes=probes_of(arguments),
         trace_root=arguments.tracedir,
         kernels=arguments.kernel,
         excluded=arguments.exclude,
-        launches=arguments.launches,
+        launches=arguments.launches or default_launches(benchmark=arguments.benchmark),
         sample=arguments.sample,
         benchmark=arguments.benchmark,
         detail=wants_detail(arguments),
+        times=not arguments.no_times,
         driver=arguments.driver,
         simulated=arguments.sim,
-        max_trace_bytes=MAX_TRACE_BYTES if arguments.max_trace_bytes is None else arguments.max_trace_bytes,
+        **limits_of(arguments),
         min_free_disk=least_free(arguments),
-        max_probe_memory=arguments.max_probe_memory,
+        after=arguments.after or 0.0,
+        duration=arguments.duration,
+        capture_range=arguments.capture_range,
+        nvtx=arguments.nvtx,
         cache=not arguments.no_cache,
         sources=not arguments.no_source,
     )
     return profile(options, arguments)
 
 
-def known_probe(name: str) -> Probe:
-    """The probe to run; what it means is known then, too, though no package brings it. Raises ProbeFileError."""
-    own = load_probe(name)
-    if in_folder(own.path) and own.name not in {**installed_files(), **built_in_files()}:
-        from tui_probe.probekit.registry import add_folder
+def probes_of(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """What was written behind ``-p``, or is run where nothing was."""
+    return tuple(arguments.probe or (chosen_settings().probe or DEFAULT,))
 
-        add_folder(own.path.parent)
-    return own
+
+def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The limits of RunOptions: what the command line says, else the settings, else what holds anyway."""
+    readers: dict[str, Callable[[str], int]] = {
+        "max_trace_bytes": size_or_none, "max_result_files": count, "max_log_bytes": limit,
+        "max_probe_memory": size, "max_host_memory": size,
+    }  # fmt: skip
+    found = {}
+    for name, reader in readers.items():
+        told = getattr(arguments, name)
+        if told is None and (setting := getattr(chosen_settings(), name)) is not None:
+            told = reader(setting)
+        if told is not None:
+            found[name] = told
+    return found | {"shares": "max_trace_bytes" not in found}
+
+
+def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
+    """The probes to run; what they mean is known then, too, though no package brings them. Raises ProbeFileError."""
+    chosen = choose(options.probes, options.sample or "")
+    if options.benchmark and len(chosen) > 1:
+        raise ProbeFileError(f"--benchmark times one probe, not {len(chosen)}: choose one with -p")
+    for own in chosen:
+        if in_folder(own.path) and own.path not in {**installed_files(), **built_in_files()}.values():
+            from tui_probe.probekit.registry import add_folder
+
+            add_folder(own.path.parent)
+    return chosen
 
 
 def wants_detail(arguments: argparse.Namespace) -> bool:
@@ -141,8 +212,11 @@ def wants_detail(arguments: argparse.Namespace) -> bool:
 def least_free(arguments: argparse.Namespace) -> str | None:
     """What is to stay free of the trace's disk; None if neither the command line nor the environment says."""
     told = os.environ.get("TUI_PROBE_MIN_FREE_DISK")
-    if arguments.min_free_disk or not told:
-        return cast("str | None", arguments.min_free_disk)
+    if arguments.min_free_disk:
+        return cast("str", arguments.min_free_disk)
+    if not told:
+        setting = chosen_settings().min_free_disk
+        return None if setting is None else min_free(setting)
     try:
         return min_free(told)
     except ArgumentTypeError as error:
@@ -153,75 +227,122 @@ def least_free(arguments: argparse.Namespace) -> str | None:
 def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
     """Run a target, on the screen or without, and report. Returns the target's exit status."""
     try:
-        own = known_probe(options.probe)
+        probes = known_probes(options)
     except ProbeFileError as error:
         arguments.refuse(str(error))
-    if options.sample and own.about.every_block:
-        arguments.refuse(
-            f"--sample: {own.name} needs every block, so it cannot be sampled; leave out --sample, or choose another"
-            " probe with -p"
-        )
-    probe = own.path.absolute()
     with tidy_end():
         if wants_screen(arguments):
-            status, traces = run_on_screen(options, probe, arguments)
+            status, outcome = run_on_screen(options, probes, arguments)
         else:
-            status, traces = run_plainly(options, probe)
+            status, outcome = run_plainly(options, probes)
             tell_problems()  # not before: scripts take the first line of stderr for the trace
-    for trace in traces:
+    for trace in reported(outcome.traces):
         remember(trace)
     if not arguments.no_report:
-        report_after_run(traces, arguments.ascii)
+        report_after_run(outcome.traces, arguments.ascii, HURRIED_REPORT if outcome.asked_to_end else None)
     return status
 
 
-def run_plainly(options: RunOptions, probe: Path) -> tuple[int, list[Path]]:
-    """Without a screen: streams passed on. Returns the exit status and the trace directories."""
+def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe]) -> tuple[int, Outcome]:
+    """Without a screen: streams passed on. Returns the exit status and what the run left."""
     # The first line is written by the new process, where descriptor 2 is the target's already.
     stderr = os.dup(2)
-    with Session(options, probe, announce=lambda trace: inform(f"trace in {trace}", stderr)) as session:
+    with Session(options, probes, announce=TraceTeller(stderr)) as session:
+        tell_no_trace(session.spool.problem)
         returncode = run_passing_on(session)
-        tell_cache_hits(session)
-        tell_what_failed(session)
-        traces = session.trace_paths()
-    return exit_status(returncode), traces
+        outcome = session.outcome()
+    tell_outcome(outcome)
+    return exit_status(returncode), outcome
 
 
-def run_on_screen(options: RunOptions, probe: Path, arguments: argparse.Namespace) -> tuple[int, list[Path]]:
-    """Under the live screen. Returns the exit status and the trace directories."""
-    with Session(options, probe, announce=lambda _: None) as session:
-        target = ScreenedTarget(session)
+def run_on_screen(
+    options: RunOptions, probes: Sequence[ChosenProbe], arguments: argparse.Namespace
+) -> tuple[int, Outcome]:
+    """Under the live screen. Returns the exit status and what the run left; nothing, and 0, if it goes on."""
+    target = HeldTarget(options, probes)
+    tell_no_trace(target.no_trace)
+    received = 0
+    try:
         shown = show(arguments, target=target)
-        if target.poll() is None:
-            warn(f"waiting for {options.command[0]} (process {target.pid}) to end")
-        returncode = target.wait(received=shown - 128 if shown > 128 else 0)
-        let_go_of_lost_terminal()
-        for trace in session.trace_paths():
-            inform(f"trace in {trace}")
-        tell_cache_hits(session)
-        tell_what_failed(session)
-        traces = session.trace_paths()
-    return exit_status(returncode), traces
+        received = shown - 128 if shown > 128 else 0
+        if leave_running(target):
+            return ExitStatus.OK, Outcome()
+    except SystemExit as end:  # a signal before the screen, or after it
+        received = signal_of(end)
+    wait_for_end(target, received)
+    return exit_status(target.returncode), target.outcome
 
 
-def tell_cache_hits(session: Session) -> None:
-    """A line on stderr if kernels did not have to be prepared."""
-    counts = session.cache_counts
+def leave_running(target: HeldTarget) -> bool:
+    """Let go of a target that the user has left, if it still runs, and say how to look at it again."""
+    if not target.is_left or target.poll() is not None:
+        return False
+    traces = target.trace_paths()
+    for trace in traces:
+        remember(trace)
+    target.detach()
+    inform(f"trace in {target.first_trace}")
+    shown = traces[0] if traces else target.root
+    inform(f"{target.command[0]} (process {target.pid}) goes on; to look at it again: tui-probe watch {shown}")
+    return True
+
+
+def wait_for_end(target: HeldTarget, received: int) -> None:
+    """Wait for a target that no screen shows any more, after forwarding a signal that was ``received``; tell of it."""
+    if target.runs:  # asking would take time in which a signal could end us
+        warn(f"waiting for {target.command[0]} (process {target.pid}) to end")
+    wait_and_forward(target, received)
+    let_go_of_lost_terminal()
+    tell_trace = TraceTeller()
+    for trace in target.outcome.traces:
+        tell_trace(trace)
+    tell_outcome(target.outcome)
+
+
+def wait_and_forward(target: HeldTarget, received: int) -> None:
+    """Wait for the end. The target gets those signals, too, that come before we hold them back."""
+    while not target.is_complete:
+        try:
+            target.wait(received)
+        except SystemExit as end:
+            received = signal_of(end)
+
+
+def signal_of(end: SystemExit) -> int:
+    """The signal that ``tidy_end`` made an exit of."""
+    return int(end.code or 0) - 128
+
+
+def tell_outcome(outcome: Outcome) -> None:
+    """Lines on stderr for what a person must know; at most one after an ordinary run."""
+    tell_cache_hits(outcome)
+    tell_what_failed(outcome)
+
+
+def tell_cache_hits(outcome: Outcome) -> None:
+    """A line if kernels did not have to be prepared."""
+    counts = outcome.cache_counts
     if counts and counts["hits"]:
         inform(f"{counts['hits']} of {sum(counts.values())} kernels reused from the cache")
 
 
-def tell_what_failed(session: Session) -> None:
-    """Lines on stderr for what a person must know; none after an ordinary run."""
-    if failure := session.engine_failure():
-        warn(failure)
-    for trace, problem in session.incomplete.items():
+def tell_no_trace(problem: str | None) -> None:
+    """A line on stderr, before the program starts, if nothing of it can be recorded."""
+    if problem:
+        warn(f"nothing is recorded: {problem}")
+
+
+def tell_what_failed(outcome: Outcome) -> None:
+    """What went wrong."""
+    if outcome.engine_failure:
+        warn(outcome.engine_failure)
+    for trace, problem in outcome.incomplete.items():
         warn(f"the trace is incomplete ({problem}): {trace}")
-    traces = session.trace_paths()
-    if session.first_trace is None or session.first_trace in traces:
+    traces = outcome.traces
+    if outcome.no_trace or outcome.first_trace is None or outcome.first_trace in traces:
         return
     if traces:  # last, since scripts take the last word for the trace
-        others = " ".join(map(str, traces))
-        warn(f"there is no {session.first_trace}: the command itself launched no kernel; its children did: {others}")
+        others = " ".join(map(str, traces)) if len(traces) <= TOLD else f"{len(traces)} traces, one is {traces[-1]}"
+        warn(f"there is no {outcome.first_trace}: the command itself launched no kernel; its children did: {others}")
     else:
-        warn(f"the command launched no kernel: there is no {session.first_trace}")
+        warn(f"the command launched no kernel: there is no {outcome.first_trace}")

@@ -13,7 +13,7 @@ from .output import let_go_of_lost_terminal, on_terminal
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.launcher.screened import ScreenedTarget
+    from tui_probe.launcher.held_target import HeldTarget
     from tui_probe.pages.imported import Imported
     from tui_probe.trace.address import Address
     from tui_probe.ui import Appearance
@@ -47,7 +47,7 @@ def wants_screen(arguments: argparse.Namespace) -> bool:
 
 def show(
     arguments: argparse.Namespace,
-    target: ScreenedTarget | None = None,
+    target: HeldTarget | None = None,
     traces: tuple[Path, ...] = (),
     imported: Imported | None = None,
     *,

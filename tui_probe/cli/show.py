@@ -11,6 +11,7 @@ from tui_probe.pages.choices import SHOW_ONCE
 from tui_probe.trace.address import parse_address
 
 from .addresses import ADDRESS, opened
+from .asked_page import asked_page
 from .kernel_page import LABEL, described
 from .page import add_schema_option, write_page
 from .sizes import cells, drawing_size, rows, speaks_utf8
@@ -56,14 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page to stdout, or to the files that are named."""
-    from tui_probe.pages.registry import find_page, page_named
+    from tui_probe.pages.registry import find_page
 
     name, word = arguments.page, arguments.trace
     if name is None:
         return list_pages(None)
     if word is None and find_page(name, SHOW_ONCE) is None and names_a_trace(name):
         return list_pages(opened(parse_address(name)))
-    page = page_named(name, SHOW_ONCE)
+    page = asked_page(name, SHOW_ONCE, parse_address(word or ""))
     if word is None and arguments.explain:
         return explain(page, arguments)
     status = write_page(page, parse_address(word or "").agreed(arguments.kernel, arguments.launch), arguments)

@@ -6,9 +6,12 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from tui_probe.errors import TraceError
+from tui_probe.draw import units
+from tui_probe.errors import ProbeError
+from tui_probe.trace.recent import exit_counts
 
-from .output import discard_output, warn
+from .output import discard_output, inform, warn
+from .processes import ALONE, group_lines, log_size, reported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,32 +19,61 @@ if TYPE_CHECKING:
 
 USUAL_WIDTH = 100  # cells, where stdout is no terminal
 LEAST_WIDTH = 60
+HURRIED_BYTES = 16 << 20
+"""Of logs: reading more takes longer than a run that was asked to end may."""
 
 
-def write_report(traces: Sequence[Path], ascii_only: bool) -> None:
-    """The report of each trace, an empty line between two. Raises TraceError."""
+def write_report(traces: Sequence[Path], ascii_only: bool, seconds: float | None = None) -> None:
+    """The report of each trace, an empty line between two; of many, of one of each command. Raises TraceError.
+
+    Results are read for so many ``seconds`` in all; None: as long as it takes.
+    """
+    from tui_probe.draw.spans import to_ascii
     from tui_probe.pages.summary import run_report
     from tui_probe.trace.follow import open_trace
 
     width = max(LEAST_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)
     plain = ascii_only or "utf" not in sys.stdout.encoding.lower()
-    reports = (run_report(open_trace(trace), width=width, ascii_only=plain) for trace in traces)
+    for line in group_lines(traces, width):
+        sys.stdout.write(f"{to_ascii(line) if plain else line}\n")
+    if len(traces) > ALONE:
+        sys.stdout.write("\n")
+    traces = reported(traces)
+    share = None if seconds is None else seconds / len(traces)
+    reports = (run_report(open_trace(trace), width=width, ascii_only=plain, seconds=share) for trace in traces)
     for number, report in enumerate(reports):
         sys.stdout.write(f"\n{report}" if number else report)
     sys.stdout.flush()
 
 
-def report_after_run(traces: Sequence[Path], ascii_only: bool) -> None:
+def last_words(trace: Path) -> str:
+    """What the hook counted at the end of the process, without reading its whole log."""
+    counts = exit_counts(trace)
+    if counts is None:
+        return "the log broke off"
+    kept = f"{units.counted(counts.dropped, 'result')} not kept" if counts.dropped else "every result kept"
+    return f"{units.counted(counts.launches, 'launch')} ({units.count(counts.probed)} probed), {kept}"
+
+
+def report_after_run(traces: Sequence[Path], ascii_only: bool, seconds: float | None = None) -> None:
     """The report after the target's own output. What goes wrong here does not change the run's exit status."""
     if not traces:
         return
+    if seconds is not None and sum(map(log_size, reported(traces))) > HURRIED_BYTES:
+        for line in group_lines(traces, USUAL_WIDTH):
+            inform(line)
+        for trace in reported(traces):
+            inform(f"{last_words(trace)}; the report, which would take a while: tui-probe report {trace}")
+        return
     try:
         sys.stdout.write("\n")
-        write_report(traces, ascii_only)
-    except TraceError as error:
+        write_report(traces, ascii_only, seconds)
+    except ProbeError as error:
         warn(f"no report: {error}")
     except BrokenPipeError:
         discard_output()
     except OSError as error:
         warn(f"no report: writing to stdout: {error.strerror}")
         discard_output()
+    except Exception as error:  # noqa: BLE001 - a bug in a report is none of the program's
+        warn(f"no report: {type(error).__name__}: {error}; tui-probe report TRACE shows where")

@@ -7,9 +7,17 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, NoReturn
 
+from tui_probe.launcher.options import ALL, AUTO
+from tui_probe.probe_files.choices import compact_sample
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+from tui_probe.launcher.control import NO_LIMIT
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -27,6 +35,31 @@ def size_or_none(text: str) -> int:
     return 0 if text.strip().lower() in ("0", "none") else size(text)
 
 
+def limit(text: str) -> int:
+    """A size, which may be 0, or ``none``, which is ``NO_LIMIT``."""
+    return _unlimited(text, lambda: 0 if text.strip() == "0" else size(text))
+
+
+def count(text: str) -> int:
+    """``2000``, ``0``, or ``none``, which is ``NO_LIMIT``."""
+    if not re.fullmatch(r"\d{1,15}|none", text.strip().lower()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count; write 2000, or none for no limit")
+    return _unlimited(text, lambda: int(text))
+
+
+def _unlimited(text: str, otherwise: Callable[[], int]) -> int:
+    return NO_LIMIT if text.strip().lower() == "none" else otherwise()
+
+
+def seconds(text: str) -> float:
+    """``30s``, ``500ms``, ``2m``, ``1h``, ``1.5``: a positive time, in seconds if it has no unit."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?", text.strip().lower())
+    value = float(match[1]) * SECONDS[match[2] or "s"] if match else 0.0
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 30s, 500ms or 2m")
+    return value
+
+
 def min_free(text: str) -> str:
     """``10G``, ``3%``, ``2G,5%``: what stays free of a disk, in the hook's own words; ``0``: nothing."""
     parts = text.replace(" ", "").split(",")
@@ -40,29 +73,25 @@ def min_free(text: str) -> str:
 
 
 def launches(text: str) -> str:
-    """``0-9,20``: indices of a kernel's launches, from 0, in ranges that do not run backwards."""
+    """``0-9,20``: indices of a kernel's launches, from 0, in ranges that do not run backwards; ``auto``, ``all``."""
     compact = re.sub(r"\s+", "", text)
+    if compact in (AUTO, ALL):
+        return compact
     for part in compact.split(","):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
         if match is None or (match[2] and int(match[2]) < int(match[1])):
             raise argparse.ArgumentTypeError(
-                f"{text!r} does not name launches; write 0-9,20 for the first ten and one more"
+                f"{text!r} does not name launches; write 0-9,20 for the first ten and one more, auto, or all"
             )
     return compact
 
 
 def sample(text: str) -> str:
     """``1/16`` one block in 16, ``0-131`` those of a range, ``64`` as many spread over the grid."""
-    compact = re.sub(r"\s+", "", text)
-    match = re.fullmatch(r"1/(?P<one_in>\d+)|(?P<first>\d+)-(?P<last>\d+)|(?P<blocks>\d+)", compact)
-    numbers = {name: int(value) for name, value in match.groupdict().items() if value} if match else {"blocks": 0}
-    least = numbers.get("first", 1)
-    if any(not (name == "first" or least <= value < 1 << 31) for name, value in numbers.items()):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a sample of blocks; write 1/16 for one block in 16, 0-131 for a range of blocks, "
-            "64 for as many spread over the grid"
-        )
-    return compact
+    try:
+        return compact_sample(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def names(text: str) -> str:

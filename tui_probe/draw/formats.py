@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 SCHEMA: Final = "tui-probe.report"
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+"""Of all documents of that schema. Where 1 differs, it can be asked for: ``tui_probe.pages.schema``."""
 
 
 def as_record(columns: Sequence[Column[Row]], row: Row) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from tui_probe.draw.spans import clip, pad, printable, width
@@ -126,11 +127,15 @@ def _fit(columns: Sequence[Column[Row]], natural: Sequence[int], cells: int) -> 
 
 
 def _widths(columns: Sequence[Column[Row]], natural: Sequence[int], kept: Sequence[int], cells: int) -> dict[int, int]:
-    """The least widths, and what is left over for the columns that were cut, the lowest rank first."""
+    """The least widths, and what is left over for the columns that were cut, the lowest rank first; those of one rank
+    share it."""
     widths = {i: _least(columns[i], natural[i]) for i in kept}
     left = cells - sum(widths.values()) - _GAP * (len(kept) - 1)
-    for i in sorted(kept, key=lambda i: columns[i].rank):
-        grow = min(max(left, 0), natural[i] - widths[i])
-        widths[i] += grow
-        left -= grow
+    for _, same in groupby(sorted(kept, key=lambda i: columns[i].rank), key=lambda i: columns[i].rank):
+        wanting = sorted(same, key=lambda i: natural[i] - widths[i])  # what one leaves is for those that want more
+        for place, i in enumerate(wanting):
+            share = max(left, 0) // (len(wanting) - place)
+            grow = min(share, natural[i] - widths[i])
+            widths[i] += grow
+            left -= grow
     return widths

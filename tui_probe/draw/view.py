@@ -92,6 +92,10 @@ class Document(Data):
         del width
         return 0
 
+    def counted(self) -> int | None:
+        """How many lines the cursor counts: rows of a table without notes below it. None: all that are not pinned."""
+        return None
+
     def begins(self, width: int) -> int:
         """The line that the cursor begins at: below what is said of the whole."""
         return self.pinned(width)

@@ -6,13 +6,13 @@ probe's name and text, our own code, the assemblers, and what the driver is give
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.cache import Cache, digest
 from tui_probe.engine.files import read_file, write_file
+from tui_probe.engine.shared_files import link_to, put
 from tui_probe.trace.sites import NAME
 
 if TYPE_CHECKING:
@@ -59,10 +59,12 @@ class KeptKernels:
         """Where the entry of a key lies."""
         return self._cache.path(key)
 
-    def restore(self, key: str, directory: Path) -> Restored | None:
-        """Fill a kernel's folder from the cache; None if that kernel is not in it, or not all of it. Raises OSError."""
+    def restore(self, key: str, directory: Path, kernel: Path | None = None) -> Restored | None:
+        """Fill a folder from the cache; None if that kernel is not in it, or not all of it. What does not depend on
+        the probe goes to the folder ``kernel``, if that is another one. Raises OSError.
+        """
         entry = self._cache.get(key)
-        if entry is None or not self._write_original(entry["original"].decode(), directory / _ORIGINAL):
+        if entry is None or not self._write_original(entry["original"].decode(), (kernel or directory) / _ORIGINAL):
             return None
         for file in PREPARED_FILES:
             if file in entry:
@@ -70,13 +72,13 @@ class KeptKernels:
         said = entry["said"].decode().replace(_DIRECTORY, str(directory))
         return Restored(entry["load"].decode(), entry["found"].decode(), said, entry["kernel.info"].decode())
 
-    def keep(self, key: str, directory: Path, load: str, found: str, said: Sequence[str]) -> None:
-        """Put the kernel of a finished folder into the cache. Raises OSError."""
-        original = read_file(directory / _ORIGINAL)
+    def keep(self, key: str, directory: Path, kernel: Path, load: str, found: str, said: Sequence[str]) -> None:
+        """Put the kernel of finished folders into the cache. Raises OSError."""
+        original = read_file(kernel / _ORIGINAL)
         name = digest(original)
         if name not in self._written:  # many kernels of an image have it in common
             self._cache.put(name, {_ORIGINAL: original})
-            self._written[name] = directory / _ORIGINAL
+            self._written[name] = kernel / _ORIGINAL
         words = "\n".join(said).replace(str(directory), _DIRECTORY)
         files = {file: (directory / file).read_bytes() for file in PREPARED_FILES if (directory / file).exists()}
         told = {"original": name, "load": load, "found": found, "said": words}
@@ -84,18 +86,12 @@ class KeptKernels:
 
     def _write_original(self, name: str, path: Path) -> bool:
         """Put the image's PTX there: as a link to a copy that this process wrote, else from its own entry."""
-        path.unlink(missing_ok=True)
-        if (written := self._written.get(name)) is not None:
-            try:
-                os.link(written, path)
-            except OSError:
-                del self._written[name]
-            else:
-                return True
+        if (written := self._written.get(name)) is not None and link_to(written, path):
+            return True
         entry = self._cache.get(name)
         if entry is None:
             return False
-        write_file(path, entry[_ORIGINAL])
+        put(path, entry[_ORIGINAL])
         self._written[name] = path
         return True
 

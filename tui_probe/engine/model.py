@@ -16,6 +16,11 @@ BLOCK: Final = "block"
 LOOP: Final = "loop"
 """Stands for an opcode in the position of the first blocks of loops."""
 
+Weight: TypeAlias = Literal["light", "heavy"]
+WEIGHTS: Final = ("light", "heavy")
+_LIGHT_SLOT: Final = 64
+"""Bytes that a thread or warp of a light probe keeps at most, where its file does not say which it is."""
+
 FieldType: TypeAlias = Literal["u64", "u32"]
 
 Group: TypeAlias = Literal["warp", "block", "launch"]
@@ -211,8 +216,8 @@ class About:
     unit: str = ""
     cost: str = ""
     checked: str = ""
-    heavy: bool = False
-    """Whether it slows a kernel down by more than a few per cent, so that fewer launches should be probed."""
+    weight: Weight | None = None
+    """``heavy`` if it makes kernels take more than twice as long, or keeps a record of each access; None: not said."""
     every_block: bool = False
     """Whether its results mean nothing of a sample of blocks."""
 
@@ -233,6 +238,13 @@ class Probe:
     maps: tuple[Map, ...]
     points: tuple[ProbePoint, ...]
     about: About = field(default_factory=About)
+
+    @property
+    def weight(self) -> Weight:
+        """As the file says; where it does not, ``heavy`` if slots have more than 64 bytes, or as many as are needed."""
+        if self.about.weight is not None:
+            return self.about.weight
+        return "heavy" if any(not 0 <= each.slot_bytes <= _LIGHT_SLOT for each in self.maps) else "light"
 
     def map_named(self, name: str) -> Map:
         """The map of that name. Raises KeyError."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.files import write_file
+from tui_probe.engine.shared_files import link_to, put
 from tui_probe.ptx.images import PtxText, choose_ptx, image_kind, ptx_texts
 from tui_probe.ptx.parser import parse
 
@@ -34,15 +33,9 @@ class Original:
 
     def write(self, path: Path) -> None:
         """Put the text at ``path``; a copy that exists is linked to, for an image may hold hundreds of kernels."""
-        path.unlink(missing_ok=True)
-        if self.written is not None:
-            try:
-                os.link(self.written, path)
-            except OSError:
-                self.written = None
-            else:
-                return
-        write_file(path, self.text.encode("utf-8"))
+        if self.written is not None and link_to(self.written, path):
+            return
+        put(path, self.text.encode())
         self.written = path
 
 

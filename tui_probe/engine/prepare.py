@@ -7,7 +7,7 @@ import re
 import threading
 import traceback
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.engine.assemble import Assembler, AssemblyReport
@@ -21,6 +21,7 @@ from tui_probe.engine.module_variables import replay_hazard, share_variables
 from tui_probe.engine.names import Names
 from tui_probe.engine.originals import Original, Originals
 from tui_probe.engine.process_log import ProcessLog
+from tui_probe.engine.pruned import PrunedAssemblies, take_over
 from tui_probe.engine.serialisation import reason, serialised, without_yielding, yielding_sites
 from tui_probe.engine.site_file import site_file
 from tui_probe.engine.source_copies import SourceCopies
@@ -105,9 +106,11 @@ class Options:
     load: Load = "bin"
     kernels: str = ""
     filtered: str = ""
-    sources: bool = False
-    """Are the source files that kernels came from copied into the trace?"""
+    sources: int = 0
+    """Bytes that copies of source files may have in each trace; 0: there are none."""
     sampled: bool = False
+    folder: str = ""
+    """Where in a kernel's folder the files of this probe go, when it is one of several; "": they are the only ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +170,17 @@ class Preparer:
         options: Options | None = None,
         assembler: Assembler | None = None,
         cache: Cache | None = None,
+        originals: Originals | None = None,
+        pruned: PrunedAssemblies | None = None,
     ) -> None:
         self._probe = probe
         self._options = options or Options()
         self._assembler = assembler or Assembler()
-        self._originals = Originals()
+        self._originals = originals or Originals()
+        self._pruned = pruned
         self._pool = ThreadPoolExecutor(_ASSEMBLERS, thread_name_prefix="assemble")
         self._cache = cache
-        self._sources = SourceCopies() if self._options.sources else None
+        self._sources = SourceCopies(self._options.sources) if self._options.sources else None
         self._kept: KeptKernels | None = None
         self._lock = threading.Lock()
         self.counts = CacheCounts()
@@ -208,20 +214,24 @@ class Preparer:
 
         Writes the files of a kernel's directory. Never raises: a failure is an answer, its details in process.log.
         """
+        own = directory / self._options.folder
         try:
-            log = ProcessLog(directory / "process.log")
+            if own != directory:
+                own.mkdir(exist_ok=True)
+            log = ProcessLog(own / "process.log")
         except (OSError, ValueError) as error:
             return Answer.refusal("failed", _of_directory(directory, error))
         with log:
             return self._answer(directory, arch, name, log)
 
     def _answer(self, directory: Path, arch: str, name: str, log: ProcessLog) -> Answer:
+        own = directory / self._options.folder
         try:
-            work = _Preparation(self._probe, self._options, self._assembler, self._pool, directory, log)
-            work.kept, work.counts = self._kept_kernels(), self.counts
+            work = _Preparation(self._probe, self._options, self._assembler, self._pool, directory, own, log)
+            work.kept, work.counts, work.pruned = self._kept_kernels(), self.counts, self._pruned
             answer = work.run(self._originals, arch, name)
             if self._sources is not None:
-                self._pool.submit(self._sources.add, directory)
+                self._pool.submit(self._sources.add, own, directory)
             return answer
         except (UnsupportedKernelError, ImageError) as error:
             return _ended(log, "skipped", error.reason)
@@ -262,17 +272,21 @@ class _Preparation:
     options: Options
     assembler: Assembler
     pool: ThreadPoolExecutor
+    kernel: Path
+    """The kernel's folder; ``directory`` is that of the probe in it, the same one if there is no other probe."""
     directory: Path
     log: ProcessLog
     kept: KeptKernels | None = None
     counts: CacheCounts = field(default_factory=CacheCounts)
+    pruned: PrunedAssemblies | None = None
+    """Shared with the other probes of the run; None where there is no other."""
 
     def run(self, originals: Originals, arch: str, name: str) -> Answer:
         match = _ARCH.fullmatch(arch)
         if match is None:
             raise ProbeError(because("unknown-architecture", architecture=arch))
         self.log.write(f"{self.options.kernels.split(':')} {self.options.filtered.split(':')}")
-        image = read_file(self.directory / "original.bin")
+        image = read_file(self.kernel / "original.bin")
         key = self.kept.key(image, arch, name) if self.kept else ""
         if (ready := self._from_cache(key, name)) is not None:
             return ready
@@ -285,7 +299,7 @@ class _Preparation:
         except Exception as error:
             self._write_unprobed(original, kernel)
             if tools and isinstance(error, UnsupportedKernelError):
-                self._start("pruned", arch, name)
+                self._start_pruned(arch, name)
             raise
         # The launch waits for the probed kernel alone, so that one comes first, and all else once its ptxas runs.
         self._write("probed.ptx", probed.ptx)
@@ -293,7 +307,7 @@ class _Preparation:
         self._write_unprobed(original, kernel)
         self._write_info(probed)
         if tools:
-            assemblies.append(self._start("pruned", arch, name))
+            assemblies.append(self._start_pruned(arch, name))
         self._write(NAME, site_file(self.probe.name, kernel, probed.notes, image))
         if not tools:
             self.log.write(_NO_ASSEMBLER)
@@ -332,12 +346,12 @@ class _Preparation:
             try:
                 return Kernel.of(original.module, name)
             except Exception:
-                original.write(self.directory / "original.ptx")
+                original.write(self.kernel / "original.ptx")
                 raise
 
     def _write_unprobed(self, original: Original, kernel: Kernel) -> None:
         with original.lock:
-            original.write(self.directory / "original.ptx")
+            original.write(self.kernel / "original.ptx")
         self._write("pruned.ptx", kernel.pruned)
 
     def _write_info(self, probed: Probed) -> None:
@@ -353,7 +367,7 @@ class _Preparation:
         """The kernel as it was prepared before, by this run or an earlier one."""
         if self.kept is None:
             return None
-        entry = self.kept.restore(key, self.directory)
+        entry = self.kept.restore(key, self.directory, self.kernel)
         self.counts.add(hit=entry is not None)
         if entry is None:
             return None
@@ -380,7 +394,7 @@ class _Preparation:
         if len(said) < len(reports):
             return
         try:
-            kept.keep(key, self.directory, load, found, said)
+            kept.keep(key, self.directory, self.kernel, load, found, said)
         except OSError as error:
             with contextlib.suppress(OSError):  # the trace is gone or the disk full, and this is only a remark
                 self.log.write(f"[cache] not kept for other runs: {error.filename}: {error.strerror}")
@@ -401,6 +415,25 @@ class _Preparation:
         self, variant: str, arch: str, name: str, started: threading.Event | None = None
     ) -> Future[AssemblyReport | ToolchainError]:
         return self.pool.submit(self._assemble, variant, arch, name, started or threading.Event())
+
+    def _start_pruned(self, arch: str, name: str) -> Future[AssemblyReport | ToolchainError]:
+        """The assembly without the probe: of several probes the first does it, the others take it over."""
+        if self.pruned is None:
+            return self._start("pruned", arch, name)
+        made, assembly = self.pruned.assembly(self.kernel, self.directory, lambda: self._start("pruned", arch, name))
+        return assembly if made == self.directory else self.pool.submit(self._taken_over, made, assembly)
+
+    def _taken_over(
+        self, made: Path, assembly: Future[AssemblyReport | ToolchainError]
+    ) -> AssemblyReport | ToolchainError:
+        report = assembly.result()
+        if isinstance(report, ToolchainError):
+            self.log.write(f"[failed] {_of_assembler(report).written}\n{report.details}")
+            return report
+        take_over(made, self.directory)
+        report = replace(report, command=report.command.replace(str(made), str(self.directory)))
+        self.log.write(f"{report.command}\n{report.output}")
+        return report
 
     def _assemble(
         self, variant: str, arch: str, name: str, started: threading.Event

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,31 +16,49 @@ if TYPE_CHECKING:
     from tui_probe.engine.model import Field, Map, Probe
 
 _NO_MAPS: Final = "MAPS: dict[str, Any] = {}\n"
-_NO_REDUCED: Final = "REDUCED: dict[str, Any] = {}\n"
+_NO_PROBES: Final = "PROBES: dict[str, dict[str, Any]] = {}\n"
+_OF_SEVERAL: Final = re.compile(
+    r"# The same by probe.*\n.*\n|def maps_of\(.*(?:\n(?!def ).*)*\n(?=def )|^from pathlib.*\n", re.MULTILINE
+)
+"""What is for traces of several probes alone: left out of a script that people are to read."""
 
 
-def read_script(probe: Probe) -> str:
-    """The text of ``read.py`` for the traces of a probe: ``read_template.py`` with the probe's maps in it."""
-    template = Path(__file__).with_name("read_template.py").read_text(encoding="utf-8")
-    lines = [line for own_map in probe.maps for line in _entries(own_map)]
-    maps = "".join(["MAPS: dict[str, Any] = {\n", *lines, "}\n"])
-    kept = [_entry(one.name, [field.to for field in one.reduction.fields], one.reduction.record_bytes)
-            for one in probe.maps if one.reduction is not None]  # fmt: skip
-    reduced = "".join(["REDUCED: dict[str, Any] = {\n", *kept, "}\n"]) if kept else _NO_REDUCED
-    return template.replace("  # noqa: T201", "").replace(_NO_MAPS, maps, 1).replace(_NO_REDUCED, reduced, 1)
+def read_script(*probes: Probe) -> str:
+    """The text of ``read.py`` for the traces of one or several probes: ``read_template.py`` with their maps in it."""
+    template = Path(__file__).with_name("read_template.py").read_text(encoding="utf-8").replace("  # noqa: T201", "")
+    if len(probes) == 1:
+        maps = "".join(["MAPS: dict[str, Any] = {\n", *_maps(probes[0]), "}\n"])
+        return _OF_SEVERAL.sub("", template).replace("maps_of(path)", "MAPS").replace(_NO_MAPS, maps, 1)
+    tables = "".join(_table(probe) for probe in probes)
+    return template.replace(_NO_PROBES, f"PROBES: dict[str, dict[str, Any]] = {{\n{tables}}}\n", 1)
+
+
+def _table(probe: Probe) -> str:
+    return f'    "{probe.name}": {{\n{textwrap.indent("".join(_maps(probe)), "    ")}    }},\n'
+
+
+def _maps(probe: Probe) -> list[str]:
+    return [line for own_map in probe.maps for line in _entries(own_map)]
 
 
 def _entries(own_map: Map) -> list[str]:
     """The lines of ``MAPS`` for a map and, where records are counted, for its attempts."""
-    entry = _entry(own_map.name, own_map.fields, own_map.record_bytes)
+    lines = [f'    "{own_map.name}": np.dtype({{', *_record(own_map.fields, own_map.record_bytes)]
+    if own_map.reduction is None:
+        lines.append("    }),")
+    else:
+        kept = [one.to for one in own_map.reduction.fields]
+        lines.append('    }, metadata={"reduced": np.dtype({')
+        lines += [*_record(kept, own_map.reduction.record_bytes), "    })}),"]
+    entry = "".join(f"{line}\n" for line in lines)
     attempts = f'    "{own_map.name}.attempts": np.dtype("<u4"),\n'
     return [entry] if own_map.cap == 1 else [entry, attempts]
 
 
-def _entry(name: str, own_fields: Sequence[Field], size: int) -> str:
+def _record(own_fields: Sequence[Field], size: int) -> list[str]:
     fields = sorted(own_fields, key=lambda one: one.offset)
     names, offsets = [one.name for one in fields], [one.offset for one in fields]
     formats = [f"<u{FIELD_BYTES[one.type]}" for one in fields]
     record = {"names": names, "formats": formats, "offsets": offsets, "itemsize": size}
     inner = textwrap.wrap(json.dumps(record)[1:-1], 110, break_long_words=False, break_on_hyphens=False)
-    return "".join([f'    "{name}": np.dtype({{\n', *(f"        {line}\n" for line in inner), "    }),\n"])
+    return [f"        {line}" for line in inner]

@@ -13,7 +13,7 @@ Where a run measured only some blocks (run --sample), the shapes have those alon
 Of a map of sites there is one block with one slot, and a record for each instruction that the probe was at: the sums of
 all warps. The lines of these in pruned.ptx are in kernel.info: sites INDEX LINE …
 Unless run --detail wrote it, a map in result.reduced has one record for all of a warp's threads, of a block or of the
-launch, with the fields in REDUCED below: shape (blocks, slots per block, 1) with fewer slots, of a launch (1, 1, 1).
+launch, with the fields listed as "reduced" below: shape (blocks, slots per block, 1), of a launch (1, 1, 1).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,8 @@ import numpy as np
 # The records of each map, in the order of the file. Behind a map of several records per slot stands NAME.attempts:
 # how many records each slot was to keep, of which the first that found room are there; UNKNOWN where nobody told.
 MAPS: dict[str, Any] = {}
-# What is kept of a map that a run reduces.
-REDUCED: dict[str, Any] = {}
+# The same by probe, where the run had several: event.log tells which of them a result is of.
+PROBES: dict[str, dict[str, Any]] = {}
 UNKNOWN = 0xFFFFFFFF
 Array = Any  # numpy.ndarray
 
@@ -49,14 +50,14 @@ class Result:
 
 def read(path: str) -> Result:
     """Read a result file. Raises ValueError if it is not one of this trace."""
-    data = np.memmap(path, np.uint8, "r")
-    if len(data) < 32 + 16 * len(MAPS) or data[28:32].view("<u4")[0] != len(MAPS):
-        raise ValueError(f"{path}: not a result file with the {len(MAPS)} maps of this trace")
+    data, maps = np.memmap(path, np.uint8, "r"), maps_of(path)
+    if len(data) < 32 + 16 * len(maps) or data[28:32].view("<u4")[0] != len(maps):
+        raise ValueError(f"{path}: not a result file with the {len(maps)} maps of this trace")
     numbers = data[:32].view("<u4").tolist()
     blocks = prod(numbers[:3])
     result = Result(tuple(numbers[:3]), tuple(numbers[3:6]), numbers[6], range(blocks))
     end = 0
-    for index, (name, record) in enumerate(MAPS.items()):
+    for index, (name, record) in enumerate(maps.items()):
         at = 32 + 16 * index
         slot_bytes, threads_a_slot = data[at : at + 8].view("<u4").tolist()
         shape = blocks, -(-prod(result.block) // threads_a_slot), slot_bytes // record.itemsize
@@ -65,40 +66,53 @@ def read(path: str) -> Result:
         if end > len(data):
             raise ValueError(f"{path}: cut off in map {name}")
         result.maps[name] = data[start:end].view(record).reshape(shape)
-    marks, sites, size = read_marks(data[-(-end // 8) * 8 :], result)
+    marks, sites, size = read_marks(data[-(-end // 8) * 8 :], maps, result)
     sample = data[-(-end // 8) * 8 + -(-size // 8) * 8 :]
     if sample[:8].tobytes() == b"sampled\1":
         x, y, z, first, step, count = sample[8:32].view("<u4").tolist()
         result.grid, result.blocks = (x, y, z), range(first, first + count * step, step)
     result.maps.update(sites)
-    for name in MAPS:
+    for name in maps:
         result.written[name] = which_were_written(result.maps, name, marks.get(name))
     return result
 
 
-def read_marks(data: Array, result: Result) -> tuple[dict[str, Array], dict[str, Array], int]:
+def maps_of(path: str) -> dict[str, Any]:
+    """The maps of the probe that a result is of."""
+    if not PROBES:
+        return MAPS
+    log = Path(path).resolve().parent.parent / "event.log"
+    for line in log.read_text(errors="replace").splitlines() if log.exists() else ():
+        saved = f"[exec] save result/{Path(path).name} "
+        if line.startswith(saved) and line.split(" ")[-1] in PROBES:
+            return PROBES[line.split(" ")[-1]]
+    raise ValueError(f"{path}: {log} does not say which of the probes {', '.join(PROBES)} it is of")
+
+
+def read_marks(data: Array, maps: dict[str, Any], result: Result) -> tuple[dict[str, Array], dict[str, Array], int]:
     """What stands behind the maps: for those of one record per slot, one bit per slot that tells whether it was saved;
     the records of maps of sites; and how many bytes that was.
     """
     marks: dict[str, Array] = {}
     sites: dict[str, Array] = {}
-    at = 8 + 16 * len(MAPS)
+    at = 8 + 16 * len(maps)
     if data[:8].tobytes() != b"records\1":
         return marks, sites, 0
-    for index, name in enumerate(MAPS):
+    for index, name in enumerate(maps):
         entry = data[8 + 16 * index : 24 + 16 * index]
         kind, size = entry[:4].view("<u4")[0], int(entry[8:].view("<u8")[0])
         if kind == 1:
             marks[name] = np.unpackbits(data[at : at + size], bitorder="little").astype(bool)
         if kind == 4:
-            sites[name] = data[at : at + size].view(MAPS[name]).reshape(1, 1, -1)
+            sites[name] = data[at : at + size].view(maps[name]).reshape(1, 1, -1)
         if kind == 5:
-            sites[name], marks[name] = read_reduced(data[at : at + size], name, result)
+            record = maps[name].metadata["reduced"]
+            sites[name], marks[name] = read_reduced(data[at : at + size], name, record, result)
         at += size
     return marks, sites, at
 
 
-def read_reduced(data: Array, name: str, result: Result) -> tuple[Array, Array]:
+def read_reduced(data: Array, name: str, record: Any, result: Result) -> tuple[Array, Array]:
     """What is left of a map, and which of these records have anything in them."""
     group = ("", "warp", "block", "launch")[data[:4].view("<u4")[0]]
     shape = {
@@ -107,8 +121,8 @@ def read_reduced(data: Array, name: str, result: Result) -> tuple[Array, Array]:
         "launch": (1, 1, 1),
     }[group]
     result.reduced[name] = group
-    end = 8 + prod(shape) * REDUCED[name].itemsize
-    return data[8:end].view(REDUCED[name]).reshape(shape), np.unpackbits(data[end:], bitorder="little").astype(bool)
+    end = 8 + prod(shape) * record.itemsize
+    return data[8:end].view(record).reshape(shape), np.unpackbits(data[end:], bitorder="little").astype(bool)
 
 
 def which_were_written(maps: dict[str, Array], name: str, marks: Array | None) -> Array:
@@ -132,7 +146,7 @@ def summary(path: str) -> str:
     for name, records in result.maps.items():
         if records.dtype.names is None:
             known = records[records != UNKNOWN].astype(np.int64)
-            lines.append(f"  {name}: {known.sum()} in all, at most {known.max(initial=0)} a slot")
+            lines.append(f"  {name}: {known.sum()} in all, at most {known.max(initial=0)} per slot")
             continue
         saved = records[result.written[name]]
         blocks, slots, room = records.shape

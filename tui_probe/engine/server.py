@@ -3,6 +3,7 @@
     hook → engine   hello TAB 1 TAB pid                                    engine → hook   hello TAB 1
     hook → engine   prepare TAB id TAB kernel directory TAB sm_XY TAB kernel name
     engine → hook   ok TAB id TAB file  |  skipped TAB id TAB reason  |  failed TAB id TAB reason
+    Of several probes there is such an answer for each, in their order; its files are in a folder of the probe's name.
     A reason ends with its code: no PTX in image code no-ptx
     launcher → engine  cache TAB id         engine → launcher  ok TAB id TAB hits SPACE misses
 
@@ -18,11 +19,13 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.prepare import Answer, Options, Preparer
+from tui_probe.engine.prepare import Answer, Options
+from tui_probe.engine.several import Preparers
 from tui_probe.errors import LaunchError
 from tui_probe.reasons import because, listed_reasons
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from types import TracebackType
 
     from tui_probe.engine.assemble import Assembler
@@ -37,7 +40,7 @@ _MAX_LINE: Final = 1 << 20
 
 
 class EngineServer:
-    """Serves one probe on a socket, in threads of this process. Also a context manager."""
+    """Serves one probe, and ``others``, on a socket, in threads of this process. Also a context manager."""
 
     def __init__(
         self,
@@ -46,9 +49,10 @@ class EngineServer:
         options: Options | None = None,
         assembler: Assembler | None = None,
         cache: Cache | None = None,
+        others: Sequence[tuple[Probe, Options]] = (),
     ) -> None:
         self._path = path
-        self._preparer = Preparer(probe, options, assembler, cache)
+        self._preparers = Preparers([(probe, options or Options()), *others], assembler, cache)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._lock = threading.Lock()
         self._connections: dict[socket.socket, threading.Thread] = {}
@@ -60,7 +64,7 @@ class EngineServer:
 
         Raises LaunchError if the socket cannot be made there.
         """
-        self._preparer.warm_up()
+        self._preparers.warm_up()
         unready = self._path.with_name(f".{self._path.name[:20]}.{os.getpid()}")
         try:
             self._listener.bind(str(unready))
@@ -85,7 +89,7 @@ class EngineServer:
             _shut(connection, socket.SHUT_RD)
         for thread in connections.values():
             thread.join()
-        self._preparer.close()
+        self._preparers.close()
 
     def __enter__(self) -> EngineServer:
         self.start()
@@ -115,28 +119,30 @@ class EngineServer:
         try:
             with connection, connection.makefile("rb") as lines:
                 while line := lines.readline(_MAX_LINE):
-                    connection.sendall(self._answer(line).encode("utf-8", "replace"))
+                    for answer in self._answers(line):
+                        connection.sendall(answer.encode("utf-8", "replace"))
         except OSError:
             return
         finally:
             with self._lock:
                 self._connections.pop(connection, None)
 
-    def _answer(self, line: bytes) -> str:
+    def _answers(self, line: bytes) -> Iterator[str]:
         match line.decode("utf-8", "surrogateescape").rstrip("\n").split("\t"):
             case ["hello", version, _] if version == PROTOCOL:
-                return f"hello\t{PROTOCOL}\n"
+                yield f"hello\t{PROTOCOL}\n"
             case ["hello", *_]:
-                return _line(Answer.refusal("failed", because("protocol", version=PROTOCOL)), "-")
+                yield _line(Answer.refusal("failed", because("protocol", version=PROTOCOL)), "-")
             case ["prepare", request, directory, arch, name]:
-                answer = self._preparer.prepare(Path(directory), arch, name)
-                return _line(answer, request)
+                for answer in self._preparers.prepare(Path(directory), arch, name):
+                    yield _line(answer, request)
             case ["cache", request]:
-                counts = self._preparer.counts
-                return f"ok\t{request}\t{counts.hits} {counts.misses}\n"
+                counts = self._preparers.counts
+                yield f"ok\t{request}\t{counts.hits} {counts.misses}\n"
             case [_, request, *_]:
-                return _line(_NOT_UNDERSTOOD, request)
-        return _line(_NOT_UNDERSTOOD, "-")
+                yield _line(_NOT_UNDERSTOOD, request)
+            case _:
+                yield _line(_NOT_UNDERSTOOD, "-")
 
 
 def _line(answer: Answer, request: str) -> str:

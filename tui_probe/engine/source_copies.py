@@ -16,21 +16,25 @@ from tui_probe.trace.source_files import FOLDER, LARGEST, copy_name
 from tui_probe.trace.source_lines import files_of
 
 ROOM: Final = 16 << 20
-"""Bytes of all copies of a trace; files that would take more are left out."""
+"""Bytes."""
 
 
 class SourceCopies:
     """Copies source files into traces, each file of a trace once. Safe to use from several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: int = ROOM) -> None:
+        """``room``: bytes of all copies of a trace; files that would take more are left out."""
+        self._most = room
         self._seen: set[tuple[Path, str]] = set()
         self._room: dict[Path, int] = {}
         self._lock = threading.Lock()
 
-    def add(self, kernel: Path) -> None:
-        """Copy the files that the lines of a kernel name; ``kernel`` is its folder, ``TRACE/kernel/NAME``."""
-        trace = kernel.parent.parent
-        for path in files_of(kernel):
+    def add(self, prepared: Path, kernel: Path | None = None) -> None:
+        """Copy the files that the lines of a kernel name. ``prepared`` is the folder of its ``pruned.ptx``; its own,
+        ``TRACE/kernel/NAME``, is ``kernel`` if that is another one.
+        """
+        trace = (kernel or prepared).parent.parent
+        for path in files_of(prepared):
             with self._lock:
                 new = (trace, path) not in self._seen
                 self._seen.add((trace, path))
@@ -53,7 +57,7 @@ class SourceCopies:
 
     def _takes(self, trace: Path, size: int) -> bool:
         with self._lock:
-            left = self._room.setdefault(trace, ROOM)
+            left = self._room.setdefault(trace, self._most)
             if size <= left:
                 self._room[trace] = left - size
             return size <= left

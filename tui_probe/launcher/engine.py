@@ -20,27 +20,34 @@ from .natives import package_path
 from .target import PR_SET_PDEATHSIG
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.probe_files.choices import ChosenProbe
+
     from .options import RunOptions
 
 STARTUP_LIMIT = 30.0  # seconds; importing NumPy from a cold network disk takes many
 STOP_LIMIT = 10.0
 ANSWER_LIMIT = 2.0
+HURRIED = 0.2
+"""Instead of both, where the run was asked to end."""
 SOCKET_PATH_LIMIT = 107  # bytes in sockaddr_un, without the final NUL
 
 
 class Engine:
     """The engine's process and its socket, in a private directory with a short path."""
 
-    def __init__(self, probe: Path, options: RunOptions, load_ptx: bool, log: Path) -> None:
+    def __init__(self, probes: Sequence[ChosenProbe], options: RunOptions, load_ptx: bool, log: Path) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="tui-probe-", dir=short_folder()))
         self.socket = self._folder / "engine"
         self._log = log
         command = [sys.executable, "-P", "-m", "tui_probe.launcher.engine_process"]
-        command += ["--socket", str(self.socket), "--probe", str(probe), "--load", "ptx" if load_ptx else "bin"]
+        command += ["--socket", str(self.socket), "--load", "ptx" if load_ptx else "bin"]
         command += ["--kernels", options.kernels or "", "--filter", options.excluded or ""]
         command += [] if options.cache else ["--no-cache"]
-        command += ["--sources"] if options.sources else []
-        command += ["--sample"] if options.sample else []
+        command += ["--sources", str(options.source_bytes())]
+        for place, probe in enumerate(probes):
+            command += ["--probe", str(probe.path), *(["--sampled", str(place)] if probe.sample else ())]
         libc = ctypes.CDLL(None, use_errno=True)
         with log.open("wb") as output:
             self._process = subprocess.Popen(
@@ -76,11 +83,11 @@ class Engine:
         last = self.messages().splitlines()[-1:] or ["no message"]
         return f"the probe engine ended with {how} ({last[0]}); kernels that came later ran unprobed"
 
-    def cache_counts(self) -> dict[str, int] | None:
+    def cache_counts(self, seconds: float = ANSWER_LIMIT) -> dict[str, int] | None:
         """Kernels that were ready in the cache (``hits``) and that were not (``misses``); None if it cannot say."""
         try:
             with socket.socket(socket.AF_UNIX) as connection:
-                connection.settimeout(ANSWER_LIMIT)
+                connection.settimeout(seconds)
                 connection.connect(str(self.socket))
                 connection.sendall(b"cache\t0\n")
                 hits, misses = connection.recv(100).split(b"\t")[2].split()
@@ -88,13 +95,13 @@ class Engine:
             return None
         return {"hits": int(hits), "misses": int(misses)}
 
-    def stop(self) -> None:
-        """End the engine when it has finished the kernels under way, and remove its socket."""
+    def stop(self, seconds: float = STOP_LIMIT) -> None:
+        """End the engine when it has finished the kernels under way, at most after so long, and remove its socket."""
         self._process.terminate()
         try:
-            self._process.wait(STOP_LIMIT)
+            self._process.wait(seconds)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)  # with the assemblers that it has started
             self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 

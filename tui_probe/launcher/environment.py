@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING
 
 from tui_probe.errors import LaunchError
 
+from .control import NO_LIMIT
 from .natives import package_path
+from .options import ALL, MAX_LOG_BYTES, MAX_RESULT_FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from tui_probe.engine.model import Weight
+    from tui_probe.probe_files.choices import ChosenProbe
 
     from .driver import Driver
     from .options import RunOptions
@@ -39,13 +44,27 @@ class Places:
     trace_root: Path
     socket: Path
     probe: Path
+    """The probe file, of several the first one's; all are in ``probes``."""
+    probes: Path
     cupy_cache: Path
+    ending: Path
+    """Is there once the run is asked to end."""
+    control: Path | None = None
+    """None: every process counts for itself."""
 
 
 def target_environment(
-    base: Mapping[str, str], options: RunOptions, driver: Driver, places: Places, stamp: str
+    base: Mapping[str, str],
+    options: RunOptions,
+    driver: Driver,
+    places: Places,
+    stamp: str,
+    probes: Sequence[ChosenProbe] = (),
 ) -> dict[str, str]:
-    """``base`` with all that the hook needs. Raises LaunchError where the loader could not take the hook's path."""
+    """``base`` with all that the hook needs.
+
+    Raises LaunchError where the loader could not take the hook's path.
+    """
     if set(str(places.hook)) & set(": "):
         reason = "LD_PRELOAD takes no path with a space or a colon; install tui-probe elsewhere"
         raise LaunchError(f"{places.hook}: {reason}")
@@ -59,8 +78,10 @@ def target_environment(
         "TUI_PROBE_LAUNCHER": str(os.getpid()),
         "TUI_PROBE_ENGINE": str(places.socket),
         "TUI_PROBE_PROBE": str(places.probe),
+        "TUI_PROBE_WEIGHT": weight_of(probes),
+        "TUI_PROBE_ENDING": str(places.ending),
     }
-    for name, value in choices(options).items():
+    for name, value in (choices(options) | probe_choices(probes, places.probes) | control_choice(places)).items():
         environment.pop(name, None)  # of a run around this one
         if value:
             environment[name] = value
@@ -82,13 +103,45 @@ def choices(options: RunOptions) -> dict[str, str]:
     return {
         "TUI_PROBE_KERNELS": options.kernels or "",
         "TUI_PROBE_FILTER": options.excluded or "",
-        "TUI_PROBE_LAUNCHES": options.launches or "",
-        "TUI_PROBE_SAMPLE": options.sample or "",
+        "TUI_PROBE_LAUNCHES": "" if options.launches == ALL else options.launches,
         "TUI_PROBE_BENCHMARK": "1" if options.benchmark else "",
         "TUI_PROBE_DETAIL": "1" if options.detail else "",
+        "TUI_PROBE_TIMES": "" if options.times else "0",
         "TUI_PROBE_MAX_TRACE_BYTES": str(options.max_trace_bytes),
+        "TUI_PROBE_MAX_RESULT_FILES": limit_text(options.max_result_files, MAX_RESULT_FILES),
+        "TUI_PROBE_MAX_LOG_BYTES": limit_text(options.max_log_bytes, MAX_LOG_BYTES),
         "TUI_PROBE_MAX_PROBE_MEMORY": str(options.max_probe_memory or ""),
+        "TUI_PROBE_MAX_HOST_MEMORY": str(options.max_host_memory or ""),
+        "TUI_PROBE_CAPTURE_RANGE": "1" if options.capture_range else "",
+        "TUI_PROBE_NVTX": options.nvtx or "",
     }
+
+
+def probe_choices(probes: Sequence[ChosenProbe], folder: Path) -> dict[str, str]:
+    """The hook's variables for the probes of a run: the names and the folder of the files only if there are several."""
+    several = len(probes) > 1
+    return {
+        "TUI_PROBE_PROBES": ":".join(each.name for each in probes) if several else "",
+        "TUI_PROBE_PROBE_FOLDER": str(folder) if several else "",
+        "TUI_PROBE_SAMPLE": ":".join(each.sample for each in probes),
+    }
+
+
+def weight_of(probes: Sequence[ChosenProbe]) -> Weight:
+    """That of the lightest: the others take turns with it."""
+    return "heavy" if probes and all(each.probe.weight == "heavy" for each in probes) else "light"
+
+
+def control_choice(places: Places) -> dict[str, str]:
+    """The hook's variable for the control page of the run."""
+    return {"TUI_PROBE_CONTROL": str(places.control or "")}
+
+
+def limit_text(limit: int, default: int) -> str:
+    """A limit in the hook's words: ``none``, a number, or "" where it is the default."""
+    if limit == NO_LIMIT:
+        return "none"
+    return "" if limit == default else str(limit)
 
 
 def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) -> list[Setting]:

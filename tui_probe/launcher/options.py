@@ -8,8 +8,17 @@ from typing import Any
 
 from tui_probe.probe_files.folders import DEFAULT
 
+from .control import NO_LIMIT
+
 MAX_TRACE_BYTES = 1 << 30
-"""How many bytes of results a run saves if nobody says otherwise."""
+"""How many bytes a run leaves on disk if nobody says otherwise."""
+MAX_RESULT_FILES = 2000
+MAX_LOG_BYTES = 128 << 20
+"""Of event.log, of all processes together."""
+OUTPUT_PART, LEAST_OUTPUT = 8, 64 << 10
+SOURCES_PART, MOST_SOURCES = 16, 16 << 20
+AUTO = "auto"
+ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -17,15 +26,19 @@ class RunOptions:
     """The options of ``tui-probe run``, checked. Sizes are bytes; None means the hook's own default."""
 
     command: tuple[str, ...]
-    probe: str = DEFAULT
+    probes: tuple[str, ...] = (DEFAULT,)
+    """As a person names them: ``NAME``, ``NAME:SAMPLE``, the name of a set."""
     trace_root: Path = Path("trace")
     kernels: str | None = None
     excluded: str | None = None
-    launches: str | None = None
+    launches: str = AUTO
+    """``auto``: those that the hook's schedule chooses; ``all``; or places among a kernel's launches, ``0-9,20``."""
     sample: str | None = None
     benchmark: bool = False
     detail: bool = False
     """Save all records of a probe, and not only what its pages need by default."""
+    times: bool = True
+    """Take the GPU time of some launches of every kernel."""
     driver: Path | None = None
     simulated: bool = False
     max_trace_bytes: int = MAX_TRACE_BYTES
@@ -33,10 +46,42 @@ class RunOptions:
     min_free_disk: str | None = None
     """What results leave free of the trace's disk, as ``2147483648,5%``: both hold; ``0``: nothing. None: what
     ``TUI_PROBE_MIN_FREE_DISK`` says in the environment, else the hook's default."""
+    max_result_files: int = MAX_RESULT_FILES
+    max_log_bytes: int = MAX_LOG_BYTES
+    """This and the one before may be ``NO_LIMIT``."""
+    shares: bool = True
+    """Nobody has said how much may be kept, nor of which launches: each gets its share."""
     max_probe_memory: int | None = None
+    max_host_memory: int | None = None
+    after: float = 0.0
+    """Seconds from the target's start until launches are recorded."""
+    duration: float | None = None
+    """Seconds from then until they no longer are; None: to the end."""
+    capture_range: bool = False
+    """Only between cuProfilerStart and cuProfilerStop."""
+    nvtx: str | None = None
+    """Only in NVTX ranges of this text."""
     cache: bool = True
     sources: bool = True
     """Copy the source files that kernels came from into the trace."""
+
+    def limits(self) -> dict[str, int]:
+        """The budgets of the run, by their names in the control page."""
+        return {
+            "trace_bytes": self.max_trace_bytes or NO_LIMIT,
+            "result_files": self.max_result_files,
+            "log_bytes": self.max_log_bytes,
+        }
+
+    def output_limit(self) -> int | None:
+        """Bytes that the copy of each stream of the target may have; None: as many as there are."""
+        return max(LEAST_OUTPUT, self.max_trace_bytes // OUTPUT_PART) if self.max_trace_bytes else None
+
+    def source_bytes(self) -> int:
+        """Bytes that the copies of source files may have, per trace; 0: there are none."""
+        if not self.sources:
+            return 0
+        return min(MOST_SOURCES, self.max_trace_bytes // SOURCES_PART) if self.max_trace_bytes else MOST_SOURCES
 
     def record(self) -> dict[str, Any]:
         """What run.json keeps of the options: those that change what is measured."""
@@ -47,7 +92,20 @@ class RunOptions:
             "sample": self.sample,
             "benchmark": self.benchmark,
             "detail": self.detail,
+            "times": self.times,
             "max_trace_bytes": self.max_trace_bytes,
+            "max_result_files": told(self.max_result_files),
+            "max_log_bytes": told(self.max_log_bytes),
             "min_free_disk": self.min_free_disk,
             "max_probe_memory": self.max_probe_memory,
+            "max_host_memory": self.max_host_memory,
+            "after": self.after or None,
+            "for": self.duration,
+            "capture_range": self.capture_range,
+            "nvtx": self.nvtx,
         }
+
+
+def told(limit: int) -> int | None:
+    """A limit in JSON; None where there is none."""
+    return None if limit == NO_LIMIT else limit

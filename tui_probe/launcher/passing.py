@@ -14,11 +14,14 @@ from .target import Group, Standard
 if TYPE_CHECKING:
     from .session import Session
 
+READER_LIMIT = 0.3
+"""Seconds that a run which was asked to end waits for those who read its output and do not."""
+
 
 def run_passing_on(session: Session) -> int:
     """Run the session's target to its end with our own standard streams. Returns ``Popen.returncode``."""
     with signals.held_back() as mask:
-        pumps = pumps_for(1, 2, session.spool.stdout, session.spool.stderr)
+        pumps = pumps_for(1, 2, session.spool.stdout, session.spool.stderr, session.options.output_limit())
         group = Group.SHARED if has_terminal() else Group.OWN
         streams = Standard(None, pumps[0].target_end, pumps[-1].target_end)
         target = session.start(streams, group, mask)
@@ -30,8 +33,10 @@ def run_passing_on(session: Session) -> int:
                 pump.copy_window_size()
 
         returncode = signals.wait(target, session.poll, resize)
-    leave_behind([pump for pump in pumps if not pump.finish()])
-    session.finish(returncode)
+    patience = READER_LIMIT if target.asked_to_end else None
+    open_pumps = [pump for pump in pumps if not pump.finish(patience)]
+    leave_behind(open_pumps, [pump for pump in pumps if pump not in open_pumps])
+    session.finish(returncode, cut=any(pump.cut for pump in pumps))
     return returncode
 
 
@@ -44,11 +49,13 @@ def has_terminal() -> bool:
     return True
 
 
-def leave_behind(pumps: list[Pump]) -> None:
+def leave_behind(pumps: list[Pump], done: list[Pump]) -> None:
     """Streams that a process other than the target still holds open are passed on by a process that outlives us."""
     if not pumps or os.fork():
         return
     try:
+        for pump in done:
+            pump.abandon()
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         for number in (signal.SIGINT, signal.SIGQUIT):  # whoever writes decides when the stream ends

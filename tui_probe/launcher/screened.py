@@ -1,4 +1,4 @@
-"""A run under the live screen: the target's streams go to files, and the screen asks how it is doing."""
+"""A target away from any terminal: its streams go to files, and whoever holds it asks how it is doing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from .keeper import Keeper
 from .target import Group, Standard, Target
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from .session import Session
@@ -29,12 +28,11 @@ class ScreenedTarget:
         self._session = session
         self._lock = threading.Lock()
         self._finished = False
-        self.command: Sequence[str] = session.options.command
         self.simulated = session.driver.simulated
         self.started = session.started
         self.stdout_path = session.spool.stdout
         self.stderr_path = session.spool.stderr
-        self._keepers = [Keeper(log) for log in (self.stdout_path, self.stderr_path)]
+        self._keepers = [Keeper(log, session.options.output_limit()) for log in (self.stdout_path, self.stderr_path)]
         self._target = self._start()
 
     def _start(self) -> Target:
@@ -60,17 +58,13 @@ class ScreenedTarget:
             elif not self._finished:
                 self._finished = True
                 whole = [keeper.finish(PATIENCE) for keeper in self._keepers]
-                self._session.finish(returncode, output_kept=all(whole))
+                cut = any(keeper.cut for keeper in self._keepers)
+                self._session.finish(returncode, output_kept=cut or all(whole), cut=cut)
             return returncode
 
-    def wait(self, received: int = 0) -> int:
-        """After the screen: forward ``received``, a signal that ended the screen, and wait for the target's end.
-
-        Returns ``Popen.returncode``.
-        """
+    def wait(self) -> int:
+        """Wait for the target's end, forwarding signals. Returns ``Popen.returncode``."""
         with signals.held_back():
-            if received:
-                self._target.send(received)
             returncode = signals.wait(self._target, self.poll)
         self.poll()
         return returncode
@@ -79,14 +73,10 @@ class ScreenedTarget:
         """The trace directories that its processes have made so far, the oldest first."""
         return self._session.traces
 
-    def interrupt(self) -> None:
-        """Send SIGINT to its process group, as a terminal does on ctrl+c."""
-        self._target.send_to_group(signal.SIGINT)
+    def forward(self, number: int) -> None:
+        """A signal that reached those who started it."""
+        self._target.send(number)
 
-    def terminate(self) -> None:
-        """Send SIGTERM to its process group."""
-        self._target.send_to_group(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """Send SIGKILL to its process group."""
-        self._target.send_to_group(signal.SIGKILL)
+    def send_to_group(self, number: int) -> None:
+        """A signal for every process of its group, as from a terminal."""
+        self._target.send_to_group(number)

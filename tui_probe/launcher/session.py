@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import time
@@ -13,24 +14,30 @@ import tui_probe
 from tui_probe.engine.cache import default_folder
 from tui_probe.engine.read_script import read_script
 from tui_probe.engine.toolchain import find_tools
-from tui_probe.probe_files.loading import load_probe
 
+from .control import FILE, ControlPage
 from .driver import find_driver
-from .engine import Engine
+from .engine import ANSWER_LIMIT, HURRIED, STOP_LIMIT, Engine
 from .environment import Places, framework_settings, target_environment
 from .natives import native_library
+from .outcome import Outcome
 from .record import write_record
 from .spool import Spool
 from .target import Group, Standard, Target, check_command, start_target
+from .usage import blocks_of, launcher_files
 from .watch import TraceWatch, stamp_of
+from .window import Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
+
+    from tui_probe.probe_files.choices import ChosenProbe
 
     from .options import RunOptions
 
 
 NO_ROOM = os.strerror(errno.ENOSPC)
+CUT = "keep more with --max-trace-bytes"
 
 
 class Session:
@@ -40,10 +47,10 @@ class Session:
     if it never launches a kernel), of other processes' when they appear. Raises LaunchError and its kind.
     """
 
-    def __init__(self, options: RunOptions, probe: Path, announce: Callable[[Path], None]) -> None:
+    def __init__(self, options: RunOptions, probes: Sequence[ChosenProbe], announce: Callable[[Path], None]) -> None:
         check_command(options.command, os.environ.get("PATH"))
         self.options = options
-        self.probe = probe
+        self.probes = probes
         self.driver = find_driver(options.driver, options.simulated, os.environ)
         self.started = time.time()
         self.target: Target | None = None
@@ -55,13 +62,19 @@ class Session:
         self._announce = announce
         self._hook = native_library("hook")
         self._folder = str(Path.cwd())
-        self._reader = read_script(load_probe(str(probe)))
+        self._reader = read_script(*(each.probe for each in probes))
         self._root = options.trace_root.absolute()
         self.spool = Spool(self._root)
+        self.control = ControlPage.create(
+            self.spool.folder / FILE, options.limits(), shares=options.shares, on=options.after <= 0
+        )
+        self._window = Window(self.control, options.after, options.duration)
+        self._begun = time.monotonic()
+        self._taken: dict[Path, int] = {}
         self._cupy_cache = (default_folder("cupy") if options.cache else None) or self.spool.folder / "cupy"
         try:
             self._watch = TraceWatch(self._root)
-            self._engine = Engine(probe, options, load_ptx=self.driver.simulated, log=self.spool.engine_log)
+            self._engine = Engine(probes, options, load_ptx=self.driver.simulated, log=self.spool.engine_log)
         except BaseException:
             self.spool.remove()
             raise
@@ -75,8 +88,13 @@ class Session:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._engine.stop()
+        self._engine.stop(HURRIED if self.asked_to_end else STOP_LIMIT)
         self.spool.remove()
+
+    @property
+    def asked_to_end(self) -> bool:
+        """Was the target asked to end by a signal? Then nothing waits for long."""
+        return self.target is not None and self.target.asked_to_end
 
     @property
     def traces(self) -> list[Path]:
@@ -87,21 +105,31 @@ class Session:
         """The same, named as the user named their root."""
         return [self.options.trace_root / trace.name for trace in self.traces]
 
-    def _probe_for_traces(self) -> Path:
-        """The probe as TOML, which a trace keeps whatever language the probe was written in."""
-        if self.probe.suffix != ".py":
-            return self.probe
-        from tui_probe.dsl.toml_text import to_toml  # most probes are not in this language
+    def _probes_for_traces(self) -> Path:
+        """A folder of all probes as TOML, which a trace keeps whatever language each was written in."""
+        folder = self.spool.folder / "probes"
+        folder.mkdir()
+        for each in self.probes:
+            text = each.path.read_text(encoding="utf-8")
+            if each.path.suffix == ".py":
+                from tui_probe.dsl.toml_text import to_toml  # most probes are not in this language
 
-        translated = self.spool.folder / f"{self.probe.stem}.toml"
-        translated.write_text(to_toml(self.probe.read_text(encoding="utf-8"), str(self.probe)), encoding="utf-8")
-        return translated
+                text = to_toml(text, str(each.path))
+            with contextlib.suppress(OSError):  # a full disk; the trace has no room for it either
+                (folder / f"{each.name}.toml").write_text(text, encoding="utf-8")
+        return folder
 
     def start(self, streams: Standard, group: Group, unblocked: Collection[int]) -> Target:
         """Start the target. ``unblocked`` is its signal mask."""
         stamp = stamp_of(self.started)
-        places = Places(self._hook, self._root, self._engine.socket, self._probe_for_traces(), self._cupy_cache)
-        environment = target_environment(os.environ, self.options, self.driver, places, stamp)
+        folder = self._probes_for_traces()
+        own = self.probes[0].path  # which is still there for processes that start after the run's end
+        first = own if own.suffix == ".toml" else folder / f"{self.probes[0].name}.toml"
+        ending = self.spool.ending
+        places = Places(
+            self._hook, self._root, self._engine.socket, first, folder, self._cupy_cache, ending, self.control.path
+        )
+        environment = target_environment(os.environ, self.options, self.driver, places, stamp, self.probes)
         root = self.options.trace_root
         self.target = start_target(
             self.options.command,
@@ -109,28 +137,43 @@ class Session:
             streams,
             group,
             unblocked,
-            announce=lambda pid: self._announce(root / f"{stamp}_{pid}"),
+            announce=lambda pid: None if self.spool.problem else self._announce(root / f"{stamp}_{pid}"),
+            ending=ending,
         )
+        self._begun = time.monotonic()
         self.first_trace = root / f"{stamp}_{self.target.pid}"
         self._watch.expect(self.first_trace.name)
         return self.target
 
     def poll(self) -> None:
         """Look for new trace directories, and give them the target's output and their run.json."""
+        self._window.tick(time.monotonic() - self._begun)
+        self._count_output()
         for trace in self._watch.poll():
             if self.first_trace is None or trace.name != self.first_trace.name:
                 self._announce(self.options.trace_root / trace.name)
             self._write(trace, None)
 
-    def finish(self, returncode: int, *, output_kept: bool = True) -> None:
-        """Complete every trace after the target's end. ``output_kept``: stdout.log and stderr.log hold all it wrote."""
+    def _count_output(self) -> None:
+        """Tell the run's budget what the copies of the target's output take, beside what else we wrote."""
+        output = blocks_of((self.spool.stdout, self.spool.stderr))
+        self.control["launcher_bytes"] = output + sum(self._taken.values())
+
+    def finish(self, returncode: int, *, output_kept: bool = True, cut: bool = False) -> None:
+        """Complete every trace after the target's end.
+
+        ``output_kept``: stdout.log and stderr.log hold all it wrote, but for what is ``cut`` by the budget.
+        """
         if self.options.cache:
-            self.cache_counts = self._engine.cache_counts()
+            self.cache_counts = self._engine.cache_counts(HURRIED if self.asked_to_end else ANSWER_LIMIT)
         self.poll()
         for trace in self.traces:
             self._write(trace, returncode)
             if not output_kept:
                 self.incomplete.setdefault(self.options.trace_root / trace.name, NO_ROOM)
+            elif cut:
+                limit = self.options.output_limit()
+                self.incomplete.setdefault(self.options.trace_root / trace.name, f"output after {limit} bytes: {CUT}")
 
     def _write(self, trace: Path, returncode: int | None) -> None:
         """Bring a trace up to date; one that cannot be written (moved away, disk full) must not stop the target."""
@@ -141,6 +184,8 @@ class Session:
                 self.spool.copy_into(trace)
             if not (reader := trace / "read.py").exists():
                 reader.write_text(self._reader, encoding="utf-8")
+            self._taken[trace] = blocks_of(launcher_files(trace))
+            self._count_output()
             write_record(trace, self.record(returncode))
         except OSError as error:
             self.incomplete[self.options.trace_root / trace.name] = error.strerror or str(error)
@@ -151,6 +196,18 @@ class Session:
         """Why the engine is gone; None while it is there."""
         return self._engine.failure()
 
+    def outcome(self) -> Outcome:
+        """What the run left so far."""
+        return Outcome(
+            first_trace=self.first_trace,
+            traces=self.trace_paths(),
+            cache_counts=self.cache_counts,
+            engine_failure=self.engine_failure(),
+            asked_to_end=self.asked_to_end,
+            no_trace=self.spool.problem,
+            incomplete=dict(self.incomplete),
+        )
+
     def record(self, returncode: int | None) -> dict[str, Any]:
         """The content of run.json; ``returncode`` as in Popen, None while the target runs."""
         settings = framework_settings(os.environ, self._hook, self._cupy_cache)
@@ -158,16 +215,19 @@ class Session:
             "version": 1,
             "command": list(self.options.command),
             "pid": None if self.target is None else self.target.pid,
+            "launcher": os.getpid(),
             "cwd": self._folder,
             "started": iso(self.started),
             "ended": None if returncode is None else iso(time.time()),
             "exit_status": returncode if returncode is not None and returncode >= 0 else None,
             "signal": -returncode if returncode is not None and returncode < 0 else None,
-            "probe": self.options.probe,
+            "probe": ", ".join(self.options.probes),
+            "probes": [{"name": each.name, "sample": each.sample or None} for each in self.probes],
             "options": self.options.record(),
             "driver": {"path": str(self.driver.path), "simulated": self.driver.simulated},
             "environment": [vars(setting) for setting in settings],
             "cache": self.cache_counts,
+            "budgets": self.control.record(),
             "engine_failure": self.engine_failure(),
             "tool": {"version": tui_probe.__version__},
             "toolchain": toolchain(),

@@ -7,7 +7,7 @@ import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
-from .target import Group, Target
+from .target import ENDING, Group, Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,6 +47,22 @@ def tidy_end() -> Iterator[None]:
 
 
 @contextmanager
+def noted() -> Iterator[list[int]]:
+    """Signals that ask for the end are added to a list: threads that a screen has left may take what we hold back."""
+    numbers: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        numbers.append(number)
+
+    before = {number: signal.signal(number, note) for number in sorted(ENDING)}
+    try:
+        yield numbers
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def held_back() -> Iterator[set[int]]:
     """Block the signals that ``wait`` takes one by one. Yields the mask before, which the target shall have."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if ignored, the kernel would throw the exit status away
@@ -79,7 +95,9 @@ def forward(target: Target, received: signal.struct_siginfo) -> None:
     """Give the target a signal exactly once: what the terminal sent to our group it already has."""
     number = received.si_signo
     has_it = target.group is Group.SHARED and received.si_code == SENT_BY_KERNEL and number != signal.SIGWINCH
-    if not has_it:
+    if has_it:
+        target.expect_end(number)
+    else:
         target.send(number)
     if number == signal.SIGTSTP:
         stop_as_anyone_would()

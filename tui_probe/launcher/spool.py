@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 from tui_probe.errors import LaunchError
 
 NAME = ".run-"
+NO_WRITING = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT})
 
 
 def living_runs(trace_root: Path) -> list[int]:
@@ -28,16 +31,22 @@ class Spool:
     def __init__(self, trace_root: Path) -> None:
         self._root = trace_root
         self._root_is_new = not trace_root.exists()
+        self.problem: str | None = None
+        """Why there will be no trace: nothing can be written there. The program runs all the same."""
         self.folder = trace_root / f"{NAME}{os.getpid()}"
         try:
             trace_root.mkdir(parents=True, exist_ok=True)
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(mode=0o700)
         except OSError as error:
-            raise LaunchError(f"{trace_root}: {error.strerror}; choose another place with --tracedir") from error
+            self.problem = f"{trace_root}: {error.strerror}; choose another place with --tracedir"
+            if error.errno not in NO_WRITING:
+                raise LaunchError(self.problem) from error
+            self.folder = Path(tempfile.mkdtemp(prefix="tui-probe-"))
         self.stdout = self.folder / "stdout.log"
         self.stderr = self.folder / "stderr.log"
         self.engine_log = self.folder / "engine.log"
+        self.ending = self.folder / "ending"
 
     def link_into(self, trace: Path) -> None:
         """Let a trace directory have the target's output as it grows, where links can be made."""

@@ -24,11 +24,14 @@ class Pump:
     the target finds a terminal there too. Bytes are neither changed nor held back.
     """
 
-    def __init__(self, destination: int, log: Path) -> None:
+    def __init__(self, destination: int, log: Path, limit: int | None = None) -> None:
         self.destination = destination
         self.is_terminal = os.isatty(destination)
         self._source, self.target_end = raw_terminal() if self.is_terminal else os.pipe()
         self._log: int | None = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._room = limit
+        self.cut = False
+        """The log has no more than ``limit`` bytes, and there were more."""
         self._stop_request, self._stop = os.pipe()
         self._thread = threading.Thread(target=self._run, name=f"pump-{log.name}", daemon=True)
         self.copy_window_size()
@@ -38,11 +41,20 @@ class Pump:
         os.close(self.target_end)
         self._thread.start()
 
-    def finish(self) -> bool:
-        """Pass on what was written so far. True if the stream has ended, False if some process still holds it open."""
+    def finish(self, seconds: float | None = None) -> bool:
+        """Pass on what was written so far. True if the stream has ended, False if some process still holds it open.
+
+        A reader of ours that takes nothing for so many ``seconds`` gets no more: True, the log has what was read.
+        """
         os.close(self._stop)
-        self._thread.join()
-        return self._source < 0
+        self._thread.join(seconds)
+        return self._source < 0 or self._thread.is_alive()
+
+    def abandon(self) -> None:
+        """In a process that carries on with other streams: who writes to this one is to know that nobody reads it."""
+        if self._source >= 0:
+            os.close(self._source)
+            self._source = -1
 
     def carry_on(self) -> None:
         """Copy, in this thread, until the stream ends."""
@@ -106,8 +118,12 @@ class Pump:
         return True
 
     def _keep(self, data: bytes) -> None:
-        """Append to the log; a full disk ends the copy, not the stream."""
-        if self._log is not None:
+        """Append to the log; its limit and a full disk end the copy, not the stream."""
+        if self._room is not None:
+            self.cut = self.cut or len(data) > self._room
+            data = data[: self._room]
+            self._room -= len(data)
+        if self._log is not None and data:
             try:
                 write_all(self._log, data)
             except OSError:
@@ -131,13 +147,13 @@ def write_all(descriptor: int, data: bytes) -> None:
             select.select([], [descriptor], [])
 
 
-def pumps_for(stdout: int, stderr: int, stdout_log: Path, stderr_log: Path) -> list[Pump]:
+def pumps_for(stdout: int, stderr: int, stdout_log: Path, stderr_log: Path, limit: int | None) -> list[Pump]:
     """One pump per stream; a single one, into ``stdout_log``, where both are one file: only that keeps their order."""
     stderr_log.touch()
-    first = Pump(stdout, stdout_log)
+    first = Pump(stdout, stdout_log, limit)
     if os.path.sameopenfile(stdout, stderr) and not is_null(stdout):
         return [first]
-    return [first, Pump(stderr, stderr_log)]
+    return [first, Pump(stderr, stderr_log, limit)]
 
 
 def is_null(descriptor: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import shutil
@@ -21,6 +22,8 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126
 PR_SET_PDEATHSIG = 1
 # What a terminal sends, it sends to the whole job.
 JOB_SIGNALS = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTSTP, signal.SIGCONT})
+ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+"""What asks a program to end; it may handle them itself, and save its work first."""
 
 
 class Group(Enum):
@@ -41,11 +44,14 @@ class Standard:
 
 
 class Target:
-    """A running target. ``group`` decides who receives a signal."""
+    """A running target. ``group`` decides who receives a signal, ``ending`` is the file that tells hooks of an end."""
 
-    def __init__(self, process: subprocess.Popen[bytes], group: Group) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], group: Group, ending: Path | None = None) -> None:
         self.process = process
         self.group = group
+        self.asked_to_end = False
+        """Did it get a signal that asks it to end? Then nobody wants to wait for what is left to write."""
+        self._ending = ending
 
     @property
     def pid(self) -> int:
@@ -62,6 +68,7 @@ class Target:
         """
         if self.group is Group.SESSION and number == signal.SIGHUP:
             return
+        self.expect_end(number)
         if self.group is not Group.SHARED and number in JOB_SIGNALS:
             self.send_to_group(number)
         else:
@@ -69,8 +76,17 @@ class Target:
 
     def send_to_group(self, number: int) -> None:
         """Send a signal to every process of the target's own group."""
+        self.expect_end(number)
         if self.process.poll() is None:
             os.killpg(self.pid, number)
+
+    def expect_end(self, number: int) -> None:
+        """Tell the hooks of the run, before the target gets a signal, if it is one that asks for the end."""
+        if number in ENDING:
+            self.asked_to_end = True
+            if self._ending is not None:
+                with contextlib.suppress(OSError):  # they then wait for longer
+                    self._ending.touch()
 
 
 def check_command(command: Sequence[str], path: str | None) -> None:
@@ -91,10 +107,12 @@ def start_target(
     group: Group,
     unblocked: Collection[int],
     announce: Callable[[int], None],
+    ending: Path | None = None,
 ) -> Target:
     """Start the command. ``announce(pid)`` is called in the new process, before the command's first instruction.
 
-    ``unblocked`` is the signal mask that the target gets. Raises TargetError where it cannot be executed.
+    ``unblocked`` is the signal mask that the target gets, ``ending`` the file that its hooks look for.
+    Raises TargetError where it cannot be executed.
     """
     libc = ctypes.CDLL(None, use_errno=True)
 
@@ -120,7 +138,7 @@ def start_target(
     except OSError as error:
         status = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
         raise TargetError(f"{command[0]}: {error.strerror}", status) from error
-    return Target(process, group)
+    return Target(process, group, ending)
 
 
 def exit_status(returncode: int) -> int:

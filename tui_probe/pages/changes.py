@@ -122,6 +122,8 @@ class Pair:
     changes: Sequence[Change]
     launched: tuple[str, str] = ("", "")
     """Grid and block in words, where they vary or differ too."""
+    problems: tuple[str, ...] = ()
+    """Why results have no figures."""
 
     @property
     def _of_program(self) -> list[Change]:
@@ -168,20 +170,20 @@ FIGURE_COLUMNS: Final[tuple[Column[Change], ...]] = (
     Column("kernel", lambda c: c.kernel or None),
     Column("grid", lambda c: c.grid),
     Column("block", lambda c: c.block),
-    Column("figure", lambda c: c.before.key, "figure", lambda c: c.before.label, False),
+    Column("figure", lambda c: c.before.key, "figure", lambda c: c.before.label, False, narrow=20),
     Column("before", lambda c: c.before.value, "A", lambda c: c.before.text),
     Column("after", lambda c: c.after.value, "B", lambda c: c.after.text),
-    Column("change", lambda c: c.change, "change", lambda c: c.change_text),
+    Column("change", lambda c: c.change, "change", lambda c: c.change_text, rank=1),  # A and B tell it, too
     Column("share", lambda c: c.share, "", lambda c: c.share_text),
     Column("verdict", lambda c: c.verdict or None, "", lambda c: c.verdict, False),
 )
 """``share`` is the change in parts of the first; ``verdict`` is null where neither is better."""
 
 
-def changes(match: Match, progress: Progress, kernel: str = "") -> list[Change]:
-    """The figures that at least one of the two has, the largest change first."""
-    before = _by_key(match, match.one, lambda share: progress(share / 2))
-    after = _by_key(match, match.other, lambda share: progress(0.5 + share / 2))
+def changes(match: Match, progress: Progress, problems: dict[str, None], kernel: str = "") -> list[Change]:
+    """The figures that at least one of the two has, the largest change first; why results have none in ``problems``."""
+    before = _by_key(match, match.one, lambda share: progress(share / 2), problems)
+    after = _by_key(match, match.other, lambda share: progress(0.5 + share / 2), problems)
     found = []
     for key in dict.fromkeys([*before, *after]):
         one, other = before.get(key), after.get(key)
@@ -192,10 +194,10 @@ def changes(match: Match, progress: Progress, kernel: str = "") -> list[Change]:
     return sorted(found, key=lambda change: change.place)
 
 
-def _by_key(match: Match, source: Source, progress: Progress) -> dict[str, Figure]:
+def _by_key(match: Match, source: Source, progress: Progress, problems: dict[str, None]) -> dict[str, Figure]:
     found: list[Figure] = []
     if match.shape is None:
         found += launch_figures(source)
     if match.seen:
-        found += figures_seen(source, progress, match.shape)
+        found += figures_seen(source, progress, problems, match.shape)
     return {figure.key: figure for figure in found}

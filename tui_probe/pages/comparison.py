@@ -11,7 +11,7 @@ from tui_probe.draw.formats import as_markdown, as_record
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.spans import pad, wrap
 from tui_probe.draw.spans import width as cells_of
-from tui_probe.draw.table import Column, cell, fitted_cell, in_data, in_tables, layout
+from tui_probe.draw.table import Column, cell, fitted_cell, in_data, in_tables, layout, safe
 from tui_probe.draw.view import Document
 from tui_probe.errors import ChoiceError
 from tui_probe.pages.changes import FIGURE_COLUMNS, Change, Pair, changes
@@ -72,7 +72,7 @@ def _lead(pair: Pair, text: Callable[[Change], str]) -> str:
 
 
 OVERVIEW_COLUMNS: Final[tuple[Column[Pair], ...]] = (
-    Column("kernel", None, "kernel", lambda p: p.kernel, False, narrow=12, shorten=shorten),
+    Column("kernel", None, "kernel", lambda p: p.kernel, False, narrow=14, shorten=shorten),
     Column("grid", None, "grid", lambda p: p.launched[0], rank=2),
     Column("block", None, "block", lambda p: p.launched[1], rank=3),
     Column("figure", None, "figure", lambda p: _lead(p, lambda c: c.before.label), False, narrow=12),
@@ -141,19 +141,27 @@ class Comparison(Document):
     @property
     def notes(self) -> list[str]:
         """What is not the same on both sides and should be for a fair comparison."""
+        problems = self._problems
         if self.sides[0] == self.sides[1]:
-            return ["A and B are the same"]
+            return ["A and B are the same", *problems]
         before, after = (side.about for side in self.sides)
         model = ["cycles of a simulated GPU are no time: fewer are not called better"]
         return [
             *(model if any(side.simulated for side in self.sides) else []),
             *self._resized,
+            *problems,
             *(
                 f"the {name} differs: {before[name]}, and {after[name]}"
                 for name in before
                 if before[name] != after.get(name, before[name])
             ),
         ]
+
+    @property
+    def _problems(self) -> list[str]:
+        """How many results tell nothing, and why one of them does not."""
+        found = list(dict.fromkeys(safe(problem) for pair in self.pairs for problem in pair.problems))
+        return [f"{units.counted(len(found), 'problem')} with results: {found[0]}"] if found else []
 
     @property
     def _resized(self) -> list[str]:
@@ -307,8 +315,11 @@ def _pair(match: Match, progress: Progress, *, alone: bool = False) -> Pair:
     kernel = match.one.kernel
     name = "" if alone else f"#{kernel.index} {kernel.demangled}{_shape_words(match.grid, match.block)}"
     named = "" if alone else kernel.demangled
-    found = changes(match, progress, named)
-    return Pair(name, kernel.index, kernel.demangled, match.grid, match.block, found, match.launched_words)
+    problems: dict[str, None] = {}
+    found = changes(match, progress, problems, named)
+    return Pair(
+        name, kernel.index, kernel.demangled, match.grid, match.block, found, match.launched_words, tuple(problems)
+    )
 
 
 def _shape_words(grid: Dim3 | None, block: Dim3 | None) -> str:

@@ -11,6 +11,7 @@ from tui_probe.analysis.occupancy import occupancy
 from tui_probe.draw import units
 from tui_probe.pages.matching import launched
 from tui_probe.probekit.measured import measured
+from tui_probe.probekit.probe_results import of_each_probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -96,11 +97,29 @@ def _times(source: Source) -> Iterator[Figure]:
     yield Figure("slowdown", "slowdown by the probe", kernel.slowdown, lambda ratio: f"{ratio:.2f}×", of_probe=True)
 
 
-def figures_seen(source: Source, progress: Progress, shape: Launched | None = None) -> Iterator[Figure]:
+def figures_seen(
+    source: Source, progress: Progress, problems: dict[str, None], shape: Launched | None = None
+) -> Iterator[Figure]:
     """What the probe's analysis says of a launch, or the median over the newest results, of one shape if given.
 
-    Of the cycles of a simulated GPU neither more nor less is better.
+    Of the cycles of a simulated GPU neither more nor less is better. Why a result has no figures goes to ``problems``,
+    each once.
     """
+    found: dict[str, Figure] = {}
+    sources = of_each_probe(source)
+    for place, one in enumerate(sources):
+        for figure in _seen_by_probe(one, _part(progress, place, len(sources)), problems, shape):
+            found.setdefault(figure.key, figure)  # of several probes that count it the first
+    yield from found.values()
+
+
+def _part(progress: Progress, place: int, count: int) -> Progress:
+    return lambda share: progress((place + share) / count)
+
+
+def _seen_by_probe(
+    source: Source, progress: Progress, problems: dict[str, None], shape: Launched | None
+) -> Iterator[Figure]:
     if source.launch is not None:
         rows = [] if source.launch.result is None else [source.launch.result]
     else:
@@ -109,15 +128,17 @@ def figures_seen(source: Source, progress: Progress, shape: Launched | None = No
     seen: dict[str, tuple[Figure, list[float]]] = {}
     for place, row in enumerate(rows):
         progress(place / len(rows))
-        for figure in _of_result(source, row):
+        for figure in _of_result(source, row, problems):
             if figure.value is not None:
                 seen.setdefault(figure.key, (figure, []))[1].append(figure.value)
     for figure, values in seen.values():
         yield replace(figure, value=median(values))
 
 
-def _of_result(source: Source, row: int) -> Iterator[Figure]:
+def _of_result(source: Source, row: int, problems: dict[str, None]) -> Iterator[Figure]:
     result = measured(source.trace, source.kernel, row)
+    if result.problem is not None:
+        problems[result.problem] = None
     if result.sample is not None:
         yield Figure("blocks_measured", "blocks measured", result.blocks_measured, _count, "neither")
     for each in result.figures:

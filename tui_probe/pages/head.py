@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw import units
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import safe
+from tui_probe.pages.budgets import budget_lines
+from tui_probe.pages.launch_counts import launches_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +45,7 @@ def _head(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "", SIMULATED
     if (sample := sample_of(trace)) is not None:
         yield "sample", f"{_sample_words(sample)} of each grid: everything measured is of these only"
-    launches = f"{units.counted(state.launches, 'launch')} ({units.count(state.launches_probed)} probed)"
+    launches = launches_in_words(state.launches, state.launches_probed)
     results = f"{units.counted(state.results, 'result')}, {units.size(state.bytes_written)}"
     yield "seen", f"{units.counted(state.kernels, 'kernel')}, {launches}, {results}"
     if trace.run_info is not None and trace.run_info.ptxas is None and state.kernels:
@@ -51,6 +53,8 @@ def _head(trace: Trace) -> Iterator[tuple[str, str]]:
     if state.launches_dropped:
         why = f": {safe(state.dropped_reason)}" if state.dropped_reason else ""
         yield "", f"{units.counted(state.launches_dropped, 'result')} not kept{why}"
+    for words in budget_lines(trace):
+        yield "", words
     if halted := _halted(trace):
         yield "", f"results stopped: {safe(halted)}"
 

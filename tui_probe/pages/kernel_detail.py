@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tui_probe.pages.kernel_row import KernelRow
+    from tui_probe.trace.gpu_time import TimeOfKind
 
 LABEL = 16
 TWO_COLUMNS = 130
@@ -129,7 +130,8 @@ def _launches(row: KernelRow, cells: int) -> Iterator[Line]:
     if row.grid is not None and row.block is not None:
         blocks = row.grid[0] * row.grid[1] * row.grid[2]
         warps = warps_of(row.block)
-        grid = f"{units.extent(row.grid)} = {units.counted(blocks, 'block')}"
+        sides, whole = units.extent(row.grid), units.counted(blocks, "block")
+        grid = whole if sides == str(blocks) else f"{sides} = {whole}"
         yield from _field(
             "grid", grid + (" (varies between launches; this is the last)" if row.grid_varies else ""), cells
         )
@@ -138,15 +140,45 @@ def _launches(row: KernelRow, cells: int) -> Iterator[Line]:
             "block", block + (" (varies between launches; this is the last)" if row.block_varies else ""), cells
         )
     if row.shared_dynamic:
-        yield from _field("dynamic shared", f"{units.size(row.shared_dynamic)} a block", cells)
-    if row.slowdown is not None:
-        times = f"{_milliseconds(row.time_ms)} original, {_milliseconds(row.time_probed_ms)} probed"
-        yield from _field("slowdown", f"{row.slowdown:.2f}× (median; {times})", cells)
+        yield from _field("dynamic shared", f"{units.size(row.shared_dynamic)} per block", cells)
+    yield from _times(row, cells)
     if row.probe_bytes is not None:
-        yield from _field("probe memory", f"{units.size(row.probe_bytes)} a launch", cells)
+        yield from _field("probe memory", f"{units.size(row.probe_bytes)} per launch", cells)
     yield from _field("results", f"{units.counted(row.results, 'file')} in the trace", cells)
     if row.folder is not None:
         yield from _field("files", f"{row.folder.parent.name}/{row.folder.name}", cells, "dim")
+
+
+def _times(row: KernelRow, cells: int) -> Iterator[Line]:
+    """What it takes of the GPU's time, and what the probe adds."""
+    time, share = row.gpu_time, row.time_share
+    if time is not None:
+        whole = "" if share is None else f", {share:.1%} of that of all kernels"
+        yield from _field("GPU time", f"{_with_doubt(time.total_ns, time.total_doubt_ns)} estimated{whole}", cells)
+        for label, kind in (("a launch", time.original), ("a probed launch", time.probed)):
+            if kind is not None:
+                yield from _field(label, _of_kind(kind), cells)
+    if row.slowdown is not None:
+        times = f"{_milliseconds(row.time_ms)} original, {_milliseconds(row.time_probed_ms)} probed"
+        doubt = f" ± {row.slowdown_doubt:.2f}" if row.slowdown_doubt else ""
+        yield from _field("slowdown", f"{row.slowdown:.2f}×{doubt} (median; {times})", cells)
+
+
+def _of_kind(kind: TimeOfKind) -> str:
+    """Figures of launches with the probe, or without it."""
+    mean = _with_doubt(kind.mean_ns, kind.mean_doubt_ns)
+    least, median, p99, most = (
+        units.duration(ns / 1e9) for ns in (kind.least_ns, kind.median_ns, kind.p99_ns, kind.most_ns)
+    )
+    waited = f", {units.count(kind.host_bound)} of them bound by the host" if kind.host_bound else ""
+    timed = f"{units.counted(kind.samples, 'launch')} timed{waited}"
+    return f"mean {mean}, median {median}, p99 {p99}, {least} to {most}; {timed}"
+
+
+def _with_doubt(ns: float, doubt_ns: float | None) -> str:
+    """``12.3 µs ± 410 ns``: an estimate and its standard error: ``–`` if not known, none if there is no doubt."""
+    text = units.duration(ns / 1e9)
+    return text if doubt_ns == 0 else f"{text} ± {units.duration(None if doubt_ns is None else doubt_ns / 1e9)}"
 
 
 def _milliseconds(value: float | None) -> str:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.table import Column
+from tui_probe.draw.table import Column, table
 from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.pages.launch_counts import probed_of
+from tui_probe.pages.time_columns import TABLE_COLUMNS, TIME_COLUMNS, by_share, columns_for, time_notes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tui_probe.trace.event_types import Dim3
-    from tui_probe.trace.model import Kernel
+    from tui_probe.trace.model import Kernel, Trace
 
 
 def shape(dim: Dim3 | None, *, varies: bool) -> str:
@@ -33,13 +37,28 @@ def milliseconds(value: float | None) -> str:
     return NOT_MEASURED if value is None else units.duration(value / 1e3)
 
 
+def probed_record(kernel: Kernel) -> dict[str, Any]:
+    """A kernel as one of several probes had it, as data."""
+    return {
+        "probe": kernel.probe,
+        "status": kernel.status,
+        "registers_probed": kernel.registers_probed,
+        "spills_probed": kernel.spills_probed,
+        "slowdown": kernel.slowdown,
+        "results": len(kernel.result_rows),
+        "reason": kernel.reason,
+        "reason_code": kernel.reason_code,
+    }
+
+
 KERNEL_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
     Column("index", lambda k: k.index, "#", lambda k: str(k.index)),
     Column("name", lambda k: k.name),
     Column("demangled", lambda k: k.demangled, "kernel", lambda k: k.demangled, False, 0, 24, shorten),
     Column("status", lambda k: k.status, "status", lambda k: k.status, False),
-    Column("launches", lambda k: k.launches, "launches", lambda k: units.count(k.launches), rank=1),
+    Column("launches", lambda k: k.launches, "launches", lambda k: probed_of(k.launches, k.launches_probed), rank=1),
     Column("launches_probed", lambda k: k.launches_probed),
+    *TABLE_COLUMNS,
     Column("grid", lambda k: k.grid, "grid", lambda k: shape(k.grid, varies=k.grid_varies), rank=4),
     Column("grid_varies", lambda k: k.grid_varies),
     Column("block", lambda k: k.block, "block", lambda k: shape(k.block, varies=k.block_varies), rank=4),
@@ -61,5 +80,22 @@ KERNEL_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
     Column("results", lambda k: len(k.result_rows)),
     Column("reason", lambda k: k.reason, "reason", lambda k: k.reason or "", False, 10, 24),
     Column("reason_code", lambda k: k.reason_code),
+    *TIME_COLUMNS,
+    Column("probes", lambda k: [probed_record(one) for one in k.by_probe() if one.probe] or None, nested=True),
 )
-"""JSON and CSV have the fields of the report schema; grids and blocks are [x, y, z], times milliseconds."""
+"""JSON and CSV have the fields of the report schema; grids and blocks are [x, y, z], times milliseconds.
+
+``probes`` says what became of the kernel with each probe of a run with several, null where there was one; in JSON only.
+"""
+
+
+def kernel_columns(trace: Trace) -> list[Column[Kernel]]:
+    """Those of a table of its kernels."""
+    return columns_for(KERNEL_COLUMNS, trace.kernels)
+
+
+def kernel_table(trace: Trace, width: int) -> Iterator[str]:
+    """The kernels as a table, those that take most of the GPU time first, and what has to be said of it."""
+    yield from table(kernel_columns(trace), by_share(trace.kernels), width)
+    notes = time_notes(trace.kernels)
+    yield from ["", *notes] if notes else []

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from tui_probe.reasons import Reason
     from tui_probe.trace.event_types import Device, Dim3
+    from tui_probe.trace.gpu_time import GpuTime
     from tui_probe.trace.model import Kernel
 
 
@@ -43,6 +44,9 @@ class KernelRow:
     """Bytes per block of the original, as the driver says, else ptxas; the same for ``static_shared_probed``."""
     static_shared_probed: int | None
     slowdown: float | None
+    slowdown_doubt: float | None
+    time_share: float | None
+    gpu_time: GpuTime | None
     time_ms: float | None
     time_probed_ms: float | None
     probe_bytes: int | None

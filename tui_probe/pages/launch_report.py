@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.hanging import hanging
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.table import Column
+from tui_probe.draw.table import Column, safe, table
 from tui_probe.draw.units import NOT_MEASURED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tui_probe.trace.launches import Launch
     from tui_probe.trace.model import Trace
@@ -26,16 +27,44 @@ class LaunchRow:
     demangled: str
     seconds: float | None
     result: str | None
+    probe: str | None = None
+    """The probe that made the result, of several in the run."""
+
+
+LISTED: Final = 1000
+"""Launches that text has a line for each of."""
+ENDS: Final = 100
+"""Of more launches it has so many of the first and as many of the newest."""
 
 
 def launch_rows(trace: Trace) -> Iterator[LaunchRow]:
     """All launches; a kernel that the log does not name is ``?``."""
+    return _rows(trace, trace.launches)
+
+
+def launch_lines(trace: Trace, cells: int) -> Iterator[str]:
+    """The launches as a table, or those at both ends where there are many."""
+    launches, total = trace.launches, len(trace.launches)
+    if total <= LISTED:
+        yield from table(LAUNCH_COLUMNS, list(launch_rows(trace)), cells)
+        return
+    first, last = range(ENDS), range(total - ENDS, total)
+    lines = list(table(LAUNCH_COLUMNS, list(_rows(trace, (launches[i] for i in (*first, *last)))), cells))
+    yield from lines[:-ENDS]
+    rest, kernel = units.counted(total - 2 * ENDS, "more launch"), f"{safe(str(trace.directory))}:KERNEL"
+    yield from hanging(f"… {rest}: --format csv has all; of one kernel: tui-probe show launches {kernel}", cells)
+    yield from lines[-ENDS:]
+
+
+def _rows(trace: Trace, launches: Iterable[Launch]) -> Iterator[LaunchRow]:
     epoch = trace.state.epoch_ns
-    for launch in trace.launches:
+    for launch in launches:
         kernel = trace.kernels.get(launch.kernel)
         seconds = None if launch.time_ns is None or epoch is None else (launch.time_ns - epoch) / 1e9
         result = None if launch.result is None else trace.results.name(launch.result)
-        yield LaunchRow(launch, kernel.name if kernel else "?", kernel.demangled if kernel else "?", seconds, result)
+        probe = None if launch.result is None else trace.results.probe(launch.result)
+        name, demangled = (kernel.name, kernel.demangled) if kernel else ("?", "?")
+        yield LaunchRow(launch, name, demangled, seconds, result, probe)
 
 
 def _number(value: int | None) -> str:
@@ -45,7 +74,8 @@ def _number(value: int | None) -> str:
 def _outcome(row: LaunchRow) -> str:
     """``probed``, or why the original was launched, and the driver's error if there was one."""
     launch = row.launch
-    words = "probed" if launch.probed else launch.reason or "passed through"
+    probed = f"probed by {row.probe}" if row.probe else "probed"
+    words = probed if launch.probed else launch.reason or "passed through"
     return f"{words}, failed with CUDA error {launch.status}" if launch.status else words
 
 
@@ -80,5 +110,6 @@ LAUNCH_COLUMNS: Final[tuple[Column[LaunchRow], ...]] = (
     Column("result", lambda r: r.result, "result", lambda r: r.result or NOT_MEASURED, right=False, rank=7),
     Column("outcome", None, "outcome", _outcome, False, 2, 20),
     Column("reason_code", lambda r: r.launch.reason_code),
+    Column("probe", lambda r: r.probe),
 )
 """``status`` is the driver's answer to a probed launch (0 success), ``time_s`` seconds since the epoch of the trace."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
+from tui_probe.reasons import Reason
 
 if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
@@ -25,7 +27,7 @@ def not_probed_lines(trace: Trace, cells: int) -> list[str]:
 def in_vain_lines(trace: Trace, cells: int) -> list[str]:
     """Kernels that were probed, and of which the engine remarks that the probe met nothing in them."""
     groups: defaultdict[str, list[Kernel]] = defaultdict(list)
-    for kernel in trace.kernels:
+    for kernel in chain.from_iterable(each.by_probe() for each in trace.kernels):
         if kernel.status == "probed" and kernel.reason:
             groups[kernel.reason].append(kernel)
     return [line for reason, kernels in groups.items() for line in _group(reason, kernels, cells)]
@@ -35,8 +37,10 @@ def _kernels(trace: Trace, cells: int) -> list[str]:
     """Kernels that were not probed, together by what became of them."""
     groups: defaultdict[tuple[str, str], list[Kernel]] = defaultdict(list)
     for kernel in trace.kernels:
-        if kernel.status != "probed":
-            groups[kernel.status, kernel.reason or "no reason given"].append(kernel)
+        for one in kernel.by_probe() if kernel.status == "probed" else (kernel,):
+            if one.status != "probed":
+                probe = f"{one.status} with -p {one.probe}" if one.probe else one.status
+                groups[probe, one.reason or "no reason given"].append(one)
     grouped = ((f"{status}, {reason}", kernels) for (status, reason), kernels in groups.items())
     return [line for words, kernels in grouped for line in _group(words, kernels, cells)]
 
@@ -53,20 +57,31 @@ def _group(words: str, kernels: list[Kernel], cells: int) -> list[str]:
 
 
 def _launches(trace: Trace, cells: int) -> list[str]:
-    """Launches of probed kernels that were passed through."""
+    """Launches of probed kernels that were passed through, but for those that were not chosen."""
+    lines = []
+    for (index, why), count in sorted(_passed(trace).items(), key=lambda each: (each[0][0], each[0][1].text)):
+        kernel = trace.kernels.get(index)
+        if kernel is None or kernel.status != "probed" or why.code == "not-sampled":
+            continue
+        share = f"{units.count(count)} of {units.counted(kernel.launches, 'launch')} passed through"
+        lines.append(f"{share}, {safe(why.text)}:")
+        lines.append(f"  #{kernel.index} {_name(kernel, cells)}")
+    return lines
+
+
+def _passed(trace: Trace) -> Counter[tuple[int, Reason]]:
+    """How many launches of a kernel, by its index, passed through for each reason."""
     kernels, reasons = trace.launches.column("kernel"), trace.launches.column("reason")
     passed = trace.launches.column("probed") == 0
     pairs, counts = np.unique(np.stack((kernels, reasons))[:, passed], axis=1, return_counts=True)
-    lines = []
+    reasons_given = trace.launches.reasons
+    found: Counter[tuple[int, Reason]] = Counter()
     for (index, reason), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
-        kernel = trace.kernels.get(index)
-        if kernel is None or kernel.status != "probed":
-            continue
-        why = trace.launches.reasons[reason].text if reason >= 0 else "no reason given"
-        share = f"{units.count(count)} of {units.counted(kernel.launches, 'launch')} passed through"
-        lines.append(f"{share}, {safe(why)}:")
-        lines.append(f"  #{kernel.index} {_name(kernel, cells)}")
-    return lines
+        found[index, reasons_given[reason] if reason >= 0 else Reason("no reason given", None)] += count
+    for kernel, why, count in trace.passed.counts():
+        if kernel is not None:
+            found[kernel, why] += count
+    return found
 
 
 def _name(kernel: Kernel, cells: int) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tui_probe.analysis.range_tree import numbered_launches
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, safe, table
@@ -35,10 +36,8 @@ class RangeRow:
 
 def range_rows(trace: Trace) -> Iterator[RangeRow]:
     """All ranges that enclose launches, by their start."""
-    numbers = trace.launches.column("number")
-    order = np.argsort(numbers, kind="stable")
-    numbers, epoch = numbers[order], trace.state.epoch_ns
-    kernel, probed = trace.launches.column("kernel")[order], trace.launches.column("probed")[order]
+    numbers, kernel, probed = numbered_launches(trace)
+    epoch = trace.state.epoch_ns
     for one in trace.ranges:
         parts = [slice(*np.searchsorted(numbers, (first, last + 1))) for first, last in one.runs]
         indices, counts = np.unique(np.concatenate([kernel[part] for part in parts]), return_counts=True)

@@ -83,7 +83,8 @@ def _markdown(trace: Trace, page: TracePage) -> Iterator[str]:
     yield from head_lines(trace)
     yield "```"
     yield ""
-    yield from as_markdown(page.columns, page.rows(trace))
+    columns = page.columns if page.table is None else page.table(trace)
+    yield from as_markdown(columns, page.rows(trace))
 
 
 def _text(trace: Trace, page: TracePage, width: int) -> Iterator[str]:

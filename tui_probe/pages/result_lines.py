@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tui_probe.probekit.measured import measured
+from tui_probe.draw.table import safe
+from tui_probe.probekit.measured import measured, name_of_probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,5 +34,6 @@ def result_lines(trace: Trace, first: int, last: int) -> Iterator[ResultLine]:
             yield ResultLine(name, None, "the log does not say of which launch", failed=True)
             continue
         result = measured(trace, kernel, row)
-        words = result.words.replace(f"{trace.directory}/", "")
+        probe = f"{safe(name_of_probe(result.kernel))}: " if kernel.probings else ""
+        words = probe + result.words.replace(f"{trace.directory}/", "")
         yield ResultLine(result.label, kernel.index, words, failed=result.analysis is None)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tui_probe.draw import units
 from tui_probe.draw.hanging import hanging
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, safe
 from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.probekit.many import kernel_lines
 from tui_probe.probekit.measured import Measured, all_measured, figure_text, name_of_probe
 from tui_probe.probekit.registry import probe_named
 
@@ -15,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui_probe.probekit.metric import Figure
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.model import Kernel, Trace
 
 
 class FigureRow(NamedTuple):
@@ -25,31 +29,50 @@ class FigureRow(NamedTuple):
     figure: Figure | None
 
 
-def result_lines(trace: Trace, cells: int, *, most: int | None = None) -> Iterator[str]:
-    """The page as text: the kernels, and under each its results. Nothing if no kernel has any."""
-    told: set[str] = set()
-    for kernel in trace.kernels:
-        if not kernel.result_rows:
-            continue
-        name = safe(name_of_probe(kernel))
-        yield from hanging(f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 24)}  {name}", cells)
-        probe = probe_named(name)
-        if probe is not None and probe.line_about not in told | {""}:
-            told.add(probe.line_about)
-            yield from hanging(f"  {probe.line_about}", cells)
+def result_lines(trace: Trace, cells: int, most: int, seconds: float | None = None) -> Iterator[str]:
+    """The kernels, and under each its first results. Nothing if no kernel has any.
+
+    Reading ends after so many ``seconds``: the kernels that are left are counted.
+    """
+    kernels, told = _with_results(trace), set[str]()
+    page = f"tui-probe report {safe(str(trace.directory))} --page results"
+    latest = None if seconds is None else time.monotonic() + seconds
+    for place, kernel in enumerate(kernels):
+        if latest is not None and time.monotonic() > latest:
+            yield f"and {units.counted(len(kernels) - place, 'kernel')} more: {page}"
+            return
+        yield from _heading(kernel, cells, told)
         for result in all_measured(trace, kernel, most=most):
             yield from hanging(f"  {result.label}: {result.words}", cells)
-        more = len(kernel.result_rows) - (most or len(kernel.result_rows))
+        more = len(kernel.result_rows) - most
         if more > 0:
-            yield f"  and {more} more: tui-probe report {safe(str(trace.directory))} --page results"
+            yield f"  and {more} more: {page}"
 
 
 def page_lines(trace: Trace, cells: int) -> Iterator[str]:
-    """The page, or how to get one."""
-    lines = result_lines(trace, cells)
-    first = next(lines, None)
-    yield "No kernel has results: run a program under a probe: tui-probe run." if first is None else first
-    yield from lines
+    """The page as text, or how to get one: the kernels, and what was measured of each."""
+    kernels, told = _with_results(trace), set[str]()
+    if not kernels:
+        yield "No kernel has results: run a program under a probe: tui-probe run."
+    for kernel in kernels:
+        yield from _heading(kernel, cells, told)
+        yield from kernel_lines(trace, kernel, cells, len(kernels))
+
+
+def _with_results(trace: Trace) -> list[Kernel]:
+    """The kernels that have results, once for each probe."""
+    kernels = chain.from_iterable(kernel.by_probe() for kernel in trace.kernels)
+    return [kernel for kernel in kernels if kernel.result_rows]
+
+
+def _heading(kernel: Kernel, cells: int, told: set[str]) -> Iterator[str]:
+    """The kernel and its probe; and how to read the lines of a probe that was not ``told`` of yet."""
+    name = safe(name_of_probe(kernel))
+    yield from hanging(f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 24)}  {name}", cells)
+    probe = probe_named(name)
+    if probe is not None and probe.line_about not in told | {""}:
+        told.add(probe.line_about)
+        yield from hanging(f"  {probe.line_about}", cells)
 
 
 def figure_rows(trace: Trace) -> Iterator[FigureRow]:

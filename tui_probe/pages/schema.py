@@ -32,19 +32,31 @@ _KEYS: Final[Mapping[str, Mapping[str, str]]] = {
     "latency": _LATENCY,
 }
 """For each page the keys that schema 1 calls otherwise."""
+ADDED: Final = frozenset((
+    "time_share", "time_of", "time_samples", "time_samples_host_bound", "time_total_ms", "time_total_doubt_ms",
+    "time_mean_ms", "time_mean_doubt_ms", "time_median_ms", "time_p99_ms", "time_min_ms", "time_max_ms",
+    "slowdown_doubt",
+))  # fmt: skip
+"""What only schema 2 says of a kernel."""
+_OF_KERNELS: Final = ("kernels", "summary")
 _NAMES: Final = {new.replace("_", " "): old.replace("_", " ") for new, old in _LATENCY.items()}
 """The same as they name rows of CSV."""
 
 
 def in_schema(record: Any, page: str, schema: Schema) -> Any:
     """A record, or anything in one, in the words of a schema."""
-    return record if schema == NEWEST else _older(record, _KEYS.get(page, {}))
+    return record if schema == NEWEST else _older(record, _KEYS.get(page, {}), _added(page))
 
 
-def _older(value: Any, keys: Mapping[str, str]) -> Any:
+def _added(page: str) -> frozenset[str]:
+    return ADDED if page in _OF_KERNELS else frozenset()
+
+
+def _older(value: Any, keys: Mapping[str, str], added: frozenset[str]) -> Any:
     if isinstance(value, dict):
-        return {keys.get(key, key): _status(key, _older(each, keys)) for key, each in value.items()}
-    return [_older(each, keys) for each in value] if isinstance(value, list) else value
+        kept = ((key, each) for key, each in value.items() if key not in added)
+        return {keys.get(key, key): _status(key, _older(each, keys, added)) for key, each in kept}
+    return [_older(each, keys, added) for each in value] if isinstance(value, list) else value
 
 
 def _status(key: str, value: Any) -> Any:
@@ -56,14 +68,19 @@ def rows_in_schema(rows: Iterable[Sequence[object]], page: str, schema: Schema) 
     if schema == NEWEST:
         yield from rows
         return
-    keys = _KEYS.get(page, {})
+    keys, added = _KEYS.get(page, {}), _added(page)
     headings: list[str] = []
+    kept: list[int] = []
     for row in rows:
-        if not headings:
-            headings = [str(name) for name in row]
+        if not kept:
+            kept = [i for i, name in enumerate(row) if name not in added]
+            headings = [str(row[i]) for i in kept]
             yield [keys.get(name, name) for name in headings]
             continue
+        row = [row[i] for i in kept]
         first = str(row[0])
+        if first in added:
+            continue
         names = [headings[0], *(first if first == "status" else name for name in headings[1:])]
         values = [_status(name, value) for name, value in zip(names, row, strict=True)]
         yield [_NAMES.get(first, values[0]) if page == "latency" else values[0], *values[1:]]

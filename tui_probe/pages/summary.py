@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.hanging import hanging
 from tui_probe.draw.spans import to_ascii
-from tui_probe.draw.table import safe, table
+from tui_probe.draw.table import safe
+from tui_probe.pages.bounds import bound_lines
 from tui_probe.pages.head import head_lines
-from tui_probe.pages.kernel_report import KERNEL_COLUMNS
+from tui_probe.pages.kernel_report import kernel_table
 from tui_probe.pages.not_probed import in_vain_lines, not_probed_lines
 from tui_probe.pages.results_report import result_lines
 
@@ -18,12 +19,16 @@ if TYPE_CHECKING:
 _MOST_RESULTS: Final = 5
 
 
-def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False) -> str:
-    """The whole report as lines of at most ``width`` cells, with a newline after the last."""
+def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False, seconds: float | None = None) -> str:
+    """The whole report as lines of at most ``width`` cells, with a newline after the last.
+
+    Results are read for so many ``seconds`` at most; None: as long as it takes.
+    """
     lines = [*head_lines(trace, width), ""]
-    lines += table(KERNEL_COLUMNS, trace.kernels, width) if len(trace.kernels) else [_no_kernel(trace)]
+    lines += kernel_table(trace, width) if len(trace.kernels) else [_no_kernel(trace)]
     for title, section in (
-        ("What the probe measured, launch by launch", list(result_lines(trace, width - 2, most=_MOST_RESULTS))),
+        ("Which kernels matter, and what bounds each", bound_lines(trace, width - 2)),
+        ("What the probe measured, launch by launch", list(result_lines(trace, width - 2, _MOST_RESULTS, seconds))),
         ("Kernels in which the probe matched nothing", in_vain_lines(trace, width)),
         ("Not probed", not_probed_lines(trace, width)),
         ("What the hook could not do", [safe(text) for text in trace.state.troubles]),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.pages.findings.report import FINDING_COLUMNS, finding_rows, summary_head, summary_lines
-from tui_probe.pages.kernel_report import KERNEL_COLUMNS
-from tui_probe.pages.launch_report import LAUNCH_COLUMNS, launch_rows
+from tui_probe.pages.kernel_report import KERNEL_COLUMNS, kernel_columns, kernel_table
+from tui_probe.pages.launch_report import LAUNCH_COLUMNS, launch_lines, launch_rows
 from tui_probe.pages.log_report import LOG_COLUMNS, log_rows
 from tui_probe.pages.range_report import RANGE_COLUMNS, range_lines, range_rows
 from tui_probe.pages.results_report import FIGURE_COLUMNS, figure_rows, page_lines
+from tui_probe.pages.time_columns import by_share
 from tui_probe.probekit.kind import TracePage
 from tui_probe.probekit.registry import all_probes
 
@@ -25,14 +26,18 @@ def _log_lines(trace: Trace, _: int) -> Iterator[str]:
 
 _SHARED: Final = (
     TracePage(
-        "kernels", None, KERNEL_COLUMNS, lambda trace: iter(trace.kernels),
-        "Kernels", "every kernel: what became of it, its launches, and what the probe costs it",
+        "kernels", kernel_table, KERNEL_COLUMNS, lambda trace: iter(by_share(trace.kernels)),
+        "Kernels", "every kernel: its part of the GPU time, what became of it, and what the probe costs it",
+        table=kernel_columns,
     ),
     TracePage(
         "summary", summary_lines, FINDING_COLUMNS, finding_rows,
         "Summary", "what was found in each kernel, and what to ask next", head=summary_head,
     ),
-    TracePage("launches", None, LAUNCH_COLUMNS, launch_rows, "Launches", "every launch, in the order of the log"),
+    TracePage(
+        "launches", launch_lines, LAUNCH_COLUMNS, launch_rows,
+        "Launches", "every launch, in the order of the log",
+    ),
     TracePage("results", page_lines, FIGURE_COLUMNS, figure_rows, "Results", "what the probe measured, every result"),
     TracePage("ranges", range_lines, RANGE_COLUMNS, range_rows, "Ranges", "NVTX ranges and the kernels in them"),
     TracePage(

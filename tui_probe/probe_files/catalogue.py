@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class CatalogueEntry:
     """What a person chooses a probe by.
 
-    ``checked`` tells against what its numbers are tested, ``records`` what is kept in each map, ``saved`` how many
-    bytes of each are in the result of a launch, ``places`` where each part of it runs; ``source`` is the file's text.
+    ``weight`` is ``light`` or ``heavy``, of which fewer launches are probed. ``checked`` tells against what its numbers
+    are tested, ``records`` what is kept in each map, ``saved`` how many bytes of each are in the result of a launch,
+    ``places`` where each part of it runs; ``source`` is the file's text.
     """
 
     name: str
@@ -27,6 +28,7 @@ class CatalogueEntry:
     measures: str
     unit: str
     cost: str
+    weight: str
     checked: str
     records: tuple[str, ...]
     saved: tuple[str, ...]
@@ -47,7 +49,7 @@ def describe(probe: Probe) -> CatalogueEntry:
     several = len(probe.maps) > 1
     saved = tuple((f"{own_map.name}: " if several else "") + _saved(own_map) for own_map in probe.maps)
     places = tuple(_places(point) for point in probe.points)
-    told = (about.title, about.measures, about.unit, about.cost, about.checked)
+    told = (about.title, about.measures, about.unit, about.cost, probe.weight, about.checked)
     return CatalogueEntry(probe.name, *told, records, saved, places, probe.path, probe.source)
 
 

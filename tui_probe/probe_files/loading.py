@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from pathlib import Path
 from typing import Final
 
-from tui_probe.engine.model import About, Probe
+from tui_probe.engine.model import WEIGHTS, About, Probe, Weight
 from tui_probe.engine.verify import verify
 from tui_probe.errors import ProbeFileError
 from tui_probe.probe_files.dialects import OTHER_TABLES, Contents, read_dialect_a, read_dialect_b
@@ -37,8 +38,10 @@ def find_probe(name_or_path: str) -> Path:
         if inside is None:
             raise ProbeFileError(f"{name_or_path}: there is no probe.toml and no probe.py in this folder")
         return inside
-    names = ", ".join({**installed_files(), **built_in_files()}) or "none"
-    raise ProbeFileError(f"{name_or_path}: no such file, and no probe of that name (there are: {names})")
+    names = {**installed_files(), **built_in_files()}
+    near = difflib.get_close_matches(name_or_path, names, 1)
+    meant = f": did you mean {near[0]}?" if near else f" (there are: {', '.join(names) or 'none'})"
+    raise ProbeFileError(f"{name_or_path}: no such file, and no probe of that name{meant}")
 
 
 def load_probe(name_or_path: str) -> Probe:
@@ -113,4 +116,11 @@ def _about(top: Table) -> About:
     table = top.table("about")
     title = table.text("title", top.text("description", ""))
     measures, unit, cost, checked = (table.text(key, "") for key in ("measures", "unit", "cost", "checked"))
-    return About(title, measures, unit, cost, checked, heavy=table.flag("heavy"), every_block=table.flag("every_block"))
+    return About(title, measures, unit, cost, checked, weight=_weight(table), every_block=table.flag("every_block"))
+
+
+def _weight(about: Table) -> Weight | None:
+    weight = about.text("weight", "")
+    if weight not in ("", *WEIGHTS):
+        raise about.error("weight", f"must be {' or '.join(map(repr, WEIGHTS))}, not {weight!r}")
+    return weight or None  # type: ignore[return-value]

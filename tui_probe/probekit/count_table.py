@@ -10,6 +10,7 @@ from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import Column, safe, table
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
+from tui_probe.errors import TraceError
 from tui_probe.probekit.kept import sampled_words
 from tui_probe.probekit.measured import Measured, figure_text, measured, probe_of
 from tui_probe.probekit.views import probe_view
@@ -40,7 +41,7 @@ class CountTable(Document):
             progress(i / len(rows))
             self.results.append(measured(source.trace, kernel, row))
         self.simulated = source.trace.state.simulated
-        self.notes = probe_of(kernel).notes
+        self.notes = probe_of(self.results[-1].kernel if self.results else kernel).notes
         self.more = more
 
     def lines(self, width: int) -> Sequence[Line]:
@@ -56,7 +57,7 @@ class CountTable(Document):
 
     def _notes(self) -> list[str]:
         newest = next((each for each in reversed(self.results) if each.analysis is not None), None)
-        found = [] if newest is None or self.notes is None else list(self.notes(newest.analysis))
+        found = self._said_of(newest)
         samples = dict.fromkeys(map(_sampled, self.results))
         found += [f"{words}: sums are of these blocks only" for words in samples if words]
         if newest is not None and newest.threads_missing:
@@ -64,6 +65,14 @@ class CountTable(Document):
         problems = [f"{each.label}: {safe(each.problem)}" for each in self.results if each.problem]
         simulated = ["simulated GPU: counts are exact, as on a GPU"] if self.simulated else []
         return [*found, *self.more, *problems, *simulated]
+
+    def _said_of(self, newest: Measured | None) -> list[str]:
+        if newest is None or self.notes is None:
+            return []
+        try:
+            return list(self.notes(newest.analysis))
+        except TraceError as error:
+            return [safe(str(error))]
 
     def _columns(self) -> list[Column[Measured]]:
         columns: list[Column[Measured]] = [Column("launch", None, "launch", lambda each: each.label, False)]

@@ -73,3 +73,5 @@ class TracePage:
     """Whether its text begins with what the trace is of."""
     head: Callable[[Trace], dict[str, Any]] | None = None
     """What else the head of its JSON says."""
+    table: Callable[[Trace], Sequence[Column[Any]]] | None = None
+    """The columns of its rows as a table, where they go by the trace."""

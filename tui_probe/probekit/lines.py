@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from tui_probe.probekit.declared import one_of
+from tui_probe.probekit.metric import Better
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tui_probe.probekit.metric import Better
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.source_lines import SourceLine
 
@@ -29,6 +31,11 @@ class LineMeasure:
     rule: Rule = "none"
     parts: tuple[str, str] = ("", "")
     better: Better = "lower"
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what is none of the words that there are."""
+        one_of(Better, self.better, f"better of line measure {self.name}")
+        one_of(Rule, self.rule, f"rule of line measure {self.name}")
 
     @property
     def key(self) -> str:
@@ -64,6 +71,12 @@ class Lines:
     measures: tuple[LineMeasure, ...]
     main: str
     rows: Callable[[ProbeResult, Any], LineRows]
+
+    def __post_init__(self) -> None:
+        """Raises ValueError if ``main`` is none of the measures."""
+        names = [measure.name for measure in self.measures]
+        if names and self.main not in names:
+            raise ValueError(f"main of the lines is {self.main!r}; there are {', '.join(names)}")
 
 
 def measure_named(measures: tuple[LineMeasure, ...], name: str) -> LineMeasure:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def _map_by_map(of: ProbeResult) -> own_probe.OwnCounts:
-    return own_probe.analyse(of.result, own_maps(of.kernel.trace.directory))
+    return own_probe.analyse(of.result, own_maps(of.kernel.trace.directory, of.kernel.probe))
 
 
 UNKNOWN: Final = Probe(name="own probe", analyse=_map_by_map, figures=own_probe.OwnCounts.figures)
@@ -54,11 +54,8 @@ class Measured:
     problem: str | None
     blocks: int | None = None
     sample: Sample | None = None
-
-    @property
-    def figures(self) -> tuple[Figure, ...]:
-        """Its numbers; none where it has a problem."""
-        return () if self.analysis is None else self.probe.figures_in(self.analysis)
+    figures: tuple[Figure, ...] = ()
+    """Its numbers; none where it has a problem."""
 
     @property
     def blocks_measured(self) -> int | None:
@@ -81,7 +78,10 @@ class Measured:
         if self.analysis is None:
             return safe(self.problem or NOT_MEASURED)
         shown = (f"{figure.label} {figure_text(figure)}" for figure in self.figures if figure.shown)
-        said = ", ".join(shown) if self.probe.line is None else self.probe.line(self.analysis)
+        try:
+            said = ", ".join(shown) if self.probe.line is None else self.probe.line(self.analysis)
+        except TraceError as error:
+            return safe(str(error))
         sample = f"  ({sampled_words(self.sample)})" if self.sample else ""
         missing = f"  (excluding {units.counted(self.threads_missing or 0, 'thread')} that did not exit)"
         simulated = "  simulated" if self.kernel.trace.state.simulated else ""
@@ -95,6 +95,8 @@ def probe_of(kernel: Kernel) -> Probe:
 
 def name_of_probe(kernel: Kernel) -> str:
     """Its name, known or not; that of a probe of one's own is its file's, where the trace tells."""
+    if kernel.probings:
+        return ", ".join(kernel.probings)
     name = probe_results.probe_of(kernel)
     run = kernel.trace.run_info
     if name:
@@ -109,18 +111,21 @@ def all_measured(trace: Run, kernel: Kernel, *, most: int | None = None) -> Iter
 
 def measured(trace: Run, kernel: Kernel, row: int) -> Measured:
     """The result in a row of the result table, which is one of this kernel's, analysed."""
+    kernel = kernel.with_probe(trace.results.probe(row))
     number, file, probe = trace.results.launch(row), trace.results.name(row), probe_of(kernel)
     launch = None if number is None else trace.launches[number]
-    found = None
+    found, analysis, problem = None, None, None
+    figures: tuple[Figure, ...] = ()
     try:
         found = probe_results.read_row(trace, kernel, row)
-        analysis, problem = probe.analyse(found), None
+        analysed = probe.analyse(found)
+        figures, analysis = probe.figures_in(analysed), analysed
     except TraceError as error:
-        analysis, problem = None, str(error)
+        problem = str(error)
     if found is None:
         return Measured(kernel, probe, file, launch, analysis, problem)
     header, sample = found.result.header, found.result.sample
-    return Measured(kernel, probe, file, launch, analysis, problem, header.blocks, sample)
+    return Measured(kernel, probe, file, launch, analysis, problem, header.blocks, sample, figures)
 
 
 def figure_text(figure: Figure) -> str:

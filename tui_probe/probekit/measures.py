@@ -12,8 +12,10 @@ from tui_probe.draw.spans import pad
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
+from tui_probe.probekit.failure import ProbeCodeError
 from tui_probe.probekit.kept import sampled_words
 from tui_probe.probekit.lines import LineMeasure, measure_named
+from tui_probe.probekit.missing import missing
 from tui_probe.probekit.registry import names_of, probe_named
 
 if TYPE_CHECKING:
@@ -168,8 +170,10 @@ def measures_of(source: Source) -> Measures | None:
 
     None where there is nothing: another probe, no result. A result that cannot be read keeps nobody from the code.
     """
-    if probe_results.missing(source, *names_of(lambda probe: probe.lines)) is not None:
+    telling = names_of(lambda probe: probe.lines)
+    if missing(source, *telling) is not None:
         return None
+    source = probe_results.aimed(source, *telling)
     try:
         found = probe_results.read(source)
         size = found.result.path.stat().st_size
@@ -178,6 +182,8 @@ def measures_of(source: Source) -> Measures | None:
         measured = tuple(columns(*line_rows(found)))
         said = "" if measured else f"{found.which.partition(' of ')[0]}: -p {found.probe} measured no line of it"
         return Measures(found, measured, said)
+    except ProbeCodeError as error:
+        return Measures(found, (), str(error))
     except (TraceError, OSError):
         return None
 

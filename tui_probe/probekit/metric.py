@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import isfinite
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from tui_probe.probekit.declared import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -50,7 +54,7 @@ class Metric:
     for pages that set numbers of any probe beside others; a probe has each at most once. A ``place`` says where
     something is (a line, a block): it has no size, so it is never compared. What is ``clocked`` is made of clock
     cycles, whatever its unit; those of a simulated GPU are no time. ``read`` takes it from an analysis: None where it
-    was not measured. Without ``read`` it is the attribute of that ``key``.
+    was not measured. Without ``read`` it is the attribute of that ``key``. What is not finite was not measured.
     """
 
     key: str
@@ -64,6 +68,12 @@ class Metric:
     read: Callable[[Any], float | None] | None = None
     shown: Callable[[Any, float | None], bool] = always
 
+    def __post_init__(self) -> None:
+        """Raises ValueError for what is none of the words that there are."""
+        one_of(Better, self.better, f"better of metric {self.key}")
+        one_of(OverLaunches, self.over_launches, f"over_launches of metric {self.key}")
+        one_of(Quantity, self.quantity, f"quantity of metric {self.key}")
+
     @property
     def is_time(self) -> bool:
         """Whether it is a duration, or made of some."""
@@ -71,8 +81,22 @@ class Metric:
 
     def of(self, analysis: Any) -> Figure:
         """Its number in one analysis."""
-        value = getattr(analysis, self.key) if self.read is None else self.read(analysis)
-        return Figure(self, value, self.shown(analysis, value))
+        try:
+            value = _number(getattr(analysis, self.key) if self.read is None else self.read(analysis))
+            return Figure(self, value, self.shown(analysis, value))
+        except (AttributeError, TypeError) as error:
+            raise type(error)(f"metric {self.key}: {error}") from error
+
+
+def _number(value: Any) -> float | None:
+    """Of NumPy's numbers those of Python, which JSON has; None for what is not finite, such as 0 / 0."""
+    if value is None or type(value) is int:
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value) if isfinite(value) else None
+    raise TypeError(f"{value!r} is no number")
 
 
 @dataclass(frozen=True, slots=True)

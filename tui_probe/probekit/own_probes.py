@@ -13,6 +13,7 @@ from tui_probe.engine.storage import Layout, storage_of
 from tui_probe.errors import ProbeFileError, TraceError
 from tui_probe.probe_files.loading import read_probe
 from tui_probe.probekit.own_probe import OwnMap
+from tui_probe.trace.locate import inside
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
     from tui_probe.engine.model import Field, Map, Probe
 
 
-def own_maps(directory: Path) -> tuple[OwnMap, ...]:
-    """The maps in the order of result files. Raises TraceError where the trace has no probe file that can be read."""
-    path = directory / "probe.toml"
+def own_maps(directory: Path, probe: str | None = None) -> tuple[OwnMap, ...]:
+    """The maps in the order of result files; of several probes in the run those of one.
+
+    Raises TraceError where the trace has no probe file that can be read.
+    """
+    found = inside(directory, "probe.toml") if probe is None else inside(directory, "probes", f"{probe}.toml")
+    path = found or directory / "probe.toml"
     try:
         return _read(str(path), path.stat().st_mtime_ns)
     except OSError as error:

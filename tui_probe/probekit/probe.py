@@ -6,6 +6,7 @@ called FOLDER_NAME) and a module whose ``PROBES`` are objects of this class. Not
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,13 @@ class Question:
     words: str
     rank: int
     needs: str = ""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError if ``needs`` is no regular expression."""
+        try:
+            re.compile(self.needs)
+        except re.error as error:
+            raise ValueError(f"needs of question {self.key} is no regular expression: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

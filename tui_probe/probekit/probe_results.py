@@ -1,4 +1,4 @@
-"""The result of a launch that a view is about, and why there is none."""
+"""The result of a launch that a view is about."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.errors import TraceError
+from tui_probe.probekit.kind import Source
 
 if TYPE_CHECKING:
-    from tui_probe.probekit.kind import Source
     from tui_probe.trace.launches import Launch
-    from tui_probe.trace.model import Kernel, Run
+    from tui_probe.trace.model import Kernel, Run, Trace
     from tui_probe.trace.results import Result
 
 
@@ -67,24 +67,52 @@ class ProbeResult:
 
 
 def probe_of(kernel: Kernel) -> str | None:
-    """The analysis that a kernel's probe asks for, without its ending."""
+    """The analysis that a kernel's probe asks for, without its ending; of one of several probes else its name."""
     info = kernel.info
-    return None if info is None or info.callback is None else info.callback.removesuffix(".py")
+    return kernel.probe if info is None or info.callback is None else info.callback.removesuffix(".py")
 
 
-def missing(source: Source, *probes: str) -> str | None:
-    """Why there is no result of one of these probes, and what to do; None if there is one."""
-    kernel, wanted = source.kernel, " or ".join(f"-p {probe}" for probe in probes)
-    if kernel.status in ("skipped", "failed", "excluded"):
-        return f"the kernel was not probed: {kernel.reason or kernel.status}"
-    probe = probe_of(kernel)
-    if probe is None:
-        return f"the trace does not say which probe the kernel had: run with {wanted}"
-    if probe not in probes:
-        return f"the kernel was probed with {probe}: run with {wanted}"
-    if source.launch is not None and source.launch.result is None:
-        return f"launch {source.launch.number} has no result: {source.launch.reason or 'it was not saved'}"
-    return None if kernel.result_rows else "no result was saved yet"
+def aimed(source: Source, *probes: str) -> Source:
+    """What a view of these probes shows of a kernel of a run that had several: the kernel as the first of them had it
+    that left a result, and the launch, or in the place of one that had another probe the nearest that had this.
+    """
+    kernels = source.kernel.by_probe()
+    return _aimed(source, [one for one in kernels if one.probe and probe_of(one) in probes])
+
+
+def aimed_by_name(source: Source, *probes: str) -> Source:
+    """The same for those who must not read files: a probe of one's own that names another's analysis is not found."""
+    return _aimed(source, [one for one in source.kernel.by_probe() if one.probe in probes])
+
+
+def _aimed(source: Source, feeding: list[Kernel]) -> Source:
+    launch = source.launch
+    if not feeding:
+        return source
+    if launch is not None and launch.result is not None:
+        made_by = source.trace.results.probe(launch.result)
+        feeding.sort(key=lambda one: one.probe != made_by)
+    best = next((one for one in feeding if one.result_rows), feeding[0])
+    return Source(source.trace, best, _nearest(source.trace, best, launch))
+
+
+def of_each_probe(source: Source) -> tuple[Source, ...]:
+    """The kernel as each probe of the run had it, with the launch, or the nearest that had this probe."""
+    trace = source.trace
+    kernels = source.kernel.by_probe()
+    return tuple(Source(trace, one, _nearest(trace, one, source.launch)) for one in kernels)
+
+
+def _nearest(trace: Trace, kernel: Kernel, launch: Launch | None) -> Launch | None:
+    """The launch, or the nearest with a result in the kernel, of the same shape if there is one."""
+    if launch is None or launch.result is None or launch.result in kernel.result_rows:
+        return launch
+    rows = [row for each in kernel.result_rows if (row := trace.results.launch(each)) is not None]
+    if not rows:
+        return launch
+    shape = (launch.grid, launch.block, launch.shared)
+    nearest: list[Launch] = sorted((trace.launches[row] for row in rows), key=lambda one: abs(one.row - launch.row))
+    return next((one for one in nearest if (one.grid, one.block, one.shared) == shape), nearest[0])
 
 
 def read(source: Source) -> ProbeResult:
@@ -100,6 +128,7 @@ def read_row(trace: Run, kernel: Kernel, row: int) -> ProbeResult:
     path = trace.results.path(row)
     if path is None:
         raise TraceError(f"result/{trace.results.name(row)}: its path in the log leads out of the trace")
+    kernel = kernel.with_probe(trace.results.probe(row))
     number = trace.results.launch(row)
     launch = None if number is None else trace.launches[number]
     return ProbeResult(kernel, launch, probe_of(kernel) or "", kernel.read(path))

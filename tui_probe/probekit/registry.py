@@ -13,11 +13,13 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import ProbeFileError
-from tui_probe.probe_files.folders import built_in_files, files_in, installed_folders
+from tui_probe.probe_files.folders import built_in_files, files_in, installed_files, installed_folders
+from tui_probe.probekit.guard import guarded
+from tui_probe.probekit.page_names import TAKEN
 from tui_probe.probekit.probe import Probe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
 _BUILT_IN: Final = "tui_probe.probes"
@@ -63,11 +65,17 @@ def problems() -> list[str]:
 def add_folder(folder: Path) -> None:
     """Know the probes in a folder that the user named. A folder without a module is one of records alone: none.
 
-    Raises ProbeFileError if its module is broken: who names a folder wants to know.
+    Raises ProbeFileError if there is no probe in it, its module is broken, or a name is taken: who names a folder wants
+    to know.
     """
+    if not folder.is_dir():
+        raise ProbeFileError(f"{folder} is no folder: name the one with probe.toml or probe.py")
+    if not files_in(folder.resolve()):
+        raise ProbeFileError(f"{folder}: there is no probe.toml and no probe.py in this folder")
     folder = folder.resolve()
     module = folder / "__init__.py"
-    if not module.is_file():
+    known = {file.resolve().parent for file in (*built_in_files().values(), *installed_files().values())}
+    if not module.is_file() or folder in known:
         return
     name = f"tui_probe_folder_{sha256(str(folder).encode()).hexdigest()[:12]}"
     found = _of_module(name, lambda: _import_folder(name, folder))
@@ -75,8 +83,30 @@ def add_folder(folder: Path) -> None:
         raise ProbeFileError(_problems.pop(name))
     strangers = sorted(found.keys() - files_in(folder).keys())
     if strangers:
-        raise ProbeFileError(f"{module}: PROBES names {', '.join(strangers)}, of which there is no file beside it")
+        raise ProbeFileError(
+            f"{module}: PROBES names {', '.join(strangers)}, of which there is no file beside it: Probe.name must be"
+            f" the folder's name, {folder.name}, or {folder.name}_TWIN for TWIN.toml"
+        )
+    others = [probe for probe in all_probes() if probe is not found.get(probe.name)]
+    if clash := _clash(found, others):
+        raise ProbeFileError(f"{module}: {clash}")
     _added.update(found)
+
+
+def _clash(found: Mapping[str, Probe], others: Iterable[Probe]) -> str:
+    """What is called as something else is already, and what to do; "" if nothing."""
+    others = list(others)
+    probes = {*built_in_files(), *(probe.name for probe in others)}
+    pages = {*TAKEN, *(name for probe in others for name in _pages_of(probe))}
+    taken = [f"probe {name}" for name in sorted(found.keys() & probes)]
+    taken += [
+        f"page {name}" for name in sorted({name for probe in found.values() for name in _pages_of(probe)} & pages)
+    ]
+    return f"{', '.join(taken)} exists; choose another name" if taken else ""
+
+
+def _pages_of(probe: Probe) -> tuple[str, ...]:
+    return (*(view.name for view in probe.views), *(page.name for page in probe.pages))
 
 
 def _built_in(name: str, folder: Path) -> Any:
@@ -99,7 +129,15 @@ def _import_folder(name: str, folder: Path) -> Any:
 
 @cache
 def _installed() -> dict[str, Probe]:
-    return {name: probe for module in installed_folders() for name, probe in _of_module(module).items()}
+    known = {name: probe for name in built_in_files() if (probe := probe_named(name)) is not None}
+    built_in = len(known)
+    for module in installed_folders():
+        found = _of_module(module)
+        if clash := _clash(found, known.values()):
+            _problems[module] = f"{module}: {clash}"
+        else:
+            known |= found
+    return dict(list(known.items())[built_in:])
 
 
 _modules: dict[str, dict[str, Probe]] = {}
@@ -110,7 +148,7 @@ def _of_module(name: str, load: Callable[[], Any] | None = None) -> dict[str, Pr
     if name not in _modules:
         try:
             module = importlib.import_module(name) if load is None else load()
-            _modules[name] = {probe.name: probe for probe in _probes_in(module)}
+            _modules[name] = {probe.name: guarded(probe) for probe in _probes_in(module)}
             _problems.pop(name, None)
         except Exception as error:  # noqa: BLE001 - code of others: whatever it raises must not stop the rest
             sys.modules.pop(name, None)

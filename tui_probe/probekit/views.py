@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.probekit import probe_results
 from tui_probe.probekit.kind import Kind
+from tui_probe.probekit.missing import missing as nothing_of
 from tui_probe.probekit.registry import names_of
 
 if TYPE_CHECKING:
@@ -33,6 +33,6 @@ def probe_view(
         return names_of(lambda probe: any(view.name == name for view in probe.views))
 
     def missing(source: Source) -> str | None:
-        return probe_results.missing(source, *probes())
+        return nothing_of(source, *probes())
 
     return Kind(name, title, about, missing, opened, explanation, order, short, grows, drawn, probes)

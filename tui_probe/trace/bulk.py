@@ -13,6 +13,8 @@ import numpy as np
 from tui_probe.trace.kernel_lines import KernelLines
 from tui_probe.trace.launch_lines import in_order, passed_launches, probed_launches, saved_results
 from tui_probe.trace.line_block import LineBlock
+from tui_probe.trace.packed_lines import PREFIX, match_line, read_packed
+from tui_probe.trace.time_lines import gpu_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +28,9 @@ _IGNORED: Final = (b"[mem] ", b"[mod] ", b"[bin] ", b"[probe] find ", b"[probe] 
                    b"[probe] engine ", b"[probe] read ", b"[probe] finish ", b"[exec] funcmap-")  # fmt: skip
 """Lines that tell nothing which the trace model keeps, in logs that have ``[kernel]`` lines."""
 
-_ANYWHERE: Final = (b"[benchmark] ", b"[nvtx] ")
+_ANYWHERE: Final = (
+    b"[benchmark] ", b"[nvtx] ", b"[time] ", b"[budget] ", b"[key] ", b"[reason] ", b"[passed] lost ",
+)  # fmt: skip
 """Lines that say the same wherever they stand among launches."""
 
 
@@ -38,8 +42,8 @@ class BulkReader:
         self._read_line = read_line
         self._kernels = KernelLines(recorder, read_line)
 
-    def read(self, text: bytes) -> int:
-        """``text`` is whole lines that follow those of the last call; how many they are."""
+    def read(self, text: bytes, offset: int = 0) -> int:
+        """``text`` is whole lines that follow those of the last call, ``offset`` in the log; how many they are."""
         if not text:
             return 0
         block = LineBlock(text)
@@ -47,11 +51,24 @@ class BulkReader:
         for prefix in _IGNORED:
             left[block.begin_with(prefix)] = False
         self._kernels.read(block, left)
+        self._recorder.timed(gpu_times(block, left))
         passed = passed_launches(block, left, self._recorder.trace.launches.reason_number)
         launches = in_order(probed_launches(block, left), passed)
         results = saved_results(block, left)
+        self._packed(block, left, offset)
         self._record(block, np.flatnonzero(left), launches, results)
         return len(block)
+
+    def _packed(self, block: LineBlock, left: NDArray[np.bool_], offset: int) -> None:
+        """Launches that only have a key, many to a line. The others of the same slice may come before or after them."""
+        found = []
+        for line in block.begin_with(PREFIX).tolist():
+            match = match_line(block.text, block.starts[line], block.ends[line])
+            if match is not None:
+                found.append((offset + match.start(), match))
+                left[line] = False
+        if found:
+            self._recorder.packed(*read_packed(found))
 
     def _record(
         self, block: LineBlock, rest: NDArray[np.int64], launches: LaunchColumns, results: ResultColumns

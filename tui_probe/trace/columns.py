@@ -48,6 +48,22 @@ class LaunchColumns(_Columns):
 
 
 @dataclass(frozen=True, slots=True)
+class TimeColumns(_Columns):
+    """GPU times of sampled launches, with the columns of :class:`tui_probe.trace.time_samples.TimeSamples`."""
+
+    kernel: NDArray[np.uint64]
+    launch: NDArray[np.uint64]
+    key: NDArray[np.int64]
+    probed: NDArray[np.bool_]
+    ns: NDArray[np.uint64]
+    weight: NDArray[np.uint64]
+    host: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.kernel)
+
+
+@dataclass(frozen=True, slots=True)
 class ResultColumns(_Columns):
     """Result files, named after a time."""
 

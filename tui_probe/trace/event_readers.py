@@ -11,11 +11,13 @@ from tui_probe.trace.event_types import (
     Alternating,
     Benchmark,
     BenchmarkEnabled,
+    BudgetTold,
     Callback,
     Command,
     Counted,
     Device,
     DriverOpened,
+    EmptyPair,
     Ending,
     EngineAnswer,
     EngineStarted,
@@ -27,6 +29,7 @@ from tui_probe.trace.event_types import (
     FunctionFigures,
     FunctionFound,
     FunctionMissing,
+    GpuTimed,
     Image,
     ImageFound,
     InfoRead,
@@ -34,6 +37,7 @@ from tui_probe.trace.event_types import (
     KernelFate,
     KernelFolder,
     KernelReady,
+    KeyNamed,
     LaunchEnded,
     LaunchStarted,
     LaunchTimes,
@@ -41,15 +45,22 @@ from tui_probe.trace.event_types import (
     MemoryCall,
     ModuleCall,
     NvtxRange,
+    Packed,
     Parameters,
+    PassedLost,
     PassedThrough,
     ProbedFunction,
     ProbeMemory,
+    ProbingFate,
     ProcessStarted,
+    ReasonNamed,
     Saved,
     Shape,
     Trouble,
+    Unknown,
+    Unlisted,
 )
+from tui_probe.trace.packed_lines import match_line
 from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
@@ -152,6 +163,12 @@ def _kernel_fate(m: Match) -> Event:
     return KernelFate(int(index), FATES[status], figures, text_of(name), reason_of(reason))
 
 
+def _probing_fate(m: Match) -> Event:
+    index, status, registers, local, shared, blocks, probe, reason = m.groups()
+    figures = FunctionFigures(_number(registers), _number(local), _number(shared), _number(blocks))
+    return ProbingFate(int(index), FATES[status], figures, text_of(probe), reason_of(reason))
+
+
 def _probed_function(m: Match) -> Event:
     return ProbedFunction(int(m[1]), FunctionFigures(_number(m[2]), _number(m[3]), _number(m[4]), _number(m[5])))
 
@@ -178,6 +195,13 @@ def _benchmark(m: Match) -> Event:
     return Benchmark(*times, int(m[6]), _number(m[7]), _number(m[8]))
 
 
+def _gpu_timed(m: Match) -> Event:
+    number, kernel, key, kind, ns, weight, host = m.groups()
+    return GpuTimed(
+        int(number), int(kernel), _number(key), kind == b"probed", int(ns), int(weight), _number(host)
+    )  # fmt: skip
+
+
 def _module_named(m: Match) -> Event:
     return ModuleCall(text_of(m[1]), _number(m[2]), _hex(m[3]), _hex(m[4]), text_of(m[5]))
 
@@ -201,6 +225,23 @@ def _nvtx_range(m: Match) -> Event:
     )  # fmt: skip
 
 
+def _budget(m: Match) -> Event:
+    return BudgetTold(text_of(m[1]), m[2] == b"reached", int(m[3]), int(m[4]), text_of(m[5]))
+
+
+def _key(m: Match) -> Event:
+    x, y, z = map(int, m[4].split()) if m[4] else (0, 0, 0)
+    return KeyNamed(int(m[1]), int(m[2]), shape_of(m[3]), (x, y, z) if x else None, None)
+
+
+def _shared_key(m: Match) -> Event:
+    return KeyNamed(int(m[1]), int(m[2]), None, None, (int(m[3]), int(m[4])))
+
+
+def _packed(m: Match) -> Event:
+    return Packed(m.string) if match_line(m.string) else Unknown(m.string)
+
+
 def _trouble(m: Match) -> Event:
     return Trouble(text_of(m.string[m.start() :]))
 
@@ -219,10 +260,18 @@ _FATE: Final = (
     "{INDEX} (probed|skipped|failed|excluded|filtered) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
     r"name (\S*)(?: reason (.*))?"
 )
+_PROBING: Final = (
+    "{INDEX} (probed|skipped|failed) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
+    r"probe (\S+) reason (.*)"
+)
 _BENCHMARK: Final = (
     "prologue {MS} kernel {MS} epilogue {MS} original {MS} impact {MS} {CODE}(?: kernel {INDEX} launch {COUNT})?"
 )
 
+_TIME: Final = (
+    "launch {COUNT} kernel {INDEX}(?: key {INDEX})? (original|probed) ns {COUNT} for {COUNT}(?: host {COUNT})?"
+)
+_BUDGET: Final = r"(trace-bytes|result-files|log-bytes|share) (reached|thins) limit {COUNT} used (\d{1,18}): (.*)"
 _NVTX: Final = (
     r"range {COUNT} in {COUNT} thread {COUNT} start {NS} end (\d{1,19}|-) "
     r"launches (\d{1,18}(?:-\d{1,18})?(?:,\d{1,18}(?:-\d{1,18})?)*) domain (\S+) text (.*)"
@@ -257,8 +306,8 @@ _EXEC: Final[dict[bytes, tuple[Reader, ...]]] = {
     b"failed": ((Pattern("failed {CODE}"), lambda m: LaunchEnded(False, int(m[1]))),),
     b"save": (
         (
-            Pattern("save (.*?) size {COUNT}(?: kernel {INDEX} launch {COUNT})?"),
-            lambda m: Saved(text_of(m[1]), int(m[2]), _number(m[3]), _number(m[4])),
+            Pattern(r"save (.*?) size {COUNT}(?: kernel {INDEX} launch {COUNT}(?: probe (\S+))?)?"),
+            lambda m: Saved(text_of(m[1]), int(m[2]), _number(m[3]), _number(m[4]), _text(m[5])),
         ),
     ),
     b"backup": ((Pattern(_BACKUP), _passed_through),),
@@ -336,6 +385,7 @@ READERS: Final[dict[bytes, dict[bytes, tuple[Reader, ...]]]] = {
     b"[probe]": _PROBE,
     b"[jit]": _PROBE,
     b"[kernel]": {b"*": ((Pattern(_FATE), _kernel_fate), (Pattern(_PROBED_FUNCTION), _probed_function))},
+    b"[probing]": {b"*": ((Pattern(_PROBING), _probing_fate),)},
     b"[exec]": _EXEC,
     b"[count]": {b"size:": ((Pattern("size: {COUNT}"), lambda m: Counted(int(m[1]))),)},
     b"[benchmark]": {
@@ -348,7 +398,27 @@ READERS: Final[dict[bytes, dict[bytes, tuple[Reader, ...]]]] = {
         ),
         b"ENABLED": ((Pattern("ENABLED L2 Flush Size {COUNT}"), lambda m: BenchmarkEnabled(int(m[1]))),),
     },
+    b"[time]": {
+        b"launch": ((Pattern(_TIME), _gpu_timed),),
+        b"empty": ((Pattern("empty {COUNT}"), lambda m: EmptyPair(int(m[1]))),),
+    },
+    b"[key]": {
+        b"*": (
+            (Pattern(r"{INDEX} kernel {INDEX} grid {SHAPE}(?: cluster (\d{1,9} \d{1,9} \d{1,9})(?!\S))?"), _key),
+            (Pattern("{INDEX} kernel {INDEX} blocks {NS} {NS}"), _shared_key),
+        )
+    },
+    b"[reason]": {b"*": ((Pattern("{INDEX} (.+)"), lambda m: ReasonNamed(int(m[1]), read_reason(text_of(m[2])))),)},
+    b"[passed]": {
+        b"lost": ((Pattern("lost {INDEX} {COUNT}"), lambda m: PassedLost(int(m[1]), int(m[2]))),),
+        b"*": ((Pattern(r"\d"), _packed),),
+    },
     b"[nvtx]": {b"range": ((Pattern(_NVTX), _nvtx_range),)},
+    b"[budget]": {
+        **dict.fromkeys((b"trace-bytes", b"result-files", b"log-bytes", b"share"), ((Pattern(_BUDGET), _budget),)),
+        b"unlisted": ((Pattern("unlisted kernel {INDEX} launches {COUNT}"), lambda m: Unlisted(int(m[1]), int(m[2]))),),
+        b"*": _TROUBLE,
+    },
     b"[callback]": _CALLBACK,
     b"[analyze]": _CALLBACK,
     b"[exit]": {

@@ -190,6 +190,17 @@ class KernelFate:
 
 
 @dataclass(frozen=True, slots=True)
+class ProbingFate:
+    """A kernel with one of several probes; ``figures`` are those of the probed function."""
+
+    index: int
+    status: Fate
+    figures: FunctionFigures
+    probe: str
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
 class ProbedFunction:
     """The function that is launched in the place of a kernel."""
 
@@ -245,10 +256,13 @@ class LaunchEnded:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
+    """A result file; ``probe`` is told where the run had several."""
+
     path: str
     size: int
     kernel: int | None
     number: int | None
+    probe: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +274,43 @@ class PassedThrough:
     number: int | None
     time_ns: int | None
     reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyNamed:
+    """Which launches of a kernel have a key: those of one shape, or those of ``blocks`` (from, to) without another.
+
+    ``cluster`` is None where the launches ask for none.
+    """
+
+    key: int
+    kernel: int
+    shape: Shape | None
+    cluster: Dim3 | None
+    blocks: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonNamed:
+    """The number that a reason has in packed lines."""
+
+    number: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Launches of originals, in one line, which is kept as it is (see ``trace.packed_lines``)."""
+
+    line: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PassedLost:
+    """Launches of a key that the log had no room for."""
+
+    key: int
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +335,27 @@ class Benchmark:
     status: int
     index: int | None
     number: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuTimed:
+    """GPU time of a sampled launch; ``weight`` launches are stood for. ``host_ns`` is what the call took that launched,
+    where the device had nothing to do before it returned."""
+
+    number: int
+    kernel: int
+    key: int | None
+    probed: bool
+    ns: int
+    weight: int
+    host_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyPair:
+    """Nanoseconds between two events with nothing in between, which times of launches are without."""
+
+    ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +392,28 @@ class NvtxRange:
     runs: tuple[tuple[int, int], ...]
     domain: str | None
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetTold:
+    """A budget of the run is ``reached``, or gives each launch its share alone; ``limit`` and ``used`` at that moment.
+
+    ``name`` is ``trace-bytes``, ``result-files``, ``log-bytes`` or ``share``; ``advice`` says what to do.
+    """
+
+    name: str
+    reached: bool
+    limit: int
+    used: int
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisted:
+    """Launches of a kernel for which the log had no room: they were counted, and passed through."""
+
+    kernel: int
+    launches: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,6 +462,7 @@ Event: TypeAlias = (
     | KernelReady
     | KernelFate
     | ProbedFunction
+    | ProbingFate
     | Parameters
     | LaunchStarted
     | MapSize
@@ -375,12 +470,20 @@ Event: TypeAlias = (
     | LaunchEnded
     | Saved
     | PassedThrough
+    | KeyNamed
+    | ReasonNamed
+    | Packed
+    | PassedLost
     | LaunchTimes
     | Benchmark
+    | GpuTimed
+    | EmptyPair
     | Counted
     | Callback
     | Alternating
     | NvtxRange
+    | BudgetTold
+    | Unlisted
     | Trouble
     | Ending
     | Exited

@@ -50,7 +50,7 @@ class TraceFollower:
             self._run_info_stamp = None
         before = self._tail.offset
         for lines in self._tail.slices():
-            self._read(lines)
+            self._read(lines, self._tail.start)
             self._recorder.settle_many()
         self._recorder.settle()
         self.changed = self._recorder.changed.copy()
@@ -63,20 +63,22 @@ class TraceFollower:
         self._watch_assemblies()
         return replaced or grew or updated or bool(self.changed)
 
-    def _read(self, lines: bytes) -> None:
+    def _read(self, lines: bytes, offset: int) -> None:
         """Take in whole lines. Until a log shows that it is one of ours, they have to be read one by one."""
         end = 0
         if self._reducer.older is not None:
             end = lines.find(b"\n", _HEAD) + 1 or len(lines)
-            self.trace.state.lines += self._read_lines(lines[:end])
+            self.trace.state.lines += self._read_lines(lines[:end], offset)
         read = self._bulk.read if self._reducer.older is None else self._read_lines
-        self.trace.state.lines += read(lines[end:])
+        self.trace.state.lines += read(lines[end:], offset + end)
 
-    def _read_lines(self, lines: bytes) -> int:
-        """Read them one by one, and say how many there were."""
+    def _read_lines(self, lines: bytes, offset: int) -> int:
+        """Read them one by one, and say how many there were; the first begins at this offset of the log."""
         each = lines.split(b"\n")[:-1]
+        self._recorder.offset = offset
         for line in each:
             self._read_line(line)
+            self._recorder.offset += len(line) + 1
         return len(each)
 
     def _read_line(self, line: bytes) -> None:

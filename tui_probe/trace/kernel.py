@@ -6,27 +6,29 @@ import hashlib
 import os
 from array import array
 from collections.abc import Collection
+from copy import copy
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
 from tui_probe.trace.demangle import demangle
+from tui_probe.trace.gpu_time import GpuTime, TimeOfKind, gpu_time
 from tui_probe.trace.kernels import KernelInfo, ProcessLog, Resources, read_grown_log, read_kernel_info
 from tui_probe.trace.locate import path_inside
 from tui_probe.trace.results import Result, read_result
+from tui_probe.trace.time_samples import TimeSamples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui_probe.reasons import Reason
+    from tui_probe.trace.columns import TimeColumns
     from tui_probe.trace.event_types import Benchmark, Dim3, FunctionFigures, Shape
+    from tui_probe.trace.probing import Probing, Status
     from tui_probe.trace.run import Run
-
-Status = Literal["pending", "probed", "skipped", "failed", "excluded"]
-"""``pending``: being prepared, or the log ends before its fate is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,9 @@ class Times:
 
 
 _NO_TIMES: Final = Times()
+_SHARED: Final = ("original.bin", "original.ptx")
+"""Files that are the same for all probes, and in the kernel's own folder."""
+_NO_SAMPLES: Final = TimeSamples()
 
 
 @dataclass(slots=True)
@@ -54,8 +59,10 @@ class Kernel:
     stated_reason: Reason | None = None
     launches: int = 0
     launches_probed: int = 0
+    launches_unlisted: int = 0
+    """Of them those that the log only counts: the table of launches does not have them."""
     shape: Shape | None = None
-    """Grid, block and dynamic shared memory of the last launch."""
+    """Grid, block and dynamic shared memory of the last launch that has lines of its own in the log."""
     grid_varies: bool = False
     """Whether launches differ in their grid; ``block_varies`` the same for the block."""
     block_varies: bool = False
@@ -68,9 +75,21 @@ class Kernel:
     rows: array[int] = field(default_factory=lambda: array("I"), repr=False)
     """Rows of its launches in the launch table."""
     result_rows: array[int] = field(default_factory=lambda: array("I"), repr=False)
+    probings: dict[str, Probing] = field(default_factory=dict, repr=False)
+    """What became of it with each probe, where the run had several; in their order."""
+    probe: str | None = None
+    """This is the kernel as one of several probes had it; see ``with_probe``."""
     _times: Times | None = field(default=None, repr=False)
+    _samples: TimeSamples | None = field(default=None, repr=False)
+    _gpu_time: GpuTime | None = field(default=None, repr=False)
+    _gpu_time_of: int = field(default=-1, repr=False)
     _process_log: ProcessLog | None = field(default=None, repr=False)
     _process_log_size: int = field(default=-1, repr=False)
+
+    @property
+    def launches_recorded(self) -> int:
+        """Launches that the log tells of one by one: their shape, time and what became of them."""
+        return len(self.rows)
 
     @property
     def grid(self) -> Dim3 | None:
@@ -91,16 +110,44 @@ class Kernel:
     def demangled(self) -> str:
         return demangle(self.name)
 
+    def with_probe(self, probe: str | None) -> Kernel:
+        """The kernel as one of several probes had it, as far as the log tells now: fate, files and results are those
+        of this probe. Itself where the run had one probe, or not this one.
+        """
+        one = None if probe is None else self.probings.get(probe)
+        if one is None:
+            return self
+        kernel = copy(self)
+        kernel.probe, kernel.probings = one.probe, {}
+        kernel.status, kernel.stated_reason, kernel.driver_probed = one.status, one.reason, one.function
+        kernel.result_rows, kernel.launches_probed = one.result_rows, len(one.result_rows)
+        kernel._process_log, kernel._process_log_size = None, -1
+        return kernel
+
+    def by_probe(self) -> tuple[Kernel, ...]:
+        """The kernel as each probe of the run had it, in their order; itself alone where there was one."""
+        return tuple(self.with_probe(probe) for probe in self.probings) or (self,)
+
     @property
     def folder(self) -> Path | None:
-        """Its folder in ``kernel/``, or None if it never reached the engine."""
+        """Its folder in ``kernel/``, or None if it never reached the engine. Where the run had several probes, that of
+        this one in it, or of the first that it could have.
+        """
         path = self._place()
         return Path(path) if path is not None and os.path.isdir(path) else None  # noqa: PTH112 - thousands are asked for
 
     def _place(self, *names: str) -> str | None:
         """Where its folder, or a file in it, has to be; None if a link leads out of the trace."""
         name = self.folder_name or f"{self.index}_{hashlib.sha1(self.name.encode(), usedforsecurity=False).hexdigest()}"
-        return path_inside(self.trace.directory, "kernel", name, *names)
+        own = () if names and names[0] in _SHARED else self._own_folder()
+        return path_inside(self.trace.directory, "kernel", name, *own, *names)
+
+    def _own_folder(self) -> tuple[str, ...]:
+        """The folder of a probe in the kernel's: of this one, else the first that the kernel could have."""
+        if self.probe is not None:
+            return (self.probe,)
+        probed = (probe for probe, one in self.probings.items() if one.status == "probed")
+        return tuple(self.probings) and (next(probed, next(iter(self.probings))),)
 
     @property
     def info(self) -> KernelInfo | None:
@@ -230,19 +277,68 @@ class Kernel:
                 column.append(value)
 
     @property
+    def samples(self) -> TimeSamples:
+        """GPU times of its launches, as far as they were sampled."""
+        return self._samples or _NO_SAMPLES
+
+    def add_samples(self, columns: TimeColumns) -> None:
+        if self._samples is None:
+            self._samples = TimeSamples()
+            self.trace.timed.append(self)
+        self._samples.extend(columns)
+        self.trace.times_told += len(columns)
+        self._gpu_time_of = -1
+
+    @property
+    def gpu_time(self) -> GpuTime | None:
+        """What those tell of all its launches; None on a simulated GPU."""
+        if self.trace.state.simulated or self._samples is None:
+            return None
+        if self._gpu_time_of != self.launches:
+            self._gpu_time = gpu_time(self._samples, self.launches)
+            self._gpu_time_of = self.launches
+        return self._gpu_time
+
+    @property
+    def _probed_time(self) -> GpuTime | None:
+        """The same, its probed launches those of one probe: None where they were of several."""
+        if self.probe is None or self._samples is None or self.trace.state.simulated:
+            return None if self.probings else self.gpu_time
+        launches = (self.trace.results.launch(row) for row in self.result_rows)
+        numbers = {self.trace.launches[row].number for row in launches if row is not None}
+        return gpu_time(self._samples.with_probed(numbers), self.launches)
+
+    @property
+    def time_share(self) -> float | None:
+        """Its part of the GPU time of all timed kernels, from 0 to 1."""
+        time, whole = self.gpu_time, self.trace.gpu_ns
+        return None if time is None or whole <= 0 else time.total_ns / whole
+
+    @property
     def slowdown(self) -> float | None:
-        """Median over its timed launches of probed time / original time; None on a simulated GPU."""
-        return self._measured(self.times.impacts)
+        """Probed time / original time: the median of a benchmark, else the ratio of the means of sampled launches.
+
+        None on a simulated GPU, and of several probes together.
+        """
+        measured = self._measured(self.times.impacts)
+        return measured if measured is not None or (time := self._probed_time) is None else time.slowdown
+
+    @property
+    def slowdown_doubt(self) -> float | None:
+        """One standard error of the slowdown by sampled launches; None by a benchmark, and where it is not known."""
+        return None if self.times.impacts or (time := self._probed_time) is None else time.slowdown_doubt
 
     @property
     def time_ms(self) -> float | None:
-        """Median time of the original in milliseconds."""
-        return self._measured(self.times.originals_ms)
+        """Median time of the original in milliseconds, by a benchmark, else by sampled launches."""
+        measured = self._measured(self.times.originals_ms)
+        return measured if measured is not None or (time := self.gpu_time) is None else _median_ms(time.original)
 
     @property
     def time_probed_ms(self) -> float | None:
-        """Median time of the probed kernel in milliseconds."""
-        return self._measured(self.times.probed_ms)
+        """Median time of the probed kernel in milliseconds, likewise."""
+        measured = self._measured(self.times.probed_ms)
+        return measured if measured is not None or (time := self._probed_time) is None else _median_ms(time.probed)
 
     def _measured(self, values: array[float]) -> float | None:
         return median(values) if values and not self.trace.state.simulated else None
@@ -261,6 +357,10 @@ class Kernel:
     @property
     def _pruned(self) -> Resources | None:
         return self.process_log.pruned if self.status in ("probed", "failed") else None
+
+
+def _median_ms(time: TimeOfKind | None) -> float | None:
+    return None if time is None else time.median_ns / 1e6
 
 
 def _static(resources: Resources | None) -> int | None:

@@ -7,6 +7,7 @@ disturbed while the log is followed.
 from __future__ import annotations
 
 import re
+import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -241,6 +242,7 @@ class ResultTable:
         self._micros = array("q")
         self._size = array("q")
         self._names: dict[int, str] = {}
+        self._probes: dict[int, str] = {}
 
     def __len__(self) -> int:
         return len(self._micros)
@@ -273,6 +275,13 @@ class ResultTable:
 
     def launch(self, row: int) -> int | None:
         return _known(self._launch[row])
+
+    def probe(self, row: int) -> str | None:
+        """The probe that made it, of several in the run; None where there was one alone."""
+        return self._probes.get(row)
+
+    def set_probe(self, row: int, probe: str) -> None:
+        self._probes[row] = sys.intern(probe)
 
     def set_launch(self, row: int, launch: int) -> None:
         self._launch[row] = launch

@@ -22,6 +22,8 @@ class LogTail:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.offset = 0
+        self.start = 0
+        """Where the slice that was yielded last begins."""
         self._rest = b""
 
     def was_replaced(self) -> bool:
@@ -46,6 +48,7 @@ class LogTail:
             size = os.fstat(file.fileno()).st_size
             file.seek(self.offset)
             while self.offset < size and (data := file.read(min(SLICE, size - self.offset))):
+                self.start = self.offset - len(self._rest)
                 self.offset += len(data)
                 lines = self._whole_lines(data)
                 if lines:

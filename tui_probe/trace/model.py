@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.trace.kernel import Kernel, Kernels, Status
+from tui_probe.trace.kernel import Kernel, Kernels
+from tui_probe.trace.probing import Status
 from tui_probe.trace.run import Run, State
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ _DEVICE = re.compile(rb"^\[init\] device 0 .* name (.*)$", re.MULTILINE)
 _KERNEL = re.compile(rb"^\[kernel\] (\d{1,9}) (?:probed|skipped|failed|excluded|filtered) ", re.MULTILINE)
 _END = re.compile(rb"^\[exit\] ", re.MULTILINE)
 _ENDING = re.compile(rb"^\[exit\] (status|signal) (\d{1,3})$", re.MULTILINE)
+_COUNTS = re.compile(rb"^\[exit\] launches (\d+) probed (\d+) dropped (\d+)", re.MULTILINE)
 TAIL = 1 << 12
 """Bytes of its end, which says how the process ended."""
 
@@ -76,6 +77,26 @@ def brief(directory: Path) -> Brief | None:
         running=not ended and is_alive(pid, logged or " ".join(info.command)),
         status=_status(told, end),
     )
+
+
+@dataclass(frozen=True)
+class ExitCounts:
+    """What the hook counted: launches, those that ran probed, and results of these that were not kept."""
+
+    launches: int
+    probed: int
+    dropped: int
+
+
+def exit_counts(directory: Path) -> ExitCounts | None:
+    """The counts at the end of a log; None if it broke off."""
+    try:
+        with (directory / LOG).open("rb") as file:
+            file.seek(max(0, (directory / LOG).stat().st_size - TAIL))
+            found = _COUNTS.search(file.read(TAIL))
+    except OSError:
+        return None
+    return None if found is None else ExitCounts(*map(int, found.groups()))
 
 
 def _status(told: RunInfo, end: bytes) -> int | None:

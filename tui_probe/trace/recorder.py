@@ -6,20 +6,25 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tui_probe.trace.columns import TimeColumns
 from tui_probe.trace.launches import UNKNOWN
 from tui_probe.trace.model import Kernel
+from tui_probe.trace.probing import Probing
 from tui_probe.trace.tally import Tally
+from tui_probe.trace.time_samples import NONE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.reasons import Reason
     from tui_probe.trace.columns import LaunchColumns, ResultColumns
-    from tui_probe.trace.event_types import Fate, FunctionFigures, Shape
+    from tui_probe.trace.event_types import Fate, FunctionFigures, GpuTimed, KeyNamed, Shape
     from tui_probe.trace.model import Trace
+    from tui_probe.trace.packed_lines import Items, Segments
 
 _MANY: Final = 1 << 18
 _MOST_EARLY: Final = 64
+_MOST_PROBES: Final = 64
 
 
 class Recorder:
@@ -37,6 +42,8 @@ class Recorder:
         self._early: dict[int, int] = {}
         """Results by the number of their launch, whose lines have not come: a benchmark saves before it writes them."""
         self._tally = Tally(trace)
+        self.offset = 0
+        """Where the line that is read now begins in the log."""
 
     def kernel(self, index: int) -> Kernel:
         """The kernel of this index, made if the log has not named it yet."""
@@ -51,6 +58,7 @@ class Recorder:
     def forget_kernels(self) -> None:
         self.settle()
         self.trace.kernels.clear()
+        self.trace.timed.clear()
         self.changed.clear()
 
     def folder(self, index: int, name: str) -> None:
@@ -72,6 +80,19 @@ class Recorder:
     def probed_function(self, index: int, figures: FunctionFigures) -> None:
         """The function that is launched in the place of a kernel."""
         self.kernel(index).driver_probed = figures
+
+    def probing(self, index: int, probe: str, status: Fate, figures: FunctionFigures, reason: Reason | None) -> None:
+        """What became of a kernel with one of several probes; ``figures`` are those of the probed function."""
+        one = self._probing(index, probe)
+        if one is not None:
+            one.status, one.reason, one.function = status, reason, figures
+
+    def _probing(self, index: int, probe: str) -> Probing | None:
+        """None in a damaged log that names more probes than a run has."""
+        probings = self.kernel(index).probings
+        if probe not in probings and len(probings) < _MOST_PROBES:
+            probings[probe] = Probing(probe)
+        return probings.get(probe)
 
     def launch(
         self,
@@ -100,6 +121,13 @@ class Recorder:
         if index is not None:
             self.kernel(index)
 
+    def unlisted(self, index: int, launches: int) -> None:
+        """Launches of a kernel that passed through, and have no lines."""
+        kernel = self.kernel(index)
+        kernel.launches += launches
+        kernel.launches_unlisted += launches
+        self.trace.state.launches += launches
+
     def _take_early(self, number: int, row: int) -> None:
         """Give the result that came before its launch to this."""
         result = self._early.pop(number)
@@ -119,6 +147,26 @@ class Recorder:
         if self._early:
             for i in np.flatnonzero(np.isin(launches.number, list(self._early))).tolist():
                 self._take_early(int(launches.number[i]), first + i)
+
+    def key(self, key: KeyNamed) -> None:
+        """What a key is of; launches of it that the log named first are its kernel's, too."""
+        self.kernel(key.kernel).launches += self.trace.passed.name_key(key)
+
+    def packed(self, segments: Segments, items: Items) -> None:
+        """Lines of packed launches, and what was read of them."""
+        for key, count in self.trace.passed.add(segments, items).items():
+            self._count_passed(key, count)
+
+    def lost(self, key: int, count: int) -> None:
+        """The log had no room for so many launches of a key."""
+        self.trace.passed.lose(key, count)
+        self._count_passed(key, count)
+
+    def _count_passed(self, key: int, count: int) -> None:
+        self.trace.state.launches += count
+        kernel = self.trace.passed.kernel_of(key)
+        if kernel is not None:
+            self.kernel(kernel).launches += count
 
     def saved_results(self, results: ResultColumns) -> None:
         """Results that were read together, in order."""
@@ -171,6 +219,27 @@ class Recorder:
             self._tally.ended_well(self.row)
             self._touch()
 
+    def timed(self, times: TimeColumns) -> None:
+        """GPU times that were read together."""
+        order = np.argsort(times.kernel, kind="stable")
+        kernels, starts = np.unique(times.kernel[order], return_index=True)
+        for index, rows in zip(kernels.tolist(), np.split(order, starts[1:]), strict=False):
+            self.kernel(index).add_samples(times.part(rows))
+
+    def timed_launch(self, event: GpuTimed) -> None:
+        """The GPU time of one launch."""
+        self.timed(
+            TimeColumns(
+                kernel=np.array([event.kernel], dtype=np.uint64),
+                launch=np.array([event.number], dtype=np.uint64),
+                key=np.array([NONE if event.key is None else event.key]),
+                probed=np.array([event.probed]),
+                ns=np.array([event.ns], dtype=np.uint64),
+                weight=np.array([event.weight], dtype=np.uint64),
+                host=np.array([NONE if event.host_ns is None else event.host_ns]),
+            )
+        )
+
     def _touch(self) -> None:
         """The kernel of the launch at hand changed."""
         if self.row is not None and (kernel := self.trace.launches.kernel_of(self.row)) != UNKNOWN:
@@ -181,13 +250,16 @@ class Recorder:
         launches = self.trace.launches
         return self.row is not None and launches.failed(self.row) and launches.kernel_of(self.row) in (index, UNKNOWN)
 
-    def saved(self, name: str, size: int, index: int | None, number: int | None) -> None:
-        """A result file; without a launch number it is of the launch at hand."""
+    def saved(self, name: str, size: int, index: int | None, number: int | None, probe: str | None = None) -> None:
+        """A result file; without a launch number it is of the launch at hand. Of several probes one is told."""
         launches, state = self.trace.launches, self.trace.state
         row = self.row if number is None else launches.row_of(number)
         if index is None and row is not None and launches.kernel_of(row) != UNKNOWN:
             index = launches.kernel_of(row)
         result = self.trace.results.add(name, size, row)
+        if probe is not None and index is not None and (one := self._probing(index, probe)) is not None:
+            self.trace.results.set_probe(result, probe)
+            one.result_rows.append(result)
         state.results += 1
         state.bytes_written += size
         if row is not None:

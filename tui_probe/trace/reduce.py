@@ -7,28 +7,38 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.trace.event_types import (
     Benchmark,
     BenchmarkEnabled,
+    BudgetTold,
     Command,
     Device,
+    EmptyPair,
     Ending,
     Epoch,
     Event,
     Exited,
+    GpuTimed,
     Initialised,
     KernelFate,
     KernelFolder,
+    KeyNamed,
     LaunchEnded,
     LaunchStarted,
     NvtxRange,
+    Packed,
     Parameters,
+    PassedLost,
     PassedThrough,
     ProbedFunction,
     ProbeMemory,
+    ProbingFate,
     ProcessStarted,
+    ReasonNamed,
     Saved,
     Trouble,
     Unknown,
+    Unlisted,
 )
 from tui_probe.trace.older import OlderKernels
+from tui_probe.trace.packed_lines import match_line, read_packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,13 +71,22 @@ class Reducer:
             KernelFolder: self._folder,
             KernelFate: self._fate,
             ProbedFunction: self._probed_function,
+            ProbingFate: self._probing_fate,
             Parameters: self._parameters,
             LaunchStarted: self._launch,
             ProbeMemory: self._probe_memory,
             LaunchEnded: self._launch_ended,
             PassedThrough: self._passed_through,
+            KeyNamed: self.recorder.key,
+            ReasonNamed: self._reason_named,
+            Packed: self._packed,
+            PassedLost: self._passed_lost,
             Saved: self._saved,
             Benchmark: self._benchmark,
+            GpuTimed: self._gpu_timed,
+            EmptyPair: self._empty_pair,
+            BudgetTold: self._budget,
+            Unlisted: self._unlisted,
             Trouble: self._trouble,
             NvtxRange: self._nvtx_range,
             Ending: self._ending,
@@ -128,6 +147,9 @@ class Reducer:
     def _probed_function(self, event: ProbedFunction) -> None:
         self.recorder.probed_function(event.index, event.figures)
 
+    def _probing_fate(self, event: ProbingFate) -> None:
+        self.recorder.probing(event.index, event.probe, event.status, event.figures, event.reason)
+
     def _parameters(self, event: Parameters) -> None:
         self.recorder.time_ns = event.time_ns
 
@@ -159,14 +181,37 @@ class Reducer:
                 index, event.shape, number=event.number, time_ns=event.time_ns, probed=False, reason=event.reason
             )
 
+    def _reason_named(self, event: ReasonNamed) -> None:
+        self.trace.passed.name_reason(event.number, event.reason)
+
+    def _packed(self, event: Packed) -> None:
+        match = match_line(event.line)
+        if match is not None:
+            self.recorder.packed(*read_packed([(self.recorder.offset, match)]))
+
+    def _passed_lost(self, event: PassedLost) -> None:
+        self.recorder.lost(event.key, event.count)
+
     def _saved(self, event: Saved) -> None:
-        self.recorder.saved(event.path.rpartition("/")[2], event.size, event.kernel, event.number)
+        self.recorder.saved(event.path.rpartition("/")[2], event.size, event.kernel, event.number, event.probe)
 
     def _benchmark(self, event: Benchmark) -> None:
         self.trace.state.benchmark = True
         index = self._index(event.index)
         if index is not None:
             self.recorder.kernel(index).add_times(event)
+
+    def _gpu_timed(self, event: GpuTimed) -> None:
+        self.recorder.timed_launch(event)
+
+    def _empty_pair(self, event: EmptyPair) -> None:
+        self.trace.state.empty_pair_ns = event.ns
+
+    def _budget(self, event: BudgetTold) -> None:
+        self.trace.state.budgets[event.name] = event
+
+    def _unlisted(self, event: Unlisted) -> None:
+        self.recorder.unlisted(event.kernel, event.launches)
 
     def _trouble(self, event: Trouble) -> None:
         troubles = self.trace.state.troubles

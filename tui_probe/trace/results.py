@@ -205,7 +205,11 @@ def _map_file(path: Path) -> mmap.mmap | bytes:
         with path.open("rb") as file:
             size = file.seek(0, 2)
             return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if size else b""
-    except (OSError, ValueError) as error:
+    except FileNotFoundError as error:
+        raise TraceError(f"{path}: it is no longer there: run again, or name the trace that has it") from error
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
         raise TraceError(f"{path}: {error}") from error
 
 

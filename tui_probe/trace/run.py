@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tui_probe.trace.launches import LaunchTable, ResultTable
 from tui_probe.trace.locate import inside
+from tui_probe.trace.passed import PassedTable
 from tui_probe.trace.ranges import RangeTable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.trace.event_types import Device
+    from tui_probe.trace.event_types import BudgetTold, Device
+    from tui_probe.trace.gpu_time import GpuTime
     from tui_probe.trace.run_info import RunInfo
+
+
+class Timed(Protocol):
+    """A kernel, as far as the run asks."""
+
+    @property
+    def gpu_time(self) -> GpuTime | None: ...
 
 
 @dataclass(slots=True)
@@ -42,12 +51,16 @@ class State:
     """Bytes of all result files."""
     lines: int = 0
     unknown_lines: int = 0
+    budgets: dict[str, BudgetTold] = field(default_factory=dict)
+    """What the run's budgets refused, by name; the last word of each."""
     troubles: list[str] = field(default_factory=list)
     """What the hook could not do, in its own words; the first hundred."""
     devices: dict[int, Device] = field(default_factory=dict)
     simulated: bool = False
     """Run on the simulated GPU: its clocks and times are those of a model."""
     benchmark: bool = False
+    empty_pair_ns: int | None = None
+    """Between two events with nothing in between, on the device; times of launches are without it."""
 
     @property
     def device(self) -> Device | None:
@@ -62,9 +75,25 @@ class Run:
         self.directory = directory
         self.state = State()
         self.launches = LaunchTable()
+        self.passed = PassedTable(directory)
         self.results = ResultTable(directory)
         self.ranges = RangeTable()
         self.run_info: RunInfo | None = None
+        self.timed: list[Timed] = []
+        """The kernels of which launches were timed."""
+        self.times_told = 0
+        """How many times of launches the log has told so far."""
+        self._gpu_ns = (-1, -1, 0.0)
+
+    @property
+    def gpu_ns(self) -> float:
+        """GPU time of all launches of all kernels that were timed, in nanoseconds, as far as it is known."""
+        launches, told, total = self._gpu_ns
+        if (launches, told) != (self.state.launches, self.times_told):
+            times = [time for kernel in self.timed if (time := kernel.gpu_time) is not None]
+            total = sum(time.total_ns for time in times)
+            self._gpu_ns = (self.state.launches, self.times_told, total)
+        return total
 
     @property
     def broke_off(self) -> bool:

@@ -29,6 +29,8 @@ class RunInfo:
     exit_status: int | None = None
     signal: int | None = None
     probe: str | None = None
+    probes: tuple[str, ...] = ()
+    """The names of all, in their order; empty in older records."""
     options: dict[str, Any] = field(default_factory=dict)
     driver: str | None = None
     simulated: bool = False
@@ -62,6 +64,7 @@ def parse_run_info(data: dict[str, Any]) -> RunInfo:
         exit_status=_integer(data.get("exit_status")),
         signal=_integer(data.get("signal")),
         probe=_text(data.get("probe")),
+        probes=tuple(name for each in _list(data.get("probes")) if (name := _text(_dict(each).get("name")))),
         options=_dict(data.get("options")),
         driver=_text(driver.get("path")),
         simulated=driver.get("simulated") is True,
@@ -80,6 +83,10 @@ def _integer(value: object) -> int | None:
 
 def _dict(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _texts(value: object) -> tuple[str, ...]:

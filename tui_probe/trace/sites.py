@@ -6,7 +6,7 @@ A file of the version that this module reads::
     {"version": 1, "files": [PATH, …], "probes": [{"probe": NAME, "way": "ptx",
      "sites": [SITE, …], "maps": {MAP: {"sites": [NUMBER, …]}, …}, "unchecked": [INSTRUCTION, …]}, …]}
 
-``tui_probe/help/formats.md`` says what the parts mean. Traces of older versions have no such file.
+``tui_probe/help/sites-json.md`` says what the parts mean. Traces of older versions have no such file.
 """
 
 from __future__ import annotations

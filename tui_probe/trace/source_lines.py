@@ -50,7 +50,10 @@ class SourceLines:
 
     @classmethod
     def of(cls, folder: Path) -> SourceLines:
-        """Of a kernel's folder. Files that are missing or damaged give fewer lines, never an error."""
+        """Of a kernel's folder, or that of one of several probes in it.
+
+        Files that are missing or damaged give fewer lines, never an error.
+        """
         try:
             pruned = _text(folder / "pruned.ptx")
         except OSError:
@@ -117,9 +120,15 @@ def named_files(ptx: str) -> dict[int, str]:
     return {int(number): f"{first}/{second}" if second else first for number, first, second in _FILE.findall(ptx)}
 
 
+def _shared(folder: Path, name: str) -> Path:
+    """A file that all probes of a kernel share: in its folder, of which that of one among several probes is a part."""
+    own = folder / name
+    return own if own.exists() else folder.parent / name
+
+
 def _image(folder: Path) -> bytes:
     """The image that a kernel came from, if it is a cubin; else nothing. Raises OSError."""
-    with (folder / "original.bin").open("rb") as file:
+    with _shared(folder, "original.bin").open("rb") as file:
         image = file.read(_LARGEST)
     return image if image.startswith(elf.MAGIC) else b""
 
@@ -129,7 +138,7 @@ def _lines_of_machine_code(pruned: str, folder: Path) -> dict[int, SourceLine]:
     image = _image(folder)
     if not image:
         return {}
-    original = _text(folder / "original.ptx")
+    original = _text(_shared(folder, "original.ptx"))
     entry = parse(pruned).entries()[0]
     before = find_entry(parse(original), entry.name)
     return lines_of_tables(image, before, entry.span.line - before.span.line)

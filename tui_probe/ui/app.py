@@ -202,7 +202,7 @@ class ProbeApp(OpenApp):
         if isinstance(self.screen, HelpScreen):
             self.pop_screen()
         elif isinstance(self.screen, ViewScreen):
-            self.push_screen(HelpScreen(self.screen.topic))
+            self.push_screen(HelpScreen(self.screen.topic, self.screen.scopes))
 
     def compare(self, source: Source) -> None:
         """Remember a kernel or launch, or show it against the one that was remembered."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ChoiceError
+from tui_probe.pages.launch_counts import not_recorded
 from tui_probe.probekit.kind import Source
 from tui_probe.trace.address import means
 
@@ -55,6 +56,8 @@ def _found(wanted: Address, process: ProcessView, trace: Trace) -> Source | None
 
 def _launch(trace: Trace, number: int) -> Launch | None:
     row = trace.launches.row_of(number)
+    if row is None and (why := not_recorded(trace, number)) is not None:
+        raise ChoiceError(why)
     if row is None:
         return None
     launch: Launch = trace.launches[row]

@@ -106,8 +106,10 @@ class Ending:
             self.app.exit()
 
     def _leave(self, answer: str) -> None:
-        if answer == "interrupt" and self.app.target is not None:
+        if self.app.target is not None and answer == "interrupt":
             self.app.target.interrupt()
+        if self.app.target is not None and answer == "leave":
+            self.app.target.leave()
         if answer:
             self.app.exit()
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from tui_probe.errors import TraceError
 from tui_probe.trace.follow import TraceFollower
 from tui_probe.trace.locate import LOG, inside, is_trace
+from tui_probe.ui.recording import Recording, Switch
 from tui_probe.ui.rows import KernelRows
 
 if TYPE_CHECKING:
@@ -73,6 +74,9 @@ class Target(Protocol):
     def kill(self) -> None:
         """Send SIGKILL to its process group."""
 
+    def leave(self) -> None:
+        """It shall go on when the screen ends."""
+
     def trace_directories(self) -> list[Path]:
         """The trace directories that its processes have made so far, the oldest first."""
 
@@ -106,6 +110,7 @@ class ProcessView:
     probed: int = 0
     probe: str = ""
     launches: int = 0
+    launches_probed: int = 0
     results: int = 0
     bytes_written: int = 0
     dropped: int | None = None
@@ -134,6 +139,8 @@ class Snapshot:
     benchmark: bool = False
     stdout: Path | None = None
     stderr: Path | None = None
+    recording: Recording | None = None
+    """The switch and the budgets of the run; None where it cannot be reached, or has ended."""
     no_room: bool = False
     """The disk of the traces is, or was, full: not everything is kept."""
     loaded: bool = False
@@ -186,6 +193,7 @@ class _Trace:
             probed=sum(row.status == "probed" for row in rows),
             probe=(trace.run_info.probe if trace.run_info else None) or "",
             launches=state.launches,
+            launches_probed=state.launches_probed,
             results=state.results,
             bytes_written=state.bytes_written,
             dropped=state.launches_dropped,
@@ -215,6 +223,7 @@ class Feed:
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="tui-probe-feed", daemon=True)
         self.failure: Exception | None = None
+        self.switch = Switch()
         self._rest_until = 0.0
         self.wanted: tuple[int, ...] = ()
         """The kernels whose folders are read first: those visible."""
@@ -279,6 +288,7 @@ class Feed:
         target = self.session.target
         snapshot = self._of_target(target, status) if target else self._of_traces()
         full = snapshot.running and snapshot.stdout is not None and is_full(snapshot.stdout.parent)
+        snapshot = replace(snapshot, recording=self.switch.look(self._traces) if snapshot.running else None)
         if full or self.latest.no_room:
             snapshot = replace(snapshot, no_room=True)
         if snapshot != self.latest:

@@ -1,4 +1,4 @@
-"""The one table of keys: bindings, footer, the page behind ``?`` and the README section are made from it."""
+"""The one table of keys: bindings, footer, the page behind ``?`` and ``tui-probe help keys`` are made from it."""
 
 from __future__ import annotations
 
@@ -74,6 +74,7 @@ TABLE = (
     Key("process", ("p",), "next_process", "live", "next process of the target, if it has several"),
     Key("processes", ("P",), "processes", "live", "choose a process of the target from a list"),
     Key("pause", ("space",), "pause", "live", "pause the display; the target and the recording continue", "pause"),
+    Key("record", ("R",), "record", "live", "record launches or let them pass; the target goes on either way"),
     Key("zoom", ("z",), "zoom", "live", "the focused pane in full size, and back", "full size"),
     Key("previous_kernel", ("left_square_bracket",), "step_kernel(-1)", "kernels", "previous kernel"),
     Key("next_kernel", ("right_square_bracket",), "step_kernel(1)", "kernels", "next kernel", "next kernel"),

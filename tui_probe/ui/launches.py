@@ -76,7 +76,8 @@ def launch_words(source: Source, *, brief: bool = False) -> str:
         return "the only launch" if number is None else f"launch {number} (the only one of this kernel)"
     alone = saved == 1 and row == source.trace.results.launch(kernel.result_rows[0])
     only = ", the only one with a result" if alone and not brief else ""
-    place = f"{units.ordinal(bisect_left(kernel.rows, row) + 1)} of {units.count(kernel.launches)}"
+    recorded = " recorded" if kernel.launches_recorded < kernel.launches else ""
+    place = f"{units.ordinal(bisect_left(kernel.rows, row) + 1)}{recorded} of {units.count(kernel.launches)}"
     return f"{place} launches{only}" if number is None else f"launch {number} ({place} of this kernel){only}"
 
 

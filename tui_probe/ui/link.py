@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import deque
@@ -61,7 +62,11 @@ class Link:
 
 
 class TimedFile:
-    """A text file whose writes are timed."""
+    """A text file whose writes are timed.
+
+    What a terminal that has hung up does not take is lost without an error: the thread that writes must go on taking
+    from its queue, else the event loop would wait for room in it for ever, instead of ending.
+    """
 
     def __init__(self, file: IO[str], link: Link) -> None:
         self._file = file
@@ -69,11 +74,14 @@ class TimedFile:
 
     def write(self, text: str) -> int:
         """Write, which waits if the terminal takes no more."""
-        return self._timed(lambda: self._file.write(text))
+        with contextlib.suppress(OSError):
+            self._timed(lambda: self._file.write(text))
+        return len(text)
 
     def flush(self) -> None:
         """So may this."""
-        self._timed(self._file.flush)
+        with contextlib.suppress(OSError):
+            self._timed(self._file.flush)
 
     def fileno(self) -> int:
         """The descriptor of the file."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 TABS = (
     Tab("kernel", "Kernel", "Kernel"),
-    Tab("process", "process.log", "Build"),
+    Tab("process", "process.log", "Log"),
     Tab("events", "event.log", "Events"),
     Tab("stdout", "stdout", "Out"),
     Tab("stderr", "stderr", "Err"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tui_probe.draw.view import Cancelled
 from tui_probe.errors import ProbeError
 from tui_probe.pages.views import FIXED, kinds
+from tui_probe.probekit.probe_results import aimed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +47,7 @@ def page_of(kind: Kind, source: Source) -> Page:
 
 def _open(kind: Kind, source: Source, progress: Progress) -> View | Nothing:
     missing = kind.missing(source)
-    return kind.open(source, progress) if missing is None else Nothing(missing)
+    return kind.open(aimed(source, *kind.probes), progress) if missing is None else Nothing(missing)
 
 
 class Opening:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
+from tui_probe.pages.launch_counts import launches_told
 from tui_probe.ui.screens.picker import Choice, PickScreen
 from tui_probe.ui.state_line import ending
 
@@ -101,7 +102,7 @@ def _state(process: ProcessView) -> str:
 def _figures(process: ProcessView) -> str:
     return (
         f"{units.counted(len(process.kernels), 'kernel')} ({units.count(process.probed)} probed)"
-        f" · {units.counted(process.launches, 'launch')}"
+        f" · {launches_told(process.launches, process.launches_probed)}"
     )
 
 

@@ -6,6 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
+from tui_probe.pages.launch_counts import launches_told
 
 if TYPE_CHECKING:
     from tui_probe.draw.spans import Line, Span
@@ -34,6 +35,10 @@ def state_line(
         parts.append(("[simulated]", "simulated"))
     if snapshot.no_room:
         parts.append(("disk full: not all is kept", "failed"))
+    if snapshot.recording is not None and not snapshot.recording.on:
+        parts.append(("not recording: R resumes", "warn"))
+    if snapshot.recording is not None and snapshot.recording.reached:
+        parts.append((f"budget reached: {', '.join(snapshot.recording.reached)}", "warn"))
     if paused:
         parts.append(("display paused: Space resumes", "warn"))
     if low_bandwidth:
@@ -43,7 +48,7 @@ def state_line(
     if process is not None:
         kernels = units.counted(len(process.kernels), "kernel")
         parts.append((f"{kernels} ({units.count(process.probed)} probed)", ""))
-        parts.append((units.counted(process.launches, "launch"), ""))
+        parts.append((launches_told(process.launches, process.launches_probed), ""))
         parts.append((f"{units.size(process.bytes_written)} written", ""))
     return tuple(span for part in parts for span in ((" · ", "dim"), part))
 

@@ -11,7 +11,7 @@ from tests.pages.timelines import planted
 from tests.pages.timelines.drawing import EVERY_FORM, golden_view
 from tests.trace.test_recorded import unpacked
 from tui_probe.draw.view import no_progress
-from tui_probe.pages.findings.found import find
+from tui_probe.pages.findings.found import find, find_all
 from tui_probe.pages.findings.questions import open_questions
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.kind import Source
@@ -55,7 +55,7 @@ def test_the_straggler_the_idle_sm_and_the_tail_are_named(source: Source) -> Non
 
 
 def test_a_tail_asks_which_warps_make_it(source: Source) -> None:
-    assert open_questions(source.kernel, find(source))[0].option == "-p warp_progress"
+    assert open_questions(source.kernel, find_all(source))[0].option == "-p warp_progress"
 
 
 def test_of_a_gpu_cycles_are_times_and_the_probe_was_timed() -> None:
@@ -64,7 +64,7 @@ def test_of_a_gpu_cycles_are_times_and_the_probe_was_timed() -> None:
     assert "78 549 cycles (39.7 µs)" in found["slots"].words
     assert found["waves"].words == "0.97: 256 blocks, 2 at once on each of 132 SMs"
     assert not any(finding.stands_out for finding in found.values())
-    assert "--benchmark" not in [question.option for question in open_questions(source.kernel, None)]
+    assert "--benchmark" not in [question.option for question in open_questions(source.kernel, [])]
 
 
 def test_the_main_loop_of_attention_is_named(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import TraceError
-from tui_probe.pages.views import kind_of
+from tui_probe.pages.views import kind_of, names
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.finding import Finding
 from tui_probe.probekit.kept import kept_words, sampled_words
+from tui_probe.probekit.missing import not_known
 from tui_probe.probekit.registry import probe_named
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def find(source: Source) -> Found | None:
     row = source.launch.result if source.launch is not None else next(iter(kernel.result_rows[-1:]), None)
     if row is None or kernel.status != "probed":
         return None
+    kernel = kernel.with_probe(results.probe(row))
     number = results.launch(row)
     launch = None if number is None else source.trace.launches[number].number
     probe = probe_results.probe_of(kernel) or ""
@@ -73,7 +75,7 @@ def find(source: Source) -> Found | None:
         key = (str(path), written, len(kernel.times.originals_ms))
         if key not in _remembered:
             findings = tuple(_findings(probe_results.read(source)))
-            _remembered[key] = Found(probe, launch, source.trace.state.simulated, findings)
+            _remembered[key] = Found(probe, launch, source.trace.state.simulated, findings, not_known(kernel))
             for old in list(_remembered)[:-_MOST_REMEMBERED]:
                 _remembered.pop(old, None)
         return _remembered[key]
@@ -82,13 +84,29 @@ def find(source: Source) -> Found | None:
         return Found(probe, launch, source.trace.state.simulated, (), problem)
 
 
+def find_all(source: Source) -> list[Found]:
+    """What each probe of the run says of the launch at hand, or of the nearest that had it; without one, of the newest.
+
+    One where the run had one probe, none where there is no result.
+    """
+    found = (find(each) for each in probe_results.of_each_probe(source))
+    return [each for each in found if each is not None]
+
+
 def _findings(of: ProbeResult) -> list[Finding]:
     probe = probe_named(of.probe)
     if probe is not None and probe.findings is not None:
-        found = probe.findings(of, probe.analyse(of))
+        found = [_with_page(of, each) for each in probe.findings(of, probe.analyse(of))]
         return [*sorted(found, key=lambda finding: not finding.stands_out), *_sample(of)]
     words = kept_words(of.result)
     return [Finding("kept", "records", words)] if words else []
+
+
+def _with_page(of: ProbeResult, finding: Finding) -> Finding:
+    """The finding, if there is the page that it names. Raises TraceError."""
+    if finding.page and finding.page not in names():
+        raise TraceError(f"probe {of.probe}: finding {finding.key!r} is on page {finding.page!r}, which there is not")
+    return finding
 
 
 def _sample(of: ProbeResult) -> Iterator[Finding]:

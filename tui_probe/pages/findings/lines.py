@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw.spans import Line, Span, clip, pad, width, wrap
 from tui_probe.draw.table import safe
 from tui_probe.pages.views import kind_of
+from tui_probe.probekit.registry import probe_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +32,8 @@ def found_lines(found: Found, cells: int, numbers: Mapping[str, int] | None = No
     launch = "" if found.launch is None else f" in launch {found.launch}"
     probe = f" by -p {safe(found.probe)}" if found.probe else ""
     head = f" found{launch}{probe}"
-    simulated = _SIMULATED if width(head) + width(_SIMULATED) <= cells else " (simulated)"
+    fits = width(head) + width(_SIMULATED) <= cells
+    simulated = _SIMULATED if fits and _counts_cycles(found.probe) else " (simulated)"
     lines: list[Line] = [((clip(head, cells), "head"), (simulated if found.simulated else "", "simulated"))]
     if found.problem is not None:
         lines += [((" " + pad("problem" if i == 0 else "", LABEL), "dim"), (part, "bad"))
@@ -39,6 +41,11 @@ def found_lines(found: Found, cells: int, numbers: Mapping[str, int] | None = No
     for finding in found.findings:
         lines += _finding(finding, cells, numbers or {})
     return lines
+
+
+def _counts_cycles(name: str) -> bool:
+    probe = probe_named(name)
+    return probe is None or any(metric.is_time for metric in probe.metrics)
 
 
 def _finding(finding: Finding, cells: int, numbers: Mapping[str, int]) -> Iterator[Line]:

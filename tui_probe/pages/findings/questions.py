@@ -12,6 +12,8 @@ from tui_probe.probekit import probe_results
 from tui_probe.probekit.registry import all_probes, probe_named
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui_probe.pages.findings.found import Found
     from tui_probe.probekit.probe import Probe
     from tui_probe.trace.model import Kernel
@@ -57,15 +59,16 @@ def questions() -> tuple[Question, ...]:
     return (*(Question(each.words, f"-p {name}", each.key, each.needs) for each, name in asked), COST)
 
 
-def open_questions(kernel: Kernel, found: Found | None) -> list[Question]:
-    """Those that mean something for a probed kernel and that its results do not answer.
+def open_questions(kernel: Kernel, found: Sequence[Found]) -> list[Question]:
+    """Those that mean something for a probed kernel and that its results do not answer, those of any probe.
 
     First come those that the findings lead to.
     """
     if kernel.status != "probed":
         return []
-    asked = [finding.asks for finding in found.findings if finding.asks] if found else []
-    answered, text = _answered(probe_named(probe_results.probe_of(kernel))), _text(kernel)
+    asked = [finding.asks for each in found for finding in each.findings if finding.asks]
+    probes = (probe_named(probe_results.probe_of(one)) for one in kernel.by_probe() if one.status == "probed")
+    answered, text = set().union(*map(_answered, probes)), _text(kernel)
     left = [each for each in questions() if _is_open(each, kernel, answered) and _is_meant(each, text)]
     return sorted(left, key=lambda each: asked.index(each.key) if each.key in asked else len(asked))
 

@@ -9,7 +9,7 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import plain
 from tui_probe.draw.table import Column, safe
 from tui_probe.pages.advice import advice
-from tui_probe.pages.findings.found import find
+from tui_probe.pages.findings.found import find_all
 from tui_probe.pages.findings.lines import command_of, found_lines, question_lines
 from tui_probe.pages.findings.questions import Question, open_questions, questions
 from tui_probe.probekit.kind import Source
@@ -33,18 +33,20 @@ class FindingRow(NamedTuple):
 def finding_rows(trace: Trace) -> Iterator[FindingRow]:
     """The findings of all kernels; a kernel without any has only its row."""
     for kernel in trace.kernels:
-        found = find(Source(trace, kernel))
-        for finding in found.findings if found and found.findings else (None,):
-            yield FindingRow(kernel, found, finding)
+        for found in find_all(Source(trace, kernel)) or (None,):
+            for finding in found.findings if found and found.findings else (None,):
+                yield FindingRow(kernel, found, finding)
 
 
 def summary_lines(trace: Trace, cells: int) -> Iterator[str]:
     """The page as text: each kernel with what was found in its newest result, or why it was not probed."""
     for kernel in trace.kernels:
         yield f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 16)}: {kernel.status}"
-        found = find(Source(trace, kernel))
-        if found is not None:
-            yield from (f"  {plain(line)}".rstrip() for line in found_lines(found, cells - 2))
+        found = find_all(Source(trace, kernel))
+        for each in found:
+            yield from (f"  {plain(line)}".rstrip() for line in found_lines(each, cells - 2))
+        if found:
+            yield from (f"   {words}" for words in _refused(kernel))
         elif kernel.status == "probed":
             yield "   no result was saved"
         else:
@@ -55,9 +57,16 @@ def summary_lines(trace: Trace, cells: int) -> Iterator[str]:
     yield from (plain(line).rstrip() for line in question_lines(questions, command_of(trace), cells))
 
 
+def _refused(kernel: Kernel) -> Iterator[str]:
+    """The probes of the run that a kernel does not have, and why."""
+    for one in kernel.by_probe():
+        if one.status != "probed":
+            yield f"not with -p {safe(one.probe or '')}: {safe(one.reason or one.status)}"
+
+
 def questions_of(trace: Trace) -> list[Question]:
     """What no probed kernel's results answer, what the findings lead to first."""
-    known = [open_questions(kernel, find(Source(trace, kernel))) for kernel in trace.kernels]
+    known = [open_questions(kernel, find_all(Source(trace, kernel))) for kernel in trace.kernels]
     best = {question: min(each.index(question) for each in known if question in each) for question in questions()
             if any(question in each for each in known)}  # fmt: skip
     return sorted(best, key=lambda question: best[question])

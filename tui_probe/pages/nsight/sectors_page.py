@@ -136,13 +136,13 @@ SECTOR_COLUMNS: Final[tuple[Column[SectorRow], ...]] = (
     _counted("load req.", "load_requests", 2),
     _counted("ld sectors", "load_sectors", 1),
     Column(
-        "sectors_per_load", lambda r: r.figures.sectors_per_load, "a load",
+        "sectors_per_load", lambda r: r.figures.sectors_per_load, "per load",
         lambda r: decimal(r.figures.sectors_per_load),
     ),
     _counted("store req.", "store_requests", 2),
     _counted("st sectors", "store_sectors", 0),
     Column(
-        "sectors_per_store", lambda r: r.figures.sectors_per_store, "a store",
+        "sectors_per_store", lambda r: r.figures.sectors_per_store, "per store",
         lambda r: decimal(r.figures.sectors_per_store),
     ),
     Column("verdict", lambda r: r.verdict),

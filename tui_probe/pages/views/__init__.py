@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from tui_probe.probekit.page_names import FIXED, SHARED
 
 if TYPE_CHECKING:
     from tui_probe.probekit.kind import Kind
 
-FIXED: Final = ("summary", "ptx", "diff", "sass", "process", "launches")
-"""Pages whose number is the same for every kernel."""
-_SHARED: Final = ("lines", "timeline", "latency", "results", "source")
-"""Pages that several probes fill."""
+__all__ = ["FIXED", "kind_of", "kinds", "names"]
 
 
 @cache
@@ -24,7 +23,7 @@ def kinds() -> tuple[Kind, ...]:
     from tui_probe.probekit.registry import all_probes
 
     own = {kind.name: kind for probe in all_probes() for kind in probe.views}
-    own |= {name: _of_module(name) for name in _SHARED}
+    own |= {name: _of_module(name) for name in SHARED}
     return (*map(_of_module, FIXED), *sorted(own.values(), key=lambda kind: (kind.order, kind.name)))
 
 
@@ -35,7 +34,7 @@ def names() -> tuple[str, ...]:
 
 def kind_of(name: str) -> Kind:
     """The page of that name. Raises KeyError."""
-    if name in FIXED or name in _SHARED:
+    if name in FIXED or name in SHARED:
         return _of_module(name)
     return {kind.name: kind for kind in kinds()}[name]
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ChoiceError
+from tui_probe.pages.launch_counts import not_recorded
 from tui_probe.probekit.kind import Source
+from tui_probe.probekit.probe_results import aimed
 from tui_probe.trace.address import means
 
 if TYPE_CHECKING:
@@ -27,7 +29,8 @@ class Choice:
 
 
 def choose(trace: Trace, kind: Kind, kernel: str | None = None, launch: int | None = None) -> Choice:
-    """The first kernel that is meant and has what the view needs, else the first that is meant.
+    """The first kernel that is meant and has what the view needs, else the first that is meant; of all, where none is
+    named, first those with results.
 
     ``kernel`` is an index, or a regular expression that is searched for in both forms of the name; ``launch`` the
     number of a launch of the process. Raises ChoiceError if there is none.
@@ -36,13 +39,15 @@ def choose(trace: Trace, kind: Kind, kernel: str | None = None, launch: int | No
     meant = list(_meant(trace, kernel, at))
     if not meant:
         raise ChoiceError(_none_meant(trace, kernel, at))
+    if kernel is None:
+        meant.sort(key=lambda each: not each.result_rows)
     sources = [Source(trace, each, at) for each in meant]
     why: str | None = None
     for place, source in enumerate(sources):
         missing = kind.missing(source)
         if missing is None:
             others = () if kernel is None else tuple(each.index for each in meant[:place] + meant[place + 1 :])
-            return Choice(source, None, others)
+            return Choice(aimed(source, *kind.probes), None, others)
         why = why or missing
     return Choice(sources[0], why)
 
@@ -57,8 +62,10 @@ def meant_by(trace: Trace, kernel: str) -> list[Kernel]:
 
 def _launch(trace: Trace, number: int) -> Launch:
     row = trace.launches.row_of(number)
+    if row is None and (why := not_recorded(trace, number)) is not None:
+        raise ChoiceError(why)
     if row is None:
-        raise ChoiceError(f"there is no launch {number}: the log has {len(trace.launches)} launches, counted from 0")
+        raise ChoiceError(f"there is no launch {number}: the log has {trace.state.launches} launches, counted from 0")
     launch: Launch = trace.launches[row]
     return launch
 

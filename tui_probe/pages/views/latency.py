@@ -21,6 +21,7 @@ from tui_probe.probekit import probe_results
 from tui_probe.probekit.distributions import distribution_head, distribution_row, distribution_without
 from tui_probe.probekit.kind import Kind
 from tui_probe.probekit.measured import probe_of
+from tui_probe.probekit.missing import missing
 from tui_probe.probekit.registry import names_of
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _record(values: NDArray[Any] | None) -> dict[str, float] | None:
 
 def _inside(source: Source, progress: Progress) -> Waits | None:
     """What the result says, if there is one of a probe that tells of waiting."""
-    if probe_results.missing(source, *KIND.probes) is not None:
+    if missing(source, *KIND.probes) is not None:
         return None
     read = probe_of(source.kernel).waits
     return None if read is None else read(probe_results.read(source), progress)
@@ -154,7 +155,7 @@ def _inside(source: Source, progress: Progress) -> Waits | None:
 def _missing(source: Source) -> str | None:
     if source.kernel.times.probed_ms and not source.trace.state.simulated:
         return None
-    why = probe_results.missing(source, *KIND.probes)
+    why = missing(source, *KIND.probes)
     return why and f"{why}; or time it with --benchmark"
 
 

@@ -14,6 +14,7 @@ from tui_probe.draw.spans import pad
 from tui_probe.draw.spans import width as cells_of
 from tui_probe.draw.table import Column, cell, fitted_cell, in_data, in_tables, layout
 from tui_probe.draw.view import Document
+from tui_probe.pages.launch_counts import left_out
 from tui_probe.pages.launch_report import LAUNCH_COLUMNS, LaunchRow
 from tui_probe.probekit.kind import Kind
 from tui_probe.trace.parameters import read_parameters
@@ -71,6 +72,7 @@ class Launches(Document):
     def __init__(self, kernel: Kernel, trace: Trace, parameters: Mapping[int, bytes]) -> None:
         self.title = f"Launches of {kernel.demangled}"
         self.trace = trace
+        self.left_out = left_out(kernel)
         self.parameters = parameters
         self.log_order = np.array(kernel.rows, dtype=np.int64)
         self.rows = self.log_order
@@ -85,7 +87,8 @@ class Launches(Document):
         seconds = None if launch.time_ns is None or epoch is None else (launch.time_ns - epoch) / 1e9
         result = None if launch.result is None else self.trace.results.name(launch.result)
         parameters = None if launch.number is None else self.parameters.get(launch.number)
-        return Row(launch, "", "", seconds, result, parameters)
+        probe = None if launch.result is None else self.trace.results.probe(launch.result)
+        return Row(launch, "", "", seconds, result, probe, parameters)
 
     # -- drawing
 
@@ -165,10 +168,11 @@ class Launches(Document):
         return sides[:, 0] * sides[:, 1] * sides[:, 2]
 
     def status(self) -> list[str]:
-        """How it is sorted."""
+        """How many launches are not in it, and how it is sorted."""
+        told = [self.left_out] if self.left_out else []
         if self.order == ORDERS[0] and not self.reversed:
-            return []
-        return [f"sorted by {self.order}{', reversed' if self.reversed else ''}"]
+            return told
+        return [*told, f"sorted by {self.order}{', reversed' if self.reversed else ''}"]
 
     def take_over(self, before: View) -> None:
         """The same order."""
@@ -193,6 +197,8 @@ class Launches(Document):
 
 def missing(source: Source) -> str | None:
     """Why there is none."""
+    if source.kernel.launches and not source.kernel.launches_recorded:
+        return "its launches are counted, and none has lines of its own in the log"
     return None if source.kernel.launches else "it was loaded and never launched"
 
 

@@ -13,6 +13,7 @@ from tui_probe.draw.view import Document
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.kind import Kind
 from tui_probe.probekit.measures import in_full, line_rows
+from tui_probe.probekit.missing import missing
 from tui_probe.probekit.registry import names_of
 
 if TYPE_CHECKING:
@@ -68,6 +69,10 @@ class LinesView(Document):
         del width
         return _HEADINGS if self.found.rows else 1
 
+    def counted(self) -> int:
+        """Without the notes."""
+        return len(self.found.rows)
+
     def gutter(self, width: int) -> int:
         """The whole row."""
         return width
@@ -113,7 +118,7 @@ def _text_of(name: str) -> Callable[[LineRow], str]:
 
 
 def _missing(source: Source) -> str | None:
-    return probe_results.missing(source, *KIND.probes)
+    return missing(source, *KIND.probes)
 
 
 KIND: Final = Kind(

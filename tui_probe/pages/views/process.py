@@ -56,20 +56,23 @@ class Log(Document):
 def missing(source: Source) -> str | None:
     """Why there is no log."""
     kernel = source.kernel
-    if kernel.file(FILE) is not None:
+    if any(one.file(FILE) is not None for one in kernel.by_probe()):
         return None
     return f"it never reached the probe engine: {kernel.reason or kernel.status}"
 
 
 def _open(source: Source, progress: Progress) -> Log:
     progress(0.0)
-    path = source.kernel.file(FILE)
-    if path is None:
+    found = [(one.probe, path) for one in source.kernel.by_probe() if (path := one.file(FILE)) is not None]
+    if not found:
         raise TraceError(f"kernel #{source.kernel.index} has no {FILE} any more")
-    try:
-        return Log(f"{FILE} of {source.kernel.demangled}", read_lines(path))
-    except OSError as error:
-        raise TraceError(f"{path}: {error.strerror or error}") from error
+    text: list[str] = []
+    for probe, path in found:
+        try:
+            text += [*([f"-p {probe}:"] if probe else []), *read_lines(path)]
+        except OSError as error:
+            raise TraceError(f"{path}: {error.strerror or error}") from error
+    return Log(f"{FILE} of {source.kernel.demangled}", text)
 
 
 KIND: Final = Kind(

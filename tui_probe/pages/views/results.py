@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.probekit import probe_results
+from tui_probe.draw.table import safe
+from tui_probe.draw.view import Document
 from tui_probe.probekit.count_table import CountTable
 from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.registry import probe_named
+from tui_probe.probekit.missing import not_known
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.kind import Source
 
@@ -23,18 +28,48 @@ def _missing(source: Source) -> str | None:
     return None if kernel.result_rows else "no result was saved yet"
 
 
-def _open(source: Source, progress: Progress) -> CountTable:
-    name = probe_results.probe_of(source.kernel)
-    notes = [] if name is None or probe_named(name) is not None else [not_known(name)]
+class SeveralTables(Document):
+    """What each of several probes measured, a table for each."""
+
+    def __init__(self, tables: Sequence[tuple[str, CountTable]]) -> None:
+        self.title = tables[0][1].title
+        self.tables = tables
+
+    def lines(self, width: int) -> Sequence[Line]:
+        """The tables, the name of its probe above each."""
+        found: list[Line] = []
+        for probe, table in self.tables:
+            found += [*([()] if found else []), ((f"-p {safe(probe)}", "head"),), *table.lines(width)]
+        return found
+
+    def record(self) -> dict[str, Any]:
+        """Every launch with all figures, by the probe."""
+        return {"probes": [{"probe": probe, **table.record()} for probe, table in self.tables]}
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """One row per launch; what its probe does not count is None."""
+        rows = [dict(zip(keys, row, strict=True)) for _, table in self.tables for keys, row in _rows(table)]
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        yield columns
+        for row in rows:
+            yield [row.get(key) for key in columns]
+
+
+def _rows(table: CountTable) -> Iterator[tuple[Sequence[Any], Sequence[object]]]:
+    keys, *rows = table.cells()
+    return ((keys, row) for row in rows)
+
+
+def _open(source: Source, progress: Progress) -> CountTable | SeveralTables:
+    probed = [one for one in source.kernel.by_probe() if one.probe and one.result_rows]
+    if source.launch is None and len(probed) > 1:
+        return SeveralTables([(one.probe or "", _table(replace(source, kernel=one), progress)) for one in probed])
+    return _table(source, progress)
+
+
+def _table(source: Source, progress: Progress) -> CountTable:
+    notes = [note for one in source.kernel.by_probe() if (note := not_known(one)) is not None]
     return CountTable(source, "Results", progress, notes)
-
-
-def not_known(name: str) -> str:
-    """What to do about a probe of which only the records can be shown."""
-    return (
-        f"the probe {name} is not installed, so this page shows its maps as they are: install the package that has it,"
-        " or name its folder with --probe FOLDER"
-    )
 
 
 KIND: Final = Kind(

@@ -11,11 +11,11 @@ from tui_probe.draw.percentiles import SHARES, distribution_line, head_line, per
 from tui_probe.draw.spans import pad
 from tui_probe.draw.table import in_data, safe
 from tui_probe.draw.view import Document
-from tui_probe.pages.findings.found import find
+from tui_probe.pages.findings.found import find_all
 from tui_probe.pages.findings.lines import command_of, found_lines, question_lines
 from tui_probe.pages.findings.questions import open_questions
 from tui_probe.pages.kernel_detail import LABEL, detail_lines
-from tui_probe.pages.kernel_report import KERNEL_COLUMNS
+from tui_probe.pages.kernel_report import KERNEL_COLUMNS, change
 from tui_probe.pages.kernel_row import row_of
 from tui_probe.probekit.kind import Kind
 
@@ -42,8 +42,9 @@ class Summary(Document):
         self.row = row_of(kernel, source.trace.state.device)
         self.simulated = source.trace.state.simulated
         self.sources = source_files(kernel)
+        self.probes = [one for one in kernel.by_probe() if one.probe]
         self.measured = {} if self.simulated else measured(kernel)
-        self.found = find(source)
+        self.found = find_all(source)
         self.questions = open_questions(kernel, self.found)
         self.command = command_of(source.trace)
         self.numbers: Mapping[str, int] = {}
@@ -53,24 +54,37 @@ class Summary(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         """The page; in two columns where it is wide."""
-        found = [] if self.found is None else found_lines(self.found, width, self.numbers)
+        found = [line for each in self.found for line in found_lines(each, width, self.numbers)]
         return detail_lines(self.row, width, self._more(), found, self._asked)
 
     def _asked(self, width: int) -> list[Line]:
         return question_lines(self.questions, self.command, width)
 
-    def _more(self) -> list[Line]:
+    def _probes(self) -> list[Line]:
+        """What became of the kernel with each of several probes."""
         lines: list[Line] = []
+        for number, one in enumerate(self.probes):
+            parts = [f"{one.probe} {one.status}", units.counted(len(one.result_rows), "result")]
+            if one.status == "probed":
+                parts.append(f"registers {change(one.registers_pruned, one.registers_probed)}")
+            if one.slowdown is not None:
+                parts.append(f"{one.slowdown:.2f}× as long")
+            words = ", ".join(parts) + (f": {one.reason}" if one.reason else "")
+            lines.append(((" " + pad("" if number else "probes", LABEL), "dim"), (safe(words), "")))
+        return [*lines, ()] if lines else []
+
+    def _more(self) -> list[Line]:
+        lines = self._probes()
         for number, name in enumerate(self.sources[:_MOST_SOURCES]):
             lines.append(((" " + pad("" if number else "source", LABEL), "dim"), (safe(name), "")))
-        if lines:
+        if self.sources:
             lines.append(())
         if self.measured:
             lines.append(head_line())
         for label, values in self.measured.items():
             shown = _times if label == "slowdown" else _milliseconds
             lines.append(distribution_line(label, values, shown))
-        if not self.measured and self.row.status == "probed":
+        if not self.measured and self.row.gpu_time is None and self.row.status == "probed":
             why = "a simulated GPU has no time" if self.simulated else "not measured: run with --benchmark"
             lines.append(((" " + pad("time", LABEL), "dim"), (f"{units.NOT_MEASURED} {why}", "dim")))
         return lines
@@ -86,7 +100,8 @@ class Summary(Document):
             **as_record(KERNEL_COLUMNS, self.kernel),
             "source_files": self.sources,
             "distributions": figures,
-            "found": None if self.found is None else self.found.record(),
+            "found": self.found[0].record() if self.found else None,
+            **({"found_by_probe": [each.record() for each in self.found]} if len(self.found) > 1 else {}),
             "open_questions": [question.record() for question in self.questions],
         }
 

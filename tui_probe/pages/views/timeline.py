@@ -19,6 +19,7 @@ from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.kind import Kind
 from tui_probe.probekit.measured import probe_of
+from tui_probe.probekit.missing import missing
 from tui_probe.probekit.probe_results import cycles_words
 from tui_probe.probekit.registry import names_of
 from tui_probe.probekit.timelines.moves import MOVES, commands
@@ -296,7 +297,7 @@ def _fence(cycles: Any) -> float:
 
 
 def _missing(source: Source) -> str | None:
-    return probe_results.missing(source, *KIND.probes)
+    return missing(source, *KIND.probes)
 
 
 def _open(source: Source, progress: Progress) -> Timeline:

@@ -27,15 +27,15 @@ _WIDEST = 110
 class HelpView(TextView):
     """A topic, wrapped to the width, and the key table."""
 
-    def __init__(self, screen: HelpScreen, topic: Topic) -> None:
+    def __init__(self, screen: HelpScreen, topic: Topic, scopes: frozenset[str]) -> None:
         super().__init__(screen, "keys")
-        self.topic = topic
+        self.topic, self.scopes = topic, scopes
 
     def resize(self, width: int, height: int) -> None:
         """Wrap for another width."""
         super().resize(width, height)
         cells = min(width, _WIDEST) - 2
-        self.lines = [*topic_lines(self.topic, cells), *key_lines(cells)]
+        self.lines = [*topic_lines(self.topic, cells), *key_lines(cells, self.scopes)]
         self.changed()
 
 
@@ -44,14 +44,15 @@ class HelpScreen(ViewScreen):
 
     BINDINGS = keys.bindings("help", "reading")
 
-    def __init__(self, topic: Topic) -> None:
+    def __init__(self, topic: Topic, scopes: frozenset[str]) -> None:
+        """``scopes`` are those of the screen before, whose keys come first."""
         super().__init__()
-        self._topic = topic
+        self._topic, self._scopes = topic, scopes
 
     def compose(self) -> ComposeResult:
         """A title, the page, hints."""
         yield Bar("bar", id="title")
-        yield Pane(HelpView(self, self._topic))
+        yield Pane(HelpView(self, self._topic, self._scopes))
         yield Bar(id="hint")
 
     def on_mount(self) -> None:
@@ -84,10 +85,10 @@ def topic_lines(topic: Topic, cells: int) -> list[Line]:
     return [*lines, ()] if lines else []
 
 
-def key_lines(cells: int) -> list[Line]:
-    """The key table as lines of at most ``cells`` cells, one block per scope."""
+def key_lines(cells: int, first: frozenset[str] = frozenset()) -> list[Line]:
+    """The key table in at most ``cells`` cells, one block per scope: everywhere, those ``first``, then the others."""
     lines: list[Line] = []
-    for scope, title in keys.SCOPES.items():
+    for scope, title in sorted(keys.SCOPES.items(), key=lambda each: each[0] != "app" and each[0] not in first):
         lines += [(), ((f" {title}", "title"),)]
         for key in keys.in_scope(scope):
             lines += _key_lines(key, key.text, cells)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import width
 from tui_probe.pages.views import FIXED, kind_of
+from tui_probe.probekit.probe_results import aimed_by_name
 from tui_probe.ui import keys
 from tui_probe.ui.launches import has_several, launch_words, newer_result, step_applies, with_newest
 from tui_probe.ui.opening import Page, page_of, pages_of
@@ -74,8 +75,9 @@ class KernelScreen(PagedScreen):
 
     @property
     def about(self) -> Source | None:
-        """The launch that is shown."""
-        return self._at
+        """The launch that is shown: of several probes of the run one that the page can show."""
+        at = self._at
+        return None if at is None else aimed_by_name(at, *kind_of(self.current).probes)
 
     def look(self) -> None:
         """Show another kernel if the table lost this one; read what grows again while it is still launched."""
@@ -97,7 +99,7 @@ class KernelScreen(PagedScreen):
 
     def title_line(self, cells: int) -> tuple[Line, Line]:
         """The kernel; which of its launches is shown, and its status."""
-        source = self._at
+        source = self.about
         if source is None:
             return ((" no kernel", "title"),), ()
         kernel = source.kernel
@@ -140,7 +142,7 @@ class KernelScreen(PagedScreen):
 
     def action_step_launch(self, step: int) -> None:
         """Previous or next launch; page and place stay."""
-        source = self._at
+        source = self.about
         if source is None:
             return
         problem = "" if step > 0 and self._has_newer() else self.at_hand.step_launch(source, step)
@@ -151,7 +153,7 @@ class KernelScreen(PagedScreen):
 
     def _has_newer(self) -> bool:
         """Was the newest launch asked for, and is there a newer one than what is shown?"""
-        of, at = self._of, self._at
+        of, at = self._of, self.about
         return of is not None and at is not None and of.launch is None and newer_result(at)
 
     def applies(self, row: keys.Key) -> bool:
@@ -160,7 +162,7 @@ class KernelScreen(PagedScreen):
             return self._at is not None and self._at.kernel.status == "probed" and bool(self._at.kernel.result_rows)
         if row.id == "next_launch" and self._has_newer():
             return super().applies(row)
-        return step_applies(row, self._at, self.at_hand.table) and super().applies(row)
+        return step_applies(row, self.about, self.at_hand.table) and super().applies(row)
 
     def action_compare(self) -> None:
         """Mark the kernel at hand, or compare it with the one that was marked."""

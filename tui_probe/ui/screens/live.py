@@ -49,6 +49,8 @@ class LiveScreen(LiveFrame):
             return self.switch.applies
         if row.id == "together":
             return self.view is self.pages.ranges
+        if row.id == "record":
+            return self.at_hand.snapshot.recording is not None
         if row.id == "pause":
             return self.at_hand.paused or self.at_hand.snapshot.running
         return step_applies(row, self.at_hand.source(), self.table) and super().applies(row)
@@ -84,6 +86,14 @@ class LiveScreen(LiveFrame):
         """Freeze what is shown, and go on."""
         self.at_hand.paused = not self.at_hand.paused
         self.tick()
+
+    def action_record(self) -> None:
+        """Switch recording on or off, in all processes of the run."""
+        on = self.probe_app.feed.switch.turn()
+        if on is None:
+            self.notice("this run has no switch: it has ended, or launched nothing yet")
+        else:
+            self.notice("launches are recorded" if on else "launches pass unrecorded; R records again")
 
     # -- keys about kernels, launches and processes
 

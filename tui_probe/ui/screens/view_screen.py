@@ -69,6 +69,13 @@ class ViewScreen(Screen[None]):
         tab = next((tab for tab in self.page_tabs if tab.id == self.view.name), None)
         return topic_of(self.view, tab.title if tab else "")
 
+    @property
+    def scopes(self) -> frozenset[str]:
+        """The scopes of keys that it binds, by its classes."""
+        bound = (binding for each in type(self).__mro__ for binding in each.__dict__.get("BINDINGS", ()))
+        ids = {getattr(binding, "id", None) for binding in bound}
+        return frozenset(key.scope for key in keys.TABLE if key.id in ids)
+
     def applies(self, row: keys.Key) -> bool:
         """Would a key of this screen do something now?"""
         if row.id in ("search", "filter"):

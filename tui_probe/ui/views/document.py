@@ -150,7 +150,10 @@ class DocumentView(View):
         if self.filtered:
             parts.insert(0, f"only “{self.filtered}”")
         if self.gutter and self.count:
-            parts += [*self.document.about(self.cursor, self._cells), f"line {self.place.cursor + 1} of {self.count}"]
+            rows = self.document.counted()
+            count = self.count if rows is None or self.filtered else rows
+            parts += self.document.about(self.cursor, self._cells)
+            parts += [f"line {self.place.cursor + 1} of {count}"] if self.place.cursor < count else []
         elif self.count > self.room:
             parts.append(f"{self.top + 1}–{min(self.count, self.top + self.room)} of {self.count}")
         return parts

@@ -109,8 +109,8 @@ class TabBar(Lines):
         return [spread(spans, ((note, "dim"), (" ", "")), width)]
 
     def _titles(self, room: int, wide: int) -> list[str]:
-        """The titles: in full, or as many of them short as it takes to fit in ``wide`` cells; where not even short ones
-        fit in ``room``, numbers but for the current one."""
+        """The titles: in full, or as many of them short as it takes to fit in ``wide`` cells; where not all
+        short ones fit in ``room``, some of them and numbers."""
         shown = [not tab.empty or tab.id == self.current for tab in self.tabs]
         words = [tab.title if here else "" for tab, here in zip(self.tabs, shown, strict=True)]
         titles = [self._title(place, word) for place, word in enumerate(words)]
@@ -124,10 +124,17 @@ class TabBar(Lines):
                 titles[place] = ""
         if sum(map(len, titles)) <= room:
             return titles
-        return [
-            self._title(place, tab.short if tab.id == self.current else "", numbered=here)
-            for place, (tab, here) in enumerate(zip(self.tabs, shown, strict=True))
-        ]
+        return self._some_short(shown, room)
+
+    def _some_short(self, shown: Sequence[bool], room: int) -> list[str]:
+        """The short title of the current page, of as many of the first ones as fit, and numbers for the others."""
+        titles = [self._title(place, "", numbered=here) for place, here in enumerate(shown)]
+        order = sorted(range(len(titles)), key=lambda place: self.tabs[place].id != self.current)
+        for place in (place for place in order if shown[place]):
+            title = self._title(place, self.tabs[place].short)
+            if self.tabs[place].id == self.current or sum(map(len, titles)) - len(titles[place]) + len(title) <= room:
+                titles[place] = title
+        return titles
 
     def _title(self, place: int, word: str, *, numbered: bool = False) -> str:
         """`` 8 Lines ``; "" for a page without a title, unless it is ``numbered`` all the same."""

@@ -1,0 +1,37 @@
+/* What this process takes of the budgets of the run: for the records of a launch, and for files of any other kind. */
+#ifndef TUI_PROBE_BOOKING_H
+#define TUI_PROBE_BOOKING_H
+
+#include <stdint.h>
+
+struct kernel;
+struct reason;
+
+/* Books a result file of at most SIZE bytes for a launch of KERNEL. Returns why there is no room for it, or NULL. */
+const struct reason *booking_take(struct kernel *kernel, uint64_t size);
+
+/* There will be no such file after all. */
+void booking_return(struct kernel *kernel, uint64_t size);
+
+/* The file is written and takes ON_DISK bytes of blocks. */
+void booking_settle(struct kernel *kernel, uint64_t size, uint64_t on_disk);
+
+/* Why no folder should be made with an image of SIZE bytes and what the engine makes of it; NULL if it may be. */
+const struct reason *booking_refuses_folder(uint64_t size);
+
+/* A launch has passed for REASON, one of these. */
+void booking_refused(const struct reason *reason);
+
+/* Counts what is in the folder now, itself included, in the place of what was counted before. A file that has another name,
+ * too, was counted with that. */
+struct booking_folder {
+    char *path;       /* NULL: there is none */
+    uint64_t counted; /* bytes so far */
+};
+
+void booking_count_folder(struct booking_folder *folder);
+
+/* Forgets what was told, in a forked child. */
+void booking_reset(void);
+
+#endif

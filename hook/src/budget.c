@@ -1,0 +1,30 @@
+#include "budget.h"
+
+enum { FIRST_PART = 8, LATER_PART = 32, LATER_BYTES = 64 << 20, BLOCK_BYTES = 4096, ENTRY_BYTES = 64 };
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What the kernel may still take so that as much is left as it holds. */
+static uint64_t quota(uint64_t left, uint64_t held)
+{
+    return left > held ? (left - held) / 2 : 0;
+}
+
+struct budget_amount budget_share(struct budget_amount left, struct budget_amount held, bool first)
+{
+    const unsigned part = first ? FIRST_PART : LATER_PART;
+    struct budget_amount share = {left.bytes / part, left.files / part};
+    if (!first)
+        share.bytes = least(share.bytes, LATER_BYTES);
+    share.bytes = least(share.bytes, quota(left.bytes, held.bytes));
+    share.files = least(share.files, quota(left.files, held.files));
+    return share;
+}
+
+uint64_t budget_disk_bytes(uint64_t size)
+{
+    return (size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES + ENTRY_BYTES;
+}

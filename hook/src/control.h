@@ -1,0 +1,87 @@
+/* The control page: one page of memory that all processes of a run share, and those who look at it. It holds the switch
+ * and the budgets; `tui-probe help control-page` describes it. A process outside of any run has a page of its own. */
+#ifndef TUI_PROBE_CONTROL_H
+#define TUI_PROBE_CONTROL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CONTROL_MAGIC "tuiprobe"
+enum { CONTROL_VERSION = 1, CONTROL_BYTES = 4096, CONTROL_LINE = 64 };
+
+/* The limit of a budget that has none. */
+#define CONTROL_NO_LIMIT UINT64_MAX
+
+/* Something of which a run may use so much. */
+struct control_budget {
+    _Atomic uint64_t limit, used;
+    _Atomic uint64_t refused; /* how often something found no room */
+};
+
+/* What launches read is on a line of its own, for the rest is written often. */
+struct control {
+    char magic[8];
+    uint64_t version;
+    uint64_t launcher; /* its process id; 0: none */
+    _Atomic uint64_t on; /* 0: launches pass through */
+    _Atomic uint64_t turned_on; /* how often the switch was turned on: schedules start anew */
+    _Atomic uint64_t shares; /* 1: no launch and no kernel takes more than its share; 0: the totals alone hold */
+    uint64_t unused[2];
+    struct control_budget trace_bytes; /* disk blocks of all that the run leaves, in bytes */
+    struct control_budget result_files; /* refused: launches */
+    struct control_budget log_bytes; /* of event.log; refused: lines */
+    _Atomic uint64_t over_share; /* launches that were refused for their share alone */
+    _Atomic uint64_t launcher_bytes; /* of trace_bytes: what the launcher wrote, which alone stores it */
+};
+
+_Static_assert(offsetof(struct control, trace_bytes) == CONTROL_LINE, "the switch has a cache line of its own");
+_Static_assert(sizeof(struct control) <= CONTROL_BYTES, "it is one page");
+
+extern struct control *control;
+
+/* Why launches of this process pass through while the switch of the run is on: bits of control_closed. */
+enum control_gate { CONTROL_CAPTURE_RANGE = 1 };
+
+extern atomic_uint control_closed;
+extern atomic_uint control_opened; /* how often this process opened the last of its gates */
+
+/* Maps the page of the run, or makes one. False: the run's cannot be used, and this process counts alone. */
+bool control_start(void);
+
+/* Opens or closes a gate of this process. */
+void control_gate(enum control_gate gate, bool open);
+
+/* Whether launches may be probed. */
+static inline bool control_is_on(void)
+{
+    return atomic_load_explicit(&control->on, memory_order_relaxed) != 0 &&
+           atomic_load_explicit(&control_closed, memory_order_relaxed) == 0;
+}
+
+/* Another number each time that launches may be probed again. */
+static inline uint64_t control_generation(void)
+{
+    return atomic_load_explicit(&control->turned_on, memory_order_relaxed) +
+           atomic_load_explicit(&control_opened, memory_order_relaxed);
+}
+
+/* What is left of a budget; CONTROL_NO_LIMIT if it has no limit. */
+uint64_t control_left(const struct control_budget *budget);
+
+/* Takes AMOUNT, if so much is left. */
+bool control_take(struct control_budget *budget, uint64_t amount);
+
+/* Takes it whether there is so much or not: it is used already. */
+void control_use(struct control_budget *budget, uint64_t amount);
+
+void control_return(struct control_budget *budget, uint64_t amount);
+
+/* Whether lines of calls that a program makes often still go into event.log. */
+bool control_log_is_open(void);
+
+/* What is left of the trace for anything but event.log, which keeps a part: a full trace can still say why. */
+uint64_t control_left_beside_log(void);
+
+#endif

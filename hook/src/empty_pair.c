@@ -1,0 +1,95 @@
+#include "empty_pair.h"
+
+#include <stdlib.h>
+
+#include "event_log.h"
+#include "real.h"
+#include "streams.h"
+
+enum { WORK_BYTES = 1 << 20, WORK_TIMES = 4 }; /* of pinned host memory, which a device is slow to fill */
+
+static bool make(CUevent *event)
+{
+    if (!*event && REAL_OR_NOT_FOUND(cuEventCreate, event, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+        *event = NULL;
+    return *event;
+}
+
+bool event_pair_make(struct event_pair *pair)
+{
+    if (pair->start && pair->end)
+        return true;
+    int mode = capture_mode_relax();
+    const bool made = make(&pair->start) && make(&pair->end);
+    capture_mode_restore(mode);
+    return made;
+}
+
+bool event_pair_elapsed(const struct event_pair *pair, float *milliseconds)
+{
+    return REAL_OR_NOT_FOUND(cuEventElapsedTime, milliseconds, pair->start, pair->end) == CUDA_SUCCESS &&
+           *milliseconds >= 0;
+}
+
+/* The memory stays: freeing it would wait for the device. */
+static void queue_work(CUstream stream)
+{
+    void *memory = NULL;
+    if (REAL_OR_NOT_FOUND(cuMemAllocHost_v2, &memory, WORK_BYTES) != CUDA_SUCCESS)
+        return;
+    for (int i = 0; i < WORK_TIMES; i++)
+        REAL_OR_NOT_FOUND(cuMemsetD8Async, (CUdeviceptr)(uintptr_t)memory, 0, WORK_BYTES, stream);
+}
+
+static bool queue_pairs(struct empty_pair *empty)
+{
+    for (int i = 0; i < EMPTY_PAIRS; i++)
+        if (!event_pair_make(&empty->pairs[i]))
+            return false;
+    queue_work(empty->stream);
+    for (int i = 0; i < EMPTY_PAIRS; i++)
+        if (REAL_OR_NOT_FOUND(cuEventRecord, empty->pairs[i].start, empty->stream) != CUDA_SUCCESS ||
+            REAL_OR_NOT_FOUND(cuEventRecord, empty->pairs[i].end, empty->stream) != CUDA_SUCCESS)
+            return false;
+    empty->queued = REAL_OR_NOT_FOUND(cuEventQuery, empty->pairs[0].start) == CUDA_ERROR_NOT_READY;
+    return true;
+}
+
+static int compare(const void *one, const void *other)
+{
+    const float a = *(const float *)one, b = *(const float *)other;
+    return (a > b) - (a < b);
+}
+
+/* The median of pairs that were all queued; else the least, for the others have time of the host in them. */
+static double measured(const struct empty_pair *empty)
+{
+    float times[EMPTY_PAIRS];
+    for (int i = 0; i < EMPTY_PAIRS; i++)
+        if (!event_pair_elapsed(&empty->pairs[i], &times[i]))
+            return 0;
+    qsort(times, EMPTY_PAIRS, sizeof *times, compare);
+    return (double)times[empty->queued ? EMPTY_PAIRS / 2 : 0] * 1e6;
+}
+
+static void ask(struct empty_pair *empty)
+{
+    const bool asked =
+        REAL_OR_NOT_FOUND(cuStreamCreate, &empty->stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS && queue_pairs(empty);
+    empty->state = asked ? EMPTY_ASKED : EMPTY_KNOWN;
+}
+
+bool empty_pair_known(struct empty_pair *empty)
+{
+    if (empty->state == EMPTY_NOT_ASKED)
+        ask(empty);
+    if (empty->state == EMPTY_ASKED) {
+        CUresult done = REAL_OR_NOT_FOUND(cuEventQuery, empty->pairs[EMPTY_PAIRS - 1].end);
+        if (done == CUDA_ERROR_NOT_READY)
+            return false;
+        empty->nanoseconds = done == CUDA_SUCCESS ? measured(empty) : 0;
+        empty->state = EMPTY_KNOWN;
+        event_log("[time] empty %.0f\n", empty->nanoseconds);
+    }
+    return true;
+}

@@ -1,0 +1,37 @@
+/* Two events on a stream, and what they show where nothing lies between them.
+ *
+ * An event is done when all work before it is; the time of a launch between two events therefore has the device's own
+ * time for the second event in it. That is measured once per context, on a stream of ours: pairs are queued behind work
+ * that takes longer than queueing them, since on an idle device one would time the host's calls instead. */
+#ifndef TUI_PROBE_EMPTY_PAIR_H
+#define TUI_PROBE_EMPTY_PAIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda_abi.h"
+
+struct event_pair {
+    CUevent start, end;
+};
+
+/* Makes the events in the current context unless they are there. */
+bool event_pair_make(struct event_pair *pair);
+
+/* Milliseconds between the two, which are done. False if the driver does not say. */
+bool event_pair_elapsed(const struct event_pair *pair, float *milliseconds);
+
+enum { EMPTY_PAIRS = 9 };
+
+struct empty_pair {
+    enum { EMPTY_NOT_ASKED, EMPTY_ASKED, EMPTY_KNOWN } state;
+    CUstream stream;
+    bool queued; /* all pairs were, before the first was done */
+    double nanoseconds;
+    struct event_pair pairs[EMPTY_PAIRS];
+};
+
+/* Whether it is known; asks for it, in the current context, without waiting. Where the driver refuses it is 0. */
+bool empty_pair_known(struct empty_pair *empty);
+
+#endif

@@ -1,0 +1,46 @@
+#include "patience.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "settings.h"
+
+enum { LOOK_MILLISECONDS = 20 };
+#define NS_PER_MS 1000000ull
+
+static atomic_uint_fast64_t asked; /* when the program was asked to end; 0: it was not */
+static atomic_uint_fast64_t looked;
+
+void patience_shorten(void)
+{
+    uint_fast64_t never = 0;
+    atomic_compare_exchange_strong(&asked, &never, clock_now());
+}
+
+static void look(uint64_t now)
+{
+    if (!settings.ending || now < atomic_load(&looked) + LOOK_MILLISECONDS * NS_PER_MS)
+        return;
+    atomic_store(&looked, now);
+    if (access(settings.ending, F_OK) == 0)
+        patience_shorten();
+}
+
+bool patience_is_over(uint64_t began, unsigned milliseconds)
+{
+    const uint64_t now = clock_now();
+    if (!atomic_load(&asked))
+        look(now);
+    const uint64_t hurried = atomic_load(&asked);
+    if (now > began + milliseconds * NS_PER_MS)
+        return true;
+    return hurried && now > (hurried > began ? hurried : began) + HURRIED_MILLISECONDS * NS_PER_MS;
+}
+
+void patience_reset(void)
+{
+    atomic_store(&asked, 0);
+    atomic_store(&looked, 0);
+}

@@ -1,0 +1,247 @@
+#include "timers.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "clock.h"
+#include "drain_wake.h"
+#include "empty_pair.h"
+#include "event_log.h"
+#include "kernel.h"
+#include "log_file.h"
+#include "packed_log.h"
+#include "real.h"
+#include "schedule.h"
+#include "streams.h"
+
+enum { TIMERS = 128 };
+
+/* TAKEN: a launch is under way. PENDING: its time is waited for. */
+enum timer_state { FREE, TAKEN, PENDING };
+
+struct timer {
+    _Atomic(enum timer_state) state;
+    struct event_pair events;
+    struct timed_launch launch;
+    bool started, stopped, probed;
+    bool host;       /* the start was over before the call that launches returned */
+    uint64_t called; /* when that call began, then how long it took, in ns */
+};
+
+/* The timers of one context. They are never freed: a launching thread may be among them at any time. */
+struct timers {
+    struct timers *next;
+    _Atomic(CUcontext) context; /* NULL once it is gone: another one may have them */
+    CUdevice device;
+    struct empty_pair empty;
+    struct timer timers[TIMERS];
+};
+
+static _Atomic(struct timers *) all;
+static atomic_int pending;
+/* Held while events are read, so that no context goes meanwhile; launching threads never take it. */
+static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
+
+static struct timers *find(CUcontext context)
+{
+    struct timers *timers = atomic_load_explicit(&all, memory_order_acquire);
+    while (timers && atomic_load_explicit(&timers->context, memory_order_acquire) != context)
+        timers = timers->next;
+    return timers;
+}
+
+/* Timers of a context that is gone, or new ones. */
+static struct timers *adopt(CUcontext context, CUdevice device)
+{
+    for (struct timers *timers = atomic_load(&all); timers; timers = timers->next) {
+        CUcontext none = NULL;
+        if (atomic_compare_exchange_strong(&timers->context, &none, context)) {
+            timers->device = device;
+            return timers;
+        }
+    }
+    struct timers *timers = calloc(1, sizeof *timers);
+    if (!timers)
+        return NULL;
+    atomic_store(&timers->context, context);
+    timers->device = device;
+    timers->next = atomic_load(&all);
+    while (!atomic_compare_exchange_weak(&all, &timers->next, timers))
+        ;
+    return timers;
+}
+
+static struct timers *of_current_context(void)
+{
+    CUcontext context = NULL;
+    CUdevice device;
+    if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
+        return NULL;
+    struct timers *timers = find(context);
+    if (!timers && REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) == CUDA_SUCCESS)
+        timers = adopt(context, device);
+    return timers;
+}
+
+struct timer *timers_take(void)
+{
+    struct timers *timers = of_current_context();
+    for (int i = 0; timers && i < TIMERS; i++) {
+        struct timer *timer = &timers->timers[i];
+        enum timer_state now = FREE;
+        if (!atomic_compare_exchange_strong(&timer->state, &now, TAKEN))
+            continue;
+        timer->started = timer->stopped = false;
+        if (event_pair_make(&timer->events))
+            return timer;
+        atomic_store(&timer->state, FREE);
+        return NULL;
+    }
+    return NULL;
+}
+
+void timer_start(struct timer *timer, CUstream stream)
+{
+    timer->started = REAL_OR_NOT_FOUND(cuEventRecord, timer->events.start, stream) == CUDA_SUCCESS;
+    timer->called = clock_now();
+}
+
+void timer_stop(struct timer *timer, CUstream stream, bool probed, CUresult result)
+{
+    if (!timer->started || result != CUDA_SUCCESS)
+        return;
+    timer->called = clock_now() - timer->called;
+    timer->probed = probed;
+    int mode = capture_mode_relax(); /* asking would end a capture that has begun elsewhere */
+    timer->host = REAL_OR_NOT_FOUND(cuEventQuery, timer->events.start) == CUDA_SUCCESS;
+    capture_mode_restore(mode);
+    timer->stopped = REAL_OR_NOT_FOUND(cuEventRecord, timer->events.end, stream) == CUDA_SUCCESS;
+}
+
+void timer_give(struct timer *timer, const struct timed_launch *launch)
+{
+    if (!timer)
+        return;
+    if (!timer->stopped) {
+        atomic_store(&timer->state, FREE);
+        return;
+    }
+    timer->launch = *launch;
+    atomic_fetch_add(&pending, 1);
+    atomic_store(&timer->state, PENDING);
+    atomic_thread_fence(memory_order_seq_cst); /* a thread that is about to rest sees it, or we see that it rests */
+    drain_expect();
+}
+
+static void settle(struct timer *timer)
+{
+    atomic_store(&timer->state, FREE);
+    atomic_fetch_sub(&pending, 1);
+}
+
+static void log_time(const struct timer *timer, uint64_t nanoseconds)
+{
+    const struct timed_launch *launch = &timer->launch;
+    const char *kind = timer->probed ? "probed" : "original";
+    const unsigned long long number = launch->number, weight = launch->weight, took = nanoseconds;
+    char host[32] = "";
+    if (timer->host)
+        snprintf(host, sizeof host, " host %llu", (unsigned long long)timer->called);
+    log_file_lock();
+    packed_log_key(launch->key);
+    log_file_unlock();
+    event_log("[time] launch %llu kernel %u key %u %s ns %llu for %llu%s\n", number, launch->key->kernel->index,
+              launch->key->id, kind, took, weight, host);
+}
+
+/* Logs the time if it is known. */
+static void read_timer(struct timers *timers, struct timer *timer)
+{
+    float milliseconds;
+    CUresult done = REAL_OR_NOT_FOUND(cuEventQuery, timer->events.end);
+    if (done == CUDA_ERROR_NOT_READY || (done == CUDA_SUCCESS && !empty_pair_known(&timers->empty)))
+        return;
+    if (done == CUDA_SUCCESS && event_pair_elapsed(&timer->events, &milliseconds)) {
+        const double nanoseconds = (double)milliseconds * 1e6 - timers->empty.nanoseconds;
+        log_time(timer, nanoseconds > 0 ? (uint64_t)(nanoseconds + 0.5) : 0);
+    }
+    settle(timer);
+}
+
+static void read_context(struct timers *timers, CUcontext context)
+{
+    bool entered = false;
+    for (int i = 0; i < TIMERS; i++) {
+        struct timer *timer = &timers->timers[i];
+        if (atomic_load_explicit(&timer->state, memory_order_acquire) != PENDING)
+            continue;
+        if (!entered && REAL_OR_NOT_FOUND(cuCtxSetCurrent, context) != CUDA_SUCCESS)
+            return;
+        entered = true;
+        read_timer(timers, timer);
+    }
+}
+
+void timers_collect(void)
+{
+    if (!timers_pending())
+        return;
+    pthread_mutex_lock(&reading);
+    for (struct timers *timers = atomic_load(&all); timers; timers = timers->next) {
+        CUcontext context = atomic_load(&timers->context);
+        if (context)
+            read_context(timers, context);
+    }
+    pthread_mutex_unlock(&reading);
+}
+
+bool timers_pending(void)
+{
+    return atomic_load(&pending) > 0;
+}
+
+static void each_in(CUcontext context, CUdevice device, void (*visit)(struct timers *timers))
+{
+    pthread_mutex_lock(&reading);
+    for (struct timers *timers = atomic_load(&all); timers; timers = timers->next) {
+        CUcontext present = atomic_load(&timers->context);
+        if (present && (context ? present == context : timers->device == device))
+            visit(timers);
+    }
+    pthread_mutex_unlock(&reading);
+}
+
+static void leave(struct timers *timers)
+{
+    for (int i = 0; i < TIMERS; i++)
+        if (atomic_load(&timers->timers[i].state) == PENDING)
+            settle(&timers->timers[i]);
+}
+
+static void forget(struct timers *timers)
+{
+    leave(timers);
+    for (int i = 0; i < TIMERS; i++)
+        timers->timers[i].events = (struct event_pair){0};
+    timers->empty = (struct empty_pair){0};
+    atomic_store(&timers->context, NULL);
+}
+
+void timers_leave(CUcontext context, CUdevice device)
+{
+    each_in(context, device, leave);
+}
+
+void timers_forget(CUcontext context, CUdevice device)
+{
+    each_in(context, device, forget);
+}
+
+void timers_reset(void)
+{
+    pthread_mutex_init(&reading, NULL);
+    atomic_store(&all, NULL);
+    atomic_store(&pending, 0);
+}

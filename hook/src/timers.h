@@ -1,0 +1,47 @@
+/* Pairs of events around launches, and the thread of ours that reads them.
+ *
+ * Each context has a bounded number of pairs. A launch takes one without waiting, or is not timed; the draining thread
+ * logs the time between the two events once both are done, less what a pair with nothing in between shows there. */
+#ifndef TUI_PROBE_TIMERS_H
+#define TUI_PROBE_TIMERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda_abi.h"
+
+struct key;
+struct timer;
+
+/* What a timed launch is of, and how many launches, itself included, it stands for. */
+struct timed_launch {
+    struct key *key;
+    uint64_t number, weight;
+};
+
+/* A pair of the current context; NULL if none is free, or the driver refuses one. */
+struct timer *timers_take(void);
+
+/* Before and after the driver's call that launches; STREAM has the per-thread default stream spelled out. A launch that
+ * failed may be followed by another one, which is timed in its place. */
+void timer_start(struct timer *timer, CUstream stream);
+void timer_stop(struct timer *timer, CUstream stream, bool probed, CUresult result);
+
+/* The launch is over: its time is waited for if it was timed, else the pair is free again. Accepts NULL. */
+void timer_give(struct timer *timer, const struct timed_launch *launch);
+
+/* For the draining thread: logs what is done. */
+void timers_collect(void);
+
+/* Whether times are waited for. */
+bool timers_pending(void);
+
+/* CONTEXT, or with NULL every context on DEVICE, may be about to go: its times are waited for no longer. */
+void timers_leave(CUcontext context, CUdevice device);
+
+/* It is gone, and with it its events. */
+void timers_forget(CUcontext context, CUdevice device);
+
+void timers_reset(void);
+
+#endif

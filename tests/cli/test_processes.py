@@ -1,0 +1,95 @@
+"""A run of many processes is told in a few lines: which commands there were, and one report of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.ui.synthetic import TraceWriter
+from tui_probe.cli.processes import TraceTeller, group_lines, reported
+from tui_probe.cli.run import tell_outcome
+from tui_probe.cli.text import HURRIED_BYTES, report_after_run, write_report
+from tui_probe.launcher.outcome import Outcome
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def many(root: Path, counts: dict[str, int]) -> list[Path]:
+    """Traces of so many processes of each command; the later ones launched more."""
+    traces = []
+    for command, count in counts.items():
+        for _ in range(count):
+            pid = 1000 + len(traces)
+            writer = TraceWriter(root / f"Nov20_101010_{pid}", pid, command)
+            kernel = writer.kernel("zero_fill")
+            for _ in range(1 + len(traces)):
+                writer.launch(kernel)
+            writer.exit()
+            traces.append(writer.directory)
+    return traces
+
+
+def test_a_few_are_told_one_by_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    traces = many(tmp_path, {"./a": 3})
+    assert list(group_lines(traces, 100)) == []
+    assert reported(traces) == traces
+    write_report(traces, ascii_only=False)
+    assert capfd.readouterr().out.count("trace     ") == 3
+
+
+def test_many_are_told_by_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    traces = many(tmp_path, {"./setup": 1, "python worker.py": 120, "./tool --deep": 28})
+    write_report(traces, ascii_only=False)
+    out = capfd.readouterr().out
+    head = out.split("\n\n")[0].splitlines()
+    assert head[0] == "149 processes launched kernels; reports of 3, the longest of each command, follow"
+    assert head[1:4] == ["    120 × python worker.py", "     28 × ./tool --deep", "      1 × ./setup"]
+    assert str(tmp_path) in head[4]
+    assert out.count("trace     ") == 3
+    assert f"trace     {traces[120]}\n" in out  # the last worker, which launched most
+    assert max(map(len, out.splitlines())) <= 130
+
+
+def test_more_commands_than_are_listed_are_counted(tmp_path: Path) -> None:
+    traces = many(tmp_path, {f"./program_{i}": 1 + (i == 0) for i in range(12)})
+    lines = list(group_lines(traces, 100))
+    assert len(lines) == 1 + 8 + 1 + 1
+    assert lines[-2] == "      4 of 4 other commands"
+
+
+def test_traces_are_announced_until_there_are_many(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    tell = TraceTeller()
+    for place in range(149):
+        tell(tmp_path / f"t{place}")
+    said = capfd.readouterr().err.splitlines()
+    assert said[0] == f"[info] trace in {tmp_path}/t0"  # scripts take the last word of the first line
+    assert len(said) == 9
+    assert said[8] == f"[info] more processes launch kernels: their traces are in {tmp_path}, too"
+
+
+def test_children_of_a_command_without_kernels_are_counted(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    traces = [tmp_path / f"t{place}" for place in range(149)]
+    tell_outcome(Outcome(first_trace=tmp_path / "own", traces=traces))
+    (said,) = capfd.readouterr().err.splitlines()
+    assert said.endswith(f"its children did: 149 traces, one is {traces[-1]}")
+
+
+def test_a_long_log_is_not_read_in_a_hurry(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    writer = TraceWriter(tmp_path / "trace")
+    writer.raw(b"x" * HURRIED_BYTES + b"\n")
+    writer.event(
+        "[exit] launches 20000 probed 64 dropped 12 reason the program ended before it was written code no-time"
+    )
+    report_after_run([writer.directory], ascii_only=False, seconds=0.3)
+    out, messages = capfd.readouterr()
+    assert out == ""
+    assert messages == (
+        "[info] 20 000 launches (64 probed), 12 results not kept; the report, which would take a while:"
+        f" tui-probe report {writer.directory}\n"
+    )
+    with (writer.directory / "event.log").open("ab") as log:
+        log.write(b"y" * 5000)
+    report_after_run([writer.directory], ascii_only=False, seconds=0.3)
+    assert "the log broke off" in capfd.readouterr().err

@@ -1,0 +1,98 @@
+"""A run that is asked to end is over within two seconds, with its report, on a disk that is far behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tui_probe.trace.follow import open_trace
+
+from ..hook.conftest import compile_c
+from ..launcher.test_signals import children_of, command_line, wait_for_end
+from .conftest import Tool
+
+LIMIT = 2.0  # seconds from the end of the program to that of the launcher
+
+# Launches some kernels and says so; a word of the command line tells it what to do with SIGTERM.
+MANY = """
+import argparse, signal, sys, time
+from tui_probe.simgpu.examples import demo
+if sys.argv[1] == 'handle':
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+demo.run_example(demo.Gpu(), 'saxpy', argparse.Namespace(size=1000, repeat=12, slow=False))
+print('up', flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture(scope="module")
+def slow_disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    library = tmp_path_factory.mktemp("slow") / "slow_disk.so"
+    compile_c(Path(__file__).parents[1] / "hook" / "slow_disk.c", library, "-shared")
+    return library
+
+
+def start(tool: Tool, library: Path, what: str) -> subprocess.Popen[str]:
+    """``tui-probe run`` of the program on a disk that takes 0.4 s for each write, once it is up."""
+    words = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-ui", "--", sys.executable, "-c", MANY, what]
+    process = subprocess.Popen(
+        words, cwd=tool.folder, env=tool.environment | {"LD_PRELOAD": str(library), "SLOW_DISK": "400"},
+        start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    while (line := process.stdout.readline()) != "up\n":
+        assert line, process.communicate()
+    return process
+
+
+@pytest.mark.parametrize(
+    ("number", "what", "status"),
+    [
+        (signal.SIGTERM, "leave", 128 + signal.SIGTERM),
+        (signal.SIGHUP, "leave", 128 + signal.SIGHUP),
+        (signal.SIGINT, "leave", 128 + signal.SIGINT),
+        (signal.SIGTERM, "handle", 7),
+    ],
+)
+def test_a_run_that_is_asked_to_end(tool: Tool, slow_disk: Path, number: int, what: str, status: int) -> None:
+    process = start(tool, slow_disk, what)
+    target = next(os.pidfd_open(child) for child in children_of(process.pid) if MANY in command_line(child))
+    process.send_signal(number)
+    wait_for_end(target)
+    began = time.monotonic()
+    output, messages = process.communicate(timeout=60)
+    took = time.monotonic() - began
+    assert process.returncode == status, messages
+    folder = tool.folder / messages.splitlines()[0].split()[-1]
+    trace = open_trace(folder)
+    assert trace.state.launches_dropped
+    assert trace.state.dropped_reason_code == "no-time"
+    assert f"{trace.state.launches_dropped} results not kept: the program ended before it was written" in output
+    record = json.loads((folder / "run.json").read_text())
+    assert (record["exit_status"], record["signal"]) == ((7, None) if what == "handle" else (None, number))
+    assert took < LIMIT
+
+
+def test_a_reader_that_takes_nothing_does_not_hold_the_end_up(tool: Tool) -> None:
+    words = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-report", "--", "sh", "-c", "yes & exec sleep 60"]
+    process = subprocess.Popen(
+        words, cwd=tool.folder, env=tool.environment, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stderr is not None
+    process.stderr.readline()
+    time.sleep(1)  # until the pipe is full
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 128 + signal.SIGTERM
+    assert time.monotonic() - began < LIMIT
+    process.stderr.close()
+    assert process.stdout is not None
+    process.stdout.close()

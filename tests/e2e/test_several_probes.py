@@ -1,0 +1,156 @@
+"""``run -p A -p B``: from the command line to the pages of one trace, on the simulated GPU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tui_probe
+from tests.e2e.conftest import EXAMPLE, Tool
+from tui_probe.pages.findings.found import find_all
+from tui_probe.pages.views import kind_of
+from tui_probe.probekit.kind import Source
+from tui_probe.trace.follow import open_trace
+
+PROBES = ("block_sched", "gmem_sectors", "dmat:1/2", "inst_mix_by_line")
+NAMES = [probe.partition(":")[0] for probe in PROBES]
+CHOSEN = [word for probe in PROBES for word in ("-p", probe)]
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> tuple[Tool, Path]:
+    """The trace of eight launches of one kernel, each probe having two of them."""
+    tool = Tool(tmp_path_factory.mktemp("several"), natives)
+    command = [*EXAMPLE, "--kernel", "saxpy", "--repeat", "8"]
+    run, trace = tool.run(command, *CHOSEN)
+    assert (run.returncode, run.stdout) == (0, tool.alone(*command).stdout)
+    return tool, trace
+
+
+def page(tool: Tool, trace: Path, *words: str) -> Any:
+    shown = tool("report", str(trace), *words, "--format", "json")
+    assert shown.returncode == 0, shown.stderr
+    return json.loads(shown.stdout)
+
+
+def test_each_probe_has_a_folder_and_its_results(several: tuple[Tool, Path]) -> None:
+    _, trace = several
+    (kernel,) = open_trace(trace).kernels
+    assert list(kernel.probings) == NAMES
+    results = open_trace(trace).results
+    assert [results.probe(row) for row in kernel.result_rows] == NAMES * 2
+    for one in kernel.by_probe():
+        assert (one.status, len(one.result_rows)) == ("probed", 2)
+        assert one.folder is not None
+        assert one.folder.name == one.probe
+        assert one.file("kernel.info")
+        assert one.file("original.ptx") == one.folder.parent / "original.ptx"
+    assert sorted(path.name for path in (trace / "probes").iterdir()) == sorted(f"{name}.toml" for name in NAMES)
+
+
+def test_run_json_names_all(several: tuple[Tool, Path]) -> None:
+    _, trace = several
+    record = json.loads((trace / "run.json").read_text())
+    assert [(each["name"], each["sample"]) for each in record["probes"]] == [
+        (name, "1/2" if name == "dmat" else None) for name in NAMES
+    ]
+    info = open_trace(trace).run_info
+    assert info is not None
+    assert info.probes == tuple(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("name", "probe"),
+    [("blocks", "block_sched"), ("timeline", "block_sched"), ("sectors", "gmem_sectors"), ("dmat", "dmat")],
+)
+def test_every_page_is_filled_by_the_probe_that_it_needs(several: tuple[Tool, Path], name: str, probe: str) -> None:
+    tool, trace = several
+    read = open_trace(trace)
+    (kernel,) = read.kernels
+    assert kind_of(name).missing(Source(read, kernel)) is None
+    shown = tool("show", name, str(trace) + ":0")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    newest = kernel.with_probe(probe).result_rows[-1]
+    launch = read.results.launch(newest)
+    assert launch is not None
+    assert f"launch {read.launches[launch].number}" in shown.stdout
+
+
+def test_a_launch_that_had_another_probe_gives_way_to_the_nearest(several: tuple[Tool, Path]) -> None:
+    tool, trace = several
+    had = tool("show", "sectors", f"{trace}:0@5")
+    assert (had.returncode, had.stderr) == (0, "")
+    other = tool("show", "sectors", f"{trace}:0@4")
+    assert other.returncode == 0
+    assert "launch 4 had another probe; showing the nearest that had this one, 5" in other.stderr
+    assert other.stdout == had.stdout
+
+
+def test_the_summary_has_the_findings_of_all(several: tuple[Tool, Path]) -> None:
+    tool, trace = several
+    read = open_trace(trace)
+    (kernel,) = read.kernels
+    assert [found.probe for found in find_all(Source(read, kernel))] == NAMES
+    text = tool("report", str(trace), "--page", "summary").stdout
+    for name in NAMES:
+        assert f"by -p {name}" in text
+    asked = text.partition("to ask more")[2]
+    assert not [name for name in NAMES if f"-p {name} " in asked]
+    rows = page(tool, trace, "--page", "summary")["summary"]
+    assert {row["probe"] for row in rows} == set(NAMES)
+
+
+def test_results_say_which_probe_they_are_of(several: tuple[Tool, Path]) -> None:
+    tool, trace = several
+    rows = page(tool, trace, "--page", "results")["results"]
+    by_probe = {row["probe"]: row["launch"] % 4 for row in rows}
+    assert by_probe == {name: place for place, name in enumerate(NAMES)}
+    assert not [row for row in rows if row["problem"]]
+
+
+def test_the_python_interface_knows_the_probe_of_a_result(several: tuple[Tool, Path]) -> None:
+    (kernel,) = tui_probe.open(several[1]).kernels
+    assert [result.probe for result in kernel.results] == NAMES * 2
+    assert [next(iter(result.maps)) for result in kernel.results][:2] == ["block_sched", "gmem_sectors"]
+    assert len(kernel.metrics()["store_sectors"]) == 8
+
+
+def test_read_py_reads_the_results_of_all(several: tuple[Tool, Path]) -> None:
+    _, trace = several
+    files = sorted((trace / "result").iterdir())
+    done = subprocess.run([sys.executable, "-I", trace / "read.py", *files], capture_output=True, text=True, check=True)
+    for name in ("block_sched", "gmem_sectors", "dmat"):
+        assert f"  {name}: " in done.stdout
+
+
+def test_compare_has_the_figures_of_all_probes(several: tuple[Tool, Path]) -> None:
+    tool, trace = several
+    shown = tool("compare", str(trace), str(trace), "--format", "json")
+    figures = {row["figure"] for row in json.loads(shown.stdout)["figures"]}
+    assert {"span_cycles", "store_sectors", "accesses"} <= figures
+
+
+def test_a_survey_says_which_kernels_matter_and_what_bounds_each(tmp_path: Path, natives: Path) -> None:
+    tool = Tool(tmp_path, natives)
+    command = [*EXAMPLE, "--kernel", "saxpy", "--kernel", "matmul", "--repeat", "4"]
+    done = tool("run", "--sim", "-p", "survey", "--", *command)
+    assert done.returncode == 0, done.stderr
+    section = done.stdout.partition("Which kernels matter, and what bounds each\n")[2].partition("\n\n")[0]
+    heads = [line.split() for line in section.splitlines() if "#" in line]
+    assert [words[2] for words in heads] == ["matmul", "saxpy"]
+    assert 99 <= sum(int(words[0].rstrip("%")) for words in heads) <= 101
+    assert section.count("sectors each") == 2
+    assert "shares: cycles of probed launches, those of a model, times all launches" in section
+    assert not [line for line in done.stdout.splitlines() if "sectors each" in line and line not in section]
+
+
+def test_what_cannot_go_together_is_refused(tmp_path: Path, natives: Path) -> None:
+    tool = Tool(tmp_path, natives)
+    done = tool("run", "--sim", "--benchmark", *CHOSEN, "--", *EXAMPLE)
+    assert done.returncode == 2
+    assert "--benchmark times one probe, not 4: choose one with -p" in done.stderr

@@ -1,0 +1,105 @@
+"""Several probes in one kernel: prepared side by side, with what does not depend on them made once."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.engine.kernels import BLOCK_SCHED, HEADER, STORE
+from tests.engine.test_server import connected, kernel_directory
+from tui_probe.engine.assemble import Assembler, AssemblyReport
+from tui_probe.engine.cache import Cache
+from tui_probe.engine.prepare import Options
+from tui_probe.engine.server import EngineServer
+from tui_probe.engine.several import Preparers
+from tui_probe.engine.shared_files import link_to, put
+from tui_probe.engine.toolchain import Tool
+from tui_probe.trace.kernels import read_process_log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NAMES = ("one", "two", "three")
+PROBES = [(replace(BLOCK_SCHED, name=name), Options(folder=name)) for name in NAMES]
+
+
+class Counting(Assembler):
+    """An assembler that notes which variants it assembled."""
+
+    def __init__(self, tool: Tool) -> None:
+        super().__init__([tool])
+        self.assembled: list[str] = []
+
+    def assemble(
+        self, ptx: Path, binary: Path, arch: str, entry: str, started: Callable[[], None] = lambda: None
+    ) -> AssemblyReport:
+        self.assembled.append(ptx.name)
+        return super().assemble(ptx, binary, arch, entry, started)
+
+
+def test_the_kernel_without_a_probe_is_assembled_once(tmp_path: Path, ptxas: Tool) -> None:
+    assembler = Counting(ptxas)
+    directory = kernel_directory(tmp_path, (HEADER + STORE).encode(), "k")
+    preparers = Preparers(PROBES, assembler)
+    answers = list(preparers.prepare(directory, "sm_80", "store"))
+    preparers.close()
+    assert [(answer.outcome, answer.text) for answer in answers] == [("ok", "probed.bin")] * 3
+    assert sorted(assembler.assembled) == ["probed.ptx"] * 3 + ["pruned.ptx"]
+    pruned = {(directory / name / "pruned.bin").read_bytes() for name in NAMES}
+    assert len(pruned) == 1
+    for name in NAMES:
+        log = read_process_log(directory / name / "process.log")
+        assert log.complete
+        text = (directory / name / "process.log").read_text()
+        assert not [other for other in NAMES if other != name and f"/{other}/" in text]
+    assert (directory / "original.ptx").read_text() == HEADER + STORE
+    assert not list(directory.rglob(".*"))
+
+
+def test_each_probe_is_found_in_the_cache(tmp_path: Path, ptxas: Tool) -> None:
+    cache = Cache(tmp_path / "cache")
+    counts = []
+    for run in ("first", "second"):
+        directory = kernel_directory(tmp_path, (HEADER + STORE).encode(), run)
+        preparers = Preparers(PROBES, Assembler([ptxas]), cache)
+        assert [answer.outcome for answer in preparers.prepare(directory, "sm_80", "store")] == ["ok"] * 3
+        preparers.close()
+        counts.append((preparers.counts.hits, preparers.counts.misses))
+        assert (directory / "original.ptx").read_text() == HEADER + STORE
+        assert all((directory / name / "pruned.bin").exists() for name in NAMES)
+    assert counts == [(0, 3), (3, 0)]
+
+
+def test_a_server_answers_once_for_each_probe(tmp_path: Path) -> None:
+    socket = tmp_path / "engine"
+    server = EngineServer(socket, *PROBES[0], assembler=Assembler([]), others=PROBES[1:])
+    directory = kernel_directory(tmp_path, (HEADER + STORE).encode(), "k")
+    with server, connected(socket) as hook:
+        first = hook.send(f"prepare\t7\t{directory}\tsm_80\tstore\n".encode())
+        assert [first, hook.send(b""), hook.send(b"")] == ["ok\t7\tprobed.ptx"] * 3
+        first = hook.send(f"prepare\t8\t{directory}\tsm_80\tnothing\n".encode())
+        assert [line.split("\t")[:2] for line in (first, hook.send(b""), hook.send(b""))] == [["skipped", "8"]] * 3
+
+
+@pytest.mark.parametrize("there", [None, "other", "same"])
+def test_a_file_is_put_in_the_place_of_what_is_there(tmp_path: Path, there: str | None) -> None:
+    made, path = tmp_path / "made", tmp_path / "path"
+    made.write_bytes(b"whole")
+    if there == "other":
+        path.write_bytes(b"old")
+    elif there == "same":
+        os.link(made, path)
+    assert link_to(made, path)
+    assert path.samefile(made)
+    put(path, b"new")
+    assert (path.read_bytes(), sorted(each.name for each in tmp_path.iterdir())) == (b"new", ["made", "path"])
+
+
+def test_where_no_link_can_be_made_it_is_said(tmp_path: Path) -> None:
+    assert not link_to(tmp_path / "nothing", tmp_path / "path")
+    with pytest.raises(OSError, match="No such file"):
+        put(tmp_path / "nowhere" / "path", b"")

@@ -1,0 +1,261 @@
+"""What all processes of a run may use together, and the switch that lets launches pass: the program never notices."""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tui_probe.launcher.control import BUDGETS, BYTES, FIELDS, NO_LIMIT, ControlPage
+
+from .conftest import ROOT, Host, Run
+
+HERE = Path(__file__).resolve().parent
+LAUNCHES = """
+context()
+f = function(module(), "add__8")
+w = word()
+for _ in range({n}): launch(f, w)
+print(read(w))
+"""
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> ControlPage:
+    return ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, NO_LIMIT), shares=False, on=True)
+
+
+def under(host: Host, page: ControlPage, script: str, **environment: str) -> Run:
+    return host.python(script, TUI_PROBE_CONTROL=str(page.path), **environment)
+
+
+def disk_bytes(folder: Path) -> int:
+    """What all files of a folder take in blocks, as du counts them."""
+    return sum(path.lstat().st_blocks * 512 for path in (folder, *folder.rglob("*")))
+
+
+# The layout and the rule, here and in C.
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("control") / "control"
+    source = ROOT / "hook" / "src"
+    command = ["cc", "-std=gnu17", "-Wall", "-Wextra", "-Werror", f"-I{source}", "-o", path]
+    subprocess.run([*command, HERE / "control_program.c", source / "budget.c"], check=True)
+    return path
+
+
+def answers(program: Path, questions: str) -> list[str]:
+    return subprocess.run([program], input=questions, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_the_layout_is_the_same_here_and_in_the_hook(program: Path) -> None:
+    assert answers(program, "") == [*(f"{name} {offset}" for name, offset in FIELDS.items()), f"bytes {BYTES}"]
+
+
+def share(left: tuple[int, int], held: tuple[int, int], first: bool) -> tuple[int, int]:
+    """The most that a launch may take of what is left, as bytes and files: the rule in a few words of Python."""
+    part = 8 if first else 32
+    most = (left[0] // part if first else min(left[0] // part, 64 << 20), left[1] // part)
+    quota = tuple(max(0, (left[i] - held[i]) // 2) for i in (0, 1))
+    return min(most[0], quota[0]), min(most[1], quota[1])
+
+
+def test_the_rule_is_the_same_here_and_in_the_hook(program: Path) -> None:
+    numbers = random.Random(11)
+    cases = [((2**64 - 1, 2**64 - 1), (0, 0), False), ((0, 0), (0, 0), True)]
+    for _ in range(500):
+        left = (numbers.randrange(1 << numbers.randrange(1, 40)), numbers.randrange(4000))
+        held = (numbers.randrange(1 << numbers.randrange(1, 40)), numbers.randrange(4000))
+        cases.append((left, held, numbers.random() < 0.5))
+    text = "".join(f"{left[0]} {left[1]} {held[0]} {held[1]} {int(first)}\n" for left, held, first in cases)
+    given = [tuple(map(int, line.split())) for line in answers(program, text)[len(FIELDS) + 1 :]]
+    assert given == [share(*case) for case in cases]
+
+
+def test_no_kernel_takes_all() -> None:
+    """However many launches ask for as much as they may, every later kernel finds half of what was left."""
+    left, files = 1 << 30, 2000
+    for _ in range(3):
+        held, before = (0, 0), left
+        for n in range(1000):
+            most, allowed = share((left, files), held, n == 0)
+            if not allowed:
+                break
+            left, files, held = left - most, files - 1, (held[0] + most, held[1] + 1)
+        assert left >= before // 2
+        assert files > 0
+
+
+# Budgets.
+
+
+def test_result_files_are_limited_for_all_processes_together(host: Host, page: ControlPage) -> None:
+    page.set_limit("result_files", 5)
+    script = f"import os\nfor _ in range(3):\n    pid = os.fork()\n    if not pid: break\n{LAUNCHES.format(n=4)}"
+    script += "\nif pid:\n    for _ in range(3): os.wait()\n"
+    run = under(host, page, script)
+    assert (run.status, run.stdout.count("4")) == (0, 4), run.stderr
+    assert len(list(run.root.glob("*/result/*.bin"))) == 5
+    assert (page.budget("result_files").used, page.budget("result_files").refused) == (5, 11)
+    logs = [log.read_text() for log in run.root.glob("*/event.log")]
+    assert len(logs) == 4
+    full = [log for log in logs if " reason there are as many result files" in log]
+    assert len(full) >= 3
+    for log in full:
+        assert log.count("[budget] result-files reached limit 5 used 5: allow more with --max-result-files\n") == 1
+
+
+def test_the_bytes_of_a_run_are_those_of_its_blocks(host: Host, page: ControlPage) -> None:
+    run = under(host, page, LAUNCHES.format(n=40))
+    assert len(run.results) == 40
+    used, taken = page.budget("trace_bytes").used, disk_bytes(run.directory)
+    assert taken * 0.9 <= used <= taken * 1.1
+    assert page.budget("log_bytes").used == (run.directory / "event.log").stat().st_size
+
+
+@pytest.mark.parametrize("limit", [0, 1, 50_000, 200_000])
+def test_a_run_stays_within_its_bytes(host: Host, page: ControlPage, limit: int) -> None:
+    page.set_limit("trace_bytes", limit)
+    run = under(host, page, LAUNCHES.format(n=100))
+    assert (run.status, run.stdout) == (0, "100\n"), run.stderr
+    assert disk_bytes(run.directory) <= max(limit, 40_000)  # folders, and what the log says of the reason
+    assert bool(run.results) == (limit > 100_000)
+
+
+def test_a_budget_of_nothing_leaves_logs_alone(host: Host, page: ControlPage) -> None:
+    page.set_limit("result_files", 0)
+    run = under(host, page, LAUNCHES.format(n=3))
+    assert (run.status, run.stdout) == (0, "3\n"), run.stderr
+    assert sorted(path.name for path in run.directory.rglob("*") if path.is_file()) == ["event.log", "probe.toml"]
+    assert run.codes == ["results-full"]
+    assert run.lines(r"\[kernel\] 0 skipped .* reason there are as many result files as allowed \(0\)")
+
+
+def test_launches_are_no_longer_listed_when_the_log_is_full(host: Host, page: ControlPage) -> None:
+    page.set_limit("log_bytes", 4000)
+    script = LAUNCHES.format(n=300) + "\nfor _ in range(300): word()\n"
+    run = under(host, page, script, TUI_PROBE_LAUNCHES="0-1")
+    assert (run.status, run.stdout) == (0, "300\n"), run.stderr
+    assert (run.directory / "event.log").stat().st_size < 8000
+    (told,) = run.lines(r"\[budget\] log-bytes")
+    assert told.endswith("allow more with --max-log-bytes")
+    (unlisted,) = run.lines(r"\[budget\] unlisted")
+    count = int(unlisted.split()[-1])
+    assert count + len(run.lines(r"\[exec\] backup")) == 298
+    assert page.budget("log_bytes").refused >= count + 200
+    assert run.lines(r"\[exit\] launches 300 probed 2")
+
+
+def test_the_first_launches_of_a_kernel_do_not_take_all(host: Host, page: ControlPage) -> None:
+    """Where the user has named no launches: two kernels, the first of which would fill the trace."""
+    page["trace_bytes.limit"], page["result_files.limit"], page["shares"] = 8 << 20, 1000, 1
+    host.engine.maps = "0,64"  # type: ignore[union-attr]
+    script = """
+context()
+f, g = function(module(), "add__8"), function(module(), "add__8_8")
+w = word()
+for _ in range(200): launch(f, w, grid=5, block=1024)
+launch(g, w, w, grid=2, block=1024)
+"""
+    run = under(host, page, script, TUI_PROBE_LAUNCHES="auto")
+    assert run.status == 0, run.stderr
+    kernels = [line.split(" kernel ")[1].split()[0] for line in run.lines(r"\[exec\] save ")]
+    assert set(kernels) == {"0", "1"}
+    assert kernels.count("0") < 40
+    assert [line for line in run.written_log if line.endswith(" code trace-share")]
+    assert run.lines(r"\[budget\] share thins")
+
+
+def test_a_page_that_cannot_be_used(host: Host, tmp_path: Path) -> None:
+    (tmp_path / "control").write_bytes(b"tuiprobe")
+    run = host.python(LAUNCHES.format(n=3), TUI_PROBE_CONTROL=str(tmp_path / "control"))
+    assert (run.status, run.stdout, len(run.results)) == (0, "3\n", 3), run.stderr
+    (told,) = run.lines(r"\[budget\]")
+    assert told.startswith(f"[budget] {tmp_path}/control cannot be used")
+
+
+# The switch.
+
+
+def test_launches_pass_while_the_switch_is_off(host: Host, page: ControlPage) -> None:
+    page.switch(False)
+    script = f"""
+import sys
+from tui_probe.launcher.control import ControlPage
+page = ControlPage.open(Path({str(page.path)!r}))
+context()
+f = function(module(), "add__8")
+w = word()
+for on in (False, True, False, True):
+    page.switch(on)
+    for _ in range(3): launch(f, w)
+print(read(w))
+"""
+    run = under(host, page, script)
+    assert (run.status, run.stdout) == (0, "12\n"), run.stderr
+    assert (len(run.results), run.codes) == (6, ["switched-off"])
+    assert len(run.lines(r"\[exec\] backup")) == 6
+    assert page["turned_on"] == 2
+
+
+def test_a_kernel_that_was_only_launched_while_off_is_not_prepared(host: Host, page: ControlPage) -> None:
+    page.switch(False)
+    run = under(host, page, LAUNCHES.format(n=3))
+    assert (run.stdout, host.engine.prepared) == ("3\n", [])  # type: ignore[union-attr]
+    assert run.lines(r"\[kernel\] 0 skipped .* reason recording is switched off")
+
+
+def test_the_range_between_start_and_stop_of_the_profiler(host: Host) -> None:
+    script = """
+context()
+f = function(module(), "add__8")
+w = word()
+launch(f, w)
+for _ in range(2):
+    call("cuProfilerStart")
+    for _ in range(2): launch(f, w)
+    call("cuProfilerStop")
+    launch(f, w)
+print(read(w))
+"""
+    run = host.python(script, TUI_PROBE_CAPTURE_RANGE="1")
+    assert (run.status, run.stdout) == (0, "7\n"), run.stderr
+    assert (len(run.results), run.codes) == (4, ["switched-off"])
+    assert (run.calls.count("cuProfilerStart"), run.calls.count("cuProfilerStop")) == (2, 2)
+
+
+def test_the_profilers_range_means_nothing_unless_asked_for(host: Host) -> None:
+    script = LAUNCHES.format(n=3).replace("for _", "call('cuProfilerStart'); call('cuProfilerStop')\nfor _")
+    assert len(host.python(script).results) == 3
+
+
+# Memory.
+
+
+@pytest.mark.parametrize(("total", "limit"), [(64 << 30, (64 << 30) // 10), (1 << 30, (1 << 30) // 10)])
+def test_records_take_a_tenth_of_the_free_memory(host: Host, total: int, limit: int) -> None:
+    host.engine.maps = "0,2000000000"  # type: ignore[union-attr]
+    script = "context()\nlaunch(function(module(), 'add__8'), w := word())\nprint(read(w))"
+    run = host.python(script, STUB_MEMORY=str(total), TUI_PROBE_MAX_TRACE_BYTES="none")
+    assert run.stdout == "1\n", run.stderr
+    (told,) = run.lines(r"\[exec\] backup.*more than the limit of \d+")
+    assert int(re.findall(r"limit of (\d+)", told)[0]) == pytest.approx(limit, rel=0.01)
+
+
+def test_the_last_gib_of_a_device_is_the_programs(host: Host) -> None:
+    script = """
+context()
+f = function(module(), "add__8")
+w, wanted = word(), c_uint64()
+call("cuMemAlloc_v2", byref(wanted), c_size_t(7 << 30))
+launch(f, w)
+print(read(w))
+"""
+    run = host.python(script, STUB_MEMORY=str(8 << 30))
+    assert run.stdout == "1\n", run.stderr
+    assert len(run.results) == 0

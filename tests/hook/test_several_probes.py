@@ -1,0 +1,187 @@
+"""Several probes in one run: each in a copy of the kernel of its own, taking turns over its launches."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from .conftest import Engine, Host, Run
+
+NAMES = "one:two:three"
+LAUNCHES = """
+context()
+f = function(module(), "add__8_4")
+w, n = word(5), c_int(3)
+for i in range(7):
+    launch(f, w, n, grid=4, block=40)
+print(read(w))
+"""
+REFUSED = "skipped\t<id>\tno PTX in image code no-ptx"
+
+
+@pytest.fixture
+def serving(host: Host) -> Engine:
+    assert host.engine
+    return host.engine
+
+
+def answering(engine: Engine, *, sampled: str = "", refused: str = "") -> None:
+    """The engine of a run with three probes: those ``sampled`` measure a sample, those ``refused`` refuse kernels."""
+
+    def answer(directory: Path, name: str) -> str:
+        said = []
+        for probe in NAMES.split(":"):
+            if probe in refused.split(":"):
+                said.append(REFUSED)
+                continue
+            engine.sampled = probe in sampled.split(":")
+            (directory / probe).mkdir()
+            engine.write_probed(directory / probe, name)
+            said.append("ok\t<id>\tprobed.bin")
+        return "\n".join(said)
+
+    engine.answer = answer
+
+
+def saved(run: Run) -> list[str]:
+    """The probes of the results, by launch."""
+    found = (re.search(r"launch (\d+) probe (\S+)$", line) for line in run.lines(r"\[exec\] save "))
+    by_launch = {int(match[1]): match[2] for match in found if match}
+    return [by_launch.get(number, "-") for number in range(max(by_launch, default=-1) + 1)]
+
+
+def probings(run: Run) -> list[tuple[str, str, str]]:
+    """(probe, status, reason) of each probe in the kernel."""
+    pattern = re.compile(r"\[probing\] 0 (\w+) .* probe (\S+) reason (.*)")
+    return [(match[2], match[1], match[3]) for line in run.log if (match := pattern.fullmatch(line))]
+
+
+def test_probed_launches_take_turns(host: Host, serving: Engine) -> None:
+    answering(serving)
+    run = host.python(LAUNCHES, TUI_PROBE_PROBES=NAMES)
+    assert (run.status, run.stdout, run.stderr) == (0, "12\n", "")
+    assert saved(run) == ["one", "two", "three", "one", "two", "three", "one"]
+    assert probings(run) == [(name, "probed", "-") for name in NAMES.split(":")]
+    assert run.fates() == [("probed", "add__8_4", "-")]
+    assert not [line for line in run.calls if "DIRTY" in line]
+
+
+ALTERNATING = """
+context()
+f = function(module(), "add__8_4")
+w, n = word(5), c_int(3)
+for i in range(12):
+    launch(f, w, n, grid=4 + i % 3, block=40)
+print(read(w))
+"""
+
+
+def test_shapes_that_alternate_have_all_probes(host: Host, serving: Engine) -> None:
+    """Three shapes by turns, and three probes: each shape must not always meet the same one."""
+    answering(serving)
+    probes = saved(host.python(ALTERNATING, TUI_PROBE_PROBES=NAMES))
+    for shape in range(3):
+        assert set(probes[shape::3]) == set(NAMES.split(":"))
+
+
+def test_one_probe_has_no_folder_and_no_name(host: Host) -> None:
+    run = host.python(LAUNCHES, TUI_PROBE_PROBES="one")
+    assert len(run.results) == 7
+    assert not [line for line in run.log if "probe one" in line or line.startswith("[probing]")]
+
+
+def test_launches_that_are_not_chosen_take_no_turn(host: Host, serving: Engine) -> None:
+    answering(serving)
+    run = host.python(LAUNCHES, TUI_PROBE_PROBES=NAMES, TUI_PROBE_LAUNCHES="1,3,6")
+    assert saved(run) == ["-", "one", "-", "two", "-", "-", "three"]
+
+
+@pytest.mark.parametrize("refused", ["one", "two", "one:three"])
+def test_a_kernel_that_one_probe_refuses_has_the_others(host: Host, serving: Engine, refused: str) -> None:
+    answering(serving, refused=refused)
+    run = host.python(LAUNCHES, TUI_PROBE_PROBES=NAMES)
+    assert run.stdout == "12\n"
+    assert run.fates() == [("probed", "add__8_4", "-")]
+    left = [name for name in NAMES.split(":") if name not in refused.split(":")]
+    assert set(saved(run)) == set(left)
+    assert len(saved(run)) == 7
+    fates = {True: ("probed", "-"), False: ("skipped", "no PTX in image")}
+    assert probings(run) == [(name, *fates[name in left]) for name in NAMES.split(":")]
+
+
+def test_a_kernel_that_all_refuse_is_passed_through(host: Host, serving: Engine) -> None:
+    answering(serving, refused=NAMES)
+    run = host.python(LAUNCHES, TUI_PROBE_PROBES=NAMES)
+    assert run.stdout == "12\n"
+    assert run.fates() == [("skipped", "add__8_4", "no PTX in image")]
+    assert len(run.lines(r"\[exec\] backup .* reason no PTX in image")) == 7
+
+
+def test_each_probe_has_its_own_sample_of_blocks(host: Host, serving: Engine) -> None:
+    answering(serving, sampled="two:three")
+    run = host.python(LAUNCHES, TUI_PROBE_PROBES=NAMES, TUI_PROBE_SAMPLE=":1/2:1-1")
+    assert probings(run) == [(name, "probed", "-") for name in NAMES.split(":")]
+    assert run.lines(r"\[exec\] probe-mem")[:3] == [f"[exec] probe-mem {n * 2 * 16} (bytes)" for n in (4, 2, 1)]
+
+
+def test_a_single_sample_is_that_of_all(host: Host, serving: Engine) -> None:
+    answering(serving, sampled=NAMES)
+    run = host.python(LAUNCHES, TUI_PROBE_PROBES=NAMES, TUI_PROBE_SAMPLE="1/4")
+    assert set(run.lines(r"\[exec\] probe-mem")) == {f"[exec] probe-mem {2 * 16} (bytes)"}
+
+
+def test_an_engine_that_falls_silent_leaves_what_it_answered(host: Host, serving: Engine) -> None:
+    def answer(directory: Path, name: str) -> str:
+        (directory / "one").mkdir()
+        serving.write_probed(directory / "one", name)
+        return "ok\t<id>\tprobed.bin\nnonsense"
+
+    serving.answer = answer
+    run = host.python(LAUNCHES, TUI_PROBE_PROBES=NAMES)
+    assert run.stdout == "12\n"
+    assert saved(run) == ["one"] * 7
+    assert [(probe, status) for probe, status, _ in probings(run)] == [
+        ("one", "probed"),
+        ("two", "failed"),
+        ("three", "failed"),
+    ]
+
+
+def test_a_kernel_that_cannot_be_launched_with_any_probe_runs_as_it_is(host: Host, serving: Engine) -> None:
+    answering(serving)
+    run = host.python(LAUNCHES, TUI_PROBE_PROBES=NAMES, STUB_FAIL_PROBED="701")
+    assert run.stdout == "12\n"
+    assert [probe for probe, status, _ in probings(run) if status == "failed"] == NAMES.split(":")
+    assert [status for status, _, _ in run.fates()] == ["probed", "failed"]
+    assert run.results == []
+
+
+def test_the_trace_has_the_files_of_all_probes(host: Host, serving: Engine, tmp_path: Path) -> None:
+    answering(serving)
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for name in NAMES.split(":"):
+        (folder / f"{name}.toml").write_text(f"# {name}\n")
+    run = host.python(LAUNCHES, TUI_PROBE_PROBES=NAMES, TUI_PROBE_PROBE_FOLDER=str(folder))
+    copies = {path.name: path.read_text() for path in (run.directory / "probes").iterdir()}
+    assert copies == {f"{name}.toml": f"# {name}\n" for name in NAMES.split(":")}
+    assert (run.directory / "probe.toml").read_text() == "[probe]\n"
+
+
+ATTRIBUTES = """
+context()
+f = function(module(), "add__8_4")
+w, n = word(5), c_int(3)
+launch(f, w, n, grid=4, block=40)
+call("cuFuncSetAttribute", f, 8, 4096)
+print("set")
+"""
+
+
+def test_what_the_program_sets_holds_for_all_copies(host: Host, serving: Engine) -> None:
+    answering(serving)
+    run = host.python(ATTRIBUTES, TUI_PROBE_PROBES=NAMES)
+    assert run.stdout == "set\n", run.stderr
+    assert run.calls.count("attribute probed add__8_4 8=4096") == 3

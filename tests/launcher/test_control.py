@@ -1,0 +1,181 @@
+"""The switch and the budgets of a run, from the launcher's side: page, ``ctl``, windows of time, copied output."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tui_probe.cli.main import main
+from tui_probe.errors import ControlError
+from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage, find_page, page_of_trace
+from tui_probe.launcher.keeper import Keeper
+from tui_probe.launcher.options import RunOptions
+from tui_probe.launcher.window import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from .conftest import Runner
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder of traces with an active run, which is this process."""
+    spool = tmp_path / "traces" / f".run-{os.getpid()}"
+    spool.mkdir(parents=True)
+    ControlPage.create(spool / "control", RunOptions(("x",)).limits(), shares=True, on=True)
+    return spool.parent
+
+
+def page(root: Path) -> ControlPage:
+    return ControlPage.open(find_page(root))
+
+
+def trace_of(root: Path, launcher: object) -> Path:
+    trace = root / "Nov21_024500_7"
+    trace.mkdir()
+    (trace / "run.json").write_text(json.dumps({"launcher": launcher}))
+    return trace
+
+
+def test_the_switch_counts_how_often_it_was_turned_on(root: Path) -> None:
+    control = page(root)
+    assert [control.switch(on) for on in (True, False, False, True)] == [False, True, False, True]
+    assert (control.is_on, control["turned_on"]) == (True, 1)
+
+
+def test_only_this_user_may_open_it(root: Path) -> None:
+    assert find_page(root).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_run_is_found_by_its_trace(root: Path) -> None:
+    assert page_of_trace(trace_of(root, os.getpid())) == find_page(root)
+
+
+@pytest.mark.parametrize("launcher", [2**22 + 1, "1", None])
+def test_a_run_that_has_ended_has_no_page(root: Path, launcher: object) -> None:
+    trace = trace_of(root, launcher)
+    assert page_of_trace(trace) is None
+    with pytest.raises(ControlError, match="its run has ended"):
+        find_page(trace)
+
+
+@pytest.mark.parametrize("content", [b"", bytes(4096), b"tuiprobe" + bytes(100)])
+def test_what_is_no_page_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "control").write_bytes(content)
+    with pytest.raises(ControlError, match="not a control page"):
+        ControlPage.open(tmp_path / "control")
+
+
+def test_a_run_without_room_for_its_page_has_one_to_itself(tmp_path: Path) -> None:
+    control = ControlPage.create(tmp_path / "gone" / "control", dict.fromkeys(BUDGETS, 7), shares=True, on=True)
+    assert (control.path, control.budget("trace_bytes").limit) == (None, 7)
+
+
+def test_ctl_says_how_it_stands(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    control = page(root)
+    control["result_files.used"], control["result_files.refused"] = 64, 2
+    control["trace_bytes.used"], control["launcher_bytes"] = 5000, 3000
+    assert main(["ctl", str(root)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"recording is on  (run of process {os.getpid()})",
+        "trace-bytes      8.00 kB of 1.07 GB",
+        "result-files          64 of 2000, 2 launches refused",
+        "log-bytes            0 B of 134 MB",
+    ]
+
+
+def test_ctl_turns_the_switch_and_raises_budgets(root: Path) -> None:
+    assert main(["ctl", str(root), "off"]) == 0
+    assert not page(root).is_on
+    assert main(["ctl", str(root), "on"]) == 0
+    assert main(["ctl", str(root), "budget", "trace-bytes=4G", "result-files=none", "log-bytes=0"]) == 0
+    control = page(root)
+    assert control.is_on
+    assert {name: budget.limit for name, budget in control.budgets().items()} == {
+        "trace_bytes": 4 << 30, "result_files": None, "log_bytes": 0,
+    }  # fmt: skip
+    assert control["shares"] == 0  # what the user said counts, and all of it
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["budget"], "write budget NAME=VALUE"),
+        (["budget", "files=3"], "'files=3' is no budget"),
+        (["budget", "trace-bytes=much"], "'much' is not a size"),
+        (["on", "now"], "on takes no value"),
+        (["stop"], "stop: no such action"),
+    ],
+)
+def test_ctl_refuses(root: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["ctl", str(root), *words])
+    assert (ended.value.code, said in capsys.readouterr().err) == (2, True)
+
+
+def test_ctl_without_an_active_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ctl", str(tmp_path), "off"]) != 0
+    assert "no active run in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("after", "duration", "states"),
+    [
+        (0.0, None, [True, True, True]),
+        (2.0, None, [False, True, True]),
+        (0.0, 2.0, [True, False, False]),
+        (2.0, 3.0, [False, True, False]),
+    ],
+)
+def test_a_window_of_time(tmp_path: Path, after: float, duration: float | None, states: list[bool]) -> None:
+    limits = dict.fromkeys(BUDGETS, NO_LIMIT)
+    control = ControlPage.create(tmp_path / "control", limits, shares=True, on=after <= 0)
+    window, found = Window(control, after, duration), []
+    for elapsed in (1.0, 3.0, 6.0):
+        window.tick(elapsed)
+        found.append(control.is_on)
+    assert found == states
+
+
+def test_a_window_leaves_what_a_person_does_later(tmp_path: Path) -> None:
+    control = ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, NO_LIMIT), shares=True, on=False)
+    window = Window(control, 1.0, None)
+    window.tick(2.0)
+    control.switch(False)
+    window.tick(3.0)
+    assert not control.is_on
+
+
+def test_the_copy_of_the_output_is_limited_and_the_output_is_not(
+    tool: Runner, script: Callable[[str], list[str]]
+) -> None:
+    target = script("import sys\nfor n in range(3000): print('x' * 99)\nsys.stderr.write('end')")
+    tool.environment["FAKE_LAUNCHES"] = "*"
+    result = tool.run(target, "--max-trace-bytes", "1K")
+    assert result.stdout == ("x" * 99 + "\n").encode() * 3000
+    (trace,) = [path for path in (tool.folder / "trace").iterdir() if path.is_dir()]
+    assert (trace / "stdout.log").stat().st_size == 65536
+    assert b"output after 65536 bytes: keep more with --max-trace-bytes" in result.stderr
+    budgets = json.loads((trace / "run.json").read_text())["budgets"]
+    assert budgets["trace_bytes"]["used"] >= 65536
+
+
+def test_the_screens_copy_of_the_output_is_limited(tmp_path: Path) -> None:
+    keeper = Keeper(tmp_path / "stdout.log", limit=1000)
+    for _ in range(100):
+        os.write(keeper.target_end, b"x" * 99)
+    os.close(keeper.target_end)
+    keeper.finish(5.0)
+    assert (keeper.log.stat().st_size, keeper.cut) == (1000, True)
+
+
+def test_the_target_sees_the_page(tool: Runner) -> None:
+    target = "import os; from pathlib import Path; print(Path(os.environ['TUI_PROBE_CONTROL']).read_bytes()[:8])"
+    result = tool.run([sys.executable, "-c", target])
+    assert result.stdout == b"b'tuiprobe'\n"

@@ -1,0 +1,93 @@
+"""Pages of a trace in which most launches are packed: counts are exact, ranges whole, and a launch that is only counted
+says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.trace.make import EPOCH_NS, TraceWriter
+from tui_probe.analysis.range_tree import range_tree
+from tui_probe.errors import ChoiceError
+from tui_probe.pages.head import head_lines
+from tui_probe.pages.kernel_report import KERNEL_COLUMNS
+from tui_probe.pages.not_probed import not_probed_lines
+from tui_probe.pages.range_report import range_rows
+from tui_probe.pages.views.choose import choose
+from tui_probe.pages.views.launches import KIND
+from tui_probe.probekit.kind import Source
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.model import Trace
+from tui_probe.ui.launches import launch_words
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    """Launches 0 and 1 probed, of kernels 0 and 1; 2 to 11 packed, by turns; 12 probed, of kernel 0; 13-15 captured."""
+    writer = TraceWriter(tmp_path / "t")
+    writer.start()
+    for index, name in enumerate(("one", "two")):
+        writer.kernel(index, name)
+        writer.key(index, index)
+    writer.launch(0)
+    writer.launch(1)
+    writer.packed("0 1 0 1 0 1 0 1 0x2", 10)
+    writer.launch(0)
+    writer.lines("[reason] 0 stream is capturing code capturing")
+    writer.packed("1/0x3", 3)
+    for number, runs, text in ((1, "1-12", "step"), (2, "4-6,9", "inner")):
+        start = EPOCH_NS + 1000 * number
+        writer.lines(
+            f"[nvtx] range {number} in {number - 1} thread 7 start {start} end {start + 500} launches {runs} "
+            f"domain - text {text}"
+        )
+    return open_trace(writer.directory)
+
+
+def test_ranges_have_all_their_launches(trace: Trace) -> None:
+    step, inner = range_rows(trace)
+    assert [(index, count) for index, _, count in step.kernels] == [(0, 7), (1, 5)]
+    assert step.probed == 2
+    assert [(index, count) for index, _, count in inner.kernels] == [(0, 2), (1, 2)]
+    assert inner.probed == 0
+
+
+def test_the_tree_of_ranges_has_them_too(trace: Trace) -> None:
+    (step,) = range_tree(trace, together=False)
+    assert [(each.kernel, each.launches, each.probed) for each in step.own] == [(0, 5, 1), (1, 3, 1)]
+    (inner,) = step.inner
+    assert [(each.kernel, each.launches, each.probed) for each in inner.own] == [(0, 2, 0), (1, 2, 0)]
+
+
+def test_some_of_the_launches_are_said_to_be_probed(trace: Trace) -> None:
+    assert any("3 of 16 launches probed" in line for line in head_lines(trace, 100))
+    column = next(column for column in KERNEL_COLUMNS if column.key == "launches")
+    assert column.text is not None
+    assert [column.text(kernel) for kernel in trace.kernels] == ["2 of 8", "1 of 8"]
+
+
+def test_not_probed_leaves_out_what_was_not_chosen(trace: Trace) -> None:
+    assert not_probed_lines(trace, 100) == ["3 of 8 launches passed through, stream is capturing:", "  #1 two"]
+
+
+def test_a_launch_that_is_only_counted_says_so(trace: Trace) -> None:
+    with pytest.raises(ChoiceError) as caught:
+        choose(trace, KIND, None, 5)
+    words = "launch 5 of kernel #1 was counted, not recorded (launch not sampled); recorded next to it: @1"
+    assert str(caught.value) == words
+    with pytest.raises(ChoiceError, match="recorded next to it: @0 and @12"):
+        choose(trace, KIND, None, 6)
+    with pytest.raises(ChoiceError, match="there is no launch 16: the log has 16 launches"):
+        choose(trace, KIND, None, 16)
+
+
+def test_a_recorded_launch_is_named_by_its_place_among_them(trace: Trace) -> None:
+    kernel = trace.kernels[0]
+    assert launch_words(Source(trace, kernel, trace.launches[2])) == "launch 12 (2nd recorded of 8 of this kernel)"
+
+
+def test_the_list_of_launches_says_that_there_are_more(trace: Trace) -> None:
+    view = KIND.open(choose(trace, KIND, "one").source, lambda *_: None)
+    assert view.status() == ["2 of 8 launches, the others are only counted"]
+    assert len(view.record()["launches"]) == 2

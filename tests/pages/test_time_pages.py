@@ -1,0 +1,109 @@
+"""Pages of a trace in which launches were timed: kernels rank by their part of the GPU time."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tui_probe
+from tests.golden import golden
+from tests.trace.make import TraceWriter
+from tui_probe.draw.spans import plain
+from tui_probe.pages.choices import Format
+from tui_probe.pages.kernel_detail import detail_lines
+from tui_probe.pages.kernel_row import row_of
+from tui_probe.pages.report import report_lines
+from tui_probe.pages.schema import ADDED
+from tui_probe.pages.summary import run_report
+from tui_probe.pages.time_columns import TIME_COLUMNS
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.model import Trace
+
+
+@pytest.fixture
+def timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
+    """Timed both ways; without PTX; launched once, with the probe; never timed; and one sample of many launches."""
+    monkeypatch.chdir(tmp_path)
+    writer = TraceWriter(Path("timed"))
+    writer.start()
+    writer.kernel(0, "never_timed")
+    writer.kernel(1, "both_ways")
+    writer.kernel(2, "library", "skipped", reason="no PTX in image")
+    writer.kernel(3, "once")
+    writer.kernel(4, "one_of_many", "skipped", reason="no PTX in image")
+    writer.launch(0)
+    for i in range(6):
+        launch = writer.launch(1)
+        writer.time(1, launch, 30_000 + 1000 * i, probed=True)
+        writer.pass_through(1, "not sampled")
+        writer.time(1, launch + 1, 20_000 + 500 * i, host=None if i else 2000)
+    for i in range(200):
+        writer.pass_through(2, "no PTX in image")
+        if i % 20 == 19:
+            writer.time(2, i, 5_000_000 + 40_000 * (i % 7), weight=20)
+    writer.time(3, writer.launch(3), 250_000, probed=True)
+    for _ in range(3):
+        writer.pass_through(4, "no PTX in image")
+    writer.time(4, 0, 900_000, weight=3)
+    writer.exit()
+    writer.run_json(ended="2026-07-25T17:21:05+00:00")
+    return open_trace("timed")
+
+
+def text_of(trace: Trace, form: Format = "table", **options: Any) -> str:
+    return "".join(f"{line}\n" for line in report_lines(trace, "kernels", form, **options))
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_kernels_rank_by_their_share(timed: Trace, width: int) -> None:
+    golden("timed-kernels.txt", text_of(timed, width=width), f"{width}", width=width)
+    assert list(run_report(timed, width=width).splitlines()[:5]) == text_of(timed, width=width).splitlines()[:5]
+
+
+def test_the_exit_report_ranks_them_too(timed: Trace) -> None:
+    assert text_of(timed, width=120) in run_report(timed, width=120)
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "md"])
+def test_other_formats(timed: Trace, form: Format) -> None:
+    golden(f"timed-kernels.{form}", text_of(timed, form))
+
+
+def test_shares_add_up_and_unknown_doubts_are_null(timed: Trace) -> None:
+    kernels = {each["name"]: each for each in json.loads(text_of(timed, "json"))["kernels"]}
+    assert sum(each["time_share"] or 0 for each in kernels.values()) == pytest.approx(1)
+    assert kernels["never_timed"]["time_share"] is kernels["never_timed"]["time_mean_ms"] is None
+    assert (kernels["once"]["time_of"], kernels["library"]["time_of"]) == ("probed", "original")
+    assert kernels["one_of_many"]["time_total_doubt_ms"] is None
+    assert kernels["library"]["time_total_doubt_ms"] > 0
+    assert kernels["both_ways"]["time_samples_host_bound"] == 1
+
+
+def test_the_older_schema_knows_nothing_of_them(timed: Trace) -> None:
+    assert {column.key for column in TIME_COLUMNS} == ADDED
+    (kernel, *_) = json.loads(text_of(timed, "json", schema=1))["kernels"]
+    rows = list(csv.DictReader(io.StringIO(text_of(timed, "csv", schema=1))))
+    for record in (kernel, rows[0]):
+        assert "time_ms" in record
+        assert not {"time_share", "time_p99_ms", "slowdown_doubt"} & record.keys()
+        assert None not in record, "a row is as long as the headings"
+
+
+@pytest.mark.parametrize("name", ["both_ways", "once", "one_of_many", "never_timed"])
+def test_the_page_of_a_kernel(timed: Trace, name: str) -> None:
+    kernel = next(kernel for kernel in timed.kernels if kernel.name == name)
+    lines = [plain(line).rstrip() for line in detail_lines(row_of(kernel, timed.state.device), 118)]
+    golden("timed-kernel.txt", "\n".join(lines) + "\n", name, width=118)
+
+
+def test_times_in_python(timed: Trace) -> None:
+    kernel = tui_probe.open(timed.directory).kernel("library")
+    assert kernel.gpu_time is not None
+    assert kernel.gpu_time.shown.samples == 10
+    assert kernel.time_share == pytest.approx(0.9, abs=0.1)
+    assert "share" in repr(tui_probe.open(timed.directory).kernels)

@@ -1,0 +1,171 @@
+"""Bugs of a probe's code stay with the probe: what it raises is told as a TraceError, with its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from tui_probe.draw.spans import Line, plain
+from tui_probe.draw.view import Cancelled, Document, Drawing, no_progress
+from tui_probe.errors import TraceError
+from tui_probe.probekit.failure import ProbeCodeError
+from tui_probe.probekit.finding import Finding
+from tui_probe.probekit.guard import guarded
+from tui_probe.probekit.kind import Kind, TracePage
+from tui_probe.probekit.lines import LineMeasure, Lines
+from tui_probe.probekit.metric import Metric
+from tui_probe.probekit.probe import Probe, Question
+
+
+class BrokenDocument(Document):
+    title = "broken"
+
+    def lines(self, width: int) -> Sequence[Line]:  # noqa: ARG002
+        raise KeyError("lines")
+
+    def record(self) -> dict[str, Any]:
+        raise KeyError("record")
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        yield [1]
+        raise KeyError("cells")
+
+    def status(self) -> list[str]:
+        raise KeyError("status")
+
+
+class BrokenDrawing(Drawing):
+    title = "broken"
+
+    @property
+    def cycles(self) -> float | None:
+        raise KeyError("cycles")
+
+    def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:  # noqa: ARG002
+        raise KeyError("draw")
+
+    def prepare(self, width: int, height: int) -> Any:  # noqa: ARG002
+        return lambda: [][0]
+
+    def record(self) -> dict[str, Any]:
+        return {}
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        return iter(())
+
+    def plot(self, axes: Any) -> None:
+        del axes
+
+
+ANY: Any = None
+
+
+def fails(*_: Any) -> Any:
+    raise ZeroDivisionError("by zero")
+
+
+def gives(value: Any) -> Any:
+    return lambda *_: value
+
+
+def opened(view: Any) -> Any:
+    kind = Kind("broken", "Broken", "", gives(None), gives(view))
+    (view_kind,) = guarded(Probe(name="p", analyse=gives(None), views=(kind,))).views
+    return view_kind.open(None, no_progress)  # type: ignore[arg-type]
+
+
+def calls_of(probe: Probe) -> Iterator[Any]:
+    """Every function that a probe has, called."""
+    for function in (probe.analyse, probe.line, probe.notes, probe.figures_in, probe.pages[0].head):
+        yield lambda function=function: function(None)
+    for function in (probe.findings, probe.timeline, probe.waits, probe.views[0].open):
+        yield lambda function=function: function(None, None)
+    assert probe.lines is not None
+    rows, missing, page = probe.lines.rows, probe.views[0].missing, probe.pages[0]
+    yield from (lambda: rows(ANY, None), lambda: missing(ANY), lambda: list(page.rows(ANY)))
+    yield lambda: list((page.lines or gives(()))(ANY, 80))
+
+
+def test_every_function_of_a_probe_is_guarded() -> None:
+    metrics, views = (Metric("n", "n", read=fails),), (Kind("v", "V", "", fails, fails),)
+    probe = Probe(
+        name="p", analyse=fails, findings=fails, lines=Lines((), "", fails), timeline=fails, waits=fails, line=fails,
+        notes=fails, metrics=metrics, views=views, pages=(TracePage("t", fails, (), fails, head=fails),)
+    )  # fmt: skip
+    for call in calls_of(guarded(probe)):
+        with pytest.raises(ProbeCodeError, match=r"^probe p: ZeroDivisionError: by zero, .*test_guard\.py:\d+$"):
+            call()
+
+
+@pytest.mark.parametrize("raised", [TraceError("result/0: of another probe"), Cancelled()])
+def test_what_a_probe_says_on_purpose_passes(raised: Exception) -> None:
+    def analyse(_: Any) -> Any:
+        raise raised
+
+    with pytest.raises(type(raised)) as error:
+        guarded(Probe(name="p", analyse=analyse)).analyse(None)  # type: ignore[arg-type]
+    assert error.value is raised
+
+
+def test_findings_and_lines_have_to_be_some() -> None:
+    probe = guarded(Probe(name="p", analyse=fails, findings=gives(["words"]), lines=Lines((), "", gives([]))))
+    assert probe.findings
+    assert probe.lines
+    with pytest.raises(ProbeCodeError, match=f"'words', which is no {Finding.__name__}"):
+        probe.findings(None, None)  # type: ignore[arg-type]
+    with pytest.raises(ProbeCodeError, match="which is no LineRows"):
+        probe.lines.rows(None, None)  # type: ignore[arg-type]
+
+
+def test_a_view_shows_its_own_error_and_gives_no_data() -> None:
+    view = opened(BrokenDocument())
+    assert isinstance(view, BrokenDocument)
+    assert " ".join(plain(line).strip() for line in view.lines(200)).startswith("probe p: KeyError: 'lines', ")
+    assert view.status() == []
+    with pytest.raises(ProbeCodeError, match="'record'"):
+        view.record()
+    with pytest.raises(ProbeCodeError, match="'cells'"):
+        list(view.cells())
+
+
+def test_so_does_a_drawing_and_what_it_prepares() -> None:
+    view = opened(BrokenDrawing())
+    assert view.cycles is None
+    assert "KeyError: 'draw'" in plain(view.draw(200, 10, ascii_only=True)[0])
+    with pytest.raises(ProbeCodeError, match="IndexError"):
+        view.prepare(80, 24)()
+
+
+def test_what_is_no_view_is_an_error() -> None:
+    with pytest.raises(ProbeCodeError, match="is no view"):
+        opened(3)
+
+
+@pytest.mark.parametrize(
+    ("declare", "words"),
+    [
+        (lambda: Metric("n", "n", better="less"), "better of metric n is 'less'; there are 'lower', 'higher'"),
+        (lambda: Metric("n", "n", over_launches="average"), "over_launches of metric n is 'average'"),
+        (lambda: Metric("n", "n", quantity="bytes"), "quantity of metric n is 'bytes'"),
+        (lambda: LineMeasure("n", "total"), "rule of line measure n is 'total'"),
+        (lambda: LineMeasure("n", better="more"), "better of line measure n is 'more'"),
+        (lambda: Lines((LineMeasure("n"),), "m", fails), "main of the lines is 'm'; there are n"),
+        (lambda: Question("q", "what?", 1, "ld("), "needs of question q is no regular expression"),
+    ],
+)  # fmt: skip
+def test_slips_in_declarations_are_told(declare: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        declare()
+
+
+def test_numbers_of_a_metric_are_numbers_of_python() -> None:
+    np = pytest.importorskip("numpy")
+    values = [np.int64(3), np.float32(0.5), float("nan"), float("inf"), True, None]
+    found = [Metric("n", "n", read=gives(value)).of(None).value for value in values]
+    assert found == [3, 0.5, None, None, 1, None]
+    assert [type(value) for value in found[:2]] == [int, float]
+    with pytest.raises(TypeError, match="metric n: 'many' is no number"):
+        Metric("n", "n", read=gives("many")).of(None)

@@ -1,0 +1,114 @@
+"""Traces of several probes in one run: what each made of a kernel, and whose result is whose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.trace.make import TraceWriter
+from tui_probe.probekit.kind import Source
+from tui_probe.probekit.probe_results import aimed_by_name, missing
+from tui_probe.trace.follow import TraceFollower, open_trace
+
+FATE = "registers 10 local 0 shared 0 blocks 8"
+SHAPES = ((8, 1, 1), (16, 1, 1))
+
+
+def write(folder: Path) -> TraceWriter:
+    """Six launches of a kernel by turns of two probes, and a third probe that refuses it; grids vary."""
+    writer = TraceWriter(folder)
+    writer.start()
+    writer.kernel(0, "k", "probed")
+    writer.lines(
+        f"[probing] 0 probed {FATE} probe one reason -",
+        "[probing] 0 probed registers 12 local 0 shared 0 blocks 6 probe two reason -",
+        "[probing] 0 skipped registers - local - shared - blocks - probe three reason no PTX in image code no-ptx",
+    )
+    for number in range(6):
+        writer.launch(0, grid=SHAPES[number // 2 % 2])
+        name = f"0.00000{number}.bin"
+        probe = ("one", "two")[number % 2]
+        (writer.directory / "result" / name).write_bytes(b"")
+        writer.lines(f"[exec] save result/{name} size 10 kernel 0 launch {number} probe {probe}")
+    return writer
+
+
+def test_a_kernel_is_seen_as_each_probe_had_it(tmp_path: Path) -> None:
+    trace = open_trace(write(tmp_path / "t").directory)
+    kernel = trace.kernels[0]
+    one, two, three = kernel.by_probe()
+    assert [each.probe for each in kernel.by_probe()] == ["one", "two", "three"]
+    assert [list(each.result_rows) for each in (one, two, three)] == [[0, 2, 4], [1, 3, 5], []]
+    assert (one.status, two.status, three.status) == ("probed", "probed", "skipped")
+    assert (one.blocks_per_sm_probed, two.blocks_per_sm_probed) == (8, 6)
+    assert (three.reason, three.reason_code) == ("no PTX in image", "no-ptx")
+    assert list(kernel.result_rows) == list(range(6))
+    assert (one.launches, one.name) == (kernel.launches, kernel.name)
+    assert one.by_probe() == (one,)
+    assert kernel.with_probe("nobody") is kernel
+
+
+def test_a_trace_that_grows_is_read_as_one_that_is_whole(tmp_path: Path) -> None:
+    writer = write(tmp_path / "t")
+    text = writer.log.read_bytes()
+    whole = open_trace(writer.directory).kernels[0]
+    writer.log.write_bytes(b"")
+    follower = TraceFollower(writer.directory)
+    for start in range(0, len(text), 97):
+        with writer.log.open("ab") as log:
+            log.write(text[start : start + 97])
+        follower.poll()
+    kernel = follower.trace.kernels[0]
+    assert {name: list(one.result_rows) for name, one in kernel.probings.items()} == {
+        name: list(one.result_rows) for name, one in whole.probings.items()
+    }
+
+
+def test_the_nearest_launch_of_the_same_shape_stands_in(tmp_path: Path) -> None:
+    trace = open_trace(write(tmp_path / "t").directory)
+    kernel = trace.kernels[0]
+    found = []
+    for row in range(6):
+        launch = aimed_by_name(Source(trace, kernel, trace.launches[row]), "two").launch
+        assert launch is not None
+        found.append(launch.number)
+    assert found == [1, 1, 3, 3, 5, 5]
+    newest = aimed_by_name(Source(trace, kernel), "two")
+    assert (newest.launch, newest.kernel.probe) == (None, "two")
+
+
+def test_why_a_page_has_nothing(tmp_path: Path) -> None:
+    trace = open_trace(write(tmp_path / "t").directory)
+    source = Source(trace, trace.kernels[0])
+    assert missing(source, "one") is None
+    assert missing(source, "three") == "the kernel was not probed: no PTX in image"
+    assert missing(source, "four") == "the kernel was probed with one, two, three: run with -p four"
+
+
+def test_a_probe_whose_name_leads_out_of_the_trace_has_no_files(tmp_path: Path) -> None:
+    writer = write(tmp_path / "t")
+    writer.lines(f"[probing] 0 probed {FATE} probe ../../.. reason -", f"[probing] 0 probed {FATE} probe / reason -")
+    kernel = open_trace(writer.directory).kernels[0]
+    (writer.directory / "probe.toml").write_text("")
+    for name in ("../../..", "/"):
+        assert kernel.with_probe(name).folder is None
+        assert kernel.with_probe(name).file("probe.toml") is None
+
+
+def test_a_damaged_log_cannot_make_any_number_of_probes(tmp_path: Path) -> None:
+    writer = write(tmp_path / "t")
+    writer.lines(*(f"[probing] 0 probed {FATE} probe p{number} reason -" for number in range(1000)))
+    assert len(open_trace(writer.directory).kernels[0].probings) == 64
+
+
+def test_each_probe_has_its_own_slowdown(tmp_path: Path) -> None:
+    writer = write(tmp_path / "t")
+    for grid in SHAPES:
+        writer.pass_through(0, "not chosen", grid=grid)
+    times = [3000, 9000] * 3
+    writer.lines(*(f"[time] launch {number} kernel 0 probed ns {ns} for 1" for number, ns in enumerate(times)))
+    writer.lines(*(f"[time] launch {number} kernel 0 original ns 1000 for 1" for number in (6, 7)))
+    kernel = open_trace(writer.directory).kernels[0]
+    one, two, three = kernel.by_probe()
+    assert (one.slowdown, two.slowdown, three.slowdown) == (3, 9, None)
+    assert (kernel.slowdown, kernel.time_probed_ms) == (None, None)
+    assert kernel.time_ms == one.time_ms == 0.001

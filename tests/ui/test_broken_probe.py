@@ -1,0 +1,42 @@
+"""A bug in a probe's code is said on its pages; the screen goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ui.conftest import on_stage
+from tui_probe.probekit import registry
+from tui_probe.probekit.guard import guarded
+from tui_probe.ui.feed import Session
+
+BLOCKS = Path(__file__).parents[1] / "data" / "h200" / "attention_blocks"
+BUG = "probe block_sched: ZeroDivisionError"
+
+
+@pytest.fixture(autouse=True)
+def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> Any:
+        return 1 // 0
+
+    probe = registry.probe_named("block_sched")
+    assert probe is not None
+    bad = guarded(replace(probe, analyse=fails, timeline=fails, figures=None))
+    monkeypatch.setattr(registry, "_added", {"block_sched": bad})
+
+
+async def test_the_screen_goes_on() -> None:
+    async with on_stage(Session(traces=(BLOCKS,)), (120, 40)) as stage:
+        await stage.press("6")
+        assert BUG in stage.text
+        stage.live.table.select(1)
+        await stage.press("enter")
+        assert BUG in stage.text  # the summary
+        await stage.press("7")
+        assert BUG in stage.text  # the timeline
+        await stage.press("1")
+        assert "Summary" in stage.text
+        assert stage.app.crash is None

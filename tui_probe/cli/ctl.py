@@ -1,0 +1,93 @@
+"""``tui-probe ctl``: switch a run on and off, and change its budgets, from another terminal."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentTypeError
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw.units import counted
+from tui_probe.draw.units import size as size_text
+from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage, find_page
+
+from .chosen import trace_dir
+from .values import count, limit, size_or_none
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+    from tui_probe.launcher.control import Budget
+
+ACTIONS: Final = ("status", "on", "off", "budget")
+READERS: Final[dict[str, Callable[[str], int]]] = {
+    "trace-bytes": lambda text: size_or_none(text) or NO_LIMIT,
+    "result-files": count,
+    "log-bytes": limit,
+}
+REFUSED: Final = {"trace_bytes": "launch", "result_files": "launch", "log_bytes": "line"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which run, and what to do."""
+    parser.usage = "tui-probe ctl [TRACE_OR_DIR] status|on|off|budget NAME=VALUE..."
+    parser.add_argument(
+        "words", nargs="*", metavar="[TRACE_OR_DIR] ACTION",
+        help="status: whether launches are recorded, and what of its budgets the run has used (the default); on, off:"
+             " record launches, or let them pass; budget: trace-bytes=4G, result-files=5000, log-bytes=none. Without"
+             " TRACE_OR_DIR the newest active run in the folder of traces",
+    )  # fmt: skip
+    parser.set_defaults(refuse=parser.error)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Find the run and do it. Raises ControlError where there is none."""
+    words = list(arguments.words)
+    folder = Path(words.pop(0)) if words and words[0] not in ACTIONS else trace_dir()
+    action, values = (words[0], words[1:]) if words else ("status", [])
+    if action not in ACTIONS:
+        arguments.refuse(f"{action}: no such action; there are {', '.join(ACTIONS)}")
+    if bool(values) != (action == "budget"):
+        arguments.refuse(
+            "write budget NAME=VALUE, such as trace-bytes=4G" if not values else f"{action} takes no value"
+        )
+    try:
+        limits = read_limits(values)
+    except ArgumentTypeError as error:
+        arguments.refuse(str(error))
+    control = ControlPage.open(find_page(folder))
+    for name, value in limits.items():
+        control.set_limit(name, value)
+    if action in ("on", "off"):
+        control.switch(action == "on")
+    sys.stdout.write(status_text(control))
+    return 0
+
+
+def read_limits(words: Sequence[str]) -> dict[str, int]:
+    """``trace-bytes=4G`` as limits by their names in the page. Raises ArgumentTypeError."""
+    limits = {}
+    for word in words:
+        name, _, text = word.partition("=")
+        if name not in READERS:
+            raise ArgumentTypeError(f"{word!r} is no budget; there are {', '.join(READERS)}, as in trace-bytes=4G")
+        limits[name.replace("-", "_")] = READERS[name](text)
+    return limits
+
+
+def status_text(control: ControlPage) -> str:
+    """The switch and the budgets, a line each."""
+    lines = [f"recording is {'on' if control.is_on else 'off'}  (run of process {control['launcher']})"]
+    lines += [budget_line(name, control.budget(name)) for name in BUDGETS]
+    if control["over_share"]:
+        lines.append(f"{counted(control['over_share'], 'launch')} passed: more than a share of what is left")
+    return "\n".join(lines) + "\n"
+
+
+def budget_line(name: str, budget: Budget) -> str:
+    """``trace-bytes   12 MiB of 1 GiB``, and how often there was no room."""
+    amount: Callable[[int], str] = str if name == "result_files" else size_text
+    most = "no limit" if budget.limit is None else f"of {amount(budget.limit)}"
+    refused = f", {counted(budget.refused, REFUSED[name])} refused" if budget.refused else ""
+    return f"{name.replace('_', '-'):12}  {amount(budget.used):>10} {most}{refused}"

@@ -1,0 +1,175 @@
+"""The control page of a run: one page of memory that the launcher, the hook in every process and ``ctl`` share.
+
+It holds the switch and the budgets. The layout stands here and in ``hook/src/control.h``; a test compares the two.
+``tui-probe help control-page`` describes it for others.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+from tui_probe.errors import ControlError
+
+from .spool import NAME, living_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MAGIC: Final = b"tuiprobe"
+VERSION: Final = 1
+BYTES: Final = 4096
+NO_LIMIT: Final = (1 << 64) - 1
+"""The limit of a budget that has none."""
+FILE: Final = "control"
+
+FIELDS: Final = {
+    "magic": 0,
+    "version": 8,
+    "launcher": 16,
+    "on": 24,
+    "turned_on": 32,
+    "shares": 40,
+    "trace_bytes.limit": 64,
+    "trace_bytes.used": 72,
+    "trace_bytes.refused": 80,
+    "result_files.limit": 88,
+    "result_files.used": 96,
+    "result_files.refused": 104,
+    "log_bytes.limit": 112,
+    "log_bytes.used": 120,
+    "log_bytes.refused": 128,
+    "over_share": 136,
+    "launcher_bytes": 144,
+}
+"""Byte offsets; every field has 64 bits, little-endian."""
+BUDGETS: Final = ("trace_bytes", "result_files", "log_bytes")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may use of something, what it has used, and how often there was no room. No ``limit``: None."""
+
+    limit: int | None
+    used: int
+    refused: int
+
+    @property
+    def reached(self) -> bool:
+        return self.refused > 0
+
+
+class ControlPage:
+    """A mapped page. Fields are read and written as whole words; what hooks add to is never
+    written here, since no other process may add to it between reading and writing."""
+
+    def __init__(self, page: mmap.mmap, path: Path | None) -> None:
+        self._page = page
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path, limits: Mapping[str, int], *, shares: bool, on: bool) -> Self:
+        """Make the page of a run. Where the disk has no room for it, one that this process has to itself."""
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                os.pwrite(descriptor, bytes(BYTES), 0)  # a hole would be filled when the target writes: too late
+                made = cls(mmap.mmap(descriptor, BYTES), path)
+            finally:
+                os.close(descriptor)
+        except OSError:
+            path.unlink(missing_ok=True)
+            made = cls(mmap.mmap(-1, BYTES), None)
+        made["version"] = VERSION
+        made["launcher"] = os.getpid()
+        made["on"] = int(on)
+        made["shares"] = int(shares)
+        for name, limit in limits.items():
+            made[f"{name}.limit"] = limit
+        made._page[0:8] = MAGIC
+        return made
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """The page of an active run. Raises ControlError where it is none, or another user's."""
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise ControlError(f"{path}: {error.strerror}") from error
+        try:
+            status = os.fstat(descriptor)
+            if status.st_uid != os.geteuid():
+                raise ControlError(f"{path}: this run is another user's")
+            if status.st_size < BYTES:
+                raise ControlError(f"{path}: not a control page")
+            opened = cls(mmap.mmap(descriptor, BYTES), path)
+        finally:
+            os.close(descriptor)
+        if opened._page[0:8] != MAGIC or opened["version"] != VERSION:
+            raise ControlError(f"{path}: not a control page of this version")
+        return opened
+
+    def __getitem__(self, field: str) -> int:
+        return int(struct.unpack_from("<Q", self._page, FIELDS[field])[0])
+
+    def __setitem__(self, field: str, value: int) -> None:
+        struct.pack_into("<Q", self._page, FIELDS[field], value)
+
+    @property
+    def is_on(self) -> bool:
+        return self["on"] != 0
+
+    def switch(self, on: bool) -> bool:
+        """Let launches be probed, or pass through. False if it is so already."""
+        if self.is_on == on:
+            return False
+        self["turned_on"] += int(on)
+        self["on"] = int(on)
+        return True
+
+    def set_limit(self, name: str, limit: int) -> None:
+        """Change a budget; from then on the totals alone hold, for that is what the user said."""
+        self[f"{name}.limit"] = limit
+        self["shares"] = 0
+
+    def budget(self, name: str) -> Budget:
+        limit = self[f"{name}.limit"]
+        used = self[f"{name}.used"] + (self["launcher_bytes"] if name == "trace_bytes" else 0)
+        return Budget(None if limit == NO_LIMIT else limit, used, self[f"{name}.refused"])
+
+    def budgets(self) -> dict[str, Budget]:
+        return {name: self.budget(name) for name in BUDGETS}
+
+    def record(self) -> dict[str, object]:
+        """The budgets as run.json has them."""
+        return {name: vars(budget) for name, budget in self.budgets().items()} | {"over_share": self["over_share"]}
+
+
+def find_page(path: Path) -> Path:
+    """The page of a trace's run, or of the newest active run of a folder of traces. Raises ControlError."""
+    if (path / "run.json").is_file():
+        found = page_of_trace(path)
+        if found is None:
+            raise ControlError(f"{path}: its run has ended")
+        return found
+    pages = [page for pid in living_runs(path) if (page := path / f"{NAME}{pid}" / FILE).exists()]
+    if not pages:
+        raise ControlError(f"no active run in {path}; name a trace, or the folder that --tracedir of the run named")
+    return max(pages, key=lambda page: page.stat().st_ctime_ns)
+
+
+def page_of_trace(trace: Path) -> Path | None:
+    """The page of the run that makes a trace; None once it has ended, and where the trace does not say."""
+    try:
+        launcher = json.loads((trace / "run.json").read_bytes()).get("launcher")
+    except (OSError, ValueError, AttributeError):
+        return None
+    if not isinstance(launcher, int) or launcher not in living_runs(trace.parent):
+        return None
+    page = trace.parent / f"{NAME}{launcher}" / FILE
+    return page if page.exists() else None

@@ -1,0 +1,52 @@
+"""What a run left, as the process that held it tells at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Traces are named as the user named their root."""
+
+    first_trace: Path | None = None
+    """That of the command itself: it is not there if the command launched no kernel."""
+    traces: list[Path] = field(default_factory=list)
+    cache_counts: dict[str, int] | None = None
+    """``hits`` and ``misses`` of the cache of prepared kernels; None without a cache."""
+    engine_failure: str | None = None
+    """Why the engine ended before the run; None if it did not."""
+    asked_to_end: bool = False
+    """By a signal: nobody wants to wait for long."""
+    no_trace: str | None = None
+    """Why nothing was recorded; None if it could be."""
+    incomplete: dict[Path, str] = field(default_factory=dict)
+    """Traces that could not be written whole, and why."""
+
+    def words(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "first_trace": None if self.first_trace is None else str(self.first_trace),
+            "traces": [str(trace) for trace in self.traces],
+            "cache_counts": self.cache_counts,
+            "engine_failure": self.engine_failure,
+            "asked_to_end": self.asked_to_end,
+            "no_trace": self.no_trace,
+            "incomplete": {str(trace): why for trace, why in self.incomplete.items()},
+        }
+
+    @classmethod
+    def from_words(cls, words: dict[str, Any]) -> Outcome:
+        """The same again."""
+        first = words["first_trace"]
+        return cls(
+            first_trace=None if first is None else Path(first),
+            traces=[Path(trace) for trace in words["traces"]],
+            cache_counts=words["cache_counts"],
+            engine_failure=words["engine_failure"],
+            asked_to_end=words["asked_to_end"],
+            no_trace=words["no_trace"],
+            incomplete={Path(trace): why for trace, why in words["incomplete"].items()},
+        )

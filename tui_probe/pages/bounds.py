@@ -1,0 +1,132 @@
+"""Which kernels matter, and what bounds each: after a run with several probes, which together answer that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import PurePath
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.hanging import hanging
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import safe
+from tui_probe.pages.findings.found import find_all
+from tui_probe.probekit.kind import Source
+from tui_probe.probekit.measured import measured, probe_of
+from tui_probe.trace.source_lines import SourceLines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.pages.findings.found import Found
+    from tui_probe.probekit.finding import Finding
+    from tui_probe.trace.model import Kernel, Trace
+
+_NEWEST: Final = 5
+"""Results of a kernel whose mean is taken."""
+_MOST_KERNELS: Final = 20
+_TIME: Final = "GPU time"
+_CYCLES: Final = "launch cycles"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One kernel: its part of all launches together, None where that is not known, and what each probe says of it."""
+
+    kernel: Kernel
+    share: float | None
+    findings: tuple[tuple[str, Finding], ...]
+    """By the probe; what stands out, else the first that its probe says."""
+
+    def record(self) -> dict[str, Any]:
+        """As data."""
+        return {
+            "kernel": self.kernel.index,
+            "share": self.share,
+            "findings": [{"probe": probe, **finding.record()} for probe, finding in self.findings],
+        }
+
+
+def bounds(trace: Trace) -> tuple[str, list[Bound]]:
+    """Of what the shares are, and the kernels, the largest share first: all that were timed, else those with results.
+
+    Without times shares are of the cycles that a probe counted; "" where there are none either.
+    """
+    if any(kernel.time_share is not None for kernel in trace.kernels):
+        kernels = [each for each in trace.kernels if each.result_rows or each.time_share is not None]
+        of, shares = _TIME, [kernel.time_share for kernel in kernels]
+    else:
+        kernels = [kernel for kernel in trace.kernels if kernel.result_rows]
+        of, shares = _shares_of_cycles(kernels)
+    found = [Bound(kernel, share, _telling(trace, kernel)) for kernel, share in zip(kernels, shares, strict=True)]
+    return of, sorted(found, key=lambda bound: -(bound.share or 0.0))
+
+
+def _shares_of_cycles(kernels: Sequence[Kernel]) -> tuple[str, list[float | None]]:
+    cycles = [_cycles(kernel) for kernel in kernels]
+    totals = [None if each is None else each * kernel.launches for each, kernel in zip(cycles, kernels, strict=True)]
+    known = [total for total in totals if total is not None]
+    if len(known) < len(kernels) or not sum(known):
+        return "", [None] * len(kernels)
+    return _CYCLES, [total / sum(known) for total in known]
+
+
+def _cycles(kernel: Kernel) -> float | None:
+    """The mean cycles of its newest launches, where one of its probes counts them."""
+    for one in kernel.by_probe():
+        if any(metric.quantity == _CYCLES for metric in probe_of(one).metrics):
+            newest = (measured(one.trace, one, row) for row in islice(reversed(one.result_rows), _NEWEST))
+            values = [f.value for each in newest for f in each.figures if f.metric.quantity == _CYCLES]
+            known = [value for value in values if value is not None]
+            if known:
+                return fmean(known)
+    return None
+
+
+def _telling(trace: Trace, kernel: Kernel) -> tuple[tuple[str, Finding], ...]:
+    found = find_all(Source(trace, kernel))
+    return tuple((each.probe, finding) for each in found for finding in _best(each))
+
+
+def _best(found: Found) -> list[Finding]:
+    """What stands out of what a probe found, else the first that it says."""
+    return [finding for finding in found.findings if finding.stands_out] or list(found.findings[:1])
+
+
+def bound_lines(trace: Trace, cells: int) -> list[str]:
+    """The section of the report; none where no kernel had several probes."""
+    if not any(kernel.probings for kernel in trace.kernels):
+        return []
+    of, found = bounds(trace)
+    lines = [line for bound in found[:_MOST_KERNELS] for line in _lines(bound, cells)]
+    if found and not of:
+        lines.append("no shares: run with a probe that counts the cycles of launches, or without --no-times")
+    elif of == _TIME:
+        lines.append("shares of GPU time, of all kernels that were timed")
+    elif of:
+        model = ", those of a model," if trace.state.simulated else ""
+        lines.append(f"shares: cycles of probed launches{model} times all launches; of kernels with results")
+    more = len(found) - _MOST_KERNELS
+    return [*lines, *([f"and {units.counted(more, 'kernel')} more"] if more > 0 else [])]
+
+
+def _lines(bound: Bound, cells: int) -> Iterator[str]:
+    kernel = bound.kernel
+    share = units.NOT_MEASURED if bound.share is None else f"{bound.share:.0%}"
+    head = f"{share:>4}  #{kernel.index} "
+    tail = f"  {units.counted(kernel.launches, 'launch')}"
+    yield head + shorten(safe(kernel.demangled), cells - len(head) - len(tail)) + tail
+    if not kernel.result_rows:
+        yield from hanging(f"      no result: {safe(kernel.reason or kernel.status)}", cells)
+    for _, finding in bound.findings:
+        mark = "!" if finding.stands_out else " "
+        yield from hanging(f"    {mark} {finding.label}: {safe(finding.words)}{_place(kernel, finding)}", cells)
+
+
+def _place(kernel: Kernel, finding: Finding) -> str:
+    """Where in the source that is, unless the words say it."""
+    source = SourceLines.of(kernel.folder).ptx_line(finding.line) if finding.line and kernel.folder else None
+    name = f"{PurePath(source.file).name}:{source.line}" if source else ""
+    return f", {safe(name)}" if name and name not in finding.words else ""

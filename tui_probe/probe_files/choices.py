@@ -1,0 +1,163 @@
+"""The probes of a run, out of what a person writes behind ``-p``: ``NAME``, ``NAME:SAMPLE``, or a set of probes.
+
+A set is a TOML file with ``probes = ["NAME", "NAME:SAMPLE", …]`` and perhaps ``[about] title``; those that come with
+the tool stand beside the folders of the probes. NAME is that of a probe or a set that is known, or a path.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import ProbeFileError
+from tui_probe.probe_files.folders import built_in_files, built_in_folder, installed_files
+from tui_probe.probe_files.loading import find_probe, load_probe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tui_probe.engine.model import Probe
+
+MOST: Final = 16
+"""Probes of one run."""
+
+_SAMPLE: Final = re.compile(r"1/(?P<one_in>\d+)|(?P<first>\d+)-(?P<last>\d+)|(?P<blocks>\d+)")
+_NAME: Final = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,198}")
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSet:
+    """A named set: ``choices`` are what a person would write behind ``-p`` in its place."""
+
+    name: str
+    title: str
+    choices: tuple[str, ...]
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenProbe:
+    """A probe of a run, and the ``sample`` of blocks that it measures; "" for all of them."""
+
+    probe: Probe
+    sample: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.probe.name
+
+    @property
+    def path(self) -> Path:
+        """Its file, absolute."""
+        return self.probe.path.absolute()
+
+
+def compact_sample(text: str) -> str:
+    """A sample of blocks as the hook reads it: ``1/16``, ``0-131``, ``64``. Raises ValueError."""
+    compact = re.sub(r"\s+", "", text)
+    match = _SAMPLE.fullmatch(compact)
+    numbers = {name: int(value) for name, value in match.groupdict().items() if value} if match else {"blocks": 0}
+    least = numbers.get("first", 1)
+    if any(not (name == "first" or least <= value < 1 << 31) for name, value in numbers.items()):
+        raise ValueError(
+            f"{text!r} is not a sample of blocks; write 1/16 for one block in 16, 0-131 for a range of blocks, "
+            "64 for as many spread over the grid"
+        )
+    return compact
+
+
+def choose(texts: Iterable[str], sample: str = "") -> tuple[ChosenProbe, ...]:
+    """The probes that are meant, each once, in the order in which they are named first.
+
+    ``sample`` is that of probes without one of their own. Raises ProbeFileError that says what to do.
+    """
+    chosen: dict[str, ChosenProbe] = {}
+    for name, own in _named(texts):
+        one = ChosenProbe(load_probe(name), own or sample)
+        before = chosen.setdefault(one.name, one)
+        if before.path != one.path or before.sample != one.sample:
+            raise ProbeFileError(f"{name}: the run has a probe {one.name} already; name each once, or rename a file")
+        _check_sample(one, own)
+    if len(chosen) > MOST:
+        raise ProbeFileError(f"{len(chosen)} probes, a run has {MOST} at most: leave some out")
+    for name in chosen if len(chosen) > 1 else ():
+        if _NAME.fullmatch(name) is None:
+            raise ProbeFileError(
+                f"{name!r}: of several probes each has a folder of its name: rename the file, with letters, digits,"
+                " _, -, + and . alone"
+            )
+    return tuple(chosen.values())
+
+
+def _check_sample(one: ChosenProbe, own: str) -> None:
+    if one.sample and one.probe.about.every_block:
+        option = f"-p {one.name}:{own}" if own else "--sample"
+        raise ProbeFileError(
+            f"{option}: {one.name} needs every block, so it cannot be sampled; leave out the sample, or choose another"
+            " probe with -p"
+        )
+
+
+def _named(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Names of probes and their own samples, sets taken apart. A set in a set is not looked for."""
+    for text in texts:
+        found = find_set(text)
+        yield from map(split_choice, (text,) if found is None else found.choices)
+
+
+def split_choice(text: str) -> tuple[str, str]:
+    """``NAME:SAMPLE`` in two; "" without a sample. A name or path that is there is a name, whatever is in it.
+
+    Raises ProbeFileError for what is neither.
+    """
+    name, colon, sample = text.rpartition(":")
+    if not colon or _is_there(text) or not _is_there(name):
+        return text, ""
+    try:
+        return name, compact_sample(sample)
+    except ValueError as error:
+        raise ProbeFileError(f"{text}: {error}") from error
+
+
+def _is_there(name: str) -> bool:
+    try:
+        find_probe(name)
+    except (ProbeFileError, ValueError, OSError):
+        return False
+    return True
+
+
+def find_set(text: str) -> ProbeSet | None:
+    """The set of this name, or in the file at this path; None if it is no set. Raises ProbeFileError if damaged."""
+    if text in built_in_files() or text in installed_files():
+        return None
+    if text in built_in_sets():
+        return built_in_sets()[text]
+    path = Path(text)
+    return _read_set(path) if path.suffix == ".toml" and path.is_file() else None
+
+
+@cache
+def built_in_sets() -> dict[str, ProbeSet]:
+    """The sets that come with the tool, by name, sorted."""
+    found = (_read_set(path) for path in sorted(built_in_folder().glob("*.toml")))
+    return {each.name: each for each in found if each is not None}
+
+
+def _read_set(path: Path) -> ProbeSet | None:
+    """None if the file is no set: whoever reads it as a probe says what is wrong with it."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if "probes" not in values:
+        return None
+    names, about = values["probes"], values.get("about", {})
+    if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
+        raise ProbeFileError(f'{path}: probes must be a list of names, such as ["NAME", "NAME:1/16"], not {names!r}')
+    title = about.get("title", "") if isinstance(about, dict) else ""
+    return ProbeSet(path.stem, title if isinstance(title, str) else "", tuple(names), path)

@@ -1,0 +1,88 @@
+"""The results of a kernel in a few lines: one for each of a few, else the spread of the figures of some."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import median_low
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.hanging import hanging
+from tui_probe.draw.table import Column, safe, table
+from tui_probe.probekit.measured import figure_text, measured
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from tui_probe.probekit.measured import Measured
+    from tui_probe.probekit.metric import Figure
+    from tui_probe.trace.model import Kernel, Trace
+
+LISTED: Final = 8
+"""Results of a kernel that have a line each."""
+READ: Final = 32
+"""Results that are read where there are more: reading all may take minutes, and the spread is much the same."""
+READ_IN_ALL: Final = 512
+LEAST_READ: Final = 3
+"""Where there are many kernels each has its share of those that are read, and no less than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The least, the median and the most of a figure over some results."""
+
+    least: Figure
+    median: Figure
+    most: Figure
+
+
+def kernel_lines(trace: Trace, kernel: Kernel, cells: int, kernels: int) -> Iterator[str]:
+    """What was measured of one of so many ``kernels``, for text; data has every result."""
+    rows = kernel.result_rows
+    if len(rows) <= LISTED:
+        for row in rows:
+            result = measured(trace, kernel, row)
+            yield from hanging(f"  {result.label}: {result.words}", cells)
+        return
+    share = max(LEAST_READ, min(READ, READ_IN_ALL // kernels))
+    read = [measured(trace, kernel, row) for row in spread_rows(rows, share)]
+    yield from hanging(f"  {units.counted(len(rows), 'result')}, {len(read)} of them read, evenly spread", cells)
+    spreads = spreads_of(read)
+    if spreads:
+        yield from (f"    {line}" for line in table(_COLUMNS, spreads, cells - 4))
+    for result in read:
+        if result.problem:
+            yield from hanging(f"  {result.label}: {safe(result.problem)}", cells)
+    one = f"tui-probe show results {safe(str(trace.directory))}:{kernel.index}@LAUNCH"
+    yield from hanging(f"  … every result: --format csv; one: {one}", cells)
+
+
+def spread_rows(rows: Sequence[int], most: int) -> list[int]:
+    """At most so many of them, two or more, the first and the last included."""
+    if len(rows) <= most:
+        return list(rows)
+    return [rows[place * (len(rows) - 1) // (most - 1)] for place in range(most)]
+
+
+def spreads_of(results: Iterable[Measured]) -> list[Spread]:
+    """Of each figure that text shows and that was measured; a place has no size, and is left out."""
+    found: dict[str, list[Figure]] = {}
+    for result in results:
+        for figure in result.figures:
+            if figure.shown and figure.value is not None and not figure.metric.place:
+                found.setdefault(figure.key, []).append(figure)
+    return [_spread(figures) for figures in found.values()]
+
+
+def _spread(figures: list[Figure]) -> Spread:
+    values = sorted(figure.value for figure in figures if figure.value is not None)
+    least, median, most = (replace(figures[0], value=value) for value in (values[0], median_low(values), values[-1]))
+    return Spread(least, median, most)
+
+
+_COLUMNS: Final[tuple[Column[Spread], ...]] = (
+    Column("figure", None, "", lambda s: s.least.label, False),
+    Column("least", None, "least", lambda s: figure_text(s.least)),
+    Column("median", None, "median", lambda s: figure_text(s.median)),
+    Column("most", None, "most", lambda s: figure_text(s.most)),
+)

@@ -1,0 +1,173 @@
+"""What sampled launches tell of the GPU time of a kernel: estimates for all its launches, and their doubt.
+
+Launches with the probe and without it are kept apart. Each shape that a kernel is launched with (a key) is a stratum:
+it is sampled by itself, and its launches are those that its samples stand for. All times are nanoseconds, estimates of
+one launch unless they are totals; a doubt is one standard error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan, sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tui_probe.trace.time_samples import NONE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tui_probe.trace.time_samples import TimeSamples
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOfKind:
+    """GPU time of launches without the probe, or with it. Every figure is weighted by launches stood for."""
+
+    samples: int
+    host_bound: int
+    """Samples for which the device had to wait: their time holds some of the host's."""
+    mean_ns: float
+    mean_doubt_ns: float | None
+    """None where a shape was timed once and launched more often."""
+    median_ns: float
+    p99_ns: float
+    least_ns: float
+    most_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class GpuTime:
+    """GPU time of a kernel. ``total_ns`` is that of all launches as if none had been probed, as far as is known."""
+
+    launches: int
+    original: TimeOfKind | None
+    probed: TimeOfKind | None
+    total_ns: float
+    total_doubt_ns: float | None
+    slowdown: float | None
+    """Mean probed time / mean original time, over the shapes timed both ways."""
+    slowdown_doubt: float | None
+
+    @property
+    def shown(self) -> TimeOfKind:
+        """Launches without the probe, or with it where no other was timed."""
+        found = self.original or self.probed
+        assert found is not None
+        return found
+
+    @property
+    def with_probe(self) -> bool:
+        """Whether only probed launches were timed, so that what is shown holds what the probe costs."""
+        return self.original is None
+
+
+def gpu_time(samples: TimeSamples, launches: int) -> GpuTime | None:
+    """What the samples of a kernel launched so often tell; None without samples.
+
+    The mean of a stratum k is m = sum(w x) / sum(w), for samples x that stand for w launches each. Its variance is
+    sum(w (x - m)^2) / sum(w) * n / (n - 1) / n_eff * (1 - n / N), where n samples count as n_eff = sum(w)^2 / sum(w^2)
+    equal ones; it is 0 where every launch was timed. One sample of many launches varies as those of other strata do,
+    relative to m; without such its variance is unknown. The launches N of a stratum are its part of ``launches`` by the
+    launches that all its samples stand for. The total is sum(N m) over the strata, its doubt the root of
+    sum(N^2 variance). Of a stratum in which only probed launches were timed, m is their mean divided by the slowdown of
+    the kernel where that is known.
+    """
+    if not len(samples):
+        return None
+    strata = _Strata(samples, launches)
+    slowdown, doubt = strata.slowdown()
+    total, total_doubt = strata.total(slowdown)
+    return GpuTime(launches, strata.kind(0), strata.kind(1), total, total_doubt, slowdown, doubt)
+
+
+class _Strata:
+    """Means (2, strata) of originals and probed launches, NaN where there is no sample, and their variances."""
+
+    def __init__(self, samples: TimeSamples, launches: int) -> None:
+        self._taken = samples.taken_ns
+        self._weight = np.maximum(samples.column("weight"), 1).astype(np.float64)
+        self._probed = samples.column("probed") != 0
+        self._host = samples.column("host") != NONE
+        keys, self._stratum = np.unique(samples.column("key"), return_inverse=True)
+        stood_for = np.bincount(self._stratum, self._weight, len(keys))
+        self._launches = stood_for * (launches / stood_for.sum()) if launches else stood_for
+        moments = [self._moments(self._probed == kind, len(keys)) for kind in (False, True)]
+        self._mean = np.array([mean for mean, _ in moments])
+        self._variance = np.array([variance for _, variance in moments])
+
+    def _moments(self, chosen: NDArray[np.bool_], strata: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean and variance of the mean of the chosen samples of each stratum."""
+        if not chosen.any():
+            return np.full(strata, nan), np.full(strata, nan)
+        at, x, w = self._stratum[chosen], self._taken[chosen], self._weight[chosen]
+        n, whole = np.bincount(at, minlength=strata), np.bincount(at, w, strata)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = np.bincount(at, w * x, strata) / whole
+            spread = np.bincount(at, w * (x - mean[at]) ** 2, strata) / whole
+            effective = whole**2 / np.bincount(at, w**2, strata)
+            spread = spread * n / (n - 1)
+            spread = np.where(n == 1, mean**2 * _pooled(spread / mean**2, n - 1), spread)
+            variance = spread / effective * (1 - n / self._launches)
+        return mean, np.where((n >= self._launches - 0.5) & (n > 0), 0.0, variance)
+
+    def kind(self, kind: int) -> TimeOfKind | None:
+        """The figures of originals (0) or probed launches (1)."""
+        chosen = self._probed == bool(kind)
+        if not chosen.any():
+            return None
+        known = ~np.isnan(self._mean[kind])
+        launches = self._launches[known]
+        doubt = _root((launches**2 * self._variance[kind][known]).sum())
+        x, w = self._taken[chosen], self._weight[chosen]
+        return TimeOfKind(
+            samples=int(chosen.sum()),
+            host_bound=int(self._host[chosen].sum()),
+            mean_ns=float((launches * self._mean[kind][known]).sum() / launches.sum()),
+            mean_doubt_ns=None if doubt is None else doubt / float(launches.sum()),
+            median_ns=weighted_quantile(x, w, 0.5),
+            p99_ns=weighted_quantile(x, w, 0.99),
+            least_ns=float(x.min()),
+            most_ns=float(x.max()),
+        )
+
+    def slowdown(self) -> tuple[float | None, float | None]:
+        """The ratio and its doubt, by the relative doubts of its two parts."""
+        both = ~np.isnan(self._mean).any(axis=0)
+        launches = self._launches[both]
+        original, probed = (self._mean[:, both] * launches).sum(axis=1).tolist()
+        if not both.any() or original <= 0:
+            return None, None
+        variances = (self._variance[:, both] * launches**2).sum(axis=1).tolist()
+        ratio = probed / original
+        doubt = _root(variances[0] * ratio**2 + variances[1])
+        return ratio, None if doubt is None else doubt / original
+
+    def total(self, slowdown: float | None) -> tuple[float, float | None]:
+        factor = 1 / slowdown if slowdown else 1.0
+        original = ~np.isnan(self._mean[0])
+        mean = np.where(original, self._mean[0], self._mean[1] * factor)
+        variance = np.where(original, self._variance[0], self._variance[1] * factor**2)
+        return float((self._launches * mean).sum()), _root((self._launches**2 * variance).sum())
+
+
+def _pooled(spread: NDArray[np.float64], freedom: NDArray[np.int64]) -> float:
+    """The mean of the spreads by their degrees of freedom; NaN without any."""
+    known = (freedom > 0) & np.isfinite(spread)
+    return float((spread[known] * freedom[known]).sum() / freedom[known].sum()) if known.any() else nan
+
+
+def _root(variance: Any) -> float | None:
+    """The standard error; None where the variance is not known."""
+    value = float(variance)
+    return sqrt(value) if value >= 0 else None
+
+
+def weighted_quantile(values: NDArray[np.float64], weights: NDArray[np.float64], part: float) -> float:
+    """The least value that, with all below it, has at least this part of the weight; NaN of no values."""
+    if not len(values):
+        return nan
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order])
+    return float(values[order][min(np.searchsorted(reached, part * reached[-1]), len(values) - 1)])
