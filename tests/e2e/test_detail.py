@@ -75,9 +75,11 @@ def test_the_run_says_what_it_kept(tool: Tool) -> None:
 
 
 def test_results_count_against_the_limit_as_they_are_saved(tool: Tool) -> None:
-    """Of 64 blocks with eight warps each, 30 000 bytes hold a launch's sums and not its records."""
-    _, small = tool.run(EXAMPLE, "-p", "gmem_bytes", "--max-trace-bytes", "20000")
-    assert open_trace(small).state.results == 7
+    """All records of 1 563 blocks with eight warps each, 56 bytes per warp, would be too much for the trace."""
+    command = [*EXAMPLE, "--kernel", "saxpy", "--size", "400000"]
+    for detail, results in ((), 1), (("--detail",), 0):
+        _, trace = tool.run(command, "-p", "gmem_bytes", "--max-trace-bytes", "600K", *detail)
+        assert open_trace(trace).state.results == results
 
 
 def test_pages_of_warps_say_what_to_do(tool: Tool) -> None:
