@@ -107,7 +107,7 @@ static bool submit(struct kernel *kernel, const struct launch *launch)
 
 bool background_takes(struct kernel *kernel, const struct launch *launch)
 {
-    if (!settings.scheduled)
+    if (!settings.scheduled || settings.patient)
         return false;
     if (atomic_load(&kernel->awaited))
         return true;

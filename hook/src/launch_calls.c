@@ -38,11 +38,23 @@ static CUresult launch_timed(struct launch *launch, struct kernel *kernel, const
     return result;
 }
 
+static atomic_uint_fast64_t generation; /* of the switch, as launches saw it last */
+
+/* The switch was turned since a launch last looked: every kernel is new again. */
+static void begin_anew(uint64_t now)
+{
+    if (atomic_exchange(&generation, now) != now)
+        schedule_renew();
+}
+
 /* Why no launch may be probed now, whatever its kernel; NULL if it may. */
 static const struct reason *closed(void)
 {
     if (!control_is_on())
         return reason(SWITCHED_OFF);
+    const uint64_t now = control_generation();
+    if (now != atomic_load_explicit(&generation, memory_order_relaxed))
+        begin_anew(now);
     return settings.nvtx && !nvtx_is_inside() ? reason(OUTSIDE_RANGE) : NULL;
 }
 

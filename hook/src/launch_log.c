@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "control.h"
 #include "kernel.h"
 #include "launch.h"
 #include "launch_counts.h"
@@ -208,7 +209,7 @@ static uint64_t number_of(const struct slot *slot)
 /* Whether it is told of by its key alone, and is. The first launch of a key has lines of its own. */
 static bool is_packed(const struct slot *slot)
 {
-    return settings.scheduled && slot->reason && slot->result == 0 && slot->key->recorded &&
+    return settings.scheduled && slot->reason && slot->result == 0 && slot->key->recorded && control_log_is_open() &&
            packed_log_add(slot->key, slot->reason, number_of(slot), slot->time);
 }
 

@@ -135,7 +135,18 @@ struct key *schedule_key(struct kernel *kernel, const struct launch *launch)
 
 bool schedule_take(struct key *key, uint64_t nth, bool heavy)
 {
-    return pace_due(&key->probes, nth, key->seed, heavy ? HEAVY_DIVISOR : LIGHT_DIVISOR);
+    return pace_due(&key->probes, schedule_place(key, nth), key->seed, heavy ? HEAVY_DIVISOR : LIGHT_DIVISOR);
+}
+
+static void renew(struct key *key)
+{
+    atomic_store_explicit(&key->begun, atomic_load(&key->launches), memory_order_relaxed);
+    atomic_store_explicit(&key->probes.next, 0, memory_order_relaxed);
+}
+
+void schedule_renew(void)
+{
+    schedule_each(renew);
 }
 
 void schedule_each(void (*visit)(struct key *key))

@@ -33,6 +33,7 @@ struct key {
 
     /* What launching threads write, away from what the log's thread reads. */
     _Alignas(64) atomic_uint_fast64_t launches;
+    atomic_uint_fast64_t begun; /* launches before the schedule began anew */
     struct pace probes;
     struct timed timed;
     atomic_uint_fast64_t lost; /* launches that the log could not take, and does not know of yet */
@@ -47,11 +48,21 @@ static inline uint64_t schedule_count(struct key *key)
     return atomic_fetch_add_explicit(&key->launches, 1, memory_order_relaxed);
 }
 
+/* The place of launch NTH of KEY in the schedule. */
+static inline uint64_t schedule_place(const struct key *key, uint64_t nth)
+{
+    const uint64_t begun = atomic_load_explicit(&key->begun, memory_order_relaxed);
+    return nth > begun ? nth - begun : 0;
+}
+
 /* Whether it may be the turn of launch NTH of KEY to be probed. */
 static inline bool schedule_near(const struct key *key, uint64_t nth)
 {
-    return nth >= atomic_load_explicit(&key->probes.next, memory_order_relaxed);
+    return schedule_place(key, nth) >= atomic_load_explicit(&key->probes.next, memory_order_relaxed);
 }
+
+/* Lets every key begin anew with its next launch: recording was switched on. */
+void schedule_renew(void);
 
 /* Whether it is its turn, which is taken thereby. HEAVY probes have fewer. */
 bool schedule_take(struct key *key, uint64_t nth, bool heavy);

@@ -39,6 +39,7 @@ struct settings {
     struct launch_range *launches;
     size_t n_launches;
     bool scheduled; /* the schedule says which launches are probed */
+    bool patient;   /* launches wait for every kernel to be prepared */
     bool heavy;     /* all probes cost much: fewer of them */
     bool benchmark;
     bool detail; /* maps are not reduced */

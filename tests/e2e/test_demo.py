@@ -43,7 +43,7 @@ def test_the_example_does_the_same_under_the_hook(tool: Tool) -> None:
 def test_simulated_launches_are_timed_in_cycles_that_no_page_shows_as_times(tool: Tool) -> None:
     _, trace = tool.run(EXAMPLE)
     log = (trace / "event.log").read_text()
-    cycles = re.findall(r"^\[time\] launch \d+ kernel (\d+) probed ns (\d+) for 1 host", log, re.MULTILINE)
+    cycles = re.findall(r"^\[time\] launch \d+ kernel (\d+) key \d+ probed ns (\d+) for 1 host", log, re.MULTILINE)
     assert sorted(int(kernel) for kernel, _ in cycles) == list(range(len(KERNELS)))
     assert all(int(number) > 0 for _, number in cycles)
     assert "[time] empty 0\n" in log

@@ -259,3 +259,23 @@ print(read(w))
     run = host.python(script, STUB_MEMORY=str(8 << 30))
     assert run.stdout == "1\n", run.stderr
     assert len(run.results) == 0
+
+
+def test_the_schedule_begins_anew_when_recording_is_switched_on(host: Host, page: ControlPage) -> None:
+    """The hundredth launch is not due; the first ones after the switch are."""
+    script = f"""
+from tui_probe.launcher.control import ControlPage
+page = ControlPage.open(Path({str(page.path)!r}))
+context()
+f, w = function(module(), "add__8"), word()
+for _ in range(100): launch(f, w)
+page.switch(False)
+launch(f, w)
+page.switch(True)
+for _ in range(8): launch(f, w)
+"""
+    run = under(host, page, script, TUI_PROBE_LAUNCHES="auto")
+    assert run.status == 0, run.stderr
+    numbers = [int(line.split(" launch ")[1].split()[0]) for line in run.lines(r"\[exec\] grid .* launch ")]
+    assert [number for number in numbers if number > 100] == list(range(101, 109))
+    assert len(numbers) < 70

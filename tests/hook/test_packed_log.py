@@ -97,9 +97,9 @@ def test_launches_that_pass_for_another_reason_say_so(host: Host) -> None:
     run = host.python(LOOP.format(times=20), TUI_PROBE_FILTER="two", **AUTO)
     backups = run.lines(r"\[exec\] backup")
     assert len(backups) == 2
-    assert all(line.endswith("reason filtered out by name") for line in backups)
+    assert all(line.endswith("reason excluded by name") for line in backups)
     assert [line for line in run.written_log if line.startswith("[reason]")] == [
-        "[reason] 0 filtered out by name code excluded"
+        "[reason] 0 excluded by name code excluded"
     ]
     counts = Counter(packed(run).values())
     assert counts["1/0"] == counts["2/0"] == 19

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tests.trace.make import TraceWriter
 from tui_probe.probekit.kind import Source
-from tui_probe.probekit.probe_results import aimed_by_name, missing
+from tui_probe.probekit.missing import missing
+from tui_probe.probekit.probe_results import aimed_by_name
 from tui_probe.trace.follow import TraceFollower, open_trace
 
 FATE = "registers 10 local 0 shared 0 blocks 8"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from tui_probe.errors import ProbeFileError
 from tui_probe.probe_files.catalogue import CatalogueEntry, describe, known_probes
 from tui_probe.probe_files.choices import ProbeSet, built_in_sets, find_set, split_choice
+from tui_probe.probe_files.folders import installed_folders
 from tui_probe.probe_files.loading import find_probe, load_probe
-from tui_probe.probekit.registry import problems
 
 from .output import warn
 from .status import ExitStatus
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         sets = (f"{each.name}: {set_title(each)}" for each in built_in_sets().values())
         listed = [*(summary(probe) for probe in known_probes()), "Sets of probes:", *sets]
         sys.stdout.write("\n\n".join(listed) + "\n")
-        for problem in problems():
+        for problem in problems_of_installed():
             warn(f"not usable: {problem}")
     elif (probes := _set_named(arguments)) is not None:
         sys.stdout.write(set_description(probes))
@@ -50,6 +50,15 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.refuse(str(error))
         sys.stdout.write(description(describe(load_probe(arguments.probe))))
     return ExitStatus.OK
+
+
+def problems_of_installed() -> list[str]:
+    """Why an installed probe cannot be used. Where none is installed, nothing that reads results is imported."""
+    if not installed_folders():
+        return []
+    from tui_probe.probekit.registry import problems
+
+    return problems()
 
 
 def _set_named(arguments: argparse.Namespace) -> ProbeSet | None:

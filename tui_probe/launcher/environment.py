@@ -90,6 +90,7 @@ def target_environment(
     environment |= {setting.name: setting.value for setting in framework_settings(base, places.hook, places.cupy_cache)}
     if driver.simulated:
         environment |= {"TUI_PROBE_SIM_PYTHON": sys.executable, "TUI_PROBE_SIM_PYTHONPATH": package_path()}
+        environment["TUI_PROBE_PATIENT"] = "1"  # it takes a hundred times as long as a GPU anyway
     return environment
 
 

@@ -129,6 +129,8 @@ def _import_folder(name: str, folder: Path) -> Any:
 
 @cache
 def _installed() -> dict[str, Probe]:
+    if not installed_folders():
+        return {}
     known = {name: probe for name in built_in_files() if (probe := probe_named(name)) is not None}
     built_in = len(known)
     for module in installed_folders():
