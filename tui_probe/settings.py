@@ -36,6 +36,7 @@ class Settings:
     probe: str | None = None
     launches: str | None = None
     bandwidth: Path | None = None
+    detail: bool | None = None
     max_trace_bytes: str | None = None
     max_result_files: str | None = None
     max_log_bytes: str | None = None
@@ -93,6 +94,8 @@ SETTINGS = (
             "`0-9,20`", 'launches = "all"'),
     Setting("bandwidth", Path, "none", "what `tui-probe bandwidth --format json` wrote on this machine, for `roofline`",
             'bandwidth = "~/bw.json"'),
+    Setting("detail", bool, "`false`", "`run` saves all records of a probe, and not only what its pages need",
+            "detail = true"),
     *LIMITS,
     Setting(KEYS, dict, "as listed under Keys", "keys of a command in the key table, by its id: one key, or a list",
             '[keys]\nsort = "ctrl+s"'),

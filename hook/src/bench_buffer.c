@@ -88,7 +88,9 @@ void bench_buffer_save(const struct bench_buffer *buffer, const struct launch *l
     struct window window = {.buffer = buffer, .stream = launch_stream(launch)};
     struct result_source source = {.read = read_window, .argument = &window, .window = WINDOW_BYTES};
     struct piece piece = piece_of(launch, probing);
-    const struct reason *reason = result_reserve(probing, buffer->size);
+    size_t saved = buffer->size;
+    layout_saved_size(probing, launch->capacities, launch->grid, launch->block, &saved);
+    const struct reason *reason = result_reserve(probing, saved);
     if (!reason && !(window.bytes = malloc(WINDOW_BYTES)))
         reason = reason(HOST_MEMORY);
     if (!reason) {

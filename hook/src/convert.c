@@ -1,34 +1,18 @@
 #include "convert.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "result.h"
 
 enum { ROWS_AT_A_TIME = 16 };
 
 #define COUNT_UNKNOWN UINT32_MAX
 
-static const void *fetch(struct conversion *c, uint64_t offset, size_t size)
-{
-    const void *bytes = c->source->read(c->source->argument, c->from + offset, size);
-    if (!bytes)
-        errno = 0; /* the driver's failure, not the disk's */
-    return bytes;
-}
-
-static size_t window(const struct conversion *c)
-{
-    return c->source->window < CONVERT_BYTES ? c->source->window : CONVERT_BYTES;
-}
-
 /* Bytes that are in the file as on the device. */
 static bool copy(struct conversion *c, uint64_t offset, uint64_t size)
 {
     while (size) {
-        size_t part = size < window(c) ? (size_t)size : window(c);
-        const void *bytes = fetch(c, offset, part);
+        size_t part = size < convert_window(c) ? (size_t)size : convert_window(c);
+        const void *bytes = convert_fetch(c, offset, part);
         if (!bytes || !output_append(c->records, bytes, part))
             return false;
         offset += part;
@@ -56,8 +40,8 @@ static bool convert_marked(struct conversion *c)
     uint64_t slot = 0;
     uint8_t bits = 0;
     while (slot < slots) {
-        size_t n = slots - slot < window(c) / stride ? (size_t)(slots - slot) : window(c) / stride;
-        const uint8_t *bytes = fetch(c, slot * stride, n * stride);
+        size_t n = slots - slot < convert_window(c) / stride ? (size_t)(slots - slot) : convert_window(c) / stride;
+        const uint8_t *bytes = convert_fetch(c, slot * stride, n * stride);
         if (!bytes)
             return false;
         for (; n; n--, slot++, bytes += stride) {
@@ -75,8 +59,8 @@ static bool convert_marked(struct conversion *c)
 static bool add_copy(struct conversion *c, uint64_t from, uint64_t *sums, size_t words)
 {
     for (size_t first = 0, n; first < words; first += n) {
-        n = words - first < window(c) / sizeof *sums ? words - first : window(c) / sizeof *sums;
-        const uint8_t *bytes = fetch(c, from + first * sizeof *sums, n * sizeof *sums);
+        n = words - first < convert_window(c) / sizeof *sums ? words - first : convert_window(c) / sizeof *sums;
+        const uint8_t *bytes = convert_fetch(c, from + first * sizeof *sums, n * sizeof *sums);
         if (!bytes)
             return false;
         for (size_t i = 0; i < n; i++) {
@@ -127,7 +111,7 @@ static bool put_queue(struct conversion *c, uint64_t at)
 {
     const uint64_t record = c->map->record, strays_at = at + QUEUE_HEADER_BYTES + c->cap * record;
     uint32_t header[2];
-    const void *bytes = fetch(c, at, sizeof header);
+    const void *bytes = convert_fetch(c, at, sizeof header);
     if (!bytes)
         return false;
     memcpy(header, bytes, sizeof header);
@@ -171,7 +155,7 @@ struct warp {
 static bool put_counts(struct conversion *c, uint64_t at, struct warp *warp)
 {
     const size_t unit = layout_unit(c->map);
-    const uint8_t *row = fetch(c, at, WARP_THREADS * unit);
+    const uint8_t *row = convert_fetch(c, at, WARP_THREADS * unit);
     warp->most = 0;
     for (size_t lane = 0; row && lane < warp->lanes; lane++) {
         uint32_t count;
@@ -189,7 +173,7 @@ static bool put_counts(struct conversion *c, uint64_t at, struct warp *warp)
 static bool put_rows(struct conversion *c, uint64_t at, const struct warp *warp)
 {
     const size_t record = c->map->record, slot = (size_t)layout_slot(c->map, c->file_cap), unit = layout_unit(c->map);
-    const uint8_t *rows = fetch(c, at, (size_t)warp->most * record * WARP_THREADS);
+    const uint8_t *rows = convert_fetch(c, at, (size_t)warp->most * record * WARP_THREADS);
     uint8_t *to = rows ? output_room(c->records, warp->lanes * slot) : NULL;
     if (!to)
         return false;
@@ -214,8 +198,8 @@ static bool put_large_rows(struct conversion *c, uint64_t at, const struct warp 
     if (!output_flush(o))
         return false;
     for (size_t first = 0, n; first < warp->most; first += n) {
-        n = warp->most - first < window(c) / row ? warp->most - first : window(c) / row;
-        const uint8_t *rows = fetch(c, at + first * row, n * row);
+        n = warp->most - first < convert_window(c) / row ? warp->most - first : convert_window(c) / row;
+        const uint8_t *rows = convert_fetch(c, at + first * row, n * row);
         for (size_t lane = 0; rows && lane < warp->lanes; lane++) {
             size_t kept = warp->kept[lane] > first ? warp->kept[lane] - first : 0;
             kept = kept < n ? kept : n;
@@ -233,7 +217,7 @@ static bool put_large_rows(struct conversion *c, uint64_t at, const struct warp 
 static bool convert_rows(struct conversion *c)
 {
     const uint64_t stride = layout_stride(c->map, c->cap), header = WARP_THREADS * layout_unit(c->map);
-    const bool large = stride > window(c);
+    const bool large = stride > convert_window(c);
     for (uint64_t i = 0; i < c->extent.blocks * c->extent.warps; i++) {
         uint64_t first = i % c->extent.warps * WARP_THREADS, left = c->extent.threads - first;
         struct warp warp = {.lanes = left < WARP_THREADS ? (size_t)left : WARP_THREADS};
@@ -248,7 +232,7 @@ static bool convert_rows(struct conversion *c)
 static int64_t most_in_queue(struct conversion *c, uint64_t at)
 {
     uint32_t header[2];
-    const void *bytes = fetch(c, at, sizeof header);
+    const void *bytes = convert_fetch(c, at, sizeof header);
     if (!bytes)
         return -1;
     memcpy(header, bytes, sizeof header);
@@ -259,7 +243,7 @@ static int64_t most_in_queue(struct conversion *c, uint64_t at)
 static int64_t most_in_rows(struct conversion *c, uint64_t at, uint32_t lanes)
 {
     const size_t unit = layout_unit(c->map);
-    const uint8_t *counts = fetch(c, at, lanes * unit);
+    const uint8_t *counts = convert_fetch(c, at, lanes * unit);
     int64_t most = 0;
     for (uint32_t lane = 0; counts && lane < lanes; lane++) {
         uint32_t count;
@@ -287,6 +271,8 @@ bool convert_count(struct conversion *c, uint32_t *kept)
 
 bool convert_map(struct conversion *c)
 {
+    if (layout_reduces(c->map, &c->extent))
+        return convert_reduced(c);
     switch (c->map->layout) {
     case MAP_MARKED:
         return convert_marked(c);

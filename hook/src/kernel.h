@@ -40,6 +40,7 @@ struct map {
     uint32_t record; /* bytes */
     uint32_t cap;    /* records per slot; 0 if each launch has its own */
     uint32_t sites, copies; /* of MAP_SITES: records of the whole launch, and how often each lies on the device */
+    struct reduction *reduction; /* what is saved of its records; NULL: all of them. See reduce.h */
 };
 
 /* The probed function of a kernel in one context. */

@@ -7,7 +7,9 @@
 
 #include "capacities.h"
 #include "reasons.h"
+#include "reduce.h"
 #include "sampling.h"
+#include "settings.h"
 
 struct reader {
     FILE *file;
@@ -84,6 +86,19 @@ static bool read_storage(const char *text, struct probing *probing)
     return map->layout == MAP_SITES ? no_bytes && become_sites(map, copies) : found == 4;
 }
 
+/* What follows "reduce ": "INDEX " and what reduction_parse reads. It comes behind the storage line of its map. */
+static bool read_reduction(const char *text, struct probing *probing)
+{
+    unsigned long index;
+    int length = 0;
+    if (sscanf(text, "%lu %n", &index, &length) != 1 || !length || index >= probing->n_maps)
+        return false;
+    struct map *map = &probing->maps[index];
+    const bool may = (map->layout == MAP_PLAIN || map->layout == MAP_MARKED) && map->cap == 1 && !map->reduction;
+    map->reduction = may ? reduction_parse(text + length, map->record) : NULL;
+    return map->reduction && (map->reduction->level != REDUCE_WARP || map->level == MAP_THREAD);
+}
+
 /* Counts stand behind the map that they are of, and only there; no other map may be dynamic. */
 static bool maps_make_sense(const struct probing *probing)
 {
@@ -114,6 +129,8 @@ static const struct reason *read_rest(struct reader *reader, struct probing *pro
     while ((line = next_line(reader))) {
         if (strncmp(line, "storage ", 8) == 0 && !read_storage(line + 8, probing))
             return reason_with(KERNEL_INFO, "has a storage line that this hook does not understand");
+        if (strncmp(line, "reduce ", 7) == 0 && !settings.detail && !read_reduction(line + 7, probing))
+            return reason_with(KERNEL_INFO, "has a reduce line that this hook does not understand");
         if (strncmp(line, "global ", 7) == 0 && !add_global(probing, line + 7))
             return reason(HOST_MEMORY);
         if (strcmp(line, "blocks sampled") == 0)

@@ -14,6 +14,11 @@ bool layout_extent(struct extent *extent, const struct probing *probing, const u
     return true;
 }
 
+static bool product(uint64_t a, uint64_t b, uint64_t c, uint64_t *bytes)
+{
+    return !__builtin_mul_overflow(a, b, bytes) && !__builtin_mul_overflow(*bytes, c, bytes) && *bytes < SIZE_MAX / 2;
+}
+
 uint32_t layout_unit(const struct map *map)
 {
     return map->record % 16 == 0 ? 16 : map->record % 8 == 0 ? 8 : 4;
@@ -37,14 +42,39 @@ uint64_t layout_stride(const struct map *map, uint32_t cap)
     }
 }
 
-static bool product(uint64_t a, uint64_t b, uint64_t c, uint64_t *bytes)
+uint64_t layout_groups(const struct map *map, const struct extent *extent)
 {
-    return !__builtin_mul_overflow(a, b, bytes) && !__builtin_mul_overflow(*bytes, c, bytes) && *bytes < SIZE_MAX / 2;
+    switch (map->reduction->level) {
+    case REDUCE_WARP:
+        return extent->blocks * extent->warps;
+    case REDUCE_BLOCK:
+        return extent->blocks;
+    default:
+        return 1;
+    }
+}
+
+uint64_t layout_group_bits(const struct map *map, const struct extent *extent)
+{
+    return (layout_groups(map, extent) + 7) / 8;
+}
+
+uint64_t layout_reduced(const struct map *map, const struct extent *extent)
+{
+    return REDUCED_HEAD_BYTES + layout_groups(map, extent) * map->reduction->record +
+           2 * layout_group_bits(map, extent) + sizeof(uint64_t);
+}
+
+bool layout_reduces(const struct map *map, const struct extent *extent)
+{
+    uint64_t whole;
+    return map->reduction && (!product(extent->blocks, layout_slots(map, extent), map->record, &whole) ||
+                              layout_reduced(map, extent) < whole);
 }
 
 bool layout_file_bytes(const struct map *map, uint32_t cap, const struct extent *extent, uint64_t *bytes)
 {
-    uint64_t slot = layout_slot(map, cap);
+    uint64_t slot = layout_reduces(map, extent) ? 0 : layout_slot(map, cap);
     return slot <= UINT32_MAX && product(extent->blocks, layout_slots(map, extent), slot, bytes);
 }
 
@@ -88,6 +118,25 @@ bool layout_device_size(const struct probing *probing, const struct capacities *
         if (!layout_device_map(probing, i, capacities, grid, block, &map) || *size > SIZE_MAX / 2)
             return false;
         *size += map;
+    }
+    return true;
+}
+
+bool layout_saved_size(const struct probing *probing, const struct capacities *capacities, const uint32_t grid[3],
+                       const uint32_t block[3], size_t *size)
+{
+    struct extent extent;
+    if (!layout_extent(&extent, probing, grid, block))
+        return false;
+    *size = 0;
+    for (size_t i = 0; i < probing->n_maps; i++) {
+        const struct map *map = &probing->maps[i];
+        size_t bytes;
+        if (layout_reduces(map, &extent))
+            bytes = (size_t)layout_reduced(map, &extent) + REDUCED_ABOUT_BYTES;
+        else if (!layout_device_map(probing, i, capacities, grid, block, &bytes))
+            return false;
+        *size += bytes;
     }
     return true;
 }

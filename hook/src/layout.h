@@ -10,7 +10,14 @@
  * sites    copies of a record for each probed instruction, each copy padded to SITE_PITCH bytes; warps add to one of
  *          them. The file has their sum behind the maps, and no bytes in the slots of warps.
  *
- * A count is 1 + the attempts to save; 0: the lane ended in a way that told none. */
+ * A count is 1 + the attempts to save; 0: the lane ended in a way that told none.
+ *
+ * A plain or marked map that is reduced has no bytes in the slots of the file, either, but behind the maps:
+ *
+ *     u32 level (enum reduce_level), u32 0; a record for each group of slots; a bit for each group, the lowest of a byte
+ *     first: some slot was saved; another for each: its records differ where they are the same as a rule; u64 slots that
+ *     were not saved in groups where another was
+ */
 #ifndef TUI_PROBE_LAYOUT_H
 #define TUI_PROBE_LAYOUT_H
 
@@ -19,9 +26,11 @@
 #include <stdint.h>
 
 #include "kernel.h"
+#include "reduce.h"
 #include "sampling.h"
 
-enum { WARP_THREADS = 32, QUEUE_HEADER_BYTES = 16, SITE_PITCH = 256 };
+enum { WARP_THREADS = 32, QUEUE_HEADER_BYTES = 16, SITE_PITCH = 256, REDUCED_HEAD_BYTES = 8 };
+enum { REDUCED_ABOUT_BYTES = 32 }; /* at most what a file says of a reduced map besides */
 
 /* The number of records per slot in each map of one launch; constant, never freed. */
 struct capacities {
@@ -45,7 +54,7 @@ static inline uint32_t layout_cap(const struct probing *probing, size_t map, con
     return probing->maps[map].cap ? probing->maps[map].cap : capacities->of[map];
 }
 
-/* Bytes of a slot in the file. */
+/* Bytes of a slot in the file, unless the map is reduced. */
 static inline uint64_t layout_slot(const struct map *map, uint32_t cap)
 {
     return map->layout == MAP_SITES ? 0 : (uint64_t)cap * map->record;
@@ -63,6 +72,14 @@ static inline uint64_t layout_slots(const struct map *map, const struct extent *
     return map->level == MAP_WARP ? extent->warps : extent->threads;
 }
 
+/* Whether less than all of its records is saved of a map: where that takes less room. */
+bool layout_reduces(const struct map *map, const struct extent *extent);
+
+/* Records that are left of a reduced map, bytes of a bit for each, and bytes of it all. */
+uint64_t layout_groups(const struct map *map, const struct extent *extent);
+uint64_t layout_group_bits(const struct map *map, const struct extent *extent);
+uint64_t layout_reduced(const struct map *map, const struct extent *extent);
+
 uint32_t layout_unit(const struct map *map);
 
 /* Bytes on the device of a slot, or in rows of a warp, or of a copy of sites; 0 for counts. */
@@ -77,5 +94,10 @@ bool layout_device_map(const struct probing *probing, size_t map, const struct c
                        const uint32_t grid[3], const uint32_t block[3], size_t *size);
 bool layout_device_size(const struct probing *probing, const struct capacities *capacities, const uint32_t grid[3],
                         const uint32_t block[3], size_t *size);
+
+/* The most that the file of a launch has behind its header: as much as lies on the device, but for reduced maps. False
+ * where the other is. */
+bool layout_saved_size(const struct probing *probing, const struct capacities *capacities, const uint32_t grid[3],
+                       const uint32_t block[3], size_t *size);
 
 #endif

@@ -114,20 +114,22 @@ const struct reason *probed_size(struct launch *launch, struct probing *probing,
 struct holding {
     struct chunk *chunk;
     struct claim claim;
-    size_t size;
+    size_t size, saved; /* bytes of the records, and of what is saved of them */
 };
 
 static const struct reason *take(struct holding *holding, struct launch *launch, struct probing *probing,
                                  const struct variant *variant)
 {
     const struct reason *reason = probed_size(launch, probing, variant, &holding->size);
+    if (!reason && !layout_saved_size(probing, launch->capacities, launch->grid, launch->block, &holding->saved))
+        reason = reason(TOO_MANY_RECORDS);
     if (!reason)
-        reason = result_reserve(probing, holding->size);
+        reason = result_reserve(probing, holding->saved);
     if (reason)
         return reason;
     holding->chunk = buffers_take(variant->pool, launch, probing, holding->size, &holding->claim, &reason);
     if (!holding->chunk)
-        result_unreserve(probing, holding->size);
+        result_unreserve(probing, holding->saved);
     return holding->chunk ? NULL : reason;
 }
 
@@ -136,7 +138,7 @@ static void launched(const struct holding *holding, const struct launch *launch,
                      CUresult result)
 {
     if (result != CUDA_SUCCESS)
-        result_unreserve(probing, holding->size);
+        result_unreserve(probing, holding->saved);
     buffers_launched(holding->chunk, &holding->claim, launch, result);
 }
 

@@ -44,20 +44,20 @@ uint64_t result_stamp(uint64_t time)
     return stamp;
 }
 
-static uint64_t booking(const struct probing *probing, size_t device_size)
+static uint64_t booking(const struct probing *probing, size_t saved_size)
 {
-    return HEADER_BYTES + MAP_BYTES * probing->n_maps + device_size;
+    return HEADER_BYTES + MAP_BYTES * probing->n_maps + saved_size;
 }
 
-const struct reason *result_reserve(const struct probing *probing, size_t device_size)
+const struct reason *result_reserve(const struct probing *probing, size_t saved_size)
 {
     const struct reason *reason = atomic_load_explicit(&stopped, memory_order_relaxed);
-    return reason ? reason : booking_take(probing->kernel, booking(probing, device_size));
+    return reason ? reason : booking_take(probing->kernel, booking(probing, saved_size));
 }
 
-void result_unreserve(const struct probing *probing, size_t device_size)
+void result_unreserve(const struct probing *probing, size_t saved_size)
 {
-    booking_return(probing->kernel, booking(probing, device_size));
+    booking_return(probing->kernel, booking(probing, saved_size));
 }
 
 const struct reason *result_stopped(void)
@@ -91,10 +91,10 @@ bool result_paused(void)
 struct about_map {
     uint32_t kind; /* ABOUT_… */
     uint32_t record;
-    uint64_t marks; /* bytes; of sites, those of their sums */
+    uint64_t marks; /* bytes; of sites, those of their sums; of a reduced map, those of all that is left of it */
 };
 
-enum { ABOUT_PLAIN, ABOUT_MARKED, ABOUT_COUNTED, ABOUT_COUNTS, ABOUT_SITES };
+enum { ABOUT_PLAIN, ABOUT_MARKED, ABOUT_COUNTED, ABOUT_COUNTS, ABOUT_SITES, ABOUT_REDUCED };
 
 /* What a file says last where only some blocks were measured, aligned to 8 bytes: the grid in its header is a row of
  * these alone. */
@@ -138,9 +138,16 @@ static uint64_t file_bytes(const struct saving *s, size_t map)
     return bytes;
 }
 
+static bool is_reduced(const struct saving *s, size_t map)
+{
+    return layout_reduces(&s->piece->probing->maps[map], &s->extent);
+}
+
 static uint64_t marks_bytes(const struct saving *s, size_t map)
 {
     const struct map *m = &s->piece->probing->maps[map];
+    if (is_reduced(s, map))
+        return layout_reduced(m, &s->extent);
     if (m->layout == MAP_SITES)
         return layout_sites(m);
     return m->layout == MAP_MARKED ? (s->extent.blocks * layout_slots(m, &s->extent) + 7) / 8 : 0;
@@ -154,7 +161,7 @@ static void measure(struct saving *s)
     for (size_t i = 0; i < n; i++) {
         end += file_bytes(s, i);
         marks += marks_bytes(s, i);
-        plain = plain && s->piece->probing->maps[i].layout == MAP_PLAIN;
+        plain = plain && s->piece->probing->maps[i].layout == MAP_PLAIN && !is_reduced(s, i);
     }
     s->size = end;
     if (plain && !s->piece->probing->sampled)
@@ -182,7 +189,7 @@ static bool write_header(struct saving *s)
         struct {
             uint32_t bytes, threads;
             uint64_t offset;
-        } entry = {(uint32_t)layout_slot(&probing->maps[i], cap_of(s, i)),
+        } entry = {is_reduced(s, i) ? 0 : (uint32_t)layout_slot(&probing->maps[i], cap_of(s, i)),
                    probing->maps[i].level == MAP_WARP ? WARP_THREADS : 1, offset};
         if (!output_append(&s->records, &entry, sizeof entry))
             return false;
@@ -217,6 +224,10 @@ static bool write_about(struct saving *s)
     bool written = output_append(&s->second, ABOUT_MAGIC, sizeof ABOUT_MAGIC - 1);
     for (size_t i = 0; i < probing->n_maps && written; i++) {
         struct about_map about = {kind_of(&probing->maps[i]), probing->maps[i].record, marks_bytes(s, i)};
+        if (is_reduced(s, i)) {
+            about.kind = ABOUT_REDUCED;
+            about.record = probing->maps[i].reduction->record;
+        }
         written = output_append(&s->second, &about, sizeof about);
     }
     return written && output_flush(&s->second);
@@ -266,7 +277,8 @@ static bool find_kept(struct saving *s)
 static bool write_map(struct saving *s, size_t map, uint64_t from, uint64_t marks_at)
 {
     struct probing *probing = s->piece->probing;
-    const bool marked = probing->maps[map].layout == MAP_MARKED || probing->maps[map].layout == MAP_SITES;
+    const bool marked = probing->maps[map].layout == MAP_MARKED || probing->maps[map].layout == MAP_SITES ||
+                        is_reduced(s, map);
     const uint64_t end = s->records.at + s->records.used + file_bytes(s, map);
     struct conversion conversion = conversion_of(s, map, from);
     s->second.at = marked ? marks_at : end;
@@ -330,9 +342,9 @@ static bool write_file(int file, const struct piece *piece, const struct result_
 
 static void settle(const struct piece *piece, bool written, uint64_t on_disk)
 {
-    size_t device = 0;
-    layout_device_size(piece->probing, piece->capacities, piece->grid, piece->block, &device);
-    uint64_t booked = booking(piece->probing, device);
+    size_t saved = 0;
+    layout_saved_size(piece->probing, piece->capacities, piece->grid, piece->block, &saved);
+    uint64_t booked = booking(piece->probing, saved);
     if (written)
         booking_settle(piece->probing->kernel, booked, on_disk);
     else

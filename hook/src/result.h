@@ -21,11 +21,11 @@ struct result_source {
 /* A name for the result of a launch at TIME: microseconds since the zero of the trace, never twice the same. */
 uint64_t result_stamp(uint64_t time);
 
-/* Books a launch's file against the budgets of the run. Returns why it must not be, or NULL. */
-const struct reason *result_reserve(const struct probing *probing, size_t device_size);
+/* Books a launch's file, of layout_saved_size(), against the budgets of the run. Returns why it must not be, or NULL. */
+const struct reason *result_reserve(const struct probing *probing, size_t saved_size);
 
 /* There will be no file after all. */
-void result_unreserve(const struct probing *probing, size_t device_size);
+void result_unreserve(const struct probing *probing, size_t saved_size);
 
 /* Writes the file and logs it. False if it failed. */
 bool result_write(const struct piece *piece, const struct result_source *source);

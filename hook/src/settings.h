@@ -42,6 +42,7 @@ struct settings {
     bool patient;   /* launches wait for every kernel to be prepared */
     bool heavy;     /* all probes cost much: fewer of them */
     bool benchmark;
+    bool detail; /* maps are not reduced */
     bool times; /* some launches are timed */
     bool capture_range;     /* only launches between cuProfilerStart and cuProfilerStop */
     const char *nvtx;       /* only launches in ranges of this text; NULL: all */

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.analysis.by_line import CountsByLine, line_sums, record_of, totals, worst_of
-from tui_probe.analysis.counts import ratio, summed, warp_records
+from tui_probe.analysis.counts import ratio, summed, sums_of, warp_records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _PROBE: Final = "barrier_wait"
 RECORD: Final = np.dtype([("waited", "<u8"), ("barriers", "<u4"), ("threads", "<u4")])
 """What ``barrier_wait`` saves for each warp."""
+REDUCED: Final = sums_of(RECORD, "longest")
+"""What is kept of a launch: sums, and the most that one warp waited."""
 SITE: Final = record_of("waited", "barriers")
 """What ``barrier_wait_by_line`` keeps for each barrier."""
 
@@ -52,8 +54,10 @@ class BarrierWaits:
 
 def analyse(result: Result) -> BarrierWaits:
     """The waits of one launch; TraceError if map 0 holds no records of ``barrier_wait``."""
-    sums = summed(result, RECORD, _PROBE)
-    longest = int(warp_records(result, RECORD, _PROBE)["waited"].max())
+    sums = summed(result, RECORD, _PROBE, REDUCED)
+    left = result.reduced(0, REDUCED)
+    by_warp = warp_records(result, RECORD, _PROBE)["waited"] if left is None else left.records["longest"]
+    longest = int(by_warp.max())
     return BarrierWaits(**sums.totals, longest=longest, threads_missing=sums.threads_missing)
 
 

@@ -30,20 +30,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import numpy as np
 
-from tui_probe.analysis.slots import BlockTimes, slot_reuse, times_of
+from tui_probe.analysis.slots import BlockTimes, slot_reuse, times_of, times_of_blocks
 from tui_probe.errors import TraceError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tui_probe.trace.result_reduced import Reduced
     from tui_probe.trace.results import Result
 
 RECORD: Final = np.dtype([("start", "<u8"), ("elapsed", "<u4"), ("sm", "<u4")])
-"""What ``block_sched`` saves for each warp. ``elapsed`` is cycles modulo 2**32 (2 s at 2 GHz)."""
+"""What ``block_sched`` saves for each warp, and what is kept of each block: the first start, cycles from there to the
+last end, the SM. ``elapsed`` is cycles modulo 2**32 (2 s at 2 GHz)."""
 _MOST_SMS: Final = 4096
 
 
@@ -134,14 +136,24 @@ def analyse(result: Result, map_index: int = 0) -> BlockSchedule:
 
 def block_times(result: Result, map_index: int = 0) -> BlockTimes:
     """Start, end and SM of each block. A record of zeros was never saved: it is left out and counted."""
-    records = result.records(map_index, RECORD) if result.maps else _no_maps(result)
+    left = result.reduced(map_index, RECORD) if result.maps else _no_maps(result)
+    if left is not None:
+        return blocks_of(result, left)
+    records = result.records(map_index, RECORD)
     if records.shape[2] != 1:
         raise TraceError(f"{result.path}: {records.shape[2]} records per slot, block_sched saves one")
     records = records[:, :, 0]
     return times_of(records["start"], records["elapsed"], records["sm"])
 
 
-def _no_maps(result: Result) -> NDArray[Any]:
+def blocks_of(result: Result, left: Reduced) -> BlockTimes:
+    """The same where one record per block was kept, as probe.toml says."""
+    if left.group != "block":
+        raise TraceError(f"{result.path}: it has one record per {left.group}, block_sched keeps one per block")
+    return times_of_blocks(left)
+
+
+def _no_maps(result: Result) -> NoReturn:
     raise TraceError(f"{result.path}: it has no map, so no records of block_sched")
 
 

@@ -76,10 +76,10 @@ def test_every_built_in_probe_is_explained(name: str, capsys: pytest.CaptureFixt
     text = told(capsys, name)
     about, _, source = text.partition("\n\n")
     labels = [line.split()[0] for line in about.splitlines() if not line.startswith(" ")]
-    assert labels == ["probe", "measures", "unit", "cost", "weight", "checked", "keeps", "runs", "file"]
+    assert labels == ["probe", "measures", "unit", "cost", "weight", "checked", "keeps", "saves", "runs", "file"]
     assert source.rstrip() == load_probe(name).source.rstrip()
     assert sum(line.startswith(" ") for line in about.splitlines()) == (
-        len(load_probe(name).maps) + len(load_probe(name).points) - 2
+        2 * len(load_probe(name).maps) + len(load_probe(name).points) - 3
     )
 
 

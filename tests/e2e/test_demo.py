@@ -56,7 +56,7 @@ def test_simulated_launches_are_timed_in_cycles_that_no_page_shows_as_times(tool
 
 
 def test_every_warp_of_a_launch_has_its_record(tool: Tool) -> None:
-    _, trace = tool.run([*EXAMPLE, "--kernel", "zero_fill", "--size", "1000"])
+    _, trace = tool.run([*EXAMPLE, "--kernel", "zero_fill", "--size", "1000"], "--detail")
     (path,) = (trace / "result").iterdir()
     result = read_result(path)
     blocks, warps = 8, 4

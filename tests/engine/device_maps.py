@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tests.engine.reduced_maps import REDUCED, reduced_bytes, reduced_size
 from tests.trace.make import result_bytes
 from tui_probe.engine.model import Level
 from tui_probe.engine.storage import Layout, MapSlot, Storage, map_slots
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tui_probe.engine.model import Probe
+    from tui_probe.engine.model import Probe, Reduction
 
 Extent = tuple[int, ...]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -41,7 +42,7 @@ class FileMap:
 class DeviceMaps:
     """The maps of one launch. ``caps`` are those of the dynamic maps by name, ``sites`` the lines of maps of sites.
 
-    ``sample`` are the blocks that measure, None for all.
+    ``sample`` are the blocks that measure, None for all. Maps are reduced unless all ``detail`` is kept.
     """
 
     def __init__(
@@ -52,7 +53,10 @@ class DeviceMaps:
         caps: Mapping[str, int] | None = None,
         sites: Mapping[str, Sequence[int]] | None = None,
         sample: range | None = None,
+        *,
+        detail: bool = True,
     ) -> None:
+        self.detail = detail
         self.launched, self.block, self.sample = grid, block, sample
         self.grid = grid if sample is None else (len(sample),)
         self.blocks, self.threads = int(np.prod(self.grid)), int(np.prod(block))
@@ -92,8 +96,19 @@ class DeviceMaps:
         for slot, storage, memory in self._maps:
             convert = {Layout.ROWS: self._rows, Layout.QUEUE: self._queue, Layout.MARKED: self._marked}
             convert[Layout.SITES] = self._sites
-            found += convert.get(storage.layout, self._plain)(slot, storage, memory)
+            made = convert.get(storage.layout, self._plain)(slot, storage, memory)
+            found += made if self.detail or slot.reduction is None else [self._reduced(slot.reduction, made[0])]
         return found
+
+    def _reduced(self, reduction: Reduction, whole: FileMap) -> FileMap:
+        """What is left of a map, unless that takes as much room as all of it."""
+        if reduced_size(reduction, self.blocks, self.threads) >= whole.slots.size:
+            return whole
+        shape = whole.slots.shape[:2]
+        marks = np.unpackbits(np.frombuffer(whole.marks, np.uint8), bitorder="little")[: shape[0] * shape[1]]
+        saved = marks.astype(bool).reshape(shape) if whole.kind == KINDS[Layout.MARKED] else np.ones(shape, bool)
+        left = reduced_bytes(reduction, whole.slots, saved)
+        return FileMap(whole.divisor, np.zeros((*shape, 0), np.uint8), REDUCED, reduction.record_bytes, left)
 
     def save(self, path: Path, shared: int = 0) -> None:
         """Write a result file."""

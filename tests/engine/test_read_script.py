@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.kernels import BLOCK_SCHED, toml_probe
+from tests.engine.reduced_maps import reduced_bytes
 from tui_probe.engine.model import Probe
 from tui_probe.engine.read_script import read_script
 from tui_probe.probe_files.loading import built_in_names, load_probe
@@ -208,6 +209,40 @@ before = "SAVE [ first ] {%smid}; ADD [ sites ] {1, 4};"
     assert "    bytes: 0 to 28, mean 13.3333" in alone(tmp_path, probe, "read.py", "1.bin").stdout
 
 
+@pytest.mark.parametrize("group", ["warp", "block", "launch"])
+def test_what_is_kept_of_a_reduced_map(tmp_path: Path, group: str) -> None:
+    """Of 4 blocks of 45 threads, one of which saved nothing."""
+    probe = toml_probe(
+        f"""
+[map.m]
+level = "thread"
+reduce = "{group}"
+regs = {{ smid = "u32", time = "u64" }}
+reduced = {{ first = "min time", smid = "same" }}
+[probe.p]
+position = "kernel"
+before = "SAVE [ m ] {{%smid, %clock64}};"
+"""
+    )
+    (own,) = probe.maps
+    assert own.reduction is not None
+    slots = np.random.default_rng(1).integers(0, 256, (4, 45, 16), np.uint8)
+    saved = np.arange(4 * 45).reshape(4, 45) < 3 * 45
+    left = reduced_bytes(own.reduction, slots, saved)
+    path = result_file(tmp_path / "1.bin", [(0, 1)], [b""], [(5, 16, left)])
+    result = names_of(tmp_path, probe)["read"](str(path))
+    shape = {"warp": (4, 2), "block": (4, 1), "launch": (1, 1)}[group]
+    record = np.dtype([("first", "<u8"), ("smid", "<u4"), ("rest", "<u4")])
+    ours = read_result(path).reduced(0, record)
+    assert ours is not None
+    assert (result.reduced, result.maps["m"].shape) == ({"m": group}, (*shape, 1))
+    np.testing.assert_array_equal(result.maps["m"]["first"][:, :, 0], ours.records["first"])
+    np.testing.assert_array_equal(result.written["m"][:, :, 0], ours.saved)
+    said = alone(tmp_path, probe, "read.py", "1.bin").stdout
+    groups = shape[0] * shape[1]
+    assert f"  m: {groups if group == 'launch' else groups * 3 // 4} of {groups} records, one per {group}" in said
+
+
 @pytest.mark.parametrize("size", [0, 31, 40, 100])
 def test_files_that_are_cut_off(tmp_path: Path, size: int) -> None:
     path = two_maps(tmp_path / "1.bin", 3, [1])
@@ -229,7 +264,7 @@ def test_a_file_of_another_probe(tmp_path: Path) -> None:
 def test_every_built_in_probe_gets_a_readable_script(tmp_path: Path, name: str) -> None:
     probe = load_probe(name)
     lines = read_script(probe).splitlines()
-    assert len(lines) < 150
+    assert len(lines) < 170
     assert max(map(len, lines)) <= 120
     maps = names_of(tmp_path, probe)["MAPS"]
     for own_map in probe.maps:

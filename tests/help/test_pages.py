@@ -156,13 +156,15 @@ def test_the_model_of_time_is_that_of_the_code() -> None:
 
 
 def test_the_probes_of_the_language_page_are_probes() -> None:
-    first, other = (read_probe(text.encode(), Path("page.toml")) for text in blocks("probe-language", "toml"))
+    first, reduced, other = (read_probe(text.encode(), Path("page.toml")) for text in blocks("probe-language", "toml"))
     python = read_probe(blocks("probe-language", "python")[0].encode(), Path("page.py"))
     assert first.maps[0].fields == python.maps[0].fields
     assert first.maps[0].level is python.maps[0].level is Level.WARP
     for probe in (first, python):
         sums = run_saxpy(probe).records["loads"]
         assert (sums["executed"].sum(), sums["loaded"].sum()) == (2 * COUNT, 8 * COUNT)
+    assert reduced.maps[0].reduction is not None
+    assert [field.to.name for field in reduced.maps[0].reduction.fields] == ["start", "latest", "smid"]
     assert (other.maps[0].cap, [field.name for field in other.maps[0].fields]) == (128, ["now", "addr"])
 
 

@@ -15,7 +15,7 @@ from .test_images import CODE, PACKED, PLAIN, PTX, elf, fatbin
 
 HERE = Path(__file__).resolve().parent
 SOURCES = ["image", "elf_image", "fatbin_image", "kernel_info", "capacities", "layout", "reasons", "real", "sampling"]
-SOURCES += ["settings"]
+SOURCES += ["reduce", "settings"]
 SEEDS = [PTX, elf({".text": b"abc", ".nv_debug_ptx_txt": PTX}), fatbin(CODE, PLAIN, PACKED), b"\n// x\n" + PTX]
 
 
@@ -140,6 +140,31 @@ def test_kernel_info_round_trip(
 def test_storage_lines_go_with_their_maps(parsers: Path, maps: list[str], storage: list[str], outcome: str) -> None:
     lines = ["add", "2", str(len(maps)), *maps, *[f"storage {each}" for each in storage]]
     ((found, *_),) = parse(parsers, 1, ["\n".join(lines).encode()])
+    assert found == outcome
+
+
+@pytest.mark.parametrize(
+    ("maps", "lines", "outcome"),
+    [
+        (["1,16"], ["storage 0 marked record 16 cap 1", "reduce 0 block record 8 min:u64@0:u64@0"], "read"),
+        (["0,4"], ["reduce 0 warp record 8 sum:u64@0:u32@0"], "read"),
+        (["1,4", "1,8"], ["reduce 1 launch record 8 max:u64@0:u64@0"], "read"),
+        (["1,4"], ["reduce 0 warp record 8 sum:u64@0:u32@0"], "refused"),  # it has one per warp
+        (["1,4"], ["reduce 1 block record 8 sum:u64@0:u32@0"], "refused"),
+        (["1,4"], ["reduce 0 block record 8 sum:u64@0:u32@4"], "refused"),
+        (["1,4"], ["reduce 0 block record 8 sum:u64@0:u32@0"] * 2, "refused"),
+        (["1,4"], ["reduce 0"], "refused"),
+        (["1,4"], ["reduce block record 8 sum:u64@0:u32@0"], "refused"),
+        (
+            ["1,-1", "1,4"],
+            ["storage 0 queue record 8 cap 0", "storage 1 counts", "reduce 0 block record 8 sum:u64@0:u64@0"],
+            "refused",
+        ),
+        (["1,0"], ["storage 0 sites record 8 cap 4 copies 64", "reduce 0 launch record 8 sum:u64@0:u64@0"], "refused"),
+    ],
+)
+def test_only_maps_of_one_record_are_reduced(parsers: Path, maps: list[str], lines: list[str], outcome: str) -> None:
+    ((found, *_),) = parse(parsers, 1, ["\n".join(["add", "2", str(len(maps)), *maps, *lines]).encode()])
     assert found == outcome
 
 

@@ -49,6 +49,7 @@ def result_of(
     shared: int = 0,
     name: str = "",
     sample: range | None = None,
+    detail: bool = True,
 ) -> Result:
     """Run a kernel and the probed one on copies of the arguments; the results must agree. What the probe saved."""
     tree = parse(text)
@@ -61,7 +62,7 @@ def result_of(
     assert known.variables == ()
     sites = {one.name: known.sites.get(index, ()) for index, one in enumerate(own.maps)}
     dynamic = {one.name: ESTIMATE for one in own.maps if one.cap is None}
-    maps = DeviceMaps(own, grid, block, dynamic, sites, sample)
+    maps = DeviceMaps(own, grid, block, dynamic, sites, sample, detail=detail)
     copies = [argument.copy() for argument in arguments]
     function = compile_kernel(parse(probed), name)
     Device(1 << 26).launch(function, *copies, *maps.arguments, grid=grid, block=block, shared=shared)

@@ -1,7 +1,8 @@
 """What the counting probes have in common: one record per warp, to which every thread of the warp adds when it leaves.
 
 The last field of a record, ``threads``, is how many threads have done so. So a warp that counted nothing is told from
-one whose threads did not exit, and the sums are known to be whole.
+one whose threads did not exit, and the sums are known to be whole. Unless a run keeps all records (``--detail``), its
+results have the sums alone, of the launch.
 """
 
 from __future__ import annotations
@@ -37,13 +38,21 @@ def warp_records(result: Result, record: np.dtype[Any], probe: str) -> NDArray[A
     return records[:, :, 0]
 
 
-def summed(result: Result, record: np.dtype[Any], probe: str) -> Sums:
+def sums_of(record: np.dtype[Any], *more: str) -> np.dtype[Any]:
+    """What a record becomes whose map is reduced to sums: u8 fields, ``more`` of them behind those of the record."""
+    return np.dtype([(name, "<u8") for name in (*(record.names or ()), *more)])
+
+
+def summed(result: Result, record: np.dtype[Any], probe: str, reduced: np.dtype[Any] | None = None) -> Sums:
     """Add up the records of a launch; of a sample of blocks, theirs alone.
+
+    ``reduced`` is what the map is reduced to, where that is more than the sums of its fields.
 
     Raises TraceError if more threads left than were launched, for then the records are of two runs or of another probe,
     and if none did.
     """
-    records = warp_records(result, record, probe)
+    left = result.reduced(0, sums_of(record) if reduced is None else reduced) if result.maps else None
+    records = warp_records(result, record, probe) if left is None else left.records
     names = record.names or ()
     totals = {name: int(records[name].sum(dtype=np.uint64)) for name in names}
     threads, launched = totals.pop("threads"), result.threads

@@ -14,6 +14,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tui_probe.trace.result_reduced import Reduced
+
 
 @dataclass(frozen=True, slots=True)
 class BlockTimes:
@@ -49,6 +51,21 @@ def times_of(start: NDArray[np.uint64], elapsed: NDArray[np.uint32], sm: NDArray
         warps_missing=int((~saved[any_saved]).sum()),
         blocks_missing=int((~any_saved).sum()),
         blocks_astray=int(astray.sum()),
+    )
+
+
+def times_of_blocks(reduced: Reduced) -> BlockTimes:
+    """The same from what is left of a map that is reduced to a record ``start``, ``elapsed``, ``sm`` per block."""
+    start, elapsed, sm = (reduced.records[name][:, 0] for name in ("start", "elapsed", "sm"))
+    saved, mixed = reduced.saved[:, 0], reduced.mixed[:, 0]
+    return BlockTimes(
+        start=start,
+        end=start + elapsed,
+        sm=sm,
+        valid=saved & ~mixed,
+        warps_missing=reduced.missing,
+        blocks_missing=int((~saved).sum()),
+        blocks_astray=int(mixed.sum()),
     )
 
 

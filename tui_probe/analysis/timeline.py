@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from tui_probe.analysis.slots import slot_reuse, times_of
+from tui_probe.analysis.slots import BlockTimes, slot_reuse, times_of
 from tui_probe.errors import TraceError
 
 if TYPE_CHECKING:
@@ -114,10 +114,15 @@ class Timeline:
     blocks_missing: int
     blocks_astray: int
     sample: Sample | None = None
+    has_warps: bool = True
+    """Whether it is known when each warp ran, and not only each block."""
 
     @cached_property
     def warps(self) -> Intervals:
-        """The warps of the blocks: worked out when they are asked for first, since there are many."""
+        """The warps of the blocks: worked out when they are asked for first, since there are many.
+
+        TraceError where they are not known.
+        """
         return self.make_warps()
 
     @property
@@ -159,7 +164,20 @@ def timeline(
     A warp whose three values are zero saved no record. ``clocks`` is given the SMs that ran (ascending) and the first
     clock of each (u8), and says how to put them beside each other. Raises TraceError if no warp saved a record.
     """
-    times = times_of(start, elapsed, sm)
+    return timeline_of_blocks(
+        times_of(start, elapsed, sm), clocks, (start, elapsed, sm), device_sms=device_sms, sample=sample
+    )
+
+
+def timeline_of_blocks(
+    times: BlockTimes,
+    clocks: ClockReader,
+    warps: tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]] | None = None,
+    *,
+    device_sms: int | None = None,
+    sample: Sample | None = None,
+) -> Timeline:
+    """The timeline of blocks; as :func:`timeline`, whose arguments ``warps`` are. None: what they did is not known."""
     block = np.flatnonzero(times.valid)
     if not len(block):
         raise TraceError("no warp saved a record; the kernel wrote nothing, or the probe did not run")
@@ -180,17 +198,22 @@ def timeline(
     sms = np.union1d(np.arange(rows, dtype=np.int32), numbers.astype(np.int32))
     slots = np.zeros(len(sms), dtype=np.int32)
     np.maximum.at(slots, np.searchsorted(sms, blocks.sm), blocks.slot + 1)
+
+    def make_warps() -> Intervals:
+        if warps is None:
+            raise TraceError("one record per block was kept: for the warps run with --detail")
+        return _numbered(_warps(*warps, blocks, zero[np.searchsorted(numbers, blocks.sm)]), sample)
+
     return Timeline(
         blocks=_numbered(blocks, sample),
-        make_warps=lambda: _numbered(
-            _warps(start, elapsed, sm, blocks, zero[np.searchsorted(numbers, blocks.sm)]), sample
-        ),
+        make_warps=make_warps,
         sms=sms,
         slots=slots,
         span=int(blocks.end.max()),
         clocks=found,
         grid_blocks=len(times.valid) if sample is None else prod(sample.grid),
-        warps_a_block=start.shape[1],
+        warps_a_block=1 if warps is None else warps[0].shape[1],
+        has_warps=warps is not None,
         warps_missing=times.warps_missing,
         blocks_missing=times.blocks_missing,
         blocks_astray=times.blocks_astray,

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tui_probe.probekit.own_probe import OwnMap
     from tui_probe.trace.event_types import Dim3
     from tui_probe.trace.model import Kernel as TracedKernel
+    from tui_probe.trace.result_reduced import Group, Reduced
 
 
 class Result:
@@ -62,14 +64,14 @@ class Result:
         return self._read.blocks
 
     @cached_property
-    def _places(self) -> dict[str, tuple[int, np.dtype[Any]]]:
-        """The place in the file and the record of each map. Behind a map of several records are its attempts."""
-        places: dict[str, tuple[int, np.dtype[Any]]] = {}
+    def _places(self) -> dict[str, tuple[int, OwnMap]]:
+        """The place in the file of each map, and what it is. Behind a map of several records are its attempts."""
+        places: dict[str, tuple[int, OwnMap]] = {}
         place = 0
         for own in own_maps(self._kernel.trace.directory, self._kernel.probe):
             if place >= len(self._read.maps):
                 break
-            places[own.name] = place, own.record
+            places[own.name] = place, own
             place += 1 if self._read.attempts(place) is None else 2
         if place != len(self._read.maps) or not places:
             raise TraceError(f"{self.path}: its maps are not those of the probe in probe.toml: it is of another one")
@@ -79,14 +81,28 @@ class Result:
     def maps(self) -> dict[str, NDArray[Any]]:
         """The records of each map, by name: a structured array of shape (blocks, slots per block, records per slot).
 
-        A map of sites has shape (1, 1, sites): a record for each instruction, with the sums of all warps. TraceError
-        if the trace has no probe file that can be read, or one with other maps.
+        A map of sites has shape (1, 1, sites): a record for each instruction, with the sums of all warps. One of those
+        in ``reduced`` has one record per group of slots, shape (blocks, groups per block, 1), of a launch (1, 1, 1),
+        with fields of its own. TraceError if the trace has no probe file that can be read, or one with other maps.
         """
-        return {name: self._records(place, record) for name, (place, record) in self._places.items()}
+        return {name: self._records(place, own) for name, (place, own) in self._places.items()}
 
-    def _records(self, place: int, record: np.dtype[Any]) -> NDArray[Any]:
-        sites = self._read.sites(place, record)
-        return self._read.records(place, record) if sites is None else sites.reshape(1, 1, -1)
+    @cached_property
+    def reduced(self) -> dict[str, Group]:
+        """The maps of which fewer records were kept than saved, and whose records became one: a ``warp``'s, a
+        ``block``'s or the ``launch``'s. None after ``run --detail``.
+        """
+        groups = {name: self._read.group(place) for name, (place, _) in self._places.items()}
+        return {name: group for name, group in groups.items() if group is not None}
+
+    def _left(self, place: int, own: OwnMap) -> Reduced | None:
+        return None if own.reduced is None else self._read.reduced(place, own.reduced)
+
+    def _records(self, place: int, own: OwnMap) -> NDArray[Any]:
+        if (left := self._left(place, own)) is not None:
+            return left.records[:, :, np.newaxis]
+        sites = self._read.sites(place, own.record)
+        return self._read.records(place, own.record) if sites is None else sites.reshape(1, 1, -1)
 
     @cached_property
     def written(self) -> dict[str, NDArray[np.bool_]]:
@@ -95,8 +111,9 @@ class Result:
         All of them are where lanes add up sums, and in files of older systems, which do not tell.
         """
         found = {}
-        for name, (place, _) in self._places.items():
-            told = self._read.written(place)
+        for name, (place, own) in self._places.items():
+            left = self._left(place, own)
+            told = self._read.written(place) if left is None else left.saved[:, :, np.newaxis]
             found[name] = np.ones(self.maps[name].shape, np.bool_) if told is None else told
         return found
 

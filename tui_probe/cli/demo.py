@@ -13,7 +13,7 @@ from tui_probe.launcher.options import RunOptions
 from .checks.gpu import driver_items
 from .chosen import default_launches
 from .output import inform
-from .run import add_probe_options, probes_of, profile
+from .run import add_probe_options, probes_of, profile, wants_detail
 from .screen import add_screen_options, wants_screen
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         trace_root=root,
         launches=default_launches(benchmark=arguments.benchmark),
         benchmark=arguments.benchmark,
+        detail=wants_detail(arguments),
         simulated=simulated,
     )
     status = profile(options, arguments)

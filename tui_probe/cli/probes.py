@@ -83,7 +83,13 @@ def set_description(probes: ProbeSet) -> str:
 
 def summary(probe: CatalogueEntry) -> str:
     """A probe in a few lines."""
-    fields = (("measures", probe.measures), ("unit", probe.unit), ("cost", probe.cost), ("weight", probe.weight))
+    fields = (
+        ("measures", probe.measures),
+        ("unit", probe.unit),
+        ("cost", probe.cost),
+        ("weight", probe.weight),
+        ("saves", "; ".join(probe.saved)),
+    )
     return "\n".join([f"{probe.name}: {probe.title}", *(f"    {label:<10}{words}" for label, words in fields if words)])
 
 
@@ -97,6 +103,7 @@ def description(probe: CatalogueEntry) -> str:
         ("weight", f"{probe.weight}: {WEIGHT_WORDS[probe.weight]}"),
         ("checked", probe.checked),
         *labelled("keeps", probe.records),
+        *labelled("saves", probe.saved),
         *labelled("runs", probe.places),
         ("file", str(probe.path)),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentTypeError
+from argparse import ArgumentTypeError, BooleanOptionalAction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -130,6 +130,10 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
              f" Default {chosen_settings().probe or DEFAULT}",
     )  # fmt: skip
     parser.add_argument("--benchmark", action="store_true", help="also time the original kernels, and report slowdowns")
+    parser.add_argument(
+        "--detail", action=BooleanOptionalAction, default=None,
+        help="save all records of a probe; default: what its pages need (sums of the launch, a record per block)",
+    )  # fmt: skip
     parser.add_argument("--no-report", action="store_true", help="no text report at the end")
     parser.set_defaults(refuse=parser.error)
 
@@ -150,6 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
         launches=arguments.launches or default_launches(benchmark=arguments.benchmark),
         sample=arguments.sample,
         benchmark=arguments.benchmark,
+        detail=wants_detail(arguments),
         times=not arguments.no_times,
         driver=arguments.driver,
         simulated=arguments.sim,
@@ -197,6 +202,11 @@ def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
 
             add_folder(own.path.parent)
     return chosen
+
+
+def wants_detail(arguments: argparse.Namespace) -> bool:
+    """Whether all records are to be saved, as the command line or else the settings say."""
+    return bool(chosen_settings().detail if arguments.detail is None else arguments.detail)
 
 
 def least_free(arguments: argparse.Namespace) -> str | None:

@@ -50,11 +50,13 @@ def _compile(source: Source) -> dict[str, object]:
 
 def _map_table(declared: DeclaredMap) -> dict[str, object]:
     size = {} if declared.size is None else {"size": declared.size}
+    reduce = {"reduce": declared.reduce} if declared.reduce else {}
     return {
         "level": declared.level,
         "type": declared.type,
         **size,
         "cap": declared.cap,
+        **reduce,
         "regs": dict(declared.fields),
     }
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui_probe.dsl.program import DeclaredMap, ProbeFunction
 from tui_probe.dsl.source import Source, words
-from tui_probe.engine.model import FIELD_BYTES
+from tui_probe.engine.model import FIELD_BYTES, GROUPS
 from tui_probe.engine.positions import parse_positions
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _PROBE: Final = '@probe(pos="kernel", level="warp", before=True)'
 
 def read_map(node: ast.ClassDef, source: Source) -> DeclaredMap:
     """A class under ``@Map``. Raises ProbeFileError."""
-    given = _arguments(node, "Map", _MAP, {"level": str, "type": str, "size": int, "cap": int}, source)
+    given = _arguments(node, "Map", _MAP, {"level": str, "type": str, "size": int, "cap": int, "reduce": str}, source)
     if node.bases or node.keywords or getattr(node, "type_params", None):
         raise source.error(node, f"a map has no base: write 'class {node.name}:'")
     level = _one_of(node, "level", given.get("level"), _LEVELS, source)
@@ -41,7 +41,19 @@ def read_map(node: ast.ClassDef, source: Source) -> DeclaredMap:
         raise source.error(node, f"cap is {cap}: it must be at least 1")
     if level == "site":
         _check_sites(node, kind, int(cap), fields, source)
-    return DeclaredMap(node.name, level, kind, None if size is None else int(size), int(cap), fields, node)
+    size = None if size is None else int(size)
+    reduce = _reduce(node, given.get("reduce"), level, kind, int(cap), source)
+    return DeclaredMap(node.name, level, kind, size, int(cap), fields, node, reduce)
+
+
+def _reduce(node: ast.ClassDef, group: _Value | None, level: str, kind: str, cap: int, source: Source) -> str:
+    """Whose records results keep the sums of; "" for all records."""
+    if group is None:
+        return ""
+    chosen = _one_of(node, "reduce", group, [each for each in GROUPS if each != level], source)
+    if level == "site" or kind != "array" or cap != 1:
+        raise source.error(node, f"{node.name} cannot be reduced: that needs one record per thread or warp")
+    return chosen
 
 
 def _check_sites(node: ast.ClassDef, kind: str, cap: int, fields: tuple[tuple[str, str], ...], source: Source) -> None:

@@ -78,14 +78,16 @@ def Map(  # noqa: N802 - the language's own word
     type: Literal["array", "dynamic"] = "array",  # noqa: A002 - the language's own word
     size: int | None = None,
     cap: int = 1,
+    reduce: Literal["warp", "block", "launch"] | None = None,
 ) -> Callable[[object], SavedMap]:
     """A class of ``u64`` and ``u32`` fields as a map: ``cap`` records of ``size`` bytes per warp or thread.
 
     ``size`` may be left out: then it is what the fields need. With ``cap=1`` a later record replaces an earlier one;
     otherwise the first ``cap`` records are kept and all are counted. A map of level ``site`` has a record for each
     instruction (or block, or loop) that its probes are at: ``u64`` fields, to which all warps ``add``.
+    With ``reduce`` results keep the sums of a launch, block, or warp of threads, unless a run has ``--detail``.
     """
-    _refuse(level, type, size, cap)
+    _refuse(level, type, size, cap, reduce)
 
 
 def probe(

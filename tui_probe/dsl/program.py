@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredMap:
-    """A class under ``@Map``. ``fields`` are names and types in order; ``size`` is in bytes, None if not given."""
+    """A class under ``@Map``. ``fields`` are names and types in order; ``size`` is in bytes, None if not given.
+
+    ``reduce`` says whose records results keep the sums of, "" if they keep all.
+    """
 
     name: str
     level: str
@@ -23,6 +26,7 @@ class DeclaredMap:
     cap: int
     fields: tuple[tuple[str, str], ...]
     node: ast.ClassDef
+    reduce: str = ""
 
 
 @dataclass(frozen=True, slots=True)

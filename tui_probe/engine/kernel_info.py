@@ -34,7 +34,8 @@ def kernel_info(
     slot in the result file, -1 if only the launch knows them); then ``storage INDEX LAYOUT record BYTES cap N`` for
     each map, which says how it lies on the device (``cap`` 0: each launch has its own), or ``storage INDEX counts`` for
     the counts of the map before it, which have no memory of their own, or ``storage INDEX sites record BYTES cap N
-    copies N`` for a map of N sites, listed above as 1,0; ``sites INDEX LINE …``, the lines of those sites in
+    copies N`` for a map of N sites, listed above as 1,0; ``reduce INDEX`` and the line of a
+    ``Reduction``, what is saved of a map unless all is; ``sites INDEX LINE …``, the lines of those sites in
     ``pruned.ptx``; ``callback NAME``; ``global NAME`` for each variable that the probed kernel shares with the original
     module, in parameter order; ``no-replay REASON`` if it must not run a second time; ``blocks sampled`` if only blocks
     of a sample are probed, which two more parameters before those of variables tell; ``note REASON`` if there is
@@ -43,6 +44,7 @@ def kernel_info(
     lines = [name, str(parameters), str(len(maps))]
     lines += [f"{one.level.value},{one.slot_bytes}" for one in maps]
     lines += [_storage_line(index, one) for index, one in enumerate(maps)]
+    lines += [f"reduce {index} {one.reduction.line}" for index, one in enumerate(maps) if one.reduction is not None]
     lines += [f"sites {index} {' '.join(map(str, one.lines))}" for index, one in enumerate(maps) if one.lines]
     lines += [f"callback {callback}"] if callback else []
     lines += [f"global {variable}" for variable in variables]

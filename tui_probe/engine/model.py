@@ -23,6 +23,12 @@ _LIGHT_SLOT: Final = 64
 
 FieldType: TypeAlias = Literal["u64", "u32"]
 
+Group: TypeAlias = Literal["warp", "block", "launch"]
+Operation: TypeAlias = Literal["sum", "min", "max", "first", "same", "span"]
+
+GROUPS: Final[tuple[Group, ...]] = ("warp", "block", "launch")
+OPERATIONS: Final[tuple[Operation, ...]] = ("sum", "min", "max", "first", "same", "span")
+
 FIELD_BYTES: Final[dict[FieldType, int]] = {"u64": 8, "u32": 4}
 
 
@@ -47,12 +53,52 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
+class ReducedField:
+    """One value of what is saved of a reduced map: its place there, and the field of the records that it is made from.
+
+    Their ``sum``, always u64, their ``min`` or ``max``; that of the ``first`` record; ``same``, the first one's too,
+    but groups in which records differ are told; ``span``: from the least ``base`` to the largest ``base`` + field.
+    """
+
+    to: Field
+    operation: Operation
+    source: Field
+    base: Field | None = None
+
+    @property
+    def words(self) -> str:
+        """As in ``kernel.info``: ``min:u64@0:u64@0``."""
+        places = [self.to, self.source] + ([] if self.base is None else [self.base])
+        return ":".join([self.operation, *(f"{place.type}@{place.offset}" for place in places)])
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """What is saved of a map where that is not all: a record of ``record_bytes`` for each group of its records.
+
+    A ``group`` is all records of a warp's threads, of a block, or of a launch; those that a kernel did not write take
+    no part. The hook reduces when it writes a result file (``hook/src/reduce.c``), so kernels and device memory are as
+    without it. It leaves maps as they are for ``run --detail``, and where what is left would take no less room.
+    """
+
+    group: Group
+    fields: tuple[ReducedField, ...]
+    record_bytes: int
+
+    @property
+    def line(self) -> str:
+        """As in ``kernel.info``: ``block record 16 min:u64@0:u64@0 span:u32@8:u32@8:u64@0``."""
+        return " ".join([self.group, f"record {self.record_bytes}", *(one.words for one in self.fields)])
+
+
+@dataclass(frozen=True, slots=True)
 class Map:
     """Where records are kept: a slot for each thread, warp or site, ``cap`` records in a slot.
 
     ``fields`` are in the order in which ``SAVE`` lists them; in memory the u64 ones come first.
     ``record_bytes`` may be larger than the fields. ``cap`` is None for a dynamic map, whose number of records
-    is known only when the kernel runs. With ``cap`` 1 a later record replaces an earlier one.
+    is known only when the kernel runs. With ``cap`` 1 a later record replaces an earlier one. ``reduction`` is what is
+    saved of its records, None: all of them.
     """
 
     name: str
@@ -60,6 +106,7 @@ class Map:
     fields: tuple[Field, ...]
     record_bytes: int
     cap: int | None = 1
+    reduction: Reduction | None = None
 
     @property
     def slot_bytes(self) -> int:

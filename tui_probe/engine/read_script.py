@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.model import FIELD_BYTES
 
 if TYPE_CHECKING:
-    from tui_probe.engine.model import Map, Probe
+    from collections.abc import Sequence
+
+    from tui_probe.engine.model import Field, Map, Probe
 
 _NO_MAPS: Final = "MAPS: dict[str, Any] = {}\n"
 _NO_PROBES: Final = "PROBES: dict[str, dict[str, Any]] = {}\n"
@@ -41,11 +43,22 @@ def _maps(probe: Probe) -> list[str]:
 
 def _entries(own_map: Map) -> list[str]:
     """The lines of ``MAPS`` for a map and, where records are counted, for its attempts."""
-    fields = sorted(own_map.fields, key=lambda one: one.offset)
-    names, offsets = [one.name for one in fields], [one.offset for one in fields]
-    formats = [f"<u{FIELD_BYTES[one.type]}" for one in fields]
-    record = {"names": names, "formats": formats, "offsets": offsets, "itemsize": own_map.record_bytes}
-    inner = textwrap.wrap(json.dumps(record)[1:-1], 110, break_long_words=False, break_on_hyphens=False)
-    entry = "".join([f'    "{own_map.name}": np.dtype({{\n', *(f"        {line}\n" for line in inner), "    }),\n"])
+    lines = [f'    "{own_map.name}": np.dtype({{', *_record(own_map.fields, own_map.record_bytes)]
+    if own_map.reduction is None:
+        lines.append("    }),")
+    else:
+        kept = [one.to for one in own_map.reduction.fields]
+        lines.append('    }, metadata={"reduced": np.dtype({')
+        lines += [*_record(kept, own_map.reduction.record_bytes), "    })}),"]
+    entry = "".join(f"{line}\n" for line in lines)
     attempts = f'    "{own_map.name}.attempts": np.dtype("<u4"),\n'
     return [entry] if own_map.cap == 1 else [entry, attempts]
+
+
+def _record(own_fields: Sequence[Field], size: int) -> list[str]:
+    fields = sorted(own_fields, key=lambda one: one.offset)
+    names, offsets = [one.name for one in fields], [one.offset for one in fields]
+    formats = [f"<u{FIELD_BYTES[one.type]}" for one in fields]
+    record = {"names": names, "formats": formats, "offsets": offsets, "itemsize": size}
+    inner = textwrap.wrap(json.dumps(record)[1:-1], 110, break_long_words=False, break_on_hyphens=False)
+    return [f"        {line}" for line in inner]

@@ -12,6 +12,8 @@ A slot is a thread's or a warp's, in the order of their numbers in the block; bl
 Where a run measured only some blocks (run --sample), the shapes have those alone, and result.blocks their numbers.
 Of a map of sites there is one block with one slot, and a record for each instruction that the probe was at: the sums of
 all warps. The lines of these in pruned.ptx are in kernel.info: sites INDEX LINE …
+Unless run --detail wrote it, a map in result.reduced has one record for all of a warp's threads, of a block or of the
+launch, with the fields listed as "reduced" below: shape (blocks, slots per block, 1), of a launch (1, 1, 1).
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ class Result:
     blocks: range
     maps: dict[str, Array] = field(default_factory=dict)
     written: dict[str, Array] = field(default_factory=dict)
+    reduced: dict[str, str] = field(default_factory=dict)
 
 
 def read(path: str) -> Result:
@@ -63,7 +66,7 @@ def read(path: str) -> Result:
         if end > len(data):
             raise ValueError(f"{path}: cut off in map {name}")
         result.maps[name] = data[start:end].view(record).reshape(shape)
-    marks, sites, size = read_marks(data[-(-end // 8) * 8 :], maps)
+    marks, sites, size = read_marks(data[-(-end // 8) * 8 :], maps, result)
     sample = data[-(-end // 8) * 8 + -(-size // 8) * 8 :]
     if sample[:8].tobytes() == b"sampled\1":
         x, y, z, first, step, count = sample[8:32].view("<u4").tolist()
@@ -86,7 +89,7 @@ def maps_of(path: str) -> dict[str, Any]:
     raise ValueError(f"{path}: {log} does not say which of the probes {', '.join(PROBES)} it is of")
 
 
-def read_marks(data: Array, maps: dict[str, Any]) -> tuple[dict[str, Array], dict[str, Array], int]:
+def read_marks(data: Array, maps: dict[str, Any], result: Result) -> tuple[dict[str, Array], dict[str, Array], int]:
     """What stands behind the maps: for those of one record per slot, one bit per slot that tells whether it was saved;
     the records of maps of sites; and how many bytes that was.
     """
@@ -102,8 +105,24 @@ def read_marks(data: Array, maps: dict[str, Any]) -> tuple[dict[str, Array], dic
             marks[name] = np.unpackbits(data[at : at + size], bitorder="little").astype(bool)
         if kind == 4:
             sites[name] = data[at : at + size].view(maps[name]).reshape(1, 1, -1)
+        if kind == 5:
+            record = maps[name].metadata["reduced"]
+            sites[name], marks[name] = read_reduced(data[at : at + size], name, record, result)
         at += size
     return marks, sites, at
+
+
+def read_reduced(data: Array, name: str, record: Any, result: Result) -> tuple[Array, Array]:
+    """What is left of a map, and which of these records have anything in them."""
+    group = ("", "warp", "block", "launch")[data[:4].view("<u4")[0]]
+    shape = {
+        "warp": (len(result.blocks), -(-prod(result.block) // 32), 1),
+        "block": (len(result.blocks), 1, 1),
+        "launch": (1, 1, 1),
+    }[group]
+    result.reduced[name] = group
+    end = 8 + prod(shape) * record.itemsize
+    return data[8:end].view(record).reshape(shape), np.unpackbits(data[end:], bitorder="little").astype(bool)
 
 
 def which_were_written(maps: dict[str, Array], name: str, marks: Array | None) -> Array:
@@ -131,7 +150,10 @@ def summary(path: str) -> str:
             continue
         saved = records[result.written[name]]
         blocks, slots, room = records.shape
-        lines.append(f"  {name}: {saved.size} records in {blocks} blocks of {slots} slots with room for {room}")
+        if name in result.reduced:
+            lines.append(f"  {name}: {saved.size} of {records.size} records, one per {result.reduced[name]}")
+        else:
+            lines.append(f"  {name}: {saved.size} records in {blocks} blocks of {slots} slots with room for {room}")
         for each in records.dtype.names if saved.size else ():
             values = saved[each]
             lines.append(f"    {each}: {values.min()} to {values.max()}, mean {values.mean():.6g}")

@@ -34,7 +34,7 @@ from tui_probe.engine.model import Level, Save
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tui_probe.engine.model import Map, Probe
+    from tui_probe.engine.model import Map, Probe, Reduction
 
 COUNT_BYTES: Final = 4
 """Bytes of a slot in the map of counts that a map of several records per slot has."""
@@ -114,6 +114,8 @@ class MapSlot:
     slot_bytes: int
     storage: Storage | None
     lines: tuple[int, ...] = ()
+    reduction: Reduction | None = None
+    """What of it is in the result file, if not all."""
 
 
 def map_slots(probe: Probe, sites: Mapping[str, Sequence[int]]) -> list[MapSlot]:
@@ -129,7 +131,9 @@ def map_slots(probe: Probe, sites: Mapping[str, Sequence[int]]) -> list[MapSlot]
             slots.append(MapSlot("map", own_map.name, Level.WARP, 0, storage, lines))
             continue
         storage = storage_of(probe, own_map)
-        slots.append(MapSlot("map", own_map.name, own_map.level, own_map.slot_bytes, storage))
+        slots.append(
+            MapSlot("map", own_map.name, own_map.level, own_map.slot_bytes, storage, reduction=own_map.reduction)
+        )
         if own_map.cap != 1:
             slots.append(MapSlot("count", own_map.name, own_map.level, COUNT_BYTES, None))
     return slots

@@ -106,6 +106,7 @@ def choices(options: RunOptions) -> dict[str, str]:
         "TUI_PROBE_FILTER": options.excluded or "",
         "TUI_PROBE_LAUNCHES": "" if options.launches == ALL else options.launches,
         "TUI_PROBE_BENCHMARK": "1" if options.benchmark else "",
+        "TUI_PROBE_DETAIL": "1" if options.detail else "",
         "TUI_PROBE_TIMES": "" if options.times else "0",
         "TUI_PROBE_MAX_TRACE_BYTES": str(options.max_trace_bytes),
         "TUI_PROBE_MAX_RESULT_FILES": limit_text(options.max_result_files, MAX_RESULT_FILES),

@@ -35,6 +35,8 @@ class RunOptions:
     """``auto``: those that the hook's schedule chooses; ``all``; or places among a kernel's launches, ``0-9,20``."""
     sample: str | None = None
     benchmark: bool = False
+    detail: bool = False
+    """Save all records of a probe, and not only what its pages need by default."""
     times: bool = True
     """Take the GPU time of some launches of every kernel."""
     driver: Path | None = None
@@ -89,6 +91,7 @@ class RunOptions:
             "launches": self.launches,
             "sample": self.sample,
             "benchmark": self.benchmark,
+            "detail": self.detail,
             "times": self.times,
             "max_trace_bytes": self.max_trace_bytes,
             "max_result_files": told(self.max_result_files),

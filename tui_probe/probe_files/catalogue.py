@@ -19,8 +19,8 @@ class CatalogueEntry:
     """What a person chooses a probe by.
 
     ``weight`` is ``light`` or ``heavy``, of which fewer launches are probed. ``checked`` tells against what its numbers
-    are tested, ``records`` what is kept in each map, ``places`` where each part of it runs; ``source`` is the file's
-    text.
+    are tested, ``records`` what is kept in each map, ``saved`` how many bytes of each are in the result of a launch,
+    ``places`` where each part of it runs; ``source`` is the file's text.
     """
 
     name: str
@@ -31,6 +31,7 @@ class CatalogueEntry:
     weight: str
     checked: str
     records: tuple[str, ...]
+    saved: tuple[str, ...]
     places: tuple[str, ...]
     path: Path
     source: str
@@ -45,9 +46,11 @@ def describe(probe: Probe) -> CatalogueEntry:
     """A probe, built-in or one's own, as the catalogue shows it."""
     about = probe.about
     records = tuple(_records(own_map) for own_map in probe.maps)
+    several = len(probe.maps) > 1
+    saved = tuple((f"{own_map.name}: " if several else "") + _saved(own_map) for own_map in probe.maps)
     places = tuple(_places(point) for point in probe.points)
     told = (about.title, about.measures, about.unit, about.cost, probe.weight, about.checked)
-    return CatalogueEntry(probe.name, *told, records, places, probe.path, probe.source)
+    return CatalogueEntry(probe.name, *told, records, saved, places, probe.path, probe.source)
 
 
 def _places(point: ProbePoint) -> str:
@@ -70,3 +73,13 @@ def _records(own_map: Map) -> str:
     fields = ", ".join(f"{field.name} {field.type}" for field in own_map.fields)
     number = "any number of records" if own_map.cap is None else f"{own_map.cap} record{'s' if own_map.cap > 1 else ''}"
     return f"{own_map.name}: {number} per {own_map.level.name.lower()} of {own_map.record_bytes} bytes ({fields})"
+
+
+def _saved(own_map: Map) -> str:
+    """``16 bytes per block, with --detail 16 bytes per warp``: what a launch takes of the trace."""
+    size = "any number of records" if own_map.cap is None else f"{own_map.cap * own_map.record_bytes} bytes"
+    if own_map.cap is None:
+        size += f" of {own_map.record_bytes} bytes"
+    whole = f"{size} per {own_map.level.name.lower()}"
+    kept = own_map.reduction
+    return whole if kept is None else f"{kept.record_bytes} bytes per {kept.group}, with --detail {whole}"

@@ -10,12 +10,13 @@ out of a kernel in which ptxas would serialise more ``wgmma`` for them (:mod:`tu
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.model import FIELD_BYTES, Field, FieldType, Level, Map, Place, ProbePoint, Save, Snippet
 from tui_probe.engine.positions import parse_positions
 from tui_probe.engine.snippet import ParsedSnippet, merge_saves, parse_snippet
+from tui_probe.probe_files.reductions import read_reduction
 from tui_probe.probe_files.toml_table import Table, as_integer
 
 if TYPE_CHECKING:
@@ -189,7 +190,8 @@ def _declared_map(table: Table, name: str) -> Map:
     record = table.number("size", least=4, most=_MAX_RECORD) if "size" in table else None
     cap = _cap(table, "cap", table.values.get("cap", 1), dynamic="dynamic")
     dynamic = str(table.values.get("type", "array")).lower() == "dynamic"
-    return _map(table, key, name, level, fields, record, None if dynamic else cap)
+    made = _map(table, key, name, level, fields, record, None if dynamic else cap)
+    return replace(made, reduction=read_reduction(table, level, made.fields, made.cap))
 
 
 def _cap(table: Table, key: str, value: object, *, dynamic: str) -> int | None:

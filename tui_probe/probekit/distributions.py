@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.analysis.distribution import PERCENTILES
 from tui_probe.draw.spans import pad
+from tui_probe.draw.units import NOT_MEASURED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +22,11 @@ _CELLS: Final = 9
 def distribution_head(label: str = "") -> Line:
     """The titles of the columns; ``label`` says what the values are."""
     return ((pad(label, _LABEL), "dim"), ("".join(pad(title, _CELLS, right=True) for title in _SHOWN.values()), "head"))
+
+
+def distribution_without(label: str) -> Line:
+    """One that was not measured."""
+    return ((pad(label, _LABEL), "dim"), ("".join(pad(NOT_MEASURED, _CELLS, right=True) for _ in _SHOWN), "dim"))
 
 
 def distribution_row(label: str, found: Distribution, show: Callable[[float], str]) -> Line:

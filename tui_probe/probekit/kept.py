@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.result_sample import Sample
     from tui_probe.trace.results import Result
+
+
+WITH_DETAIL: Final = "run with --detail"
+"""What to do where a result was reduced and does not tell what is asked for."""
 
 
 def kept_words(result: Result) -> str:
@@ -42,3 +46,15 @@ def _maps(result: Result) -> Iterator[str]:
             written = result.written(index)
             if written is not None:
                 yield f"{units.count(int(np.count_nonzero(written)))} of {units.counted(written.size, 'slot')} written"
+        elif about.kind == "reduced":
+            yield _reduced(result, index)
+
+
+def _reduced(result: Result, index: int) -> str:
+    """``one record per block kept``, and how many have none."""
+    left = result.reduced(index, f"V{result.about[index].record_bytes}")
+    if left is None or left.group == "launch":
+        return "one record kept of the launch"
+    lacking = int(np.count_nonzero(~left.saved))
+    words = f"one record per {left.group} kept"
+    return f"{words}, {units.count(lacking)} of {units.count(left.saved.size)} lack it" if lacking else words

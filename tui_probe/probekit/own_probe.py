@@ -4,6 +4,8 @@
     written   slots with a record, of maps with one each    slots     of the measured blocks
     FIELD     of a map that lanes add to, the sum over its records; of any other least and most of what was saved
 
+Of a map that is reduced these are of what was kept of it: the sum where that is of sums, else least and most.
+
 In a result larger than ``LARGEST`` fields of records are not looked at: None.
 """
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tui_probe.trace.result_reduced import Reduced
     from tui_probe.trace.results import Result
 
 LARGEST: Final = 64 << 20
@@ -30,11 +33,17 @@ LARGEST: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class OwnMap:
-    """A map of the probe: the fields of its records, and whether they are ``sums`` that lanes add to."""
+    """A map of the probe: the fields of its records, and whether they are ``sums`` that lanes add to.
+
+    ``reduced`` are the fields of what a run keeps of it without ``--detail``, None if that is all of it; ``added`` are
+    those of them that are sums.
+    """
 
     name: str
     record: np.dtype[Any]
     sums: bool = False
+    reduced: np.dtype[Any] | None = None
+    added: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,10 @@ def analyse(result: Result, maps: Sequence[OwnMap]) -> OwnCounts:
 
 
 def _of_map(result: Result, place: int, own: OwnMap) -> Iterator[Figure]:
+    left = None if own.reduced is None else result.reduced(place, own.reduced)
+    if left is not None:
+        yield from _of_reduced(own, left)
+        return
     sites = result.sites(place, own.record)
     if sites is not None or own.sums:
         yield from _sums(own, result.records(place, own.record) if sites is None else sites)
@@ -80,24 +93,38 @@ def _of_map(result: Result, place: int, own: OwnMap) -> Iterator[Figure]:
     yield from _ranges(own, records, written)
 
 
+def _of_reduced(own: OwnMap, left: Reduced) -> Iterator[Figure]:
+    for name in left.records.dtype.names or ():
+        if name in own.added:
+            yield _sum(own, name, left.records)
+        else:
+            yield from _range(own, name, left.records[name][left.saved] if left.saved.any() else None)
+
+
 def _count(own: OwnMap, key: str, value: int, *, label: str = "", shown: bool = True) -> Figure:
     return _figure(f"{own.name}.{key}", label or f"{own.name} {key}", value, shown=shown)
 
 
 def _sums(own: OwnMap, records: NDArray[Any]) -> Iterator[Figure]:
     for name in own.record.names or ():
-        value = int(records[name].sum(dtype=np.uint64))
-        yield _figure(f"{own.name}.{name}", f"{own.name} {name}", value)
+        yield _sum(own, name, records)
+
+
+def _sum(own: OwnMap, name: str, records: NDArray[Any]) -> Figure:
+    return _figure(f"{own.name}.{name}", f"{own.name} {name}", int(records[name].sum(dtype=np.uint64)))
 
 
 def _ranges(own: OwnMap, records: NDArray[Any], written: NDArray[np.bool_] | None) -> Iterator[Figure]:
     """Least and most of each field; None without a record, and where none says which there are."""
     known = written is not None and records.nbytes <= LARGEST and bool(written.any())
     for name in own.record.names or ():
-        values = records[name][written] if known else None
-        for key, label, pick in (("least", f"{name} from", np.min), ("most", "to", np.max)):
-            value = None if values is None else int(pick(values))
-            yield _figure(f"{own.name}.{name}.{key}", label, value, shown=value is not None)
+        yield from _range(own, name, records[name][written] if known else None)
+
+
+def _range(own: OwnMap, name: str, values: NDArray[Any] | None) -> Iterator[Figure]:
+    for key, label, pick in (("least", f"{name} from", np.min), ("most", "to", np.max)):
+        value = None if values is None else int(pick(values))
+        yield _figure(f"{own.name}.{name}.{key}", label, value, shown=value is not None)
 
 
 def _figure(key: str, label: str, value: int | None, *, shown: bool = True) -> Figure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from tui_probe.probekit.own_probe import OwnMap
 from tui_probe.trace.locate import inside
 
 if TYPE_CHECKING:
-    from tui_probe.engine.model import Map, Probe
+    from collections.abc import Sequence
+
+    from tui_probe.engine.model import Field, Map, Probe
 
 
 def own_maps(directory: Path, probe: str | None = None) -> tuple[OwnMap, ...]:
@@ -42,12 +44,22 @@ def _read(path: str, written: int) -> tuple[OwnMap, ...]:
 
 
 def _own_map(probe: Probe, own: Map) -> OwnMap:
-    fields = sorted(own.fields, key=lambda field: field.offset)
-    record = {
+    record = _record(own.fields, own.record_bytes)
+    sums = own.level is Level.SITE or storage_of(probe, own).layout is Layout.PLAIN
+    if own.reduction is None:
+        return OwnMap(own.name, record, sums)
+    kept = own.reduction.fields
+    reduced = _record([one.to for one in kept], own.reduction.record_bytes)
+    added = frozenset(one.to.name for one in kept if one.operation == "sum")
+    return OwnMap(own.name, record, sums, reduced, added)
+
+
+def _record(fields: Sequence[Field], size: int) -> np.dtype[Any]:
+    fields = sorted(fields, key=lambda field: field.offset)
+    layout = {
         "names": [field.name for field in fields],
         "formats": [f"<u{FIELD_BYTES[field.type]}" for field in fields],
         "offsets": [field.offset for field in fields],
-        "itemsize": own.record_bytes,
+        "itemsize": size,
     }
-    sums = own.level is Level.SITE or storage_of(probe, own).layout is Layout.PLAIN
-    return OwnMap(own.name, np.dtype(record), sums)  # type: ignore[call-overload]
+    return np.dtype(layout)  # type: ignore[call-overload, no-any-return]

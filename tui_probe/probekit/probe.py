@@ -50,11 +50,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Where a launch waited: ``values`` (cycles, i8) by what they are of, and ``words`` to go with them."""
+    """Where a launch waited: ``values`` (cycles, i8) by what they are of, and ``words`` to go with them.
+
+    ``unknown`` are those that what was kept of the launch does not tell.
+    """
 
     which: str
     values: Mapping[str, NDArray[np.int64]]
     words: str
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ lane 0 ended without telling. Records of a warp are in the order in which they w
 came without it.
 4 is a map whose warps have slots of 0 bytes: in place of marks there is a record for each site, an instruction that the
 probe was at, with the sums of all warps; ``kernel.info`` tells the lines of the sites, in order.
+5 is a map that was reduced to fewer records: see ``result_reduced``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from tui_probe.errors import TraceError
+from tui_probe.trace.result_reduced import group_of
 
 if TYPE_CHECKING:
     import mmap
@@ -35,15 +37,15 @@ _ABOUT: Final = struct.Struct("<IIQ")
 _ABOUT_ALIGNMENT: Final = 8
 _COUNT_BYTES: Final = 4
 
-Kind = Literal["unknown", "marked", "counted", "counts", "sites"]
-_KINDS: Final[tuple[Kind, ...]] = ("unknown", "marked", "counted", "counts", "sites")
+Kind = Literal["unknown", "marked", "counted", "counts", "sites", "reduced"]
+_KINDS: Final[tuple[Kind, ...]] = ("unknown", "marked", "counted", "counts", "sites", "reduced")
 
 
 @dataclass(frozen=True, slots=True)
 class About:
     """What is known of a map: ``marked`` slots tell whether they were written; of ``counted`` ones the next map, whose
     kind is ``counts``, tells how many records were to be saved. ``marks`` has one bit per slot; of ``sites`` it is
-    their records.
+    their records, of ``reduced`` maps all that is left of them.
     """
 
     kind: Kind
@@ -95,5 +97,9 @@ def _check_about(
         raise TraceError(f"{where}: its counts are missing")
     if about.kind == "sites" and (section.slot_bytes or len(about.marks) % about.record_bytes):
         raise TraceError(f"{where}: {len(about.marks)} bytes of sites with {about.record_bytes} each")
+    if about.kind == "reduced":
+        if section.slot_bytes:
+            raise TraceError(f"{where}: {section.slot_bytes} bytes per slot of a reduced map, which has none")
+        group_of(where, header.blocks, header.threads, about.marks, about.record_bytes)
     if about.kind == "counts" and section.slot_bytes != _COUNT_BYTES:
         raise TraceError(f"{where}: counts of {section.slot_bytes} bytes")

@@ -16,6 +16,7 @@ import numpy as np
 from tui_probe.errors import TraceError
 from tui_probe.trace.result_about import About, Kind, read_about
 from tui_probe.trace.result_layout import WARP_SIZE, Header, Level, Section
+from tui_probe.trace.result_reduced import Group, Reduced, group_of, read_reduced
 from tui_probe.trace.result_sample import Sample, read_sample
 
 if TYPE_CHECKING:
@@ -126,6 +127,29 @@ class Result:
             )
         return about.marks.view(dtype)
 
+    def reduced(self, index: int, record: DTypeLike) -> Reduced | None:
+        """What is left of map ``index``, of dtype ``record``; None if all of its records are there.
+
+        TraceError if what is left is not as large as ``record``.
+        """
+        if self._kind(index) != "reduced":
+            return None
+        about, dtype = self.about[index], np.dtype(record)
+        if about.record_bytes != dtype.itemsize:
+            raise TraceError(
+                f"{self.path}: map {index} was reduced to records of {about.record_bytes} bytes, not {dtype.itemsize}: "
+                "it was written by another probe"
+            )
+        return read_reduced(about.marks, len(self.blocks), self.header.threads, dtype)
+
+    def group(self, index: int) -> Group | None:
+        """Whose records became one in map ``index``; None if all of them are there."""
+        if self._kind(index) != "reduced":
+            return None
+        about = self.about[index]
+        where = f"{self.path}, map {index}"
+        return group_of(where, len(self.blocks), self.header.threads, about.marks, about.record_bytes)
+
     def _kind(self, index: int) -> Kind:
         if not 0 <= index < len(self.maps):
             raise TraceError(f"{self.path}: there is no map {index}, the file has {len(self.maps)}")
@@ -138,10 +162,15 @@ class Result:
     def records(self, index: int, record: DTypeLike) -> NDArray[Any]:
         """Map ``index`` as records: shape (blocks, slots per block, records per slot), dtype ``record``, no copy.
 
-        TraceError if the slots of the map do not hold a whole number of such records.
+        TraceError if the slots of the map do not hold a whole number of such records, and if it is reduced.
         """
         if not 0 <= index < len(self.maps):
             raise TraceError(f"{self.path}: there is no map {index}, the file has {len(self.maps)}")
+        if self._kind(index) == "reduced":
+            raise TraceError(
+                f"{self.path}: one record per {self.group(index)} was kept: for those of each "
+                f"{self.sections[index].level} run with --detail"
+            )
         dtype, slots = np.dtype(record), self.maps[index]
         size = slots.shape[2]
         if dtype.itemsize == 0 or size % dtype.itemsize:

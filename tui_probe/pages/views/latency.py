@@ -18,7 +18,7 @@ from tui_probe.draw.spans import pad, wrap
 from tui_probe.draw.table import safe
 from tui_probe.draw.view import Document
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.distributions import distribution_head, distribution_row
+from tui_probe.probekit.distributions import distribution_head, distribution_row, distribution_without
 from tui_probe.probekit.kind import Kind
 from tui_probe.probekit.measured import probe_of
 from tui_probe.probekit.missing import missing
@@ -64,6 +64,7 @@ class Latency(Document):
         if self.inside is not None:
             lines += [(), *(((part, ""),) for part in wrap(f"{self.inside.which}: {self.inside.words}", width))]
             lines += _rows("cycles", self.inside.values, lambda cycles: units.count(round(cycles)))
+            lines += map(distribution_without, self.inside.unknown)
         return lines
 
     def _outside(self, width: int) -> list[Line]:
@@ -110,6 +111,7 @@ class Latency(Document):
         inside = None
         if self.inside is not None:
             values = {name.replace(" ", "_"): _record(each) for name, each in self.inside.values.items()}
+            values |= {name.replace(" ", "_"): None for name in self.inside.unknown}
             inside = {"result": self.inside.which, "cycles": values}
         slowdown = _record(self.slowdowns) if len(self.slowdowns) else None
         return {"milliseconds": parts, "slowdown": slowdown, "inside": inside}

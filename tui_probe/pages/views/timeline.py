@@ -248,6 +248,8 @@ class Timeline(Drawing):
         if not isinstance(before, Timeline):
             return
         self.choice, self.fitting, self.in_time = before.choice, before.fitting, before.in_time
+        if self.choice.level == "warp" and not self.timeline.has_warps:
+            self.choice = replace(self.choice, level="slot")
         if self.choice.sm is not None and self.choice.sm not in self.timeline.sms:
             self.choice = replace(self.choice, sm=None)
         self.in_time &= self.launch.clock_khz is not None

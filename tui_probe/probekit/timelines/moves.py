@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
+from tui_probe.probekit.kept import WITH_DETAIL
 from tui_probe.probekit.timelines.rows import LEVELS, NONE, ORDER_WORDS, ORDERS
 
 if TYPE_CHECKING:
@@ -122,8 +123,10 @@ def _mark(view: Moved) -> str | None:
 
 def _level(view: Moved) -> str:
     level = LEVELS[(LEVELS.index(view.choice.level) + 1) % len(LEVELS)]
+    unknown = level == "warp" and not view.launch.timeline.has_warps
+    level = LEVELS[0] if unknown else level
     view.choice, view.fitting = replace(view.choice, level=level, together=1), level == LEVELS[0]
-    return f"one row per {level}"
+    return f"one row per {level}" + (f"; for warps: {WITH_DETAIL}" if unknown else "")
 
 
 def _order(view: Moved) -> str:

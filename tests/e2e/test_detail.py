@@ -1,0 +1,94 @@
+"""``run --detail`` and without: what lies in the trace, and what is shown of it, on the simulated GPU."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tui_probe
+from tests.e2e.conftest import EXAMPLE, Tool
+from tests.engine.reduced_maps import reduced_bytes
+from tui_probe.probe_files.loading import load_probe
+from tui_probe.trace.follow import open_trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class WithSettings(Tool):
+    """The tool of a user with settings."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return super().environment | {"XDG_CONFIG_HOME": str(self.folder / "config")}
+
+
+def figures(tool: Tool, trace: Path) -> Any:
+    """All results of a trace but for its name and their files."""
+    rows = json.loads(tool("report", str(trace), "--page", "results", "--format", "json").stdout)["results"]
+    return [{key: value for key, value in row.items() if key not in ("result", "trace")} for row in rows]
+
+
+def of_saxpy(trace: Path) -> Any:
+    """Its only result, in Python."""
+    (kernel,) = [kernel for kernel in tui_probe.open(trace).kernels if kernel.name == "saxpy"]
+    return kernel.results[0]
+
+
+@pytest.mark.parametrize("probe", ["block_sched", "gmem_bytes", "barrier_wait"])
+def test_less_is_kept_and_the_same_is_told(tool: Tool, probe: str) -> None:
+    run, small = tool.run(EXAMPLE, "-p", probe)
+    (tool.folder / "other").mkdir()
+    again = Tool(tool.folder / "other", tool.natives)
+    whole_run, large = again.run(EXAMPLE, "-p", probe, "--detail")
+    assert (run.returncode, run.stdout) == (whole_run.returncode, whole_run.stdout) == (0, tool.alone(*EXAMPLE).stdout)
+    assert figures(tool, small) == figures(tool, large)
+    (own,) = load_probe(probe).maps
+    assert own.reduction is not None
+    kept, whole = ({kernel.name: kernel for kernel in open_trace(trace).kernels} for trace in (small, large))
+    for name, kernel in kept.items():
+        all_of_it, left = whole[name].read(whole[name].results[0]), kernel.read(kernel.results[0])
+        written = all_of_it.written(0)
+        slots = all_of_it.maps[0]
+        saved = np.ones(slots.shape[:2], bool) if written is None else written[:, :, 0]
+        assert left.about[0].marks.tobytes() == reduced_bytes(own.reduction, slots, saved)
+        assert kernel.results[0].stat().st_size < whole[name].results[0].stat().st_size / 3
+        assert kernel.probe_bytes == whole[name].probe_bytes  # device memory
+
+
+def test_the_run_says_what_it_kept(tool: Tool) -> None:
+    _, trace = tool.run(EXAMPLE, "-p", "block_sched", "-k", "saxpy", "--detail")
+    assert json.loads((trace / "run.json").read_text())["options"]["detail"] is True
+    (folder := tool.folder / "config" / "tui-probe").mkdir(parents=True)
+    (folder / "settings.toml").write_text("detail = true\n")
+    tool = WithSettings(tool.folder, tool.natives)
+    _, trace = tool.run(EXAMPLE, "-p", "block_sched", "-k", "saxpy")
+    assert of_saxpy(trace).reduced == {}
+    _, trace = tool.run(EXAMPLE, "-p", "block_sched", "-k", "saxpy", "--no-detail")
+    result = of_saxpy(trace)
+    assert result.reduced == {"block_sched": "block"}
+    assert result.maps["block_sched"].shape == result.written["block_sched"].shape == (64, 1, 1)
+    assert result.maps["block_sched"].dtype.names == ("start", "elapsed", "smid")
+
+
+def test_results_count_against_the_limit_as_they_are_saved(tool: Tool) -> None:
+    """All records of 1 563 blocks with eight warps each, 56 bytes per warp, would be too much for the trace."""
+    command = [*EXAMPLE, "--kernel", "saxpy", "--size", "400000"]
+    for detail, results in ((), 1), (("--detail",), 0):
+        _, trace = tool.run(command, "-p", "gmem_bytes", "--max-trace-bytes", "600K", *detail)
+        assert open_trace(trace).state.results == results
+
+
+def test_pages_of_warps_say_what_to_do(tool: Tool) -> None:
+    _, trace = tool.run(EXAMPLE, "-p", "block_sched", "-k", "saxpy")
+    shown = tool("show", "timeline", str(trace), "-k", "saxpy", "--do", "level,level")
+    assert "one row per SM; for warps: run with --detail" in shown.stdout + shown.stderr
+    _, trace = tool.run(EXAMPLE, "-p", "barrier_wait", "-k", "softmax")
+    shown = tool("show", "latency", str(trace), "-k", "softmax")
+    assert "of each warp: run with --detail" in shown.stdout
+    assert "one warp              –        –        –" in shown.stdout
+    page = tool("show", "latency", str(trace), "-k", "softmax", "--format", "json").stdout
+    assert json.loads(page)["data"]["inside"]["cycles"] == {"one_warp": None, "one_barrier": None}

@@ -1,0 +1,101 @@
+"""How far maps are reduced, as probe files say it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.engine.kernels import toml_probe
+from tui_probe.engine.model import Reduction
+from tui_probe.errors import ProbeFileError
+from tui_probe.probe_files.catalogue import describe
+from tui_probe.probe_files.loading import read_probe
+
+PROBE = """
+[map.m]
+level = "{level}"
+cap = {cap}
+{more}
+[map.m.regs]
+narrow = "u32"
+wide = "u64"
+{table}
+[probe.p]
+position = "kernel"
+before = "SAVE [ m ] {{%smid, %clock64}};"
+"""
+TABLE = """[map.m.reduced]
+a = "first narrow"
+b = "max wide"
+wide = "min"
+c = "span narrow from wide"
+d = "sum narrow"
+narrow = "same"
+"""
+
+
+def reduction(more: str, table: str = "", level: str = "warp", cap: int = 1) -> Reduction | None:
+    return toml_probe(PROBE.format(more=more, table=table, level=level, cap=cap)).maps[0].reduction
+
+
+def test_without_a_table_the_sums_are_kept() -> None:
+    found = reduction('reduce = "launch"')
+    assert found is not None
+    assert found.line == "launch record 16 sum:u64@0:u32@8 sum:u64@8:u64@0"
+
+
+def test_fields_are_laid_out_like_those_of_a_map() -> None:
+    found = reduction('reduce = "block"', TABLE)
+    assert found is not None
+    assert found.line == (
+        "block record 40 first:u32@24:u32@8 max:u64@0:u64@0 min:u64@8:u64@0 span:u32@28:u32@8:u64@0"
+        " sum:u64@16:u32@8 same:u32@32:u32@8"
+    )
+
+
+def test_a_map_is_kept_as_it_is_unless_its_probe_says_so() -> None:
+    assert reduction("") is None
+
+
+@pytest.mark.parametrize(
+    ("more", "table", "level", "cap", "words"),
+    [
+        ('reduce = "grid"', "", "warp", 1, "[map.m] reduce must be one of warp, block, launch, not 'grid'"),
+        ('reduce = "warp"', "", "warp", 1, "[map.m] reduce is 'warp', which a map of level warp is without it"),
+        ('reduce = "block"', "", "warp", 4, "[map.m] reduce needs cap = 1"),
+        ("", TABLE, "warp", 1, "[map.m] reduced needs reduce, which says whose records become one"),
+        ('reduce = "block"', "[map.m.reduced]\n", "warp", 1, "[map.m] reduced is empty"),
+        ('reduce = "block"', '[map.m.reduced]\nwide = "mean"\n', "warp", 1, "[map.m.reduced] wide is 'mean'"),
+        ('reduce = "block"', '[map.m.reduced]\nwide = ""\n', "warp", 1, "[map.m.reduced] wide is ''"),
+        ('reduce = "block"', '[map.m.reduced]\nx = "sum"\n', "warp", 1, "x is of 'x', which is no field of the map"),
+        ('reduce = "block"', '[map.m.reduced]\nx = "span"\n', "warp", 1, "x needs a field to begin from"),
+        ('reduce = "block"', '[map.m.reduced]\nx = "sum wide narrow"\n', "warp", 1, "x is 'sum wide narrow'"),
+    ],
+)
+def test_what_cannot_be_reduced(more: str, table: str, level: str, cap: int, words: str) -> None:
+    with pytest.raises(ProbeFileError) as raised:
+        reduction(more, table, level, cap)
+    assert words in str(raised.value)
+
+
+def test_bytes_of_a_launch_are_told() -> None:
+    text = PROBE.format(more='reduce = "block"', table='[map.m.reduced]\nwide = "min"\n', level="thread", cap=1)
+    assert describe(toml_probe(text)).saved == ("8 bytes per block, with --detail 16 bytes per thread",)
+    text = PROBE.format(more="", table="", level="warp", cap=3)
+    assert describe(toml_probe(text)).saved == ("48 bytes per warp",)
+
+
+def test_in_the_python_language() -> None:
+    text = """\
+@Map(level="thread", reduce="block")
+class m:
+    a: u32
+
+@probe(pos="kernel")
+def leave():
+    m.add(1)
+"""
+    found = read_probe(text.encode(), Path("probe.py")).maps[0].reduction
+    assert found is not None
+    assert found.line == "block record 8 sum:u64@0:u32@0"

@@ -1,0 +1,107 @@
+"""What is kept of a launch without ``--detail`` tells the same numbers as all of its records."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from tests.probes.running import result_of
+from tests.probes.test_by_line import LAUNCHES
+from tui_probe.errors import TraceError
+from tui_probe.probe_files.loading import load_probe
+from tui_probe.probekit import own_probe
+from tui_probe.probekit.own_probes import _own_map
+from tui_probe.probekit.registry import probe_named
+from tui_probe.probes.barrier_wait.waits import waits
+from tui_probe.probes.block_sched.analysis import analyse
+from tui_probe.probes.block_sched.timeline import timeline_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.trace.results import Result
+
+COUNTED = ("gmem_bytes", "gmem_sectors", "inst_mix", "tensorop_count", "divergence", "smem_conflicts", "barrier_wait")
+KEPT = {"gmem_bytes": 64, "gmem_sectors": 72, "inst_mix": 104, "tensorop_count": 40, "divergence": 40,
+        "smem_conflicts": 32, "barrier_wait": 32}  # fmt: skip
+
+
+def both(folder: Path, probe: str, launch: str, **more: Any) -> tuple[Result, Result]:
+    """All records of a launch, and what is kept of them."""
+    text, arguments, how = LAUNCHES[launch]
+    found = []
+    for name, detail in (("all", True), ("kept", False)):
+        (folder / name).mkdir()
+        found.append(result_of(folder / name, probe, text, *arguments, **how, **more, detail=detail))
+    return found[0], found[1]
+
+
+def told(probe: str, result: Result) -> Any:
+    known = probe_named(probe)
+    assert known is not None
+    return known.analyse(SimpleNamespace(result=result, probe=probe))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("probe", COUNTED)
+@pytest.mark.parametrize("launch", ["strided", "matmul", "fragments", "uneven"])
+def test_sums_of_a_launch(tmp_path: Path, launch: str, probe: str) -> None:
+    whole, kept = both(tmp_path, probe, launch)
+    assert (whole.group(0), kept.group(0)) == (None, "launch")
+    assert kept.about[0].record_bytes == KEPT[probe]
+    assert told(probe, kept) == told(probe, whole)
+
+
+@pytest.mark.parametrize("probe", COUNTED)
+def test_sums_of_a_sample_of_blocks(tmp_path: Path, probe: str) -> None:
+    whole, kept = both(tmp_path, probe, "strided", sample=range(1, 32, 3))
+    assert kept.group(0) == "launch"
+    assert told(probe, kept) == told(probe, whole)
+
+
+def test_a_launch_of_one_warp_is_kept_as_it_is(tmp_path: Path) -> None:
+    """Its sums would take no less room than its record."""
+    whole, kept = both(tmp_path, "gmem_bytes", "columns")
+    assert kept.group(0) is None
+    assert kept.path.read_bytes() == whole.path.read_bytes()
+
+
+@pytest.mark.parametrize("launch", ["strided", "matmul", "uneven", "saxpy"])
+def test_schedules_of_blocks(tmp_path: Path, launch: str) -> None:
+    whole, kept = both(tmp_path, "block_sched", launch)
+    assert (whole.group(0), kept.group(0)) == (None, "block")
+    for field in fields(schedule := analyse(kept)):
+        np.testing.assert_array_equal(getattr(schedule, field.name), getattr(analyse(whole), field.name))
+    lines, all_lines = timeline_of(kept, one_clock=True), timeline_of(whole, one_clock=True)
+    for name in ("start", "end", "sm", "slot", "block"):
+        np.testing.assert_array_equal(getattr(lines.blocks, name), getattr(all_lines.blocks, name))
+    assert (lines.tail(), lines.span, lines.warps_missing) == (all_lines.tail(), all_lines.span, 0)
+    assert (lines.has_warps, all_lines.has_warps) == (False, True)
+    with pytest.raises(TraceError, match="for the warps run with --detail"):
+        _ = lines.warps
+
+
+def test_barriers_of_each_warp_are_not_known_of_sums(tmp_path: Path) -> None:
+    whole, kept = both(tmp_path, "barrier_wait", "uneven")
+    of = (SimpleNamespace(result=each, probe="barrier_wait", which="launch 0") for each in (whole, kept))
+    known, unknown = (waits(each, lambda _: None) for each in of)  # type: ignore[arg-type]
+    assert [len(values) for values in known.values.values()] == [8, 8]
+    assert (unknown.values, unknown.unknown) == ({}, tuple(known.values))
+    assert (known.words, unknown.words) == ("8 warps, 16 barriers", "16 barriers; of each warp: run with --detail")
+
+
+def test_figures_without_an_analysis(tmp_path: Path) -> None:
+    """As of a probe that is not known: sums are the same, ranges those of what was kept."""
+    for probe in ("gmem_bytes", "barrier_wait"):
+        (folder := tmp_path / probe).mkdir()
+        own = load_probe(probe)
+        maps = [_own_map(own, one) for one in own.maps]
+        whole, kept = (
+            {figure.key: figure.value for figure in own_probe.analyse(each, maps).figures()}
+            for each in both(folder, probe, "matmul")
+        )
+        assert {key: kept[key] for key in whole} == whole
+    assert kept["barrier_wait.longest.least"] == kept["barrier_wait.longest.most"] > 0
