@@ -19,6 +19,8 @@ from tui_probe.engine.toolchain import Tool
 from tui_probe.errors import LaunchError
 from tui_probe.reasons import because
 
+PER_BLOCK = "reduce 0 block record 16 min:u64@0:u64@0 span:u32@8:u32@8:u64@0 same:u32@12:u32@12"
+"""How the probe's map is reduced."""
 FILES = {
     "original.bin",
     "original.ptx",
@@ -97,7 +99,7 @@ def test_a_kernel_is_prepared(tmp_path: Path, ptxas: Tool) -> None:
         assert hook.send(b"hello\t1\t77\n") == "hello\t1"
         assert hook.prepare(directory, "store") == ("ok", "probed.bin")
     assert {path.name for path in directory.iterdir()} == FILES
-    info = "store\n1\n1\n1,16\nstorage 0 marked record 16 cap 1\ncallback block_sched\n"
+    info = f"store\n1\n1\n1,16\nstorage 0 marked record 16 cap 1\n{PER_BLOCK}\ncallback block_sched\n"
     assert (directory / "kernel.info").read_text() == info
     assert (directory / "original.ptx").read_text() == HEADER + STORE
     for variant in ("pruned", "probed"):
@@ -228,6 +230,7 @@ ret;
         "1",
         "1,16",
         "storage 0 marked record 16 cap 1",
+        PER_BLOCK,
         "callback block_sched",
         "global visits",
         "global limit",

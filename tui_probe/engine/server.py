@@ -13,15 +13,14 @@ in a process of its own: ``launcher.engine_process``.
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.listening import listen_at
 from tui_probe.engine.prepare import Answer, Options
 from tui_probe.engine.several import Preparers
-from tui_probe.errors import LaunchError
 from tui_probe.reasons import because, listed_reasons
 
 if TYPE_CHECKING:
@@ -50,29 +49,25 @@ class EngineServer:
         assembler: Assembler | None = None,
         cache: Cache | None = None,
         others: Sequence[tuple[Probe, Options]] = (),
+        listener: socket.socket | None = None,
     ) -> None:
+        """``listener`` is at ``path`` already; without it one is made there by ``start``."""
         self._path = path
         self._preparers = Preparers([(probe, options or Options()), *others], assembler, cache)
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener = listener
         self._lock = threading.Lock()
         self._connections: dict[socket.socket, threading.Thread] = {}
         self._acceptor = threading.Thread(target=self._accept, name="engine", daemon=True)
         self._stopping = False
 
     def start(self) -> None:
-        """Get ready, then take connections: when the socket's path exists, the engine listens and is warm.
+        """Get ready, then take connections: where the server makes the socket, it is warm when the path exists.
 
         Raises LaunchError if the socket cannot be made there.
         """
         self._preparers.warm_up()
-        unready = self._path.with_name(f".{self._path.name[:20]}.{os.getpid()}")
-        try:
-            self._listener.bind(str(unready))
-            self._listener.listen(socket.SOMAXCONN)
-            unready.rename(self._path)
-        except OSError as error:
-            self._listener.close()
-            raise LaunchError(f"{self._path}: the engine's socket cannot be made: {error.strerror or error}") from error
+        if self._listener is None:
+            self._listener = listen_at(self._path)
         self._acceptor.start()
         listed_reasons()  # read now, beside the start of the target: the first kernel with a reason would wait for it
 
@@ -81,9 +76,10 @@ class EngineServer:
         with self._lock:
             self._stopping = True
             connections = dict(self._connections)
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._acceptor.join()
-        self._listener.close()
+        if self._listener is not None:
+            self._listener.shutdown(socket.SHUT_RDWR)
+            self._acceptor.join()
+            self._listener.close()
         self._path.unlink(missing_ok=True)
         for connection in connections:
             _shut(connection, socket.SHUT_RD)
@@ -101,6 +97,7 @@ class EngineServer:
         self.stop()
 
     def _accept(self) -> None:
+        assert self._listener is not None
         while True:
             try:
                 connection, _ = self._listener.accept()

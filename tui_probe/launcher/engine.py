@@ -10,11 +10,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.errors import LaunchError
+from tui_probe.engine.listening import listen_at
 
 from .natives import package_path
 from .target import PR_SET_PDEATHSIG
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from .options import RunOptions
 
-STARTUP_LIMIT = 30.0  # seconds; importing NumPy from a cold network disk takes many
 STOP_LIMIT = 10.0
 ANSWER_LIMIT = 2.0
 HURRIED = 0.2
@@ -41,34 +39,33 @@ class Engine:
         self._folder = Path(tempfile.mkdtemp(prefix="tui-probe-", dir=short_folder()))
         self.socket = self._folder / "engine"
         self._log = log
+        listener = listen_at(self.socket)  # the target need not wait for the engine: its first question does
         command = [sys.executable, "-P", "-m", "tui_probe.launcher.engine_process"]
-        command += ["--socket", str(self.socket), "--load", "ptx" if load_ptx else "bin"]
+        command += [
+            "--socket",
+            str(self.socket),
+            "--listener",
+            str(listener.fileno()),
+            "--load",
+            "ptx" if load_ptx else "bin",
+        ]
         command += ["--kernels", options.kernels or "", "--filter", options.excluded or ""]
         command += [] if options.cache else ["--no-cache"]
         command += ["--sources", str(options.source_bytes())]
         for place, probe in enumerate(probes):
             command += ["--probe", str(probe.path), *(["--sampled", str(place)] if probe.sample else ())]
         libc = ctypes.CDLL(None, use_errno=True)
-        with log.open("wb") as output:
+        with listener, log.open("wb") as output:
             self._process = subprocess.Popen(
                 command,
                 env=os.environ | {"PYTHONPATH": f"{package_path()}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
+                pass_fds=(listener.fileno(),),
                 start_new_session=True,  # the terminal's keys are for the target
                 preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0),
             )
-
-    def wait_until_listening(self) -> None:
-        """Return when the socket is there. Raises LaunchError, with what the engine said, if it never is."""
-        deadline = time.monotonic() + STARTUP_LIMIT
-        while not self.socket.exists():
-            if self._process.poll() is not None:
-                raise LaunchError(f"the probe engine could not start:\n{self.messages()}")
-            if time.monotonic() > deadline:
-                raise LaunchError(f"the probe engine did not start within {STARTUP_LIMIT:.0f} s:\n{self.messages()}")
-            time.sleep(0.005)
 
     def messages(self) -> str:
         """What the engine wrote to its standard streams."""

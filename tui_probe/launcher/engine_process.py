@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name = "tui_probe.launcher.engine_process"
     parser = argparse.ArgumentParser(prog=name, description="prepare kernels for the hook")
     parser.add_argument("--socket", type=Path, required=True, help="path of the Unix socket to listen on")
+    parser.add_argument("--listener", type=int, metavar="FD", help="that socket, where it is made already")
     parser.add_argument(
         "--probe", required=True, action="append", metavar="PROBE",
         help="built-in probe or probe file; the files of several are in a folder each, by the probe's name",
@@ -52,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             *probes[0],
             cache=None if folder is None else Cache(folder),
             others=probes[1:],
+            listener=None if options.listener is None else socket.socket(fileno=options.listener),
         )
         server.start()
     except ProbeError as error:

@@ -80,11 +80,6 @@ class Session:
             raise
 
     def __enter__(self) -> Self:
-        try:
-            self._engine.wait_until_listening()
-        except BaseException:
-            self.__exit__()
-            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -164,9 +159,9 @@ class Session:
 
         ``output_kept``: stdout.log and stderr.log hold all it wrote, but for what is ``cut`` by the budget.
         """
-        if self.options.cache:
-            self.cache_counts = self._engine.cache_counts(HURRIED if self.asked_to_end else ANSWER_LIMIT)
         self.poll()
+        if self.options.cache and self.traces:
+            self.cache_counts = self._engine.cache_counts(HURRIED if self.asked_to_end else ANSWER_LIMIT)
         for trace in self.traces:
             self._write(trace, returncode)
             if not output_kept:
