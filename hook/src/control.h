@@ -28,7 +28,8 @@ struct control {
     _Atomic uint64_t on; /* 0: launches pass through */
     _Atomic uint64_t turned_on; /* how often the switch was turned on: schedules start anew */
     _Atomic uint64_t shares; /* 1: no launch and no kernel takes more than its share; 0: the totals alone hold */
-    uint64_t unused[2];
+    _Atomic uint64_t only_probe; /* launches have this one of the run's probes, from 1; 0: they take turns */
+    uint64_t unused;
     struct control_budget trace_bytes; /* disk blocks of all that the run leaves, in bytes */
     struct control_budget result_files; /* refused: launches */
     struct control_budget log_bytes; /* of event.log; refused: lines */

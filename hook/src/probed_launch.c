@@ -2,6 +2,7 @@
 
 #include "buffers.h"
 #include "capacities.h"
+#include "control.h"
 #include "launch_counts.h"
 #include "launch_log.h"
 #include "prepare.h"
@@ -67,6 +68,9 @@ static uint32_t hash_of_shape(const struct launch *launch)
 static struct probing *next_probing(struct kernel *kernel, const struct launch *launch)
 {
     const size_t n = kernel->n_probings;
+    const uint64_t only = atomic_load_explicit(&control->only_probe, memory_order_relaxed);
+    if (only && only <= n)
+        return &kernel->probings[only - 1];
     struct probing *probing = &kernel->probings[0];
     atomic_uint *turn = n > 1 ? &kernel->turns[hash_of_shape(launch) % KERNEL_TURNS] : NULL;
     for (size_t i = 0; n > 1 && i < n; i++) {

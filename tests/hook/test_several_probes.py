@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage
+
 from .conftest import Engine, Host, Run
 
 NAMES = "one:two:three"
@@ -84,6 +86,15 @@ def test_shapes_that_alternate_have_all_probes(host: Host, serving: Engine) -> N
     probes = saved(host.python(ALTERNATING, TUI_PROBE_PROBES=NAMES))
     for shape in range(3):
         assert set(probes[shape::3]) == set(NAMES.split(":"))
+
+
+@pytest.mark.parametrize(("only", "expected"), [(2, ["two"] * 7), (9, ["one", "two", "three"] * 2 + ["one"])])
+def test_one_of_them_can_be_chosen(host: Host, serving: Engine, tmp_path: Path, only: int, expected: list[str]) -> None:
+    answering(serving)
+    page = ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, NO_LIMIT), shares=False, on=True)
+    page["only_probe"] = only
+    run = host.python(LAUNCHES, TUI_PROBE_PROBES=NAMES, TUI_PROBE_CONTROL=str(page.path))
+    assert saved(run) == expected
 
 
 def test_one_probe_has_no_folder_and_no_name(host: Host) -> None:

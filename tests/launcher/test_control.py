@@ -179,3 +179,19 @@ def test_the_target_sees_the_page(tool: Runner) -> None:
     target = "import os; from pathlib import Path; print(Path(os.environ['TUI_PROBE_CONTROL']).read_bytes()[:8])"
     result = tool.run([sys.executable, "-c", target])
     assert result.stdout == b"b'tuiprobe'\n"
+
+
+@pytest.mark.usefixtures("root")
+def test_one_of_the_probes_is_chosen_from_another_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spool = tmp_path / "more" / f".run-{os.getpid()}"
+    spool.mkdir(parents=True)
+    limits = RunOptions(("x",)).limits()
+    control = ControlPage.create(spool / "control", limits, shares=True, on=True, probes=["one", "two"])
+    assert main(["ctl", str(spool.parent), "probe", "two"]) == 0
+    assert "probes        one, two: two alone" in capsys.readouterr().out
+    assert control["only_probe"] == 2
+    assert main(["ctl", str(spool.parent), "probe", "all"]) == 0
+    assert "probes        one, two: by turns" in capsys.readouterr().out
+    assert control["only_probe"] == 0
+    assert main(["ctl", str(spool.parent), "probe", "three"]) != 0
+    assert "three: the run has no such probe; it has one, two" in capsys.readouterr().err

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from tui_probe.launcher.control import Budget
 
-ACTIONS: Final = ("status", "on", "off", "budget")
+ACTIONS: Final = ("status", "on", "off", "probe", "budget")
+ALL: Final = "all"
 READERS: Final[dict[str, Callable[[str], int]]] = {
     "trace-bytes": lambda text: size_or_none(text) or NO_LIMIT,
     "result-files": count,
@@ -31,11 +32,12 @@ REFUSED: Final = {"trace_bytes": "launch", "result_files": "launch", "log_bytes"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run, and what to do."""
-    parser.usage = "tui-probe ctl [TRACE_OR_DIR] status|on|off|budget NAME=VALUE..."
+    parser.usage = "tui-probe ctl [TRACE_OR_DIR] status|on|off|probe NAME|budget NAME=VALUE..."
     parser.add_argument(
         "words", nargs="*", metavar="[TRACE_OR_DIR] ACTION",
         help="status: whether launches are recorded, and what of its budgets the run has used (the default); on, off:"
-             " record launches, or let them pass; budget: trace-bytes=4G, result-files=5000, log-bytes=none. Without"
+             " record launches, or let them pass; probe: launches have this one of the run's probes alone, or all by"
+             " turns; budget: trace-bytes=4G, result-files=5000, log-bytes=none. Without"
              " TRACE_OR_DIR the newest active run in the folder of traces",
     )  # fmt: skip
     parser.set_defaults(refuse=parser.error)
@@ -48,12 +50,10 @@ def run(arguments: argparse.Namespace) -> int:
     action, values = (words[0], words[1:]) if words else ("status", [])
     if action not in ACTIONS:
         arguments.refuse(f"{action}: no such action; there are {', '.join(ACTIONS)}")
-    if bool(values) != (action == "budget"):
-        arguments.refuse(
-            "write budget NAME=VALUE, such as trace-bytes=4G" if not values else f"{action} takes no value"
-        )
+    if problem := misuse(action, values):
+        arguments.refuse(problem)
     try:
-        limits = read_limits(values)
+        limits = read_limits(values) if action == "budget" else {}
     except ArgumentTypeError as error:
         arguments.refuse(str(error))
     control = ControlPage.open(find_page(folder))
@@ -61,8 +61,19 @@ def run(arguments: argparse.Namespace) -> int:
         control.set_limit(name, value)
     if action in ("on", "off"):
         control.switch(action == "on")
+    if action == "probe":
+        control.choose_probe(None if values == [ALL] else values[0])
     sys.stdout.write(status_text(control))
     return 0
+
+
+def misuse(action: str, values: Sequence[str]) -> str | None:
+    """What is wrong with the number of words behind an action."""
+    if action == "budget" and not values:
+        return "write budget NAME=VALUE, such as trace-bytes=4G"
+    if action == "probe" and len(values) != 1:
+        return "write probe NAME, or probe all"
+    return f"{action} takes no value" if values and action not in ("budget", "probe") else None
 
 
 def read_limits(words: Sequence[str]) -> dict[str, int]:
@@ -79,6 +90,9 @@ def read_limits(words: Sequence[str]) -> dict[str, int]:
 def status_text(control: ControlPage) -> str:
     """The switch and the budgets, a line each."""
     lines = [f"recording is {'on' if control.is_on else 'off'}  (run of process {control['launcher']})"]
+    if len(control.probes) > 1:
+        chosen = f"{control.only_probe} alone" if control.only_probe else "by turns"
+        lines.append(f"probes        {', '.join(control.probes)}: {chosen}")
     lines += [budget_line(name, control.budget(name)) for name in BUDGETS]
     if control["over_share"]:
         lines.append(f"{counted(control['over_share'], 'launch')} passed: more than a share of what is left")

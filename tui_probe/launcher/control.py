@@ -18,7 +18,7 @@ from tui_probe.errors import ControlError
 from .spool import NAME, living_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 MAGIC: Final = b"tuiprobe"
@@ -35,6 +35,7 @@ FIELDS: Final = {
     "on": 24,
     "turned_on": 32,
     "shares": 40,
+    "only_probe": 48,
     "trace_bytes.limit": 64,
     "trace_bytes.used": 72,
     "trace_bytes.refused": 80,
@@ -48,6 +49,8 @@ FIELDS: Final = {
     "launcher_bytes": 144,
 }
 """Byte offsets; every field has 64 bits, little-endian."""
+PROBES: Final = slice(1024, BYTES)
+"""Where the names of the run's probes stand, with commas between; zeros behind them."""
 BUDGETS: Final = ("trace_bytes", "result_files", "log_bytes")
 
 
@@ -73,7 +76,9 @@ class ControlPage:
         self.path = path
 
     @classmethod
-    def create(cls, path: Path, limits: Mapping[str, int], *, shares: bool, on: bool) -> Self:
+    def create(
+        cls, path: Path, limits: Mapping[str, int], *, shares: bool, on: bool, probes: Sequence[str] = ()
+    ) -> Self:
         """Make the page of a run. Where the disk has no room for it, one that this process has to itself."""
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -91,6 +96,9 @@ class ControlPage:
         made["shares"] = int(shares)
         for name, limit in limits.items():
             made[f"{name}.limit"] = limit
+        names = ",".join(probes).encode()
+        if len(names) <= PROBES.stop - PROBES.start:
+            made._page[PROBES.start : PROBES.start + len(names)] = names
         made._page[0:8] = MAGIC
         return made
 
@@ -131,6 +139,24 @@ class ControlPage:
         self["turned_on"] += int(on)
         self["on"] = int(on)
         return True
+
+    @property
+    def probes(self) -> list[str]:
+        """The names of the run's probes, in their order."""
+        text = bytes(self._page[PROBES]).rstrip(b"\0").decode(errors="replace")
+        return text.split(",") if text else []
+
+    @property
+    def only_probe(self) -> str | None:
+        """The probe that launches have from now on; None if all take turns."""
+        place = self["only_probe"]
+        return self.probes[place - 1] if 0 < place <= len(self.probes) else None
+
+    def choose_probe(self, name: str | None) -> None:
+        """Let launches have this one alone, or None: all by turns. Raises ControlError if the run has no such probe."""
+        if name is not None and name not in self.probes:
+            raise ControlError(f"{name}: the run has no such probe; it has {', '.join(self.probes) or 'none'}")
+        self["only_probe"] = 0 if name is None else self.probes.index(name) + 1
 
     def set_limit(self, name: str, limit: int) -> None:
         """Change a budget; from then on the totals alone hold, for that is what the user said."""

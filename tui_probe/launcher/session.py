@@ -66,7 +66,11 @@ class Session:
         self._root = options.trace_root.absolute()
         self.spool = Spool(self._root)
         self.control = ControlPage.create(
-            self.spool.folder / FILE, options.limits(), shares=options.shares, on=options.after <= 0
+            self.spool.folder / FILE,
+            options.limits(),
+            shares=options.shares,
+            on=options.after <= 0,
+            probes=[each.name for each in probes],
         )
         self._window = Window(self.control, options.after, options.duration)
         self._begun = time.monotonic()
