@@ -47,7 +47,7 @@ def test_a_bad_probe_is_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "bad.toml: this is not TOML" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("probe", ["block_sched", "async_wait"])
+@pytest.mark.parametrize("probe", ["block_sched", "gmem_sectors"])
 def test_a_built_in_probe_is_read_without_what_shows_results(probe: str) -> None:
     program = (
         "import sys, tui_probe.launcher.engine_process as engine\n"
