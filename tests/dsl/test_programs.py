@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,7 @@ def test_ptxas_accepts(name: str, accepts: Callable[[str], int]) -> None:
 def test_block_sched_is_what_the_built_in_probe_is() -> None:
     ours, built_in = program("block_sched"), load_probe("block_sched")
     assert ours.callback == built_in.callback
-    assert ours.maps == built_in.maps
+    assert ours.maps == tuple(replace(each, reduction=None) for each in built_in.maps)  # the language has sums alone
     np.testing.assert_array_equal(run_saxpy(ours).records["block_sched"], run_saxpy(built_in).records["block_sched"])
 
 

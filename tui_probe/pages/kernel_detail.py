@@ -155,7 +155,7 @@ def _times(row: KernelRow, cells: int) -> Iterator[Line]:
     if time is not None:
         whole = "" if share is None else f", {share:.1%} of that of all kernels"
         yield from _field("GPU time", f"{_with_doubt(time.total_ns, time.total_doubt_ns)} estimated{whole}", cells)
-        for label, kind in (("per launch", time.original), ("per probed launch", time.probed)):
+        for label, kind in (("original", time.original), ("probed", time.probed)):
             if kind is not None:
                 yield from _field(label, _of_kind(kind), cells)
     if row.slowdown is not None:
