@@ -54,8 +54,8 @@ def test_those_with_the_largest_shares_come_first(
 
 @pytest.mark.parametrize(
     ("results", "seen", "running", "again"),
-    [(0, 0, True, False), (1, 0, True, True), (7, 4, True, False), (8, 4, True, True), (7, 4, False, True),
-     (7, 7, False, False)],
+    [(0, 0, True, False), (1, 0, True, True), (7, 4, True, True), (15, 9, True, False), (18, 9, True, True),
+     (15, 9, False, True), (7, 7, False, False)],
 )  # fmt: skip
 def test_a_kernel_is_read_again_as_its_results_double_and_at_the_end(
     results: int, seen: int, running: bool, again: bool
@@ -73,6 +73,26 @@ def test_a_result_that_cannot_be_read_says_why(trace: Trace) -> None:
     assert path is not None
     path.write_bytes(b"cut")
     assert "cut off" in brief(trace, trace.kernels[0])
+
+
+async def test_the_page_of_results_has_a_few_lines_for_each_kernel(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "many")
+    writer.event("[exec] save result/stray.bin size 4144")
+    for name in ("often", "seldom"):
+        kernel = writer.kernel(name)
+        for _ in range(300 if name == "often" else 2):
+            writer.result(kernel, writer.launch(kernel))
+    async with on_stage(Session(traces=(writer.directory,)), (120, 50)) as stage:
+        await stage.press("6")
+        lines = [line.strip() for line in stage.text.split("\n")]
+        assert "300 results, 32 of them read, evenly spread" in lines, stage.text
+        assert sum(line.startswith("running ") for line in lines) == 1
+        assert sum("No.block:" in line for line in lines) == 2
+        assert "1 result of which the log does not say the kernel" in lines
+        for _ in range(3):
+            writer.result(1, writer.launch(1))
+        await stage.refresh()
+        assert stage.text.count("No.block:") == 5
 
 
 async def test_the_table_says_what_was_found(trace: Trace) -> None:

@@ -33,7 +33,9 @@ _LIVE: Final[dict[str, tuple[str, ...]]] = {
     "stdout": ("What the target writes to its standard output.",),
     "stderr": ("What the target writes to its standard error.",),
     "results": (
-        "One line per result, as it is saved: the launch, its kernel, and what the probe measured in one line.",
+        "What the probe measured of each kernel, those with most GPU time first: a line for each of a few results,"
+        " else the least, the median and the most of each figure over some of them, evenly spread. A kernel is read"
+        " again as its results double, and at the end. Enter on a kernel of the table shows single launches.",
     ),
     "gpu": ("The GPUs of this machine now, and their load, memory, clocks and power in the last minutes.",),
 }

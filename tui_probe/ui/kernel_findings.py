@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
 PORTION = 0.1
 """Seconds of reading in a tick, or one kernel that takes longer."""
+FEW = 8
+"""Results up to which a kernel is read again with each that comes."""
 
 
 def due(results: int, seen: int, *, running: bool) -> bool:
-    """Is a kernel with so many results to be read again? Only as often as the number doubles, and at the end."""
-    return results > seen and (results >= 2 * seen or not running)
+    """Is a kernel with so many results to be read again? Of many only as often as they double, and at the end."""
+    return results > seen and (results <= FEW or results >= 2 * seen or not running)
 
 
 def find_more(trace: Trace, rows: Iterable[KernelRow], seen: dict[int, int], *, running: bool) -> dict[int, str]:

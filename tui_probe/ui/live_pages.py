@@ -64,7 +64,9 @@ class LivePages:
         page = self.shown
         if isinstance(page, LogView):
             page.look()
-        elif isinstance(page, ResultsView | RangesView):
+        elif isinstance(page, ResultsView):
+            page.look(process, running=snapshot.running)
+        elif isinstance(page, RangesView):
             page.look(process)
         elif isinstance(page, GpuPage):
             page.show_gpus(gpus, simulated=snapshot.simulated)

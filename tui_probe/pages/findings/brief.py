@@ -45,7 +45,7 @@ def brief(trace: Trace, kernel: Kernel) -> str:
     Reads the newest result of each probe, if it is not large.
     """
     for source in probe_results.of_each_probe(Source(trace, kernel)):
-        size = _size(source)
+        size = result_bytes(source)
         if size > LARGEST:
             return f"{units.size(size)} were recorded: open the kernel to read them"
     found = find_all(Source(trace, kernel))
@@ -55,8 +55,8 @@ def brief(trace: Trace, kernel: Kernel) -> str:
     return mark + "; ".join([*(words_of(kernel, each) for each in best), *problems])
 
 
-def _size(source: Source) -> int:
-    """Bytes of the result that is looked at, 0 where there is none."""
+def result_bytes(source: Source) -> int:
+    """Bytes of the result of its launch, or of the newest of its kernel; 0 where there is none."""
     row = source.launch.result if source.launch is not None else next(iter(source.kernel.result_rows[-1:]), None)
     path = None if row is None else source.trace.results.path(row)
     try:
