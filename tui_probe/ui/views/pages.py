@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.pages.kernel_detail import detail_lines
+from tui_probe.draw.spans import pad, wrap
+from tui_probe.pages.kernel_detail import LABEL, detail_lines
 from tui_probe.ui.gpu_page import gpu_lines
 from tui_probe.ui.nvml import GpuView
 from tui_probe.ui.views.text import TextView
 
 if TYPE_CHECKING:
+    from tui_probe.draw.spans import Line
     from tui_probe.pages.kernel_row import KernelRow
     from tui_probe.ui.views.view import Desk
 
@@ -17,8 +19,15 @@ if TYPE_CHECKING:
 READING = "reading the folder of this kernel"
 
 
+def _found(words: str, cells: int) -> list[Line]:
+    """What was found, whole, as the table may have no room for it."""
+    role = "warn" if words.startswith("!") else ""
+    parts = wrap(words, max(10, cells - LABEL - 3)) if words else []
+    return [((" " + pad("" if place else "found", LABEL), "dim"), (part, role)) for place, part in enumerate(parts)]
+
+
 class KernelPage(TextView):
-    """The selected kernel: why it was probed or not, what to do, what the probe costs it."""
+    """The selected kernel: why it was probed or not, what to do, what was found, what the probe costs it."""
 
     def __init__(self, desk: Desk, name: str) -> None:
         super().__init__(desk, name, "no kernel is selected")
@@ -40,7 +49,10 @@ class KernelPage(TextView):
         if self.kernel is None:
             self.lines = []
         else:
-            self.lines = detail_lines(self.kernel, cells) if self.kernel.read else [((f" {READING}", "dim"),)]
+            found = _found(self.kernel.finding, cells)
+            self.lines = (
+                detail_lines(self.kernel, cells, found=found) if self.kernel.read else [((f" {READING}", "dim"),)]
+            )
 
 
 class GpuPage(TextView):
