@@ -48,7 +48,7 @@ def test_those_with_the_largest_shares_come_first(
     for index in (2, 1, 0):
         found = find_more(trace, rows, seen, running=True)
         assert list(found) == [index]
-        assert found[index] == brief(trace, trace.kernels[index]) != ""
+        assert found[index].words == brief(trace, trace.kernels[index]).words != ""
     assert find_more(trace, rows, seen, running=True) == {}
 
 
@@ -65,14 +65,14 @@ def test_a_kernel_is_read_again_as_its_results_double_and_at_the_end(
 
 def test_a_large_result_is_not_read_unasked(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(brief_module, "LARGEST", 100)
-    assert "open the kernel to read them" in brief(trace, trace.kernels[0])
+    assert "open the kernel to read them" in brief(trace, trace.kernels[0]).words
 
 
 def test_a_result_that_cannot_be_read_says_why(trace: Trace) -> None:
     path = trace.results.path(0)
     assert path is not None
     path.write_bytes(b"cut")
-    assert "cut off" in brief(trace, trace.kernels[0])
+    assert "cut off" in brief(trace, trace.kernels[0]).words
 
 
 async def test_the_page_of_results_has_a_few_lines_for_each_kernel(tmp_path: Path) -> None:
@@ -96,8 +96,9 @@ async def test_the_page_of_results_has_a_few_lines_for_each_kernel(tmp_path: Pat
 
 
 async def test_the_table_says_what_was_found(trace: Trace) -> None:
-    words = brief(trace, trace.kernels[1]).partition(",")[0]
+    words = brief(trace, trace.kernels[1]).words.partition(",")[0]
     async with on_stage(Session(traces=(trace.directory,)), (160, 40)) as stage:
         for _ in range(3):  # read, told to the feed, shown
             await stage.refresh()
         assert stage.text.count(words) == 3
+        assert "found in launch 0 by -p block_sched" in stage.text  # the page of the selected kernel

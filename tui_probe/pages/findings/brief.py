@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.table import safe
-from tui_probe.pages.findings.found import find_all
+from tui_probe.pages.findings.found import Found, find_all
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.kind import Source
 from tui_probe.trace.source_lines import SourceLines
 
 if TYPE_CHECKING:
-    from tui_probe.pages.findings.found import Found
     from tui_probe.probekit.finding import Finding
     from tui_probe.trace.model import Kernel, Trace
 
@@ -39,20 +39,28 @@ def words_of(kernel: Kernel, finding: Finding) -> str:
     return safe(finding.words + (f", {name}" if name and name not in finding.words else ""))
 
 
-def brief(trace: Trace, kernel: Kernel) -> str:
-    """All of that in one line, what stands out first, after a ``!``; why there is none, where a result cannot be read.
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What the probes of a kernel ``found`` in the newest results, and that in one line."""
+
+    words: str
+    found: tuple[Found, ...] = ()
+
+
+def brief(trace: Trace, kernel: Kernel) -> Brief:
+    """What stands out comes first in the line, after a ``!``; or why there is nothing, where a result cannot be read.
 
     Reads the newest result of each probe, if it is not large.
     """
     for source in probe_results.of_each_probe(Source(trace, kernel)):
         size = result_bytes(source)
         if size > LARGEST:
-            return f"{units.size(size)} were recorded: open the kernel to read them"
+            return Brief(f"{units.size(size)} were recorded: open the kernel to read them")
     found = find_all(Source(trace, kernel))
     best = sorted((each for one in found for each in _best(one)), key=lambda finding: not finding.stands_out)
     mark = _STANDS_OUT if best and best[0].stands_out else ""
     problems = [safe(one.problem) for one in found if one.problem]
-    return mark + "; ".join([*(words_of(kernel, each) for each in best), *problems])
+    return Brief(mark + "; ".join([*(words_of(kernel, each) for each in best), *problems]), tuple(found))
 
 
 def result_bytes(source: Source) -> int:

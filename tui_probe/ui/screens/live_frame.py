@@ -46,8 +46,8 @@ class LiveFrame(ViewScreen):
         self.in_table = True
         self.table = KernelTable(self, "kernels", self.show_kernel)
         self.table.focused = True
-        self.pages = LivePages(self, ascii_only=ascii_only)
-        self._findings: KernelFindings | None = None
+        self._findings = KernelFindings(self, lambda process, words: self.probe_app.feed.tell(process, words))
+        self.pages = LivePages(self, self._findings.found_in, ascii_only=ascii_only)
         self.at_hand = AtHand(self.table)
         self.switch = ProcessSwitch(self, self.at_hand, self._take_again)
         self._beginning: Beginning | None = None
@@ -124,7 +124,6 @@ class LiveFrame(ViewScreen):
         self._begin()
         self.early_keys.release()
         self.pages.take(snapshot, process, self.probe_app.gpu.latest)
-        self._findings = self._findings or KernelFindings(self, self.probe_app.feed.tell)
         self._findings.look(process, running=snapshot.running)
 
     def _begin(self) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.draw.spans import pad, wrap
-from tui_probe.pages.kernel_detail import LABEL, detail_lines
+from tui_probe.pages.kernel_detail import detail_lines
 from tui_probe.ui.gpu_page import gpu_lines
 from tui_probe.ui.nvml import GpuView
 from tui_probe.ui.views.text import TextView
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from tui_probe.draw.spans import Line
+    from tui_probe.pages.findings.found import Found
     from tui_probe.pages.kernel_row import KernelRow
     from tui_probe.ui.views.view import Desk
 
@@ -19,18 +21,20 @@ if TYPE_CHECKING:
 READING = "reading the folder of this kernel"
 
 
-def _found(words: str, cells: int) -> list[Line]:
-    """What was found, whole, as the table may have no room for it."""
-    role = "warn" if words.startswith("!") else ""
-    parts = wrap(words, max(10, cells - LABEL - 3)) if words else []
-    return [((" " + pad("" if place else "found", LABEL), "dim"), (part, role)) for place, part in enumerate(parts)]
+def _found(each: Found, cells: int) -> list[Line]:
+    """The findings of a probe; imported with the first of them, since it brings the analyses."""
+    from tui_probe.pages.findings.lines import found_lines
+
+    return found_lines(each, cells)
 
 
 class KernelPage(TextView):
     """The selected kernel: why it was probed or not, what to do, what was found, what the probe costs it."""
 
-    def __init__(self, desk: Desk, name: str) -> None:
+    def __init__(self, desk: Desk, name: str, found: Callable[[int], Sequence[Found]]) -> None:
         super().__init__(desk, name, "no kernel is selected")
+        self.found = found
+        """What each probe found in the kernel of an index, as far as it was read."""
         self.kernel: KernelRow | None = None
 
     def show_kernel(self, kernel: KernelRow | None) -> None:
@@ -49,7 +53,7 @@ class KernelPage(TextView):
         if self.kernel is None:
             self.lines = []
         else:
-            found = _found(self.kernel.finding, cells)
+            found = [line for each in self.found(self.kernel.index) for line in _found(each, cells)]
             self.lines = (
                 detail_lines(self.kernel, cells, found=found) if self.kernel.read else [((f" {READING}", "dim"),)]
             )
