@@ -193,7 +193,7 @@ def compared(truth: dict[str, Times], samples: dict[str, Times]) -> list[Row]:
         for name in left.keys() | right.keys()
         for one, other in [(left.get(name, Times()), right.get(name, Times()))]
     ]
-    return sorted(rows, key=lambda row: -row.profiler.total_us)
+    return sorted(rows, key=lambda row: (-row.profiler.total_us, row.name))
 
 
 def squeezed(name: str) -> str:

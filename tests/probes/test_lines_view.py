@@ -13,7 +13,6 @@ from tests.golden import golden
 from tests.probes.specimens import add_specimen
 from tests.trace.make import TraceWriter
 from tui_probe.draw.view import no_progress
-from tui_probe.pages.result_lines import result_lines
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.lines import LinesView
 from tui_probe.pages.views.output import data_csv, text_lines, view_lines
@@ -73,7 +72,8 @@ def test_data(trace: Trace) -> None:
 
 
 def test_every_probe_says_its_result_in_a_line(trace: Trace) -> None:
-    words = dict(zip(RUNS, (line.words for line in result_lines(trace, 0, len(RUNS))), strict=True))
+    results = (result for kernel in trace.kernels for result in all_measured(trace, kernel))
+    words = dict(zip(RUNS, (result.words for result in results), strict=True))
     assert not any("no analysis" in said for said in words.values())
     assert "sectors per request 8.00" in words["dmat"]
     assert "first at PTX line" in words["nan_check"]

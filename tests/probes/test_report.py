@@ -13,7 +13,6 @@ from tests.golden import golden
 from tests.trace.make import TraceWriter, result_bytes
 from tui_probe.pages.choices import FORMATS, Format
 from tui_probe.pages.report import report_lines
-from tui_probe.pages.result_lines import result_lines
 from tui_probe.pages.summary import run_report
 from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
 from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
@@ -76,11 +75,6 @@ def test_the_page_of_results(trace: Trace, form: Format) -> None:
 def test_counts_in_the_report_of_a_run(trace: Trace) -> None:
     text = run_report(trace, width=90, ascii_only=True)
     golden("run-90.txt", text, width=90)
-
-
-def test_a_line_a_result_for_the_screen(trace: Trace) -> None:
-    lines = list(result_lines(trace, 0, len(trace.results)))
-    golden("lines.txt", "".join(f"{line.kernel} {line.launch} {line.failed} {line.words}\n" for line in lines))
 
 
 def test_what_was_not_measured_is_null(trace: Trace) -> None:

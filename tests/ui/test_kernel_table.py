@@ -11,6 +11,9 @@ from tests.golden import golden
 from tests.ui.desk import TestDesk, said, shown
 from tui_probe.pages.kernel_row import KernelRow, row_of
 from tui_probe.trace.follow import open_trace
+from tui_probe.trace.gpu_time import GpuTime, TimeOfKind
+from tui_probe.ui import columns
+from tui_probe.ui.columns import columns_of
 from tui_probe.ui.views.kernels import KernelTable
 
 if TYPE_CHECKING:
@@ -132,10 +135,10 @@ def test_sorting_goes_through_the_columns_that_are_shown(table: KernelTable) -> 
     for _ in range(20):
         table.sort(1)
         titles.append(said(table).partition(" · ")[0])
-        if table.order.column == 0:
+        if table.order.column is None:
             break
     assert titles[:3] == ["sorted by kernel", "sorted by status", "sorted by launches"]
-    assert "sorted by reason" not in titles
+    assert "sorted by p99" not in titles
     assert titles[-1].startswith("kernel ")
 
 
@@ -145,6 +148,75 @@ def test_sorted_by_slowdown_kernels_that_were_not_timed_come_last(table: KernelT
     assert names(table)[0] == 0
     table.reverse()
     assert names(table)[0] == 0
+
+
+@pytest.fixture
+def timed(rows: Rows) -> Rows:
+    """The second kernel takes most of the time, the third was never timed; a few launches of the first were probed."""
+    times = [_time(1e5, 2e3), _time(3e5, None), None, _time(4e4, 0.0), _time(5e4, 0.0), _time(1e4, 0.0)]
+    found = ["! blocks: tail 30 %, 3 % idle", "access: 32 sectors per request, k1.cu:7", "", "", "", ""]
+    return tuple(
+        replace(
+            row, gpu_time=time, time_share=None if time is None else time.total_ns / 5e5, finding=words,
+            launches=6060, launches_probed=12 if row.index == 0 else row.launches_probed,
+        )
+        for row, time, words in zip(rows, times, found, strict=True)
+    )  # fmt: skip
+
+
+def _time(total: float, doubt: float | None) -> GpuTime:
+    kind = TimeOfKind(9, 0, total / 10, None, total / 10, total / 9, total / 11, total / 9)
+    return GpuTime(10, kind, None, total, doubt, None, None)
+
+
+@pytest.mark.parametrize("cells", [60, 80, 120, 150, 200])
+def test_timed_kernels_rank_and_say_what_was_found(table: KernelTable, timed: Rows, cells: int) -> None:
+    table.resize(cells, 8)
+    table.show(timed, timed=False)
+    text = "".join(f"{line.rstrip()}\n" for line in shown(table))
+    golden("kernel-table-ranked.txt", text, f"{cells}", width=cells)
+    assert names(table) == [1, 0, 4, 3, 5, 2]
+
+
+def test_how_many_launches_were_probed_is_never_cut(table: KernelTable, timed: Rows) -> None:
+    table.show(timed, timed=False)
+    for cells in range(80, 200):
+        table.resize(cells, 8)
+        (line,) = (line for line in shown(table) if "zero_fill" in line)
+        assert "12/6.1k" in line or "12 of 6 060" in line
+        assert "20.0%" in line or "20.0 ±" in line
+
+
+def test_columns_leave_in_the_order_that_is_stated(table: KernelTable, timed: Rows) -> None:
+    table.show(timed)
+    left: list[str] = []
+    for cells in range(300, 60, -1):
+        table.resize(cells, 8)
+        shown(table)
+        titles = [column.title for column, _ in table._layout(cells)]
+        left += [c.title for c in columns_of(timed=True, ranked=True, cells=cells) if c.title not in {*titles, *left}]
+    stated = " ".join((columns.__doc__ or "").partition("in this order: ")[2].partition(". Number")[0].split())
+    assert left
+    assert [name for name in stated.replace("probe memory", "probe mem").split(", ") if name in left] == left
+
+
+def test_reversed_the_least_share_comes_first_and_what_was_not_timed_last(table: KernelTable, timed: Rows) -> None:
+    table.show(timed)
+    assert any("share↓" in line for line in shown(table))
+    table.reverse()
+    assert names(table) == [5, 3, 4, 0, 1, 2]
+    assert said(table).startswith("sorted by share, reversed")
+
+
+def test_the_selection_follows_the_first_until_somebody_is_here(table: KernelTable, timed: Rows) -> None:
+    table.show(timed)
+    assert table.selected == 1
+    rising = (replace(timed[0], time_share=0.9), *timed[1:])
+    table.show(rising)
+    assert table.selected == 0
+    table.hold()
+    table.show(timed)
+    assert (table.selected, names(table)[0]) == (0, 1)
 
 
 def test_search_goes_around_and_says_what_it_does_not_find(table: KernelTable, desk: TestDesk) -> None:
@@ -180,7 +252,7 @@ def test_the_export_has_whole_names_and_all_columns(table: KernelTable) -> None:
     lines = list(table.exported()())
     assert len(lines) == 7
     assert "at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>" in lines[2]
-    assert lines[0].split()[-1] == "reason"
+    assert lines[0].split()[-1] == "finding"
 
 
 def test_only_the_rows_in_sight_are_drawn(desk: TestDesk, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:

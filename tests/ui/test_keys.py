@@ -485,7 +485,7 @@ async def _(stage: Stage, key: str) -> None:
 @checks("sort", "sort_back")
 async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
-    assert ("sorted by kernel" if key == "s" else "sorted by time") in stage.text
+    assert ("sorted by kernel" if key == "s" else "sorted by finding") in stage.text
 
 
 @checks("reverse")

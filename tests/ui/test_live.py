@@ -244,12 +244,12 @@ async def test_keys_act_while_results_are_analysed(session: Session, monkeypatch
     gate, entered = threading.Event(), threading.Event()
     from tui_probe.ui.views import results
 
-    def slow(*_: object) -> tuple[int, list[object]]:
+    def slow(*_: object, **__: object) -> dict[int, list[str]]:
         entered.set()
         assert gate.wait(10)
-        return 5, []
+        return {}
 
-    monkeypatch.setattr(results, "next_lines", slow)
+    monkeypatch.setattr(results, "next_kernels", slow)
     async with on_stage(session) as stage:
         await stage.pilot.press("6")
         await stage.until(entered.is_set, "no result was analysed")
@@ -364,7 +364,7 @@ async def test_keys_of_the_settings_act_and_are_shown(session: Session) -> None:
         (problem,) = stage.app.key_problems
         assert problem.startswith("keys.search: q is already the key of ")
         await stage.press("s")
-        assert stage.live.table.order.column == 0
+        assert stage.live.table.order.column is None
         await stage.press("ctrl+s")
         assert stage.live.table.order.column == 1
         assert "Ctrl-S sort" in stage.text

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.trace.make import TraceWriter as TimedWriter
 from tests.ui.conftest import no_gpu, on_stage
 from tests.ui.synthetic import TraceWriter
-from tui_probe.trace.follow import open_trace
+from tui_probe.trace.follow import TraceFollower, open_trace
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.columns import COLUMNS
 from tui_probe.ui.feed import Feed, Session
@@ -51,6 +52,23 @@ def test_rows_that_are_read_later_are_those_that_are_read_at_once(many: Path) ->
     for number in range(KERNELS):
         at_once.update(trace, [number])
     assert rows.all() == at_once.all()
+
+
+def test_the_share_of_a_kernel_that_rests_falls_while_another_runs(tmp_path: Path) -> None:
+    writer = TimedWriter(tmp_path / "timed")
+    writer.start()
+    for index in range(2):
+        writer.kernel(index, f"kernel_{index}")
+        writer.time(index, writer.launch(index), 10_000, probed=False)
+    follower, rows = TraceFollower(writer.directory), KernelRows()
+    follower.poll()
+    rows.update(follower.trace, follower.changed)
+    assert [row.time_share for row in rows.all()] == [0.5, 0.5]
+    writer.time(1, writer.launch(1), 30_000, probed=False)
+    follower.poll()
+    assert set(follower.changed) == {1}
+    rows.update(follower.trace, follower.changed)
+    assert [row.time_share for row in rows.all()] == pytest.approx([0.2, 0.8], abs=1e-3)
 
 
 def test_wanted_folders_are_read_first(many: Path) -> None:

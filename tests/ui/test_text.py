@@ -166,6 +166,15 @@ def test_durations(value: float | None, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("number", "shown"),
+    [(0, "0"), (999, "999"), (1000, "1.0k"), (6060, "6.1k"), (9_949, "9.9k"), (9_950, "10k"), (118_499, "118k"),
+     (999_499, "999k"), (999_500, "1.0M"), (12_000_000, "12M")],
+)  # fmt: skip
+def test_counts_in_four_cells(number: int, shown: str) -> None:
+    assert units.short_count(number) == shown
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
     [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (13, "13th"), (21, "21st"), (1112, "1 112th")],
 )
 def test_ordinal(number: int, shown: str) -> None:

@@ -54,6 +54,16 @@ def count(number: int | None) -> str:
     return NOT_MEASURED if number is None else f"{number:,}".replace(",", " ")
 
 
+def short_count(number: int) -> str:
+    """A count in at most four cells: ``999``, ``6.1k``, ``118k``, ``1.2M`` (powers of 1000)."""
+    value, unit = float(number), ""
+    for unit in ("", "k", "M", "G", "T"):
+        if value < (1000 if not unit else 999.5) or unit == "T":
+            break
+        value /= 1000
+    return f"{value:.1f}{unit}" if unit and value < 9.95 else f"{value:.0f}{unit}"
+
+
 def counted(number: int, noun: str) -> str:
     """``1 kernel``, ``2 kernels``."""
     ending = "" if number == 1 else "es" if noun.endswith(("s", "ch")) else "s"

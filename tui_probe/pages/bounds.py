@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import PurePath
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,15 +11,12 @@ from tui_probe.draw import units
 from tui_probe.draw.hanging import hanging
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
-from tui_probe.pages.findings.found import find_all
-from tui_probe.probekit.kind import Source
+from tui_probe.pages.findings.brief import telling, words_of
 from tui_probe.probekit.measured import measured, probe_of
-from tui_probe.trace.source_lines import SourceLines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tui_probe.pages.findings.found import Found
     from tui_probe.probekit.finding import Finding
     from tui_probe.trace.model import Kernel, Trace
 
@@ -60,7 +56,7 @@ def bounds(trace: Trace) -> tuple[str, list[Bound]]:
     else:
         kernels = [kernel for kernel in trace.kernels if kernel.result_rows]
         of, shares = _shares_of_cycles(kernels)
-    found = [Bound(kernel, share, _telling(trace, kernel)) for kernel, share in zip(kernels, shares, strict=True)]
+    found = [Bound(kernel, share, telling(trace, kernel)) for kernel, share in zip(kernels, shares, strict=True)]
     return of, sorted(found, key=lambda bound: -(bound.share or 0.0))
 
 
@@ -83,16 +79,6 @@ def _cycles(kernel: Kernel) -> float | None:
             if known:
                 return fmean(known)
     return None
-
-
-def _telling(trace: Trace, kernel: Kernel) -> tuple[tuple[str, Finding], ...]:
-    found = find_all(Source(trace, kernel))
-    return tuple((each.probe, finding) for each in found for finding in _best(each))
-
-
-def _best(found: Found) -> list[Finding]:
-    """What stands out of what a probe found, else the first that it says."""
-    return [finding for finding in found.findings if finding.stands_out] or list(found.findings[:1])
 
 
 def bound_lines(trace: Trace, cells: int) -> list[str]:
@@ -122,11 +108,4 @@ def _lines(bound: Bound, cells: int) -> Iterator[str]:
         yield from hanging(f"      no result: {safe(kernel.reason or kernel.status)}", cells)
     for _, finding in bound.findings:
         mark = "!" if finding.stands_out else " "
-        yield from hanging(f"    {mark} {finding.label}: {safe(finding.words)}{_place(kernel, finding)}", cells)
-
-
-def _place(kernel: Kernel, finding: Finding) -> str:
-    """Where in the source that is, unless the words say it."""
-    source = SourceLines.of(kernel.folder).ptx_line(finding.line) if finding.line and kernel.folder else None
-    name = f"{PurePath(source.file).name}:{source.line}" if source else ""
-    return f", {safe(name)}" if name and name not in finding.words else ""
+        yield from hanging(f"    {mark} {finding.label}: {words_of(kernel, finding)}", cells)

@@ -16,8 +16,13 @@ _LIVE: Final[dict[str, tuple[str, ...]]] = {
         " measured.",
     ),
     "kernels": (
-        "One row per kernel, in order of first launch. Registers and spills are before→after probing; slowdown is"
-        " probed time over original time. Enter opens a kernel: its findings and all its pages.",
+        "One row per kernel, that with most GPU time first where launches were timed, else in order of first launch."
+        " 12 of 6 060, or 12/6.1k: so many launches were probed. Registers and spills are before→after probing;"
+        " slowdown is probed time over original time; + marks times of launches with the probe. Enter opens a kernel:"
+        " its findings and all its pages.",
+        "finding is what the probe found in the newest result that was read, ! before what stands out, else why there"
+        " is nothing. Where there is little room columns leave in this order: probe memory, time, spills, block, grid,"
+        " p99, slowdown, registers, median, launches, finding, share; bars need 100 columns.",
         "Skipped: nothing to probe, as in kernels without PTX. Failed: the original ran instead. Excluded: left out by"
         " --kernel or --exclude. The page below says why, and what to do.",
     ),
@@ -33,7 +38,9 @@ _LIVE: Final[dict[str, tuple[str, ...]]] = {
     "stdout": ("What the target writes to its standard output.",),
     "stderr": ("What the target writes to its standard error.",),
     "results": (
-        "One line per result, as it is saved: the launch, its kernel, and what the probe measured in one line.",
+        "What the probe measured of each kernel, those with most GPU time first: a line for each of a few results,"
+        " else the least, the median and the most of each figure over some of them, evenly spread. A kernel is read"
+        " again as its results double, and at the end. Enter on a kernel of the table shows single launches.",
     ),
     "gpu": ("The GPUs of this machine now, and their load, memory, clocks and power in the last minutes.",),
 }

@@ -56,6 +56,8 @@ class KernelRow:
     device: Device | None
     read: bool
     """Whether it has what the folder of the kernel tells: without, that is None."""
+    finding: str = ""
+    """What its probes found in words, with ``!`` before what stands out; "" where that was not read."""
 
     @property
     def reason(self) -> str | None:
@@ -68,7 +70,7 @@ class KernelRow:
         return None if self.why is None else self.why.code
 
 
-_MADE = ("results", "device", "folder", "read")
+_MADE = ("results", "device", "folder", "read", "finding")
 _COPIED = [name for name in KernelRow.__slots__ if name not in _MADE]
 _OF_FOLDER = (
     "registers_pruned", "registers_probed", "spills_pruned", "spills_probed", "shared", "static_shared",

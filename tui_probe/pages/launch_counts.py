@@ -27,6 +27,12 @@ def probed_of(launches: int, probed: int) -> str:
     return f"{units.count(probed)} of {units.count(launches)}" if 0 < probed < launches else units.count(launches)
 
 
+def probed_of_short(launches: int, probed: int) -> str:
+    """The same in at most nine cells: ``12/6.1k``."""
+    whole = units.short_count(launches)
+    return f"{units.short_count(probed)}/{whole}" if 0 < probed < launches else whole
+
+
 def left_out(kernel: Kernel) -> str:
     """That some launches of a kernel have no lines of their own, which the list of them cannot show; "" if all have."""
     rest = kernel.launches - kernel.launches_recorded

@@ -11,7 +11,8 @@ from tui_probe.draw.hanging import hanging
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, safe
 from tui_probe.draw.units import NOT_MEASURED
-from tui_probe.probekit.many import kernel_lines
+from tui_probe.pages.time_columns import by_share
+from tui_probe.probekit.many import few_lines, kernel_lines
 from tui_probe.probekit.measured import Measured, all_measured, figure_text, name_of_probe
 from tui_probe.probekit.registry import probe_named
 
@@ -29,8 +30,14 @@ class FigureRow(NamedTuple):
     figure: Figure | None
 
 
-def result_lines(trace: Trace, cells: int, most: int, seconds: float | None = None) -> Iterator[str]:
-    """The kernels, and under each its first results. Nothing if no kernel has any.
+LISTED: Final = 2
+"""Results of a kernel that have a line each in the report of a run."""
+READ: Final = 12
+"""Results of a kernel that are read for the spread of its figures there."""
+
+
+def result_lines(trace: Trace, cells: int, seconds: float | None = None) -> Iterator[str]:
+    """The kernels with most GPU time first, and under each the spread of what was measured. Nothing without results.
 
     Reading ends after so many ``seconds``: the kernels that are left are counted.
     """
@@ -42,11 +49,7 @@ def result_lines(trace: Trace, cells: int, most: int, seconds: float | None = No
             yield f"and {units.counted(len(kernels) - place, 'kernel')} more: {page}"
             return
         yield from _heading(kernel, cells, told)
-        for result in all_measured(trace, kernel, most=most):
-            yield from hanging(f"  {result.label}: {result.words}", cells)
-        more = len(kernel.result_rows) - most
-        if more > 0:
-            yield f"  and {more} more: {page}"
+        yield from few_lines(trace, kernel, cells, LISTED, READ)
 
 
 def page_lines(trace: Trace, cells: int) -> Iterator[str]:
@@ -59,9 +62,17 @@ def page_lines(trace: Trace, cells: int) -> Iterator[str]:
         yield from kernel_lines(trace, kernel, cells, len(kernels))
 
 
+def lines_of_kernel(trace: Trace, kernel: Kernel, cells: int, kernels: int) -> Iterator[str]:
+    """What each probe measured of one of so many ``kernels``, under its name. Nothing without results."""
+    for one in kernel.by_probe():
+        if one.result_rows:
+            yield from _heading(one, cells, set())
+            yield from kernel_lines(trace, one, cells, kernels)
+
+
 def _with_results(trace: Trace) -> list[Kernel]:
-    """The kernels that have results, once for each probe."""
-    kernels = chain.from_iterable(kernel.by_probe() for kernel in trace.kernels)
+    """The kernels that have results, once for each probe; those with most GPU time first."""
+    kernels = chain.from_iterable(kernel.by_probe() for kernel in by_share(trace.kernels))
     return [kernel for kernel in kernels if kernel.result_rows]
 
 

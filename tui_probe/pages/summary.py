@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tui_probe.draw.hanging import hanging
 from tui_probe.draw.spans import to_ascii
@@ -12,11 +12,10 @@ from tui_probe.pages.head import head_lines
 from tui_probe.pages.kernel_report import kernel_table
 from tui_probe.pages.not_probed import in_vain_lines, not_probed_lines
 from tui_probe.pages.results_report import result_lines
+from tui_probe.pages.worst_lines import worst_lines
 
 if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
-
-_MOST_RESULTS: Final = 5
 
 
 def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False, seconds: float | None = None) -> str:
@@ -28,10 +27,11 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False, seco
     lines += kernel_table(trace, width) if len(trace.kernels) else [_no_kernel(trace)]
     for title, section in (
         ("Which kernels matter, and what bounds each", bound_lines(trace, width - 2)),
-        ("What the probe measured, launch by launch", list(result_lines(trace, width - 2, _MOST_RESULTS, seconds))),
+        ("What the probe measured", list(result_lines(trace, width - 2, seconds))),
         ("Kernels in which the probe matched nothing", in_vain_lines(trace, width)),
         ("Not probed", not_probed_lines(trace, width)),
         ("What the hook could not do", [safe(text) for text in trace.state.troubles]),
+        ("Where to look first: the worst lines", worst_lines(trace, width - 2, seconds)),
     ):
         if section:
             lines += ["", title, *(f"  {line}" for line in section)]

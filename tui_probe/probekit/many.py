@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.draw.hanging import hanging
 from tui_probe.draw.table import Column, safe, table
+from tui_probe.probekit.kept import sampled_words
 from tui_probe.probekit.measured import figure_text, measured
 
 if TYPE_CHECKING:
@@ -38,23 +39,36 @@ class Spread:
 
 def kernel_lines(trace: Trace, kernel: Kernel, cells: int, kernels: int) -> Iterator[str]:
     """What was measured of one of so many ``kernels``, for text; data has every result."""
-    rows = kernel.result_rows
-    if len(rows) <= LISTED:
-        for row in rows:
-            result = measured(trace, kernel, row)
-            yield from hanging(f"  {result.label}: {result.words}", cells)
-        return
     share = max(LEAST_READ, min(READ, READ_IN_ALL // kernels))
-    read = [measured(trace, kernel, row) for row in spread_rows(rows, share)]
-    yield from hanging(f"  {units.counted(len(rows), 'result')}, {len(read)} of them read, evenly spread", cells)
+    yield from few_lines(trace, kernel, cells, LISTED, share)
+    if len(kernel.result_rows) > LISTED:
+        one = f"tui-probe show results {safe(str(trace.directory))}:{kernel.index}@LAUNCH"
+        yield from hanging(f"  … every result: --format csv; one: {one}", cells)
+
+
+def few_lines(trace: Trace, kernel: Kernel, cells: int, listed: int, most: int) -> Iterator[str]:
+    """A line for each of at most ``listed`` results, else the spread of the figures of at most ``most`` of them."""
+    rows = kernel.result_rows
+    if len(rows) <= listed:
+        for row in rows:
+            yield from hanging(_line(trace, measured(trace, kernel, row)), cells)
+        return
+    read = [measured(trace, kernel, row) for row in spread_rows(rows, most)]
+    part = f", {len(read)} of them read, evenly spread" if len(read) < len(rows) else ""
+    sample = next((f", {sampled_words(result.sample)}" for result in read if result.sample is not None), "")
+    simulated = ", simulated" if trace.state.simulated else ""
+    yield from hanging(f"  {units.counted(len(rows), 'result')}{part}{sample}{simulated}", cells)
     spreads = spreads_of(read)
     if spreads:
         yield from (f"    {line}" for line in table(_COLUMNS, spreads, cells - 4))
     for result in read:
         if result.problem:
-            yield from hanging(f"  {result.label}: {safe(result.problem)}", cells)
-    one = f"tui-probe show results {safe(str(trace.directory))}:{kernel.index}@LAUNCH"
-    yield from hanging(f"  … every result: --format csv; one: {one}", cells)
+            yield from hanging(_line(trace, result), cells)
+
+
+def _line(trace: Trace, result: Measured) -> str:
+    """One result; files of the trace are named as they are in it."""
+    return f"  {result.label}: " + result.words.replace(f"{safe(str(trace.directory))}/", "")
 
 
 def spread_rows(rows: Sequence[int], most: int) -> list[int]:

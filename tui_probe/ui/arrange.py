@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from tui_probe.draw.spans import width
+from tui_probe.draw.spans import pad, width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +22,14 @@ class Shown(Generic[Row]):
 
     ``value`` is what the column sorts by, None if not measured (always last). It is at least ``narrow`` cells wide, so
     that columns stand still while rows change, and does not grow beyond ``wide``. A column that may be cut takes what
-    the others leave.
+    the others leave, and so does one with a ``short`` form of its texts, for cells that the whole text does not fit.
     """
 
     column: Column[Row]
     value: Callable[[Row], object]
     narrow: int
     wide: int
+    short: Callable[[Row], str] | None = None
 
     @property
     def key(self) -> str:
@@ -44,18 +45,33 @@ class Shown(Generic[Row]):
         """The text of a row."""
         return self.column.text(row) if self.column.text is not None else ""
 
+    def fitted(self, row: Row, cells: int) -> str:
+        """The text of a row in exactly so many cells."""
+        text = self.cell(row)
+        if self.short is not None and width(text) > cells:
+            text = self.short(row)
+        if self.column.narrow is not None:
+            text = self.column.shorten(text, cells)
+        return pad(text, cells, right=self.column.right)
+
+    @property
+    def flexible(self) -> bool:
+        """Can it do with less than its contents want?"""
+        return self.column.narrow is not None or self.short is not None
+
     def least(self, natural: int) -> int:
         """The cells that it needs, if its contents want ``natural`` cells."""
         title = width(self.title)
         want = max(title, min(natural, self.wide))
-        return max(title, min(self.narrow, want)) if self.column.narrow is not None else max(self.narrow, want)
+        return max(title, min(self.narrow, want)) if self.flexible else max(self.narrow, want)
 
 
 def fit_columns(columns: Sequence[Shown[Row]], natural: Mapping[str, int], cells: int) -> list[tuple[Shown[Row], int]]:
     """Columns that fit in ``cells`` with their widths, in order.
 
     ``natural`` is the width that the contents of each column want. Columns of the highest rank leave first, until the
-    rest fits; those of rank 0 stay, and are cut if need be.
+    rest fits; those of rank 0 stay, and are cut if need be. What is left goes to short forms first, if it is enough for
+    the whole texts, then to what was cut.
     """
     kept = list(columns)
     sizes = {shown.key: shown.least(natural.get(shown.key, 0)) for shown in kept}
@@ -65,9 +81,12 @@ def fit_columns(columns: Sequence[Shown[Row]], natural: Mapping[str, int], cells
             break
         kept.remove(last)
     left = cells - sum(sizes[shown.key] for shown in kept) - GAP * (len(kept) - 1)
-    for shown in sorted(kept, key=lambda shown: shown.column.rank):
-        if shown.column.narrow is not None:
-            wish = min(natural.get(shown.key, 0), shown.wide) - sizes[shown.key]
+    for shown in sorted(kept, key=lambda shown: (shown.short is None, shown.column.rank)):
+        wish = min(natural.get(shown.key, 0), shown.wide) - sizes[shown.key]
+        if shown.short is not None and 0 < wish <= left:
+            sizes[shown.key] += wish
+            left -= wish
+        elif shown.column.narrow is not None:
             grow = max(left, 1 - sizes[shown.key]) if left < 0 else min(left, max(0, wish))
             sizes[shown.key] += grow
             left -= grow

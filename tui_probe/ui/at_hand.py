@@ -35,7 +35,7 @@ class AtHand:
     def take_process(self, place: int) -> None:
         """Have the process of this place at hand; behind the last one comes the first. No kernel is selected then."""
         self.place = place
-        self.table.selected = None
+        self.table.forget()
         self._launches.clear()
 
     def source(self) -> Source | None:

@@ -1,23 +1,34 @@
-"""The columns of the kernel table on screen: those of the reports, with what only a screen needs."""
+"""The columns of the kernel table on screen: those of the reports, with what only a screen needs.
+
+Where there is no room for all of them, columns leave in this order: probe memory, time, spills, block, grid, p99,
+slowdown, registers, median, launches, finding, share. Number, kernel and status stay. What stays gets shorter first:
+the share has a bar from 100 columns on, and ``12 of 6 060`` becomes ``12/6.1k``.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from tui_probe.draw.table import Column
+from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.pages.kernel_report import KERNEL_COLUMNS
+from tui_probe.pages.launch_counts import probed_of_short
 from tui_probe.ui.arrange import Shown
 
 if TYPE_CHECKING:
-    from tui_probe.draw.table import Column
     from tui_probe.pages.kernel_row import KernelRow
     from tui_probe.trace.event_types import Dim3
 
 GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "excluded": "·", "pending": "◌"}
 STATUSES = ("probed", "skipped", "failed", "excluded")
 TIMED = ("slowdown", "time_ms")
-"""Columns that only a benchmark fills."""
+"""Columns that only a benchmark fills, unless launches were timed."""
+RANKED = ("share", "median", "p99")
+"""Columns that sampled times of launches fill."""
 UNREAD = "…"
+BAR_CELLS = 6
+_BARS_FROM = 100
 
 
 def status_text(row: KernelRow) -> str:
@@ -46,20 +57,74 @@ def _extent(dim: Dim3 | None) -> int | None:
     return None if dim is None else dim[0] * dim[1] * dim[2]
 
 
+def bar(share: float, cells: int) -> str:
+    """A part of 1 as a bar in ``cells`` cells, in halves; whatever is more than nothing has a half."""
+    halves = max(1, round(2 * cells * min(share, 1.0))) if share > 0 else 0
+    return ("█" * (halves // 2) + "▌" * (halves % 2)).ljust(cells)
+
+
+def _short_share(row: KernelRow) -> str:
+    return NOT_MEASURED if row.time_share is None else f"{row.time_share:.1%}"
+
+
+def _share(row: KernelRow) -> str:
+    told = _column("share").text
+    text = told(row) if told is not None else ""
+    return text if row.time_share is None else f"{bar(row.time_share, BAR_CELLS)} {text:>11}"
+
+
+def _finding(row: KernelRow) -> str:
+    """What was found, else why there is nothing: the reason why it is not probed, or what the engine remarks."""
+    return row.finding or row.reason or ""
+
+
+def _ranked(column: Column[KernelRow], rank: int, **changes: Any) -> Column[KernelRow]:
+    return replace(column, rank=rank, **changes)
+
+
 COLUMNS: tuple[Shown[KernelRow], ...] = (
     Shown(_column("index"), lambda r: r.index, 1, 6),
-    Shown(_column("demangled"), lambda r: r.demangled.lower(), 32, 64),
+    Shown(_ranked(_column("demangled"), 0, narrow=20), lambda r: r.demangled.lower(), 20, 48),
     Shown(replace(_column("status"), text=status_text), lambda r: r.status, 10, 10),
-    Shown(_column("launches"), lambda r: r.launches, 8, 13),
-    Shown(_column("grid"), lambda r: _extent(r.grid), 5, 16),
-    Shown(_column("block"), lambda r: _extent(r.block), 5, 12),
-    Shown(_of_folder("registers"), lambda r: r.registers_probed or r.registers_pruned, 9, 9),
-    Shown(_of_folder("spills"), lambda r: r.spills_probed, 6, 11),
-    Shown(_column("slowdown"), lambda r: r.slowdown, 8, 8),
-    Shown(_column("time_ms"), lambda r: r.time_ms, 7, 8),
-    Shown(_column("probe_bytes"), lambda r: r.probe_bytes, 9, 9),
-    Shown(_column("reason"), lambda r: r.reason, 24, 60),
-)
+    Shown(_ranked(_column("share"), 1, text=_share), lambda r: r.time_share, 6, 18, _short_share),
+    Shown(
+        _ranked(_column("launches"), 3),
+        lambda r: r.launches, 8, 18, lambda r: probed_of_short(r.launches, r.launches_probed),
+    ),
+    Shown(_ranked(_column("median"), 4), lambda r: r.gpu_time and r.gpu_time.shown.median_ns, 8, 8),
+    Shown(_ranked(_column("p99"), 7), lambda r: r.gpu_time and r.gpu_time.shown.p99_ns, 8, 8),
+    Shown(_ranked(_of_folder("registers"), 5), lambda r: r.registers_probed or r.registers_pruned, 9, 9),
+    Shown(_ranked(_of_folder("spills"), 10), lambda r: r.spills_probed, 6, 11),
+    Shown(_ranked(_column("grid"), 8), lambda r: _extent(r.grid), 5, 16),
+    Shown(_ranked(_column("block"), 9), lambda r: _extent(r.block), 5, 12),
+    Shown(_ranked(_column("slowdown"), 6), lambda r: r.slowdown, 8, 8),
+    Shown(_ranked(_column("time_ms"), 11), lambda r: r.time_ms, 7, 8),
+    Shown(_ranked(_column("probe_bytes"), 12), lambda r: r.probe_bytes, 9, 9),
+    Shown(
+        Column("finding", None, "finding", _finding, False, 2, 22),
+        lambda r: _finding(r).lstrip("! ").lower() or None, 22, 160,
+    ),
+)  # fmt: skip
+PLACES: Final = {column.key: place for place, column in enumerate(COLUMNS)}
+RANK: Final = PLACES["share"]
+
+
+def columns_of(*, timed: bool, ranked: bool, cells: int) -> list[Shown[KernelRow]]:
+    """Those for rows of which some are ``ranked`` by times of launches, or ``timed`` by a benchmark.
+
+    A wide table has more room for what was found before it has more columns.
+    """
+    left_out = {*(() if ranked else RANKED), *(("time_ms",) if ranked else () if timed else TIMED)}
+    return [_in(cells, column) for column in COLUMNS if column.key not in left_out]
+
+
+def _in(cells: int, column: Shown[KernelRow]) -> Shown[KernelRow]:
+    if column.key == "share" and cells >= _BARS_FROM:
+        return replace(column, short=None)
+    if column.key == "finding":
+        return replace(column, narrow=column.narrow + max(0, cells - 80) // 10 + max(0, cells - 120) // 4)
+    return column
+
 
 DATA_COLUMNS: tuple[Column[KernelRow], ...] = tuple(
     replace(column, value=lambda row: row.results) if column.key == "results" else column

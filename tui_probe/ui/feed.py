@@ -10,6 +10,7 @@ import gc
 import os
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,7 +21,7 @@ from tui_probe.ui.recording import Recording, Switch
 from tui_probe.ui.rows import KernelRows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from tui_probe.pages.imported import Imported
@@ -154,6 +155,7 @@ class _Trace:
         self.rows = KernelRows()
         self.view = ProcessView(directory)
         self.begun = False
+        self.told: deque[tuple[Trace, Mapping[int, str]]] = deque()
 
     def poll(self) -> bool:
         self.begun = True
@@ -172,9 +174,20 @@ class _Trace:
             gc.unfreeze()
         # A kernel that is still being prepared can gain a folder without a further line in the log.
         self.rows.update(trace, follower.changed)
+        changed = self._take_findings() or changed
         if changed or self.view.problem:
             self._make_view()
         return changed
+
+    def _take_findings(self) -> bool:
+        """Put into the rows what was found in kernels meanwhile; whether there was any of the same trace."""
+        some = False
+        while self.told:
+            trace, findings = self.told.popleft()
+            if trace is self.follower.trace:
+                self.rows.find(findings)
+                some = True
+        return some
 
     def read_rows(self, wanted: Iterable[int], enough: Callable[[], bool]) -> bool:
         """Read folders of kernels; whether there were any to read."""
@@ -255,6 +268,12 @@ class Feed:
                 self._wake.clear()
         except Exception as error:  # noqa: BLE001 - raised again by the screen, in the event loop
             self.failure = error
+
+    def tell(self, process: ProcessView, findings: Mapping[int, str]) -> None:
+        """Show these words on what was found in kernels of a process, by index, from the next look on."""
+        trace = self._traces.get(process.directory)
+        if trace is not None and process.trace is not None:
+            trace.told.append((process.trace, findings))
 
     def rest(self) -> None:
         """A key was pressed: what it does goes before the folders that nobody waits for."""

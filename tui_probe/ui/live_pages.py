@@ -11,8 +11,9 @@ from tui_probe.ui.views.results import ResultsView
 from tui_probe.ui.widgets.bars import Tab
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from tui_probe.pages.findings.found import Found
     from tui_probe.pages.kernel_row import KernelRow
     from tui_probe.ui.feed import ProcessView, Snapshot
     from tui_probe.ui.nvml import GpuView
@@ -33,9 +34,9 @@ RANGES = Tab("ranges", "Ranges", "Ranges")
 class LivePages:
     """One of them is visible: ``current``."""
 
-    def __init__(self, desk: Desk, *, ascii_only: bool) -> None:
+    def __init__(self, desk: Desk, found: Callable[[int], Sequence[Found]], *, ascii_only: bool) -> None:
         self.current = TABS[0].id
-        self.kernel_page = KernelPage(desk, "kernel")
+        self.kernel_page = KernelPage(desk, "kernel", found)
         self.process_log = LogView(desk, "process", follow=False)
         self.event_log = LogView(desk, "events")
         self.outputs = {name: LogView(desk, name, styled=False) for name in ("stdout", "stderr")}
@@ -64,7 +65,9 @@ class LivePages:
         page = self.shown
         if isinstance(page, LogView):
             page.look()
-        elif isinstance(page, ResultsView | RangesView):
+        elif isinstance(page, ResultsView):
+            page.look(process, running=snapshot.running)
+        elif isinstance(page, RangesView):
             page.look(process)
         elif isinstance(page, GpuPage):
             page.show_gpus(gpus, simulated=snapshot.simulated)

@@ -37,6 +37,7 @@ class LiveScreen(LiveFrame):
     def on_key(self, event: events.Key) -> None:
         """A key for the table waits until there is one."""
         self.probe_app.feed.rest()
+        self.table.hold()
         if self.early_keys.hold(event, on_table=self.in_table and self.prompt is None):
             event.stop()
             event.prevent_default()

@@ -10,6 +10,7 @@ from textual.containers import Container
 from tui_probe.ui.at_hand import AtHand
 from tui_probe.ui.beginning import Beginning
 from tui_probe.ui.early_keys import EarlyKeys
+from tui_probe.ui.kernel_findings import KernelFindings
 from tui_probe.ui.layout import arrangement
 from tui_probe.ui.live_pages import TABS, LivePages
 from tui_probe.ui.processes import ProcessSwitch
@@ -45,7 +46,8 @@ class LiveFrame(ViewScreen):
         self.in_table = True
         self.table = KernelTable(self, "kernels", self.show_kernel)
         self.table.focused = True
-        self.pages = LivePages(self, ascii_only=ascii_only)
+        self._findings = KernelFindings(self, lambda process, words: self.probe_app.feed.tell(process, words))
+        self.pages = LivePages(self, self._findings.found_in, ascii_only=ascii_only)
         self.at_hand = AtHand(self.table)
         self.switch = ProcessSwitch(self, self.at_hand, self._take_again)
         self._beginning: Beginning | None = None
@@ -122,6 +124,7 @@ class LiveFrame(ViewScreen):
         self._begin()
         self.early_keys.release()
         self.pages.take(snapshot, process, self.probe_app.gpu.latest)
+        self._findings.look(process, running=snapshot.running)
 
     def _begin(self) -> None:
         """Go where the command line says, as soon as that is there."""

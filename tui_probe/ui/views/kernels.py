@@ -11,7 +11,7 @@ from tui_probe.draw.spans import Line, Span, pad, width, wrap
 from tui_probe.pages.kernel_row import KernelRow
 from tui_probe.pages.schema import NEWEST
 from tui_probe.ui.arrange import GAP, Shown, arrange, fit_columns
-from tui_probe.ui.columns import COLUMNS, DATA_COLUMNS, STATUSES, TIMED, UNREAD, status_text
+from tui_probe.ui.columns import COLUMNS, DATA_COLUMNS, PLACES, RANK, STATUSES, UNREAD, columns_of, status_text
 from tui_probe.ui.exports import write_lines
 from tui_probe.ui.views.text import contains, mark
 from tui_probe.ui.views.view import Desk, View
@@ -26,9 +26,9 @@ Rows = tuple[KernelRow, ...]
 
 @dataclass(frozen=True)
 class Order:
-    """How the table is sorted and filtered."""
+    """How the table is sorted and filtered. Without a column the most GPU time comes first, else the first kernel."""
 
-    column: int = 0
+    column: int | None = None
     reverse: bool = False
     text: str = ""
     status: str = ""
@@ -46,11 +46,13 @@ def arranged(rows: Rows, order: Order) -> tuple[Rows, dict[int, int]]:
         return (not order.status or row.status == order.status) and contains(row_text(row), order.text)
 
     plain = not order.text and not order.status
-    value = None if order.column == 0 else COLUMNS[order.column].value
+    column = order.column
+    ranks = column is None and any(row.time_share is not None for row in rows)
+    value = COLUMNS[RANK].value if ranks else COLUMNS[column].value if column else None
     if plain and value is None and not order.reverse:
         shown = rows
     else:
-        places = arrange(rows, None if plain else keep, value, reverse=order.reverse)
+        places = arrange(rows, None if plain else keep, value, reverse=order.reverse != ranks)
         shown = tuple(rows[place] for place in places)
     return shown, {row.index: place for place, row in enumerate(shown)}
 
@@ -90,6 +92,9 @@ class KernelTable(View):
         self._arranged = False
         self._unread = 0
         self.timed = True
+        self.ranked = False
+        """Is there anything to rank by?"""
+        self._held = False
         self._natural: dict[str, int] = {}
 
     # -- what is shown
@@ -98,6 +103,7 @@ class KernelTable(View):
         """Show these kernels, with columns for times if ``timed``; nothing happens if they are the ones shown."""
         if rows is not self.rows or timed != self.timed:
             self.rows, self.timed = rows, timed
+            self.ranked = any(row.time_share is not None for row in rows)
             self._rearrange()
 
     def say_empty(self, words: str) -> None:
@@ -116,8 +122,10 @@ class KernelTable(View):
         self.shown, self.places = result
         self._arranged = bool(self.rows)
         self._unread = sum(not row.read for row in self.rows)
-        if self.selected not in self.places and self.shown:
-            self.select(self.shown[min(at_end_before, len(self.shown) - 1)].index)
+        if self.ranked and not self._held and self.shown:
+            self._select(self.shown[0].index)
+        elif self.selected not in self.places and self.shown:
+            self._select(self.shown[min(at_end_before, len(self.shown) - 1)].index)
         else:
             self._keep_in_sight()
             self.changed()
@@ -135,8 +143,20 @@ class KernelTable(View):
             return None
         return self.shown[self.places[self.selected]]
 
-    def select(self, index: int | None) -> None:
-        """Select a kernel by its index."""
+    def select(self, index: int) -> None:
+        """Select a kernel by its index, and stay there."""
+        self._held = True
+        self._select(index)
+
+    def forget(self) -> None:
+        """No kernel is selected: those of another process come."""
+        self.selected, self._held = None, False
+
+    def hold(self) -> None:
+        """Somebody is here: the selection stays on its kernel, also when another takes more time."""
+        self._held = self._held or self.selected is not None
+
+    def _select(self, index: int) -> None:
         self.selected = index
         self._keep_in_sight()
         self.changed()
@@ -182,8 +202,14 @@ class KernelTable(View):
         return lines
 
     def _layout(self, width: int) -> list[tuple[Shown[KernelRow], int]]:
-        columns = COLUMNS if self.timed else [column for column in COLUMNS if column.key not in TIMED]
-        return fit_columns(columns, self._natural, width - 2)
+        return fit_columns(columns_of(timed=self.timed, ranked=self.ranked, cells=width), self._natural, width - 2)
+
+    @property
+    def _sorted_by(self) -> int:
+        """The place of the column by which rows are in order."""
+        if self.order.column is None:
+            return RANK if self.ranked else 0
+        return self.order.column
 
     def _nothing(self) -> str:
         if not self.rows:
@@ -199,8 +225,9 @@ class KernelTable(View):
     def _titles(self, layout: list[tuple[Shown[KernelRow], int]]) -> Line:
         spans: list[Span] = [(" ", "head")]
         for column, cells in layout:
-            sorts = column is COLUMNS[self.order.column] and self.order != Order()
-            arrow = ("↓" if self.order.reverse else "↑") if sorts else ""
+            sorts = PLACES[column.key] == self._sorted_by and (self.ranked or self.order != Order())
+            falling = self.order.reverse != (self.ranked and self.order.column is None)
+            arrow = ("↓" if falling else "↑") if sorts else ""
             spans.append(
                 (pad(column.title, cells, right=column.column.right) + arrow, "head+accent" if sorts else "head")
             )
@@ -211,7 +238,7 @@ class KernelTable(View):
         selected = row.index == self.selected
         spans: list[Span] = [("▌" if selected else " ", "accent" if selected else "")]
         for column, size in layout:
-            spans.append((self._cell(row, column, size), self._role(row, column)))
+            spans.append((column.fitted(row, size), self._role(row, column)))
             spans.append((" " * GAP, ""))
         line: Line = tuple(spans)
         if self.searched:
@@ -225,19 +252,15 @@ class KernelTable(View):
             (" " * (cells - used), ground),
         )
 
-    def _cell(self, row: KernelRow, column: Shown[KernelRow], size: int) -> str:
-        text = column.cell(row)
-        if column.column.narrow is not None:
-            text = column.column.shorten(text, size)
-        return pad(text, size, right=column.column.right)
-
     @staticmethod
     def _role(row: KernelRow, column: Shown[KernelRow]) -> str:
         if column.key == "status":
             return row.status
         if column.key == "demangled":
             return "" if row.status == "probed" else "soft"
-        if column.key == "reason":
+        if column.key == "finding":
+            if row.finding:
+                return "warn" if row.finding.startswith("!") else ""
             return "bad" if row.status == "failed" else "dim"
         if column.key == "spills" and row.spills_probed and row.spills_probed > (row.spills_pruned or 0):
             return "warn"
@@ -250,8 +273,8 @@ class KernelTable(View):
             parts.append(f"only {order.status}")
         if order.text:
             parts.append(f"only “{order.text}”")
-        if order.column or order.reverse:
-            parts.append(f"sorted by {COLUMNS[order.column].title}{', reversed' if order.reverse else ''}")
+        if order.column is not None or order.reverse:
+            parts.append(f"sorted by {COLUMNS[self._sorted_by].title}{', reversed' if order.reverse else ''}")
         if self._unread:
             parts.append(f"{len(self.rows) - self._unread} of {len(self.rows)} kernels read")
         if self.rows:
@@ -278,9 +301,10 @@ class KernelTable(View):
 
     def sort(self, step: int) -> None:
         """Sort by the next or previous column that is shown."""
-        shown = [COLUMNS.index(column) for column, _ in self._layout(self.width)]
-        place = shown.index(self.order.column) if self.order.column in shown else 0
-        self._change(column=shown[(place + step) % len(shown)], reverse=False)
+        shown = [PLACES[column.key] for column, _ in self._layout(self.width)]
+        place = shown.index(self._sorted_by) if self._sorted_by in shown else 0
+        column = shown[(place + step) % len(shown)]
+        self._change(column=None if column == (RANK if self.ranked else 0) else column, reverse=False)
 
     def reverse(self) -> None:
         """Reverse the order."""

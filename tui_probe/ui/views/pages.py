@@ -10,6 +10,10 @@ from tui_probe.ui.nvml import GpuView
 from tui_probe.ui.views.text import TextView
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.pages.findings.found import Found
     from tui_probe.pages.kernel_row import KernelRow
     from tui_probe.ui.views.view import Desk
 
@@ -17,11 +21,20 @@ if TYPE_CHECKING:
 READING = "reading the folder of this kernel"
 
 
-class KernelPage(TextView):
-    """The selected kernel: why it was probed or not, what to do, what the probe costs it."""
+def _found(each: Found, cells: int) -> list[Line]:
+    """The findings of a probe; imported with the first of them, since it brings the analyses."""
+    from tui_probe.pages.findings.lines import found_lines
 
-    def __init__(self, desk: Desk, name: str) -> None:
+    return found_lines(each, cells)
+
+
+class KernelPage(TextView):
+    """The selected kernel: why it was probed or not, what to do, what was found, what the probe costs it."""
+
+    def __init__(self, desk: Desk, name: str, found: Callable[[int], Sequence[Found]]) -> None:
         super().__init__(desk, name, "no kernel is selected")
+        self.found = found
+        """What each probe found in the kernel of an index, as far as it was read."""
         self.kernel: KernelRow | None = None
 
     def show_kernel(self, kernel: KernelRow | None) -> None:
@@ -40,7 +53,10 @@ class KernelPage(TextView):
         if self.kernel is None:
             self.lines = []
         else:
-            self.lines = detail_lines(self.kernel, cells) if self.kernel.read else [((f" {READING}", "dim"),)]
+            found = [line for each in self.found(self.kernel.index) for line in _found(each, cells)]
+            self.lines = (
+                detail_lines(self.kernel, cells, found=found) if self.kernel.read else [((f" {READING}", "dim"),)]
+            )
 
 
 class GpuPage(TextView):

@@ -1,0 +1,104 @@
+"""What was found in kernels, in the table: the largest shares first, a little at a time, and again as results come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ui.conftest import on_stage
+from tests.ui.synthetic import TraceWriter
+from tui_probe.pages.findings import brief as brief_module
+from tui_probe.pages.findings.brief import brief
+from tui_probe.pages.kernel_row import KernelRow, row_of
+from tui_probe.trace.follow import open_trace
+from tui_probe.ui import kernel_findings
+from tui_probe.ui.feed import Session
+from tui_probe.ui.kernel_findings import due, find_more
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.trace.model import Trace
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    writer = TraceWriter(tmp_path / "trace")
+    for name in ("first", "second", "third"):
+        kernel = writer.kernel(name)
+        writer.result(kernel, writer.launch(kernel))
+    writer.kernel("never launched")
+    writer.exit()
+    return open_trace(writer.directory)
+
+
+@pytest.fixture
+def rows(trace: Trace) -> tuple[KernelRow, ...]:
+    """The third has most of the time."""
+    return tuple(replace(row_of(k, None), time_share=k.index / 10) for k in trace.kernels)
+
+
+def test_those_with_the_largest_shares_come_first(
+    trace: Trace, rows: tuple[KernelRow, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel_findings, "PORTION", -1.0)  # one in a tick
+    seen: dict[int, int] = {}
+    for index in (2, 1, 0):
+        found = find_more(trace, rows, seen, running=True)
+        assert list(found) == [index]
+        assert found[index].words == brief(trace, trace.kernels[index]).words != ""
+    assert find_more(trace, rows, seen, running=True) == {}
+
+
+@pytest.mark.parametrize(
+    ("results", "seen", "running", "again"),
+    [(0, 0, True, False), (1, 0, True, True), (7, 4, True, True), (15, 9, True, False), (18, 9, True, True),
+     (15, 9, False, True), (7, 7, False, False)],
+)  # fmt: skip
+def test_a_kernel_is_read_again_as_its_results_double_and_at_the_end(
+    results: int, seen: int, running: bool, again: bool
+) -> None:
+    assert due(results, seen, running=running) is again
+
+
+def test_a_large_result_is_not_read_unasked(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brief_module, "LARGEST", 100)
+    assert "open the kernel to read them" in brief(trace, trace.kernels[0]).words
+
+
+def test_a_result_that_cannot_be_read_says_why(trace: Trace) -> None:
+    path = trace.results.path(0)
+    assert path is not None
+    path.write_bytes(b"cut")
+    assert "cut off" in brief(trace, trace.kernels[0]).words
+
+
+async def test_the_page_of_results_has_a_few_lines_for_each_kernel(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "many")
+    writer.event("[exec] save result/stray.bin size 4144")
+    for name in ("often", "seldom"):
+        kernel = writer.kernel(name)
+        for _ in range(300 if name == "often" else 2):
+            writer.result(kernel, writer.launch(kernel))
+    async with on_stage(Session(traces=(writer.directory,)), (120, 50)) as stage:
+        await stage.press("6")
+        lines = [line.strip() for line in stage.text.split("\n")]
+        assert "300 results, 32 of them read, evenly spread" in lines, stage.text
+        assert sum(line.startswith("running ") for line in lines) == 1
+        assert sum("No.block:" in line for line in lines) == 2
+        assert "1 result of which the log does not say the kernel" in lines
+        for _ in range(3):
+            writer.result(1, writer.launch(1))
+        await stage.refresh()
+        assert stage.text.count("No.block:") == 5
+
+
+async def test_the_table_says_what_was_found(trace: Trace) -> None:
+    words = brief(trace, trace.kernels[1]).words.partition(",")[0]
+    async with on_stage(Session(traces=(trace.directory,)), (160, 40)) as stage:
+        for _ in range(3):  # read, told to the feed, shown
+            await stage.refresh()
+        assert stage.text.count(words) == 3
+        assert "found in launch 0 by -p block_sched" in stage.text  # the page of the selected kernel
