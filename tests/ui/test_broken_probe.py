@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,9 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_added", {"block_sched": bad})
 
 
-async def test_the_screen_goes_on() -> None:
-    async with on_stage(Session(traces=(BLOCKS,)), (120, 40)) as stage:
+async def test_the_screen_goes_on(tmp_path: Path) -> None:
+    trace = Path(shutil.copytree(BLOCKS, tmp_path / "trace"))  # what others have read of it is remembered
+    async with on_stage(Session(traces=(trace,)), (120, 40)) as stage:
         await stage.press("6")
         assert BUG in stage.text
         stage.live.table.select(1)
