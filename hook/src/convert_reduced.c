@@ -78,8 +78,7 @@ bool convert_reduced(struct conversion *c)
     g.mixed = g.saved ? g.saved + bits : NULL;
     bool done = reduce_start(&g.reducing, reduction) && g.record && g.saved &&
                 output_append(c->second, head, sizeof head) && put_groups(&g) &&
-                output_append(c->second, g.saved, 2 * bits) &&
-                output_append(c->second, &g.missing, sizeof g.missing);
+                output_append(c->second, g.saved, 2 * bits) && output_append(c->second, &g.missing, sizeof g.missing);
     reduce_stop(&g.reducing);
     free(g.record);
     free(g.saved);

@@ -41,9 +41,9 @@ struct reducing {
     const struct reduction *reduction;
     struct reduced {
         uint64_t value, end;
-    } * fields;
+    } *fields;
     uint64_t saved; /* records that were */
-    bool mixed;     /* those of a SAME differ */
+    bool mixed; /* those of a SAME differ */
 };
 
 bool reduce_start(struct reducing *reducing, const struct reduction *reduction); /* false without memory */

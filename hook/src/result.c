@@ -277,8 +277,8 @@ static bool find_kept(struct saving *s)
 static bool write_map(struct saving *s, size_t map, uint64_t from, uint64_t marks_at)
 {
     struct probing *probing = s->piece->probing;
-    const bool marked = probing->maps[map].layout == MAP_MARKED || probing->maps[map].layout == MAP_SITES ||
-                        is_reduced(s, map);
+    const bool marked =
+        probing->maps[map].layout == MAP_MARKED || probing->maps[map].layout == MAP_SITES || is_reduced(s, map);
     const uint64_t end = s->records.at + s->records.used + file_bytes(s, map);
     struct conversion conversion = conversion_of(s, map, from);
     s->second.at = marked ? marks_at : end;
