@@ -33,7 +33,7 @@ _ALL_BYTES: Final = 0xF
 def branch(arch: int, at: int, target: int, like: Word | None = None) -> Word:
     """A branch at byte offset ``at`` to ``target``, both in the same section, for an architecture (90).
 
-    ``like`` lends it its guard and its control bits.
+    ``like`` lends it its guard and the barriers that it waits for.
     """
     units = (target - at - WORD_BYTES) // _UNIT
     bits = _OFFSET_BITS + (_LOW_BITS if arch >= _SPLIT_FROM else 0)
@@ -46,7 +46,7 @@ def branch(arch: int, at: int, target: int, like: Word | None = None) -> Word:
     word = word.with_field(_OFFSET_AT, _OFFSET_BITS, units & (1 << _OFFSET_BITS) - 1)
     if like is None:
         return word
-    return word.with_field(12, 4, like.field(12, 4)).with_field(105, 17, like.field(105, 17))
+    return word.with_field(12, 4, like.field(12, 4)).with_wait_mask(like.wait_mask)
 
 
 def branch_target(arch: int, at: int, word: Word) -> int:

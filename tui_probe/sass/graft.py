@@ -1,0 +1,292 @@
+"""Code put around instructions of a kernel, without moving any of them.
+
+An instruction becomes a branch to code behind the kernel's own: what comes before it, itself, what comes after it, and
+a branch back. Nothing else in the kernel changes its place, so its branches, line tables and relocations stay true.
+What must be told of longer code and of more parameters is changed in the file's tables.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
+from tui_probe.sass import nv_info
+from tui_probe.sass.branches import BRA, EXIT, branch, branch_target, has_second_predicate, nop
+from tui_probe.sass.cubin import CODE_PREFIX, SYMBOL
+from tui_probe.sass.layout import laid_out
+from tui_probe.sass.nv_info import SIZED, Attribute, attribute_bytes, of_words, read_attributes, short
+from tui_probe.sass.words import ALWAYS, WORD_BYTES, Word, code_of, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.sass.cubin import Cubin, Section, Symbol
+
+PARAMETER_BYTES: Final = 8
+INFO_PREFIX: Final = ".nv.info."
+CONSTANTS_PREFIX: Final = ".nv.constant0."
+
+_PARAMETER_NOTES: Final = 0x1F000
+_SIZE_SHIFT: Final = 18
+_MOST_PARAMETERS: Final = 4096
+_CODE_ALIGN: Final = 128
+_COUNT_SHIFT: Final = 24
+_INFO_SYMBOL: Final = (1 << _COUNT_SHIFT) - 1
+_CONTROL_FLOW: Final = range(0x140, 0x160)
+_UNREAL: Final = (".nv.merc.", ".nv.capmerc")
+"""A second form of the code, for other devices of the family, which would say something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Splice:
+    """What to put around the instruction at byte offset ``at`` of a kernel.
+
+    ``before`` runs in all lanes that come there; of an ``EXIT``, in those that its guard lets leave. Behind an ``EXIT``
+    there is no ``after``.
+    """
+
+    at: int
+    before: tuple[Word, ...]
+    after: tuple[Word, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A kernel of a cubin, and all that a graft must know of it. ``base`` is where its parameters begin in bank 0."""
+
+    cubin: Cubin
+    symbol: Symbol
+    code: Section
+    info: Section
+    constants: Section
+    words: tuple[Word, ...]
+    attributes: tuple[Attribute, ...]
+    base: int
+    parameter_bytes: int
+    parameters: int
+    registers: int
+
+    @classmethod
+    def of(cls, cubin: Cubin, name: str) -> Target:
+        """The kernel of that name. Raises ImageError for a damaged cubin, UnsupportedKernelError for a strange one."""
+        symbol = cubin.kernel_symbol(name)
+        code, info = cubin.section(CODE_PREFIX + name), cubin.section(INFO_PREFIX + name)
+        constants = cubin.section(CONSTANTS_PREFIX + name)
+        if symbol.section != code.index or symbol.value or symbol.size != code.size or code.size % WORD_BYTES:
+            raise UnsupportedKernelError(because("graft-code-layout", section=code.name))
+        attributes = tuple(read_attributes(cubin.content(info)))
+        bank = next((each for each in attributes if each.number == nv_info.PARAMETER_BANK), None)
+        base, size = (constants.size, 0) if bank is None else struct.unpack_from("<HH", bank.value.ljust(8, b"\0"), 4)
+        if base + size != constants.size:
+            raise UnsupportedKernelError(because("graft-parameters", kernel=name))
+        count = sum(each.number == nv_info.PARAMETER for each in attributes)
+        words = tuple(words_of(cubin.content(code)))
+        return cls(
+            cubin, symbol, code, info, constants, words, attributes, base, size, count, _registers(cubin, symbol)
+        )
+
+    @property
+    def arch(self) -> int:
+        """90 for sm_90a."""
+        return self.cubin.arch
+
+    @property
+    def first_added(self) -> int:
+        """Where in the parameters the first added one lies."""
+        return -(-self.parameter_bytes // PARAMETER_BYTES) * PARAMETER_BYTES
+
+    def exits(self) -> list[int]:
+        """The byte offset of each ``EXIT``. Raises UnsupportedKernelError if the file tells of others."""
+        found = [index * WORD_BYTES for index, word in enumerate(self.words) if word.operation == EXIT & 0x1FF]
+        told = [each.words() for each in self.attributes if each.number == nv_info.EXITS]
+        if sorted(offset for offsets in told for offset in offsets) != found:
+            raise UnsupportedKernelError(because("graft-exits", kernel=self.symbol.name))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Grafted:
+    """A cubin with a graft. ``branches`` are the byte offsets of replaced instructions, ``start`` that of the code."""
+
+    image: bytes
+    branches: tuple[int, ...]
+    start: int
+    registers: int
+
+
+def graft(
+    target: Target, splices: Sequence[Splice], parameters: int, registers: int, rewritten: dict[int, Word] | None = None
+) -> Grafted:
+    """Put splices into a kernel, which gets so many more ``parameters`` of 8 bytes, and ``registers`` at least.
+
+    ``rewritten`` are instructions that stay where they are, changed, by byte offset. Raises UnsupportedKernelError.
+    """
+    _refuse_moved_relocations(target, splices)
+    words = list(target.words)
+    for at, word in (rewritten or {}).items():
+        words[at // WORD_BYTES] = word
+    exits = dict.fromkeys(target.exits())
+    code = _Appended(target.arch, target.code.size)
+    for splice in splices:
+        word = words[splice.at // WORD_BYTES]
+        _refuse_splice(target, splice, word)
+        exit_ = code.add(splice, word)
+        if splice.at in exits:
+            exits[splice.at] = exit_
+        words[splice.at // WORD_BYTES] = branch(target.arch, splice.at, code.places[splice], word)
+    words += code.words
+    words += [nop()] * (-len(words) % (_CODE_ALIGN // WORD_BYTES))
+    count = max(target.registers, registers)
+    places = sorted({at if exit_ is None else exit_ for at, exit_ in exits.items()})
+    image = _written(target, words, places, parameters, count)
+    return Grafted(image, tuple(sorted(splice.at for splice in splices)), target.code.size, count)
+
+
+@dataclass(slots=True)
+class _Appended:
+    """The code behind a kernel's own, as it grows. Equal ways out share theirs."""
+
+    arch: int
+    start: int
+    words: list[Word] = field(default_factory=list)
+    places: dict[Splice, int] = field(default_factory=dict)
+    _exits: dict[tuple[tuple[Word, ...], Word], tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.words) * WORD_BYTES
+
+    def add(self, splice: Splice, word: Word) -> int | None:
+        """Add the code of a splice around ``word``; where its ``EXIT`` is, if it is one."""
+        if word.operation == EXIT & 0x1FF:
+            leaving = word.guarded(ALWAYS).with_wait_mask(0)
+            key = splice.before, leaving
+            if key not in self._exits:
+                self._exits[key] = self.end, self.end + len(splice.before) * WORD_BYTES
+                self.words += [*splice.before, leaving]
+            self.places[splice], exit_ = self._exits[key]
+            return exit_
+        self.places[splice] = self.end
+        self.words += [*splice.before, word.with_field(122, 4, 0), *splice.after]
+        self.words.append(branch(self.arch, self.end, splice.at + WORD_BYTES))
+        return None
+
+
+def _registers(cubin: Cubin, symbol: Symbol) -> int:
+    for each in read_attributes(cubin.content(cubin.section(".nv.info"))):
+        if each.number == nv_info.REGISTERS and each.words()[:1] == [symbol.index]:
+            return each.words()[1]
+    raise UnsupportedKernelError(because("graft-parameters", kernel=symbol.name))
+
+
+def _refuse_splice(target: Target, splice: Splice, word: Word) -> None:
+    at = f"{splice.at:#06x}"
+    if word.operation == EXIT & 0x1FF:
+        if has_second_predicate(word) or splice.after:
+            raise UnsupportedKernelError(because("graft-exits", kernel=target.symbol.name))
+        return
+    if word.operation in _CONTROL_FLOW or not word.is_unconditional:
+        raise UnsupportedKernelError(because("graft-position", at=at))
+    if splice.at == 0 and any(
+        one.opcode == BRA and branch_target(target.arch, index * WORD_BYTES, one) == 0
+        for index, one in enumerate(target.words)
+    ):
+        raise UnsupportedKernelError(because("graft-position", at=at))
+
+
+def _refuse_moved_relocations(target: Target, splices: Sequence[Splice]) -> None:
+    """A relocation of an instruction that goes elsewhere would change the branch in its place."""
+    places = {splice.at for splice in splices}
+    for section in target.cubin.relocation_sections():
+        if section.info == target.code.index:
+            for one in target.cubin.relocations(section):
+                if one.offset // WORD_BYTES * WORD_BYTES in places:
+                    raise UnsupportedKernelError(because("graft-position", at=f"{one.offset:#06x}"))
+
+
+def _written(target: Target, words: list[Word], exits: list[int], parameters: int, registers: int) -> bytes:
+    cubin = target.cubin
+    code = code_of(words)
+    size = target.first_added + parameters * PARAMETER_BYTES if parameters else target.parameter_bytes
+    if size > max(_MOST_PARAMETERS, target.parameter_bytes):
+        raise UnsupportedKernelError(because("graft-parameters", kernel=target.symbol.name))
+    module = cubin.section(".nv.info")
+    contents = {
+        target.code.index: code,
+        target.constants.index: cubin.content(target.constants).ljust(target.base + size, b"\0"),
+        target.info.index: attribute_bytes(_attributes(target, exits, parameters, size)),
+        module.index: _with_registers(cubin.content(module), target.symbol.index, registers),
+        cubin.symbol_section.index: _with_size(target, len(code)),
+    }
+    infos = {}
+    if target.code.info >> _COUNT_SHIFT:
+        infos[target.code.index] = target.code.info & _INFO_SYMBOL | registers << _COUNT_SHIFT
+    return laid_out(cubin, contents, infos, _kept_sections(cubin))
+
+
+def _kept_sections(cubin: Cubin) -> int:
+    """How many sections stay: all but a second form of the code, which must come last and be mentioned nowhere."""
+    unreal = [section.index for section in cubin.sections if section.name.startswith(_UNREAL)]
+    kept = len(cubin.sections) - len(unreal)
+    if any(index < kept for index in unreal) or any(
+        kept <= symbol.section < len(cubin.sections) for symbol in cubin.symbols
+    ):
+        raise UnsupportedKernelError(because("graft-section", section=cubin.sections[unreal[0]].name))
+    return kept
+
+
+def _attributes(target: Target, exits: list[int], parameters: int, size: int) -> list[Attribute]:
+    """Those of the kernel, with its new parameters and ways out."""
+    first, offset = target.parameters, target.first_added
+    notes = PARAMETER_BYTES << _SIZE_SHIFT | _PARAMETER_NOTES
+    added = [
+        of_words(nv_info.PARAMETER, 0, (first + index) | (offset + index * PARAMETER_BYTES) << 16, notes)
+        for index in reversed(range(parameters))
+    ]
+    result = []
+    for each in target.attributes:
+        if each.number == nv_info.PARAMETER_BANK:
+            result.append(Attribute(SIZED, each.number, each.value[:6] + struct.pack("<H", size)))
+        elif each.number == nv_info.PARAMETERS_SIZE:
+            result.append(short(each.number, size))
+        elif each.number == nv_info.EXITS:
+            result.append(of_words(each.number, *exits))
+        else:
+            if each.number == nv_info.PARAMETER:
+                result += added
+                added = []
+            result.append(each)
+    if added:
+        result += added
+        result += _of_first_parameters(target, size)
+    return result
+
+
+def _of_first_parameters(target: Target, size: int) -> list[Attribute]:
+    """What a kernel that had no parameters must be told of them."""
+    for symbol in target.cubin.symbols:
+        if symbol.section == target.constants.index:
+            bank = struct.pack("<IHH", symbol.index, target.base, size)
+            return [short(nv_info.PARAMETERS_SIZE, size), Attribute(SIZED, nv_info.PARAMETER_BANK, bank)]
+    raise UnsupportedKernelError(because("graft-parameters", kernel=target.symbol.name))
+
+
+def _with_registers(content: bytes, symbol: int, registers: int) -> bytes:
+    return attribute_bytes(
+        of_words(each.number, symbol, registers)
+        if each.number == nv_info.REGISTERS and each.words()[:1] == [symbol]
+        else each
+        for each in read_attributes(content)
+    )
+
+
+def _with_size(target: Target, size: int) -> bytes:
+    """The symbol table with another size of the kernel."""
+    table = bytearray(target.cubin.content(target.cubin.symbol_section))
+    at = target.symbol.index * SYMBOL.size
+    fields = SYMBOL.unpack_from(table, at)
+    SYMBOL.pack_into(table, at, *fields[:5], size)
+    return bytes(table)
