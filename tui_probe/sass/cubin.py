@@ -59,7 +59,7 @@ class Header(NamedTuple):
 class Section(NamedTuple):
     """A section's header, with its name and number."""
 
-    index: int
+    number: int
     name: str
     name_at: int
     type: int
@@ -81,7 +81,7 @@ class Section(NamedTuple):
 class Symbol(NamedTuple):
     """A symbol. ``section`` is 0 for one that is defined elsewhere."""
 
-    index: int
+    number: int
     name: str
     kind: int
     binding: int

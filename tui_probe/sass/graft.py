@@ -75,7 +75,7 @@ class Target:
         symbol = cubin.kernel_symbol(name)
         code, info = cubin.section(CODE_PREFIX + name), cubin.section(INFO_PREFIX + name)
         constants = cubin.section(CONSTANTS_PREFIX + name)
-        if symbol.section != code.index or symbol.value or symbol.size != code.size or code.size % WORD_BYTES:
+        if symbol.section != code.number or symbol.value or symbol.size != code.size or code.size % WORD_BYTES:
             raise UnsupportedKernelError(because("graft-code-layout", section=code.name))
         attributes = tuple(read_attributes(cubin.content(info)))
         bank = next((each for each in attributes if each.number == nv_info.PARAMETER_BANK), None)
@@ -177,7 +177,7 @@ class _Appended:
 
 def _registers(cubin: Cubin, symbol: Symbol) -> int:
     for each in read_attributes(cubin.content(cubin.section(".nv.info"))):
-        if each.number == nv_info.REGISTERS and each.words()[:1] == [symbol.index]:
+        if each.number == nv_info.REGISTERS and each.words()[:1] == [symbol.number]:
             return each.words()[1]
     raise UnsupportedKernelError(because("graft-parameters", kernel=symbol.name))
 
@@ -201,7 +201,7 @@ def _refuse_moved_relocations(target: Target, splices: Sequence[Splice]) -> None
     """A relocation of an instruction that goes elsewhere would change the branch in its place."""
     places = {splice.at for splice in splices}
     for section in target.cubin.relocation_sections():
-        if section.info == target.code.index:
+        if section.info == target.code.number:
             for one in target.cubin.relocations(section):
                 if one.offset // WORD_BYTES * WORD_BYTES in places:
                     raise UnsupportedKernelError(because("graft-position", at=f"{one.offset:#06x}"))
@@ -215,21 +215,21 @@ def _written(target: Target, words: list[Word], exits: list[int], parameters: in
         raise UnsupportedKernelError(because("graft-parameters", kernel=target.symbol.name))
     module = cubin.section(".nv.info")
     contents = {
-        target.code.index: code,
-        target.constants.index: cubin.content(target.constants).ljust(target.base + size, b"\0"),
-        target.info.index: attribute_bytes(_attributes(target, exits, parameters, size)),
-        module.index: _with_registers(cubin.content(module), target.symbol.index, registers),
-        cubin.symbol_section.index: _with_size(target, len(code)),
+        target.code.number: code,
+        target.constants.number: cubin.content(target.constants).ljust(target.base + size, b"\0"),
+        target.info.number: attribute_bytes(_attributes(target, exits, parameters, size)),
+        module.number: _with_registers(cubin.content(module), target.symbol.number, registers),
+        cubin.symbol_section.number: _with_size(target, len(code)),
     }
     infos = {}
     if target.code.info >> _COUNT_SHIFT:
-        infos[target.code.index] = target.code.info & _INFO_SYMBOL | registers << _COUNT_SHIFT
+        infos[target.code.number] = target.code.info & _INFO_SYMBOL | registers << _COUNT_SHIFT
     return laid_out(cubin, contents, infos, _kept_sections(cubin))
 
 
 def _kept_sections(cubin: Cubin) -> int:
     """How many sections stay: all but a second form of the code, which must come last and be mentioned nowhere."""
-    unreal = [section.index for section in cubin.sections if section.name.startswith(_UNREAL)]
+    unreal = [section.number for section in cubin.sections if section.name.startswith(_UNREAL)]
     kept = len(cubin.sections) - len(unreal)
     if any(index < kept for index in unreal) or any(
         kept <= symbol.section < len(cubin.sections) for symbol in cubin.symbols
@@ -268,8 +268,8 @@ def _attributes(target: Target, exits: list[int], parameters: int, size: int) ->
 def _of_first_parameters(target: Target, size: int) -> list[Attribute]:
     """What a kernel that had no parameters must be told of them."""
     for symbol in target.cubin.symbols:
-        if symbol.section == target.constants.index:
-            bank = struct.pack("<IHH", symbol.index, target.base, size)
+        if symbol.section == target.constants.number:
+            bank = struct.pack("<IHH", symbol.number, target.base, size)
             return [short(nv_info.PARAMETERS_SIZE, size), Attribute(SIZED, nv_info.PARAMETER_BANK, bank)]
     raise UnsupportedKernelError(because("graft-parameters", kernel=target.symbol.name))
 
@@ -286,7 +286,7 @@ def _with_registers(content: bytes, symbol: int, registers: int) -> bytes:
 def _with_size(target: Target, size: int) -> bytes:
     """The symbol table with another size of the kernel."""
     table = bytearray(target.cubin.content(target.cubin.symbol_section))
-    at = target.symbol.index * SYMBOL.size
+    at = target.symbol.number * SYMBOL.size
     fields = SYMBOL.unpack_from(table, at)
     SYMBOL.pack_into(table, at, *fields[:5], size)
     return bytes(table)

@@ -45,7 +45,8 @@ def laid_out(
     for index, content in contents.items():
         section = cubin.sections[index]
         image[section.offset : section.offset + min(len(content), section.size)] = content[: section.size]
-    pieces, done = [], 0
+    pieces: list[bytes | bytearray] = []
+    done = 0
     for growth in growths:
         pieces += [image[done : growth.at], growth.added.ljust(growth.step, b"\0")]
         done = growth.at
@@ -58,11 +59,11 @@ def laid_out(
     )
     HEADER.pack_into(out, 0, *header)
     for section in cubin.sections[:count]:
-        at = header.sections_at + section.index * SECTION_HEADER.size
+        at = header.sections_at + section.number * SECTION_HEADER.size
         moved = section._replace(
-            offset=_start([growth for growth in growths if growth.section != section.index], section.offset),
-            size=len(contents.get(section.index, b"")) if section.index in contents else section.size,
-            info=(infos or {}).get(section.index, section.info),
+            offset=_start([growth for growth in growths if growth.section != section.number], section.offset),
+            size=len(contents.get(section.number, b"")) if section.number in contents else section.size,
+            info=(infos or {}).get(section.number, section.info),
         )
         SECTION_HEADER.pack_into(out, at, moved.name_at, *moved[3:])
     _move_segments(cubin, growths, out, header.segments_at)
@@ -94,7 +95,7 @@ def _refuse_overlap(cubin: Cubin, grown: Section) -> None:
         (header.sections_at, header.sections_at + header.sections * SECTION_HEADER.size),
         (header.segments_at, header.segments_at + header.segments * _SEGMENT.size),
     ]
-    others = [(section.offset, section.end) for section in cubin.sections if section.index != grown.index]
+    others = [(section.offset, section.end) for section in cubin.sections if section.number != grown.number]
     if any(start < grown.end < end for start, end in [*tables, *others]):
         raise ImageError(f"section {grown.name} of the cubin overlaps another, which is not understood")
 
