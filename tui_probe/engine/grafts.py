@@ -4,7 +4,10 @@ The code is that of the PTX way, of a kernel with nothing in it, which ptxas ass
 architecture. What ``kernel.info`` tells of such a kernel besides:
 
     way graft
-    grafted OFFSET … appended START     byte offsets of the replaced instructions in the kernel's code, and of what was added
+    grafted OFFSET … appended START     byte offsets in the kernel's code, of replaced instructions and of what was added
+    patch KIND OFFSET ADDEND NAME       to be written into probed.bin at that offset before it is loaded: the address of
+                                        the original module's NAME, plus ADDEND. KIND: abs64, abs32lo, abs32hi
+    constant NAME SIZE                  to be copied from the original's constant of that name before each launch
 """
 
 from __future__ import annotations
@@ -18,11 +21,15 @@ from typing import TYPE_CHECKING
 from tui_probe.engine.kernel_info import kernel_info
 from tui_probe.engine.snippet_ptx import ENTRY_KERNEL, EXIT_KERNEL, LEADING, SnippetPtx, snippet_ptx
 from tui_probe.engine.storage import map_slots
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
 from tui_probe.sass.cubin import Cubin
-from tui_probe.sass.graft import Grafted, Splice, Target, graft
+from tui_probe.sass.graft import Grafted, Splice, graft
 from tui_probe.sass.operands import with_read_barriers
 from tui_probe.sass.snippets import Snippet, uniform_places, waiting
+from tui_probe.sass.target import Target
 from tui_probe.sass.uniform import used
+from tui_probe.sass.variables import calls_outside
 
 if TYPE_CHECKING:
     from tui_probe.engine.assemble import Assembler, AssemblyReport
@@ -104,8 +111,9 @@ class Grafter:
 
 def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
     """Put a probe's code at the entry and at all ways out of a kernel; and how many instructions got a barrier more."""
-    pairs = code.uniform_pairs
-    uniform, carried = uniform_places(pairs, used(target.words, target.arch), code.ptx.carried, target.symbol.name)
+    _refuse(target, code)
+    taken = used(target.all_words(), target.arch)
+    uniform, carried = uniform_places(code.uniform_pairs, taken, code.ptx.carried, target.name)
     place = target.base, target.base + target.first_added, uniform, carried
     splices = [Splice(0, tuple(code.entry.placed(*place)))] if code.entry else []
     leaving = tuple(waiting(code.exit.placed(*place)))
@@ -114,9 +122,21 @@ def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
     return graft(target, splices, code.ptx.parameters, code.registers, rewritten), len(rewritten)
 
 
+def _refuse(target: Target, code: ProbeCode) -> None:
+    """Raises UnsupportedKernelError for a kernel in which the probe's code could not run or would miss something."""
+    target.refuse_exits_in_functions()
+    if code.registers > target.fewest_registers < target.registers:
+        needed = {"needed": code.registers, "left": target.fewest_registers}
+        raise UnsupportedKernelError(because("graft-registers", kernel=target.name, **needed))
+    if code.ptx.carried and (function := calls_outside(target)):
+        raise UnsupportedKernelError(because("graft-calls", function=function))
+
+
 def _way(grafted: Grafted) -> list[str]:
     places = " ".join(str(at) for at in grafted.branches)
-    return ["way graft", f"grafted {places} appended {grafted.start}"]
+    lines = ["way graft", f"grafted {places} appended {grafted.start}"]
+    lines += [f"patch {patch.kind} {patch.offset} {patch.addend} {patch.name}" for patch in grafted.patches]
+    return lines + [f"constant {name} {size}" for name, size in grafted.constants]
 
 
 def _said(target: Target, grafted: Grafted, rewritten: int) -> str:

@@ -9,25 +9,23 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
 from tui_probe.sass.branches import BRA, EXIT, branch, branch_target, has_second_predicate, nop
-from tui_probe.sass.cubin import CODE_PREFIX, SYMBOL
+from tui_probe.sass.cubin import SYMBOL, Cubin
 from tui_probe.sass.layout import laid_out
 from tui_probe.sass.nv_info import SIZED, Attribute, attribute_bytes, of_words, read_attributes, short
-from tui_probe.sass.words import ALWAYS, WORD_BYTES, Word, code_of, words_of
+from tui_probe.sass.target import INFO, PARAMETER_BYTES
+from tui_probe.sass.variables import SharedVariables, shared_variables
+from tui_probe.sass.words import ALWAYS, WORD_BYTES, Word, code_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_probe.sass.cubin import Cubin, Section, Symbol
-
-PARAMETER_BYTES: Final = 8
-INFO_PREFIX: Final = ".nv.info."
-CONSTANTS_PREFIX: Final = ".nv.constant0."
+    from tui_probe.sass.target import Target
 
 _PARAMETER_NOTES: Final = 0x1F000
 _SIZE_SHIFT: Final = 18
@@ -53,68 +51,29 @@ class Splice:
     after: tuple[Word, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A kernel of a cubin, and all that a graft must know of it. ``base`` is where its parameters begin in bank 0."""
+class FilePatch(NamedTuple):
+    """An address to be written into the file: see ``variables.Patch``."""
 
-    cubin: Cubin
-    symbol: Symbol
-    code: Section
-    info: Section
-    constants: Section
-    words: tuple[Word, ...]
-    attributes: tuple[Attribute, ...]
-    base: int
-    parameter_bytes: int
-    parameters: int
-    registers: int
-
-    @classmethod
-    def of(cls, cubin: Cubin, name: str) -> Target:
-        """The kernel of that name. Raises ImageError for a damaged cubin, UnsupportedKernelError for a strange one."""
-        symbol = cubin.kernel_symbol(name)
-        code, info = cubin.section(CODE_PREFIX + name), cubin.section(INFO_PREFIX + name)
-        constants = cubin.section(CONSTANTS_PREFIX + name)
-        if symbol.section != code.number or symbol.value or symbol.size != code.size or code.size % WORD_BYTES:
-            raise UnsupportedKernelError(because("graft-code-layout", section=code.name))
-        attributes = tuple(read_attributes(cubin.content(info)))
-        bank = next((each for each in attributes if each.number == nv_info.PARAMETER_BANK), None)
-        base, size = (constants.size, 0) if bank is None else struct.unpack_from("<HH", bank.value.ljust(8, b"\0"), 4)
-        if base + size != constants.size:
-            raise UnsupportedKernelError(because("graft-parameters", kernel=name))
-        count = sum(each.number == nv_info.PARAMETER for each in attributes)
-        words = tuple(words_of(cubin.content(code)))
-        return cls(
-            cubin, symbol, code, info, constants, words, attributes, base, size, count, _registers(cubin, symbol)
-        )
-
-    @property
-    def arch(self) -> int:
-        """90 for sm_90a."""
-        return self.cubin.arch
-
-    @property
-    def first_added(self) -> int:
-        """Where in the parameters the first added one lies."""
-        return -(-self.parameter_bytes // PARAMETER_BYTES) * PARAMETER_BYTES
-
-    def exits(self) -> list[int]:
-        """The byte offset of each ``EXIT``. Raises UnsupportedKernelError if the file tells of others."""
-        found = [index * WORD_BYTES for index, word in enumerate(self.words) if word.operation == EXIT & 0x1FF]
-        told = [each.words() for each in self.attributes if each.number == nv_info.EXITS]
-        if sorted(offset for offsets in told for offset in offsets) != found:
-            raise UnsupportedKernelError(because("graft-exits", kernel=self.symbol.name))
-        return found
+    kind: str
+    offset: int
+    addend: int
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Grafted:
-    """A cubin with a graft. ``branches`` are the byte offsets of replaced instructions, ``start`` that of the code."""
+    """A cubin with a graft. ``branches`` are the byte offsets of replaced instructions, ``start`` that of the code.
+
+    Before the file is loaded, addresses of the original module's variables are to be written to the places that
+    ``patches`` tell; ``constants`` (name, bytes) are those to be copied before each launch.
+    """
 
     image: bytes
     branches: tuple[int, ...]
     start: int
     registers: int
+    patches: tuple[FilePatch, ...] = ()
+    constants: tuple[tuple[str, int], ...] = ()
 
 
 def graft(
@@ -141,8 +100,10 @@ def graft(
     words += [nop()] * (-len(words) % (_CODE_ALIGN // WORD_BYTES))
     count = max(target.registers, registers)
     places = sorted({at if exit_ is None else exit_ for at, exit_ in exits.items()})
-    image = _written(target, words, places, parameters, count)
-    return Grafted(image, tuple(sorted(splice.at for splice in splices)), target.code.size, count)
+    shared = shared_variables(target)
+    image = _written(target, words, places, parameters, count, shared)
+    branches = tuple(sorted(splice.at for splice in splices))
+    return Grafted(image, branches, target.code.size, count, _file_patches(image, shared), shared.constants)
 
 
 @dataclass(slots=True)
@@ -175,18 +136,11 @@ class _Appended:
         return None
 
 
-def _registers(cubin: Cubin, symbol: Symbol) -> int:
-    for each in read_attributes(cubin.content(cubin.section(".nv.info"))):
-        if each.number == nv_info.REGISTERS and each.words()[:1] == [symbol.number]:
-            return each.words()[1]
-    raise UnsupportedKernelError(because("graft-parameters", kernel=symbol.name))
-
-
 def _refuse_splice(target: Target, splice: Splice, word: Word) -> None:
     at = f"{splice.at:#06x}"
     if word.operation == EXIT & 0x1FF:
         if has_second_predicate(word) or splice.after:
-            raise UnsupportedKernelError(because("graft-exits", kernel=target.symbol.name))
+            raise UnsupportedKernelError(because("graft-exits", kernel=target.name))
         return
     if word.operation in _CONTROL_FLOW or not word.is_unconditional:
         raise UnsupportedKernelError(because("graft-position", at=at))
@@ -207,14 +161,24 @@ def _refuse_moved_relocations(target: Target, splices: Sequence[Splice]) -> None
                     raise UnsupportedKernelError(because("graft-position", at=f"{one.offset:#06x}"))
 
 
-def _written(target: Target, words: list[Word], exits: list[int], parameters: int, registers: int) -> bytes:
+def _file_patches(image: bytes, shared: SharedVariables) -> tuple[FilePatch, ...]:
+    sections = Cubin.read(image).sections
+    return tuple(
+        FilePatch(patch.kind, sections[patch.section].offset + patch.offset, patch.addend, patch.name)
+        for patch in shared.patches
+    )
+
+
+def _written(
+    target: Target, words: list[Word], exits: list[int], parameters: int, registers: int, shared: SharedVariables
+) -> bytes:
     cubin = target.cubin
     code = code_of(words)
     size = target.first_added + parameters * PARAMETER_BYTES if parameters else target.parameter_bytes
     if size > max(_MOST_PARAMETERS, target.parameter_bytes):
-        raise UnsupportedKernelError(because("graft-parameters", kernel=target.symbol.name))
-    module = cubin.section(".nv.info")
-    contents = {
+        raise UnsupportedKernelError(because("graft-parameters", kernel=target.name))
+    module = cubin.section(INFO)
+    contents = shared.relocations | {
         target.code.number: code,
         target.constants.number: cubin.content(target.constants).ljust(target.base + size, b"\0"),
         target.info.number: attribute_bytes(_attributes(target, exits, parameters, size)),
@@ -271,7 +235,7 @@ def _of_first_parameters(target: Target, size: int) -> list[Attribute]:
         if symbol.section == target.constants.number:
             bank = struct.pack("<IHH", symbol.number, target.base, size)
             return [short(nv_info.PARAMETERS_SIZE, size), Attribute(SIZED, nv_info.PARAMETER_BANK, bank)]
-    raise UnsupportedKernelError(because("graft-parameters", kernel=target.symbol.name))
+    raise UnsupportedKernelError(because("graft-parameters", kernel=target.name))
 
 
 def _with_registers(content: bytes, symbol: int, registers: int) -> bytes:

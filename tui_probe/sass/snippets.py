@@ -15,8 +15,8 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
 from tui_probe.sass.branches import EXIT
-from tui_probe.sass.graft import Target
 from tui_probe.sass.nv_info import read_attributes
+from tui_probe.sass.target import INFO, Target
 from tui_probe.sass.uniform import REGISTERS, exact_fields, named, renamed
 from tui_probe.sass.words import ALL_BARRIERS, NO_BARRIER, RZ, Word
 
@@ -141,7 +141,7 @@ def _constant(word: Word) -> int | None:
 
 
 def _refuse_stack(cubin: Cubin) -> None:
-    for each in read_attributes(cubin.content(cubin.section(".nv.info"))):
+    for each in read_attributes(cubin.content(cubin.section(INFO))):
         if each.number in (nv_info.FRAME_SIZE, nv_info.STACK_SIZE) and any(each.words()[1:]):
             raise UnsupportedKernelError(because("graft-snippet", what="a stack"))
 

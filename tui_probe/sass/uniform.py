@@ -127,7 +127,7 @@ def exact_fields(word: Word) -> tuple[int, ...] | None:
     if operation in _SOURCES_OF_UNIFORM:
         sources = _SOURCES_OF_UNIFORM[operation]
         return (_RD, *(at for at in sources if at != _RB or word.form not in _NUMBERS))
-    if operation == 0x1C3:  # noqa: PLR2004 (S2UR)
+    if operation == 0x1C3:
         return (_RD,)
     if operation == _LDCU:
         return _RD, _RA
