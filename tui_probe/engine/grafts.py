@@ -4,7 +4,7 @@ The code is that of the PTX way, of a kernel with nothing in it, which ptxas ass
 architecture. What ``kernel.info`` tells of such a kernel besides:
 
     way graft
-    grafted OFFSET … appended START     byte offsets in the kernel's code, of replaced instructions and of what was added
+    grafted OFFSET … appended START     byte offsets in the kernel's code: replaced instructions, added code
     patch KIND OFFSET ADDEND NAME       to be written into probed.bin at that offset before it is loaded: the address of
                                         the original module's NAME, plus ADDEND. KIND: abs64, abs32lo, abs32hi
     constant NAME SIZE                  to be copied from the original's constant of that name before each launch

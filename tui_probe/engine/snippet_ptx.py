@@ -58,7 +58,7 @@ def is_graftable(probe: Probe) -> bool:
 
 
 def snippet_ptx(probe: Probe, arch: int, *, sampled: bool) -> SnippetPtx:
-    """The kernels of a probe for a device of ``arch`` (90). Raises UnsupportedKernelError for a probe that needs more."""
+    """The kernels of a probe for a device of ``arch`` (90). Raises UnsupportedKernelError if it needs more than these."""
     if not is_graftable(probe):
         raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
     if any(own_map.cap != 1 for own_map in probe.maps):

@@ -143,5 +143,5 @@ def _functions(cubin: Cubin) -> tuple[Section, ...]:
 def _registers(cubin: Cubin, symbol: Symbol) -> int:
     for each in read_attributes(cubin.content(cubin.section(INFO))):
         if each.number == nv_info.REGISTERS and each.words()[:1] == [symbol.number]:
-            return (each.words() + [0])[1]
+            return [*each.words(), 0][1]
     raise UnsupportedKernelError(because("graft-parameters", kernel=symbol.name))

@@ -28,7 +28,7 @@ CONSTANTS: Final = ".nv.constant3"
 _CONSTANT_BANK: Final = 3
 _ADDRESS_BANK: Final = 4
 _VARIABLES: Final = (".nv.global", ".nv.global.init")
-_PRIVATE: Final = re.compile(r"_?\$.*|__unnamed_\d+|__cudart_.*|(?:assert|printf)[A-Z]\w*_\d+|\.?L?\.?str(?:\.\d+)?")
+_PRIVATE: Final = re.compile(r"_?\$.*|__unnamed_\d+|__cudart_.*|(?:assert|printf)[A-Z]\w*_\d+|\.(?:L\.)?str(?:\.\d+)?")
 """Names that compilers give to strings and tables, which no program asks for."""
 _OBJECT, _SECTION_SYMBOL, _FUNCTION = 1, 3, 2
 _REFERENCES: Final = range(10, 16)
@@ -103,13 +103,12 @@ class _Sharing:
             if patch is not None:
                 patches.append(patch)
                 dropped.setdefault(table.number, set()).add(relocation)
-        contents = {
-            number: relocation_bytes(
-                [one for one in self._cubin.relocations(self._cubin.sections[number]) if one not in left_out]
-            )
-            for number, left_out in dropped.items()
-        }
+        contents = {number: self._without(number, left_out) for number, left_out in dropped.items()}
         return SharedVariables(tuple(patches), tuple(self._constants()), contents)
+
+    def _without(self, number: int, left_out: set[Relocation]) -> bytes:
+        held = self._cubin.relocations(self._cubin.sections[number])
+        return relocation_bytes([one for one in held if one not in left_out])
 
     def reachable(self) -> Iterator[tuple[Section, Relocation]]:
         """The relocations of what the kernel can reach, with the section that holds them."""
