@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.kernel_info import kernel_info
-from tui_probe.engine.snippet_ptx import ENTRY_KERNEL, EXIT_KERNEL, LEADING, SnippetPtx, snippet_ptx
+from tui_probe.engine.snippet_ptx import ENTRY_KERNEL, EXIT_KERNEL, LEADING, MANY_LEADING, SnippetPtx, snippet_ptx
 from tui_probe.engine.storage import map_slots
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
@@ -28,7 +28,7 @@ from tui_probe.sass.graft import Grafted, Splice, graft
 from tui_probe.sass.operands import with_read_barriers
 from tui_probe.sass.snippets import Snippet, uniform_places, waiting
 from tui_probe.sass.target import Target
-from tui_probe.sass.uniform import used
+from tui_probe.sass.uniform import KEPT_BY_CALLS, used
 from tui_probe.sass.variables import calls_outside
 
 if TYPE_CHECKING:
@@ -85,20 +85,24 @@ class Grafter:
         self._probe = probe
         self._assembler = assembler
         self._sampled = sampled
-        self._codes: dict[int, ProbeCode] = {}
+        self._codes: dict[tuple[int, int], ProbeCode] = {}
         self._lock = threading.Lock()
 
-    def code(self, arch: int) -> ProbeCode:
-        """The probe's code for ``arch`` (90). Raises UnsupportedKernelError and ToolchainError."""
+    def code(self, target: Target) -> ProbeCode:
+        """The probe's code for the architecture of a kernel. Raises UnsupportedKernelError and ToolchainError."""
+        code = self._code(target.arch, LEADING)
+        return code if code.exit.base == target.base else self._code(target.arch, MANY_LEADING)
+
+    def _code(self, arch: int, leading: int) -> ProbeCode:
         with self._lock:
-            if arch not in self._codes:
-                self._codes[arch] = self._assembled(arch)
-            return self._codes[arch]
+            if (arch, leading) not in self._codes:
+                self._codes[arch, leading] = self._assembled(arch, leading)
+            return self._codes[arch, leading]
 
     def graft(self, cubin: Cubin, name: str) -> GraftedKernel:
         """Put the probe into a kernel. Raises UnsupportedKernelError, ImageError and ToolchainError."""
         target = Target.of(cubin, name)
-        code = self.code(target.arch)
+        code = self.code(target)
         grafted, rewritten = graft_code(target, code)
         info = kernel_info(
             name,
@@ -110,15 +114,15 @@ class Grafter:
         )
         return GraftedKernel(cubin.image, grafted, info, _said(target, grafted, rewritten))
 
-    def _assembled(self, arch: int) -> ProbeCode:
-        ptx = snippet_ptx(self._probe, arch, sampled=self._sampled)
+    def _assembled(self, arch: int, leading: int) -> ProbeCode:
+        ptx = snippet_ptx(self._probe, arch, sampled=self._sampled, leading=leading)
         with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
             source, binary = Path(folder) / "snippets.ptx", Path(folder) / "snippets.bin"
             source.write_text(ptx.text)
             report = self._assembler.assemble(source, binary, f"sm_{arch}", EXIT_KERNEL)
             cubin = Cubin.read(binary.read_bytes())
-        entry = Snippet.of(cubin, ENTRY_KERNEL, LEADING, leaves=False) if ptx.has_entry else None
-        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, LEADING, leaves=True), report)
+        entry = Snippet.of(cubin, ENTRY_KERNEL, leading, leaves=False) if ptx.has_entry else None
+        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, leading, leaves=True), report)
 
 
 def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
@@ -126,6 +130,8 @@ def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
     _refuse(target, code)
     taken = used(target.all_words(), target.arch)
     uniform, carried = uniform_places(code.uniform_pairs, taken, code.ptx.carried, target.name)
+    if any(number < KEPT_BY_CALLS for number in carried) and (function := calls_outside(target)):
+        raise UnsupportedKernelError(because("graft-calls", function=function))
     place = target.base, target.base + target.first_added, uniform, carried
     splices = [Splice(0, tuple(code.entry.placed(*place)))] if code.entry else []
     leaving = tuple(waiting(code.exit.placed(*place)))
@@ -140,8 +146,6 @@ def _refuse(target: Target, code: ProbeCode) -> None:
     if code.registers > target.fewest_registers < target.registers:
         needed = {"needed": code.registers, "left": target.fewest_registers}
         raise UnsupportedKernelError(because("graft-registers", kernel=target.name, **needed))
-    if code.ptx.carried and (function := calls_outside(target)):
-        raise UnsupportedKernelError(because("graft-calls", function=function))
 
 
 def _way(grafted: Grafted) -> list[str]:

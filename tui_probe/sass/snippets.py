@@ -17,7 +17,7 @@ from tui_probe.sass import nv_info
 from tui_probe.sass.branches import EXIT
 from tui_probe.sass.nv_info import read_attributes
 from tui_probe.sass.target import INFO, Target
-from tui_probe.sass.uniform import REGISTERS, exact_fields, named, renamed
+from tui_probe.sass.uniform import FIRST, REGISTERS, exact_fields, named, renamed
 from tui_probe.sass.words import ALL_BARRIERS, NO_BARRIER, RZ, Word
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ STACK_POINTER: Final = 1
 _CONSTANT_FORMS: Final = frozenset({3, 5})
 _BANK_AT, _BANK_BITS = 54, 5
 _OFFSET_AT, _OFFSET_BITS = 38, 16
-_CONSTANT_LOADS: Final = frozenset({0x182, 0x0B9, 0x1AC})
+_ULDC: Final = 0x0B9
+_CONSTANT_LOADS: Final = frozenset({0x182, _ULDC, 0x1AC})
 """LDC, ULDC, LDCU."""
 _CONTROL_FLOW: Final = range(0x140, 0x160)
 _STORE_MARK: Final = 0x188
@@ -113,7 +114,7 @@ def uniform_places(
     Raises UnsupportedKernelError if there are too few.
     """
     used = set(taken)
-    free = [pair for pair in range(REGISTERS - 3, -1, -2) if pair not in used and pair + 1 not in used]
+    free = [pair for pair in range(REGISTERS - 3, FIRST - 1, -2) if pair not in used and pair + 1 not in used]
     if len(free) < len(pairs) + carried:
         raise UnsupportedKernelError(because("graft-uniform", kernel=name, free=len(free), needed=len(pairs) + carried))
     return dict(zip(pairs, free[carried:], strict=False)), free[:carried]
@@ -151,8 +152,17 @@ def _refuse(word: Word, *, leaves: bool) -> None:
         raise UnsupportedKernelError(because("graft-snippet", what=f"the instruction {word.opcode:#05x}"))
     if word.operation in _CONTROL_FLOW and not (leaves and word.opcode == EXIT and not word.is_unconditional):
         raise UnsupportedKernelError(because("graft-snippet", what="a branch"))
-    if _constant(word) is not None and word.is_uniform_operand and word.operation not in _CONSTANT_LOADS:
-        raise UnsupportedKernelError(because("graft-snippet", what="a constant of a bank in a register"))
+    if _is_indexed(word):
+        raise UnsupportedKernelError(because("graft-snippet", what="a constant whose place is in a register"))
+
+
+def _is_indexed(word: Word) -> bool:
+    """Whether a register says which constant a word reads."""
+    if word.form not in _CONSTANT_FORMS:
+        return False
+    if word.operation in _CONSTANT_LOADS:
+        return word.operation != _ULDC and word.ra != RZ
+    return word.is_uniform_operand
 
 
 def _mark(word: Word, numbers: Mapping[int, int], carried: Sequence[int], arch: int) -> Word | None:

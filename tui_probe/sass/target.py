@@ -82,7 +82,7 @@ class Target:
     @property
     def parameters(self) -> int:
         """How many parameters it has."""
-        return sum(each.number == nv_info.PARAMETER for each in self.attributes)
+        return sum(each.number in (nv_info.PARAMETER, nv_info.LONG_PARAMETER) for each in self.attributes)
 
     @property
     def first_added(self) -> int:
