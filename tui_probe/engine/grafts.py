@@ -156,9 +156,12 @@ def _way(grafted: Grafted) -> list[str]:
 
 
 def _said(target: Target, grafted: Grafted, rewritten: int) -> str:
+    """For process.log, in the words of ptxas where it would tell the same."""
     places = ", ".join(f"{at:#06x}" for at in grafted.branches)
+    memory = f"{target.shared_bytes} bytes smem, {target.constants.size} bytes cmem[0]"
     return (
         f"[graft] replaced {len(grafted.branches)} of {len(target.words)} instructions: {places}\n"
-        f"[graft] added code at {grafted.start:#06x}; {rewritten} stores got a read barrier\n"
-        f"[graft] Used {grafted.registers} registers, {target.registers} without the probe"
+        f"[graft] added {grafted.added} instructions at {grafted.start:#06x}; {rewritten} stores got a read barrier\n"
+        f"[graft] pruned.bin as the program loaded it\nUsed {target.registers} registers, {memory}\n"
+        f"[graft] probed.bin with the probe\nUsed {grafted.registers} registers, {memory}"
     )

@@ -75,6 +75,8 @@ class Grafted:
     branches: tuple[int, ...]
     start: int
     registers: int
+    added: int = 0
+    """Instructions of the added code, without padding."""
     patches: tuple[FilePatch, ...] = ()
     constants: tuple[tuple[str, int], ...] = ()
 
@@ -106,7 +108,8 @@ def graft(
     shared = shared_variables(target)
     image = _written(target, words, places, parameters, count, shared)
     branches = tuple(sorted(splice.at for splice in splices))
-    return Grafted(image, branches, target.code.size, count, _file_patches(image, shared), shared.constants)
+    patches = _file_patches(image, shared)
+    return Grafted(image, branches, target.code.size, count, len(code.words), patches, shared.constants)
 
 
 @dataclass(slots=True)

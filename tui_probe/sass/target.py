@@ -85,6 +85,12 @@ class Target:
         return sum(each.number in (nv_info.PARAMETER, nv_info.LONG_PARAMETER) for each in self.attributes)
 
     @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory that a block has by its declarations."""
+        section = self.cubin.find(f".nv.shared.{self.name}")
+        return section.size if section else 0
+
+    @property
     def first_added(self) -> int:
         """Where in the parameters the first added one lies."""
         return -(-self.parameter_bytes // PARAMETER_BYTES) * PARAMETER_BYTES
