@@ -21,18 +21,18 @@ _LINE = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 
 
 @pytest.fixture(scope="session")
-def assembled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Cubin]:
-    """The cubin of PTX without its head, for an architecture; each is assembled once."""
+def assembled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int | str], Cubin]:
+    """The cubin of PTX without its head, for an architecture (90, "90a"); each is assembled once."""
     tools = find_tools("ptxas")
     if not tools:
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
     folder = tmp_path_factory.mktemp("assembled")
-    made: dict[tuple[str, int], Cubin] = {}
+    made: dict[tuple[str, int | str], Cubin] = {}
 
-    def assemble(text: str, arch: int) -> Cubin:
+    def assemble(text: str, arch: int | str) -> Cubin:
         if (text, arch) not in made:
             source, binary = folder / f"{len(made)}.ptx", folder / f"{len(made)}.cubin"
-            version = "8.1" if arch <= 90 else "8.7"
+            version = "8.7" if arch == 100 else "8.1"
             source.write_text(f".version {version}\n.target sm_{arch}\n.address_size 64\n{text}")
             command = [tools[0].path, f"-arch=sm_{arch}", source, "-o", binary]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
