@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _ALIGNED: Final = 16
 """ptxas reads parameters together where they begin at a multiple of this."""
 _FURTHER: Final = 0x5A0
-"""Bytes between the two places at which the code is assembled: many bits, so that a field that is read wrongly shows."""
+"""Bytes between the two places at which the code is assembled: of many bits, so that a field read wrongly shows."""
 WAY: Final = "way graft"
 """The line of kernel.info by which a grafted kernel is known."""
 
