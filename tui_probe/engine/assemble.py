@@ -14,7 +14,7 @@ from tui_probe.errors import ToolchainError
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 _SECONDS: Final = 600
@@ -57,9 +57,15 @@ class Assembler:
         return self._tools
 
     def assemble(
-        self, ptx: Path, binary: Path, arch: str, entry: str, started: Callable[[], object] | None = None
+        self,
+        ptx: Path,
+        binary: Path,
+        arch: str,
+        entry: str,
+        started: Callable[[], object] | None = None,
+        options: Sequence[str] = (),
     ) -> AssemblyReport:
-        """Assemble ``ptx`` for a device of ``arch`` (sm_90). The report is about the kernel ``entry``.
+        """Assemble ``ptx`` for a device of ``arch`` (sm_90), with more ``options``. The report is about ``entry``.
 
         ``started`` is called each time that a ptxas begins to work, which is when other work can be done beside it.
         Raises ToolchainError with ptxas's own words, or if there is no ptxas.
@@ -67,7 +73,7 @@ class Assembler:
         error: ToolchainError | None = None
         for tool in self.tools():
             try:
-                return _run(tool, ptx, binary, _with_suffix(ptx, arch), entry, started)
+                return _run(tool, ptx, binary, _with_suffix(ptx, arch), entry, started, options)
             except ToolchainError as failure:
                 error = error or failure
                 if not _TOO_OLD.search(failure.details):
@@ -83,9 +89,15 @@ def _with_suffix(ptx: Path, arch: str) -> str:
 
 
 def _run(
-    tool: Tool, ptx: Path, binary: Path, arch: str, entry: str, started: Callable[[], object] | None
+    tool: Tool,
+    ptx: Path,
+    binary: Path,
+    arch: str,
+    entry: str,
+    started: Callable[[], object] | None,
+    options: Sequence[str],
 ) -> AssemblyReport:
-    command = [str(tool.path), "-v", f"-arch={arch}", str(ptx), "-o", str(binary)]
+    command = [str(tool.path), "-v", f"-arch={arch}", *options, str(ptx), "-o", str(binary)]
     begun = time.perf_counter()
     try:
         status, output = _outcome(command, started)

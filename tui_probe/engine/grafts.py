@@ -76,6 +76,7 @@ class GraftedKernel:
     grafted: Grafted
     info: str
     said: str
+    plain: bool
 
     @property
     def probed(self) -> bytes:
@@ -90,25 +91,35 @@ class Grafter:
         self._probe = probe
         self._assembler = assembler
         self._sampled = sampled
-        self._codes: dict[tuple[int, int], ProbeCode] = {}
+        self._codes: dict[tuple[int, int, bool], ProbeCode] = {}
         self._lock = threading.Lock()
 
-    def code(self, target: Target) -> ProbeCode:
-        """The probe's code for the architecture of a kernel. Raises UnsupportedKernelError and ToolchainError."""
+    def code(self, target: Target, *, plain: bool = False) -> ProbeCode:
+        """The probe's code for a kernel; ``plain``: such as needs no uniform registers.
+
+        Raises UnsupportedKernelError and ToolchainError.
+        """
+        if plain:
+            return self._code(target.arch, target.first_added, plain=True)
         odd = target.first_added % _ALIGNED
         code = self._code(target.arch, LEADING + odd)
         return code if code.exit.base == target.base else self._code(target.arch, MANY_LEADING + odd)
 
-    def _code(self, arch: int, leading: int) -> ProbeCode:
+    def _code(self, arch: int, leading: int, *, plain: bool = False) -> ProbeCode:
         with self._lock:
-            if (arch, leading) not in self._codes:
-                self._codes[arch, leading] = self._assembled(arch, leading)
-            return self._codes[arch, leading]
+            key = arch, leading, plain
+            if key not in self._codes:
+                made = self._assembled_at(arch, leading, plain=True) if plain else self._assembled(arch, leading)
+                self._codes[key] = made
+            return self._codes[key]
 
-    def graft(self, cubin: Cubin, name: str) -> GraftedKernel:
-        """Put the probe into a kernel. Raises UnsupportedKernelError, ImageError and ToolchainError."""
+    def graft(self, cubin: Cubin, name: str, *, plain: bool = False) -> GraftedKernel:
+        """Put the probe into a kernel; ``plain``: with code that is slower, and needs no uniform registers.
+
+        Raises UnsupportedKernelError, ImageError and ToolchainError.
+        """
         target = Target.of(cubin, name)
-        code = self.code(target)
+        code = self.code(target, plain=plain)
         grafted, rewritten = graft_code(target, code)
         info = kernel_info(
             name,
@@ -118,7 +129,8 @@ class Grafter:
             sampled=self._sampled,
             way=_way(grafted),
         )
-        return GraftedKernel(cubin.image, grafted, info, _said(target, grafted, rewritten))
+        said = _said(target, grafted, rewritten) + ("\n[graft] without uniform registers" if plain else "")
+        return GraftedKernel(cubin.image, grafted, info, said, plain)
 
     def _assembled(self, arch: int, leading: int) -> ProbeCode:
         """The code, once ptxas itself showed that only known fields change where parameters lie elsewhere."""
@@ -128,15 +140,16 @@ class Grafter:
             raise UnsupportedKernelError(because("graft-snippet", what="parameters whose places are not understood"))
         return code
 
-    def _assembled_at(self, arch: int, leading: int) -> ProbeCode:
-        ptx = snippet_ptx(self._probe, arch, sampled=self._sampled, leading=leading)
+    def _assembled_at(self, arch: int, leading: int, *, plain: bool = False) -> ProbeCode:
+        ptx = snippet_ptx(self._probe, arch, sampled=self._sampled, leading=max(leading, 1), in_slots=plain)
         with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
             source, binary = Path(folder) / "snippets.ptx", Path(folder) / "snippets.bin"
             source.write_text(ptx.text)
-            report = self._assembler.assemble(source, binary, f"sm_{arch}", EXIT_KERNEL)
+            options = ["-O0"] if plain else []
+            report = self._assembler.assemble(source, binary, f"sm_{arch}", EXIT_KERNEL, options=options)
             cubin = Cubin.read(binary.read_bytes())
-        entry = Snippet.of(cubin, ENTRY_KERNEL, leading, leaves=False) if ptx.has_entry else None
-        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, leading, leaves=True), report)
+        entry = Snippet.of(cubin, ENTRY_KERNEL, leading, leaves=False, plain=plain) if ptx.has_entry else None
+        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, leading, leaves=True, plain=plain), report)
 
 
 def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:

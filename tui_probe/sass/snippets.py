@@ -17,9 +17,10 @@ from tui_probe.sass import nv_info
 from tui_probe.sass.branches import EXIT
 from tui_probe.sass.constants import bank_of, is_indexed, offset_of, with_offset
 from tui_probe.sass.nv_info import read_attributes
+from tui_probe.sass.plain import plain as without_uniform
 from tui_probe.sass.target import INFO, Target
 from tui_probe.sass.uniform import FIRST, REGISTERS, exact_fields, named, renamed
-from tui_probe.sass.words import ALL_BARRIERS, NO_BARRIER, RZ, Word
+from tui_probe.sass.words import ALL_BARRIERS, NO_BARRIER, RZ, WORD_BYTES, Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,18 +56,22 @@ class Snippet:
     registers: int
 
     @classmethod
-    def of(cls, cubin: Cubin, name: str, leading: int, *, leaves: bool) -> Snippet:
+    def of(cls, cubin: Cubin, name: str, leading: int, *, leaves: bool, plain: bool = False) -> Snippet:
         """The code of kernel ``name``, whose first ``leading`` bytes of parameters are not the probe's.
 
-        ``leaves`` allows lanes to leave before its end. Raises UnsupportedKernelError for code that cannot be taken.
+        ``leaves`` allows lanes to leave before its end. ``plain`` code is made to do without uniform registers, and
+        its parameters cannot be shifted. Raises UnsupportedKernelError for code that cannot be taken.
         """
         target = Target.of(cubin, name)
         _refuse_stack(cubin)
-        words = target.words[: target.exits()[-1] // 16]
+        words = target.words[: target.exits()[-1] // WORD_BYTES]
+        start = 0
         if words and words[0].rd == STACK_POINTER and _parameter(words[0]) is not None:
-            words = words[1:]
+            words, start = words[1:], WORD_BYTES
+        if plain:
+            words = without_uniform(words, start, target.arch, leaves=leaves)
         for word in words:
-            _refuse(word, leaves=leaves)
+            _refuse(word, leaves=leaves, shifts=not plain)
         return cls(target.arch, words, target.base, target.base + leading, target.registers)
 
     def uniform_pairs(self) -> list[int]:
@@ -145,12 +150,12 @@ def _refuse_stack(cubin: Cubin) -> None:
             raise UnsupportedKernelError(because("graft-snippet", what="a stack"))
 
 
-def _refuse(word: Word, *, leaves: bool) -> None:
+def _refuse(word: Word, *, leaves: bool, shifts: bool) -> None:
     if exact_fields(word) is None:
         raise UnsupportedKernelError(because("graft-snippet", what=f"the instruction {word.opcode:#05x}"))
     if word.operation in _CONTROL_FLOW and not (leaves and word.opcode == EXIT and not word.is_unconditional):
         raise UnsupportedKernelError(because("graft-snippet", what="a branch"))
-    if bank_of(word) is not None and is_indexed(word):
+    if shifts and bank_of(word) is not None and is_indexed(word):
         raise UnsupportedKernelError(because("graft-snippet", what="a constant whose place is in a register"))
 
 
