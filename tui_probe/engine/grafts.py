@@ -35,6 +35,7 @@ from tui_probe.sass.variables import calls_outside
 if TYPE_CHECKING:
     from tui_probe.engine.assemble import Assembler, AssemblyReport
     from tui_probe.engine.model import Probe
+    from tui_probe.sass.nv_info import Attribute
 
 
 _ALIGNED: Final = 16
@@ -58,6 +59,11 @@ class ProbeCode:
     def registers(self) -> int:
         """Those that a kernel must have for it."""
         return max(self.exit.registers, self.entry.registers if self.entry else 0)
+
+    @property
+    def flags(self) -> list[Attribute]:
+        """What the driver must be told of it."""
+        return [*self.exit.flags, *(self.entry.flags if self.entry else ())]
 
     @property
     def uniform_pairs(self) -> list[int]:
@@ -164,7 +170,7 @@ def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
     leaving = tuple(waiting(code.exit.placed(*place)))
     splices += [Splice(at, leaving) for at in target.exits()]
     rewritten = with_read_barriers(target.words)
-    grafted = graft(target, splices, code.ptx.parameters, code.registers, rewritten)
+    grafted = graft(target, splices, code.ptx.parameters, code.registers, rewritten, code.flags)
     refuse_changes(target, grafted, {*uniform.values(), *carried})
     return grafted, len(rewritten)
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tui_probe.sass.cubin import Cubin
+    from tui_probe.sass.nv_info import Attribute
 
 STACK_POINTER: Final = 1
 
@@ -46,7 +47,7 @@ _ALL_BYTES: Final = 0xF
 @dataclass(frozen=True, slots=True)
 class Snippet:
     """The code of a snippet. ``base`` and ``parameters_at`` say where its kernel's parameters, and the probe's among
-    them, lie in bank 0; ``registers`` are those that its kernel needs.
+    them, lie in bank 0; ``registers`` are those that its kernel needs, ``flags`` what else the driver is to be told.
     """
 
     arch: int
@@ -54,6 +55,7 @@ class Snippet:
     base: int
     parameters_at: int
     registers: int
+    flags: tuple[Attribute, ...]
 
     @classmethod
     def of(cls, cubin: Cubin, name: str, leading: int, *, leaves: bool, plain: bool = False) -> Snippet:
@@ -72,7 +74,8 @@ class Snippet:
             words = without_uniform(words, start, target.arch, leaves=leaves)
         for word in words:
             _refuse(word, leaves=leaves, shifts=not plain)
-        return cls(target.arch, words, target.base, target.base + leading, target.registers)
+        flags = tuple(each for each in target.attributes if each.format == nv_info.FLAG)
+        return cls(target.arch, words, target.base, target.base + leading, target.registers, flags)
 
     def uniform_pairs(self) -> list[int]:
         """The even numbers of the pairs of uniform registers that it uses."""
