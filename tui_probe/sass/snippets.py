@@ -157,7 +157,7 @@ def _refuse(word: Word, *, leaves: bool, shifts: bool) -> None:
     if exact_fields(word) is None:
         raise UnsupportedKernelError(because("graft-snippet", what=f"the instruction {word.opcode:#05x}"))
     if word.operation in _CONTROL_FLOW and not (leaves and word.opcode == EXIT and not word.is_unconditional):
-        raise UnsupportedKernelError(because("graft-snippet", what="a branch"))
+        raise UnsupportedKernelError(because("graft-snippet", what="control flow"))
     if shifts and bank_of(word) is not None and is_indexed(word):
         raise UnsupportedKernelError(because("graft-snippet", what="a constant whose place is in a register"))
 
