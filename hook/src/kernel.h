@@ -80,6 +80,7 @@ struct timed {
     struct timed_kind {
         atomic_uint_fast64_t launches;
         atomic_uint_fast64_t counted; /* those that times stand for */
+        atomic_uint_fast64_t typical; /* ns of late, smoothed; 0: none known */
         struct pace pace;
     } of[2];                /* originals, probed */
     atomic_bool beside;     /* a probed launch was the last one: the next original shows what the probe costs */
