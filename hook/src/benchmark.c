@@ -122,7 +122,8 @@ static CUresult record(struct bench *bench, const struct snapshot *snapshot, con
 {
     CUstream stream = launch_stream(bench->launch);
     struct sample sample;
-    CUresult result = run_probed(bench->launch, bench->probing, bench->variant, &bench->arguments, &bench->buffer, &sample);
+    CUresult result =
+        run_probed(bench->launch, bench->probing, bench->variant, &bench->arguments, &bench->buffer, &sample);
     snapshot_restore(snapshot, stream);
     if (result == CUDA_SUCCESS &&
         bench_buffer_overflowed(&bench->buffer, bench->launch, bench->probing, bench->variant)) {
@@ -183,7 +184,8 @@ static CUresult time_probed(struct bench *bench)
 {
     struct timings *t = bench->timings;
     struct sample sample = {-1, -1, -1, t->waiting};
-    CUresult result = run_probed(bench->launch, bench->probing, bench->variant, &bench->arguments, &bench->buffer, &sample);
+    CUresult result =
+        run_probed(bench->launch, bench->probing, bench->variant, &bench->arguments, &bench->buffer, &sample);
     t->n_probed++;
     t->waiting = -1;
     log_sample(bench->probing->kernel, bench->launch->number, &sample, result);

@@ -141,7 +141,8 @@ static uint64_t folder_bytes(int parent, const char *name, const char *image, in
             fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
         if (!S_ISDIR(status.st_mode))
-            bytes += status.st_nlink > 1 && strcmp(entry->d_name, image) != 0 ? 0 : (uint64_t)status.st_blocks * BLOCK_UNIT;
+            bytes +=
+                status.st_nlink > 1 && strcmp(entry->d_name, image) != 0 ? 0 : (uint64_t)status.st_blocks * BLOCK_UNIT;
         else if (deep)
             bytes += folder_bytes(folder, entry->d_name, image, deep - 1);
     }

@@ -16,7 +16,7 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char **names; /* NULL-terminated; NULL: there are none */
 
-/* Lines are "ERROR SECONDS NAME". */
+/* Lines are "ERROR SECONDS NAME": the number of the driver's error, the time since 1970, and the kernel's name. */
 static char *name_in(char *line)
 {
     char *name = strchr(line, ' ');
@@ -83,7 +83,7 @@ static bool was_before(const struct chunk *chunk, size_t piece)
 static void write_name(int file, const char *name, CUresult error)
 {
     char *line;
-    int length = asprintf(&line, "%s %lld %s\n", reason_error_name(error), (long long)time(NULL), name);
+    int length = asprintf(&line, "%d %lld %s\n", error, (long long)time(NULL), name);
     if (length < 0)
         return;
     if (write(file, line, (size_t)length) == length)

@@ -130,9 +130,10 @@ static bool add_global(struct probing *probing, const char *name)
 
 static bool read_way(const char *text, struct probing *probing)
 {
-    if (strcmp(text, way_name(WAY_GRAFT)) == 0)
+    const bool is_graft = strcmp(text, way_name(WAY_GRAFT)) == 0;
+    if (is_graft)
         probing->way = WAY_GRAFT;
-    return probing->way == WAY_GRAFT || strcmp(text, way_name(WAY_PTX)) == 0;
+    return is_graft || strcmp(text, way_name(WAY_PTX)) == 0;
 }
 
 /* A number without a sign, to its very end or to a blank. */

@@ -20,9 +20,9 @@ static atomic_size_t copied; /* bytes that copies hold */
 
 /* Beginnings of the names of NVIDIA's libraries whose licences are not those of open software. */
 static const char *const closed_libraries[] = {
-    "libcublas", "libcudnn",    "libcusparse", "libcufft",   "libcusolver", "libcurand",   "libnvrtc",  "libnpp",
-    "libnvjpeg", "libnvshmem",  "libcutensor", "libnvinfer", "libcudss",    "libnvJitLink", "libnvcomp", "libnvtiff",
-    "libcupti",  "libcustatevec", "libcudensitymat", "libnvonnxparser",
+    "libcublas", "libcudnn",  "libcusparse", "libcufft",      "libcusolver",     "libcurand",       "libnvrtc",
+    "libnpp",    "libnvjpeg", "libnvshmem",  "libcutensor",   "libnvinfer",      "libcudss",        "libnvJitLink",
+    "libnvcomp", "libnvtiff", "libcupti",    "libcustatevec", "libcudensitymat", "libnvonnxparser",
 };
 
 /* Beginnings of the names of kernels, or of their outermost namespaces, that no other library uses. */

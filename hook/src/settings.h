@@ -20,7 +20,11 @@ struct min_free {
 };
 
 /* Which machine code is probed where a kernel has no PTX. */
-enum machine_code_choice { MACHINE_CODE_AUTO, MACHINE_CODE_ALL, MACHINE_CODE_OFF }; /* auto: not that of closed libraries */
+enum machine_code_choice {
+    MACHINE_CODE_AUTO,
+    MACHINE_CODE_ALL,
+    MACHINE_CODE_OFF
+}; /* auto: not that of closed libraries */
 
 enum { MOST_PROBES = 16 };
 

@@ -75,8 +75,7 @@ CUresult shared_copy_constants(const struct probing *probing, const struct varia
     CUresult result = CUDA_SUCCESS;
     for (size_t i = 0; i < probing->n_constants && result == CUDA_SUCCESS; i++) {
         const struct constant_copy *copy = &variant->constants[i];
-        result =
-            REAL_OR_NOT_FOUND(cuMemcpyDtoDAsync_v2, copy->to, copy->from, probing->constants[i].size, stream);
+        result = REAL_OR_NOT_FOUND(cuMemcpyDtoDAsync_v2, copy->to, copy->from, probing->constants[i].size, stream);
     }
     return result;
 }
