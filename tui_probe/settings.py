@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PALETTES = ("dark", "light", "ansi", "distinct", "plain")
+MACHINE_CODE = ("auto", "all", "off")
 KEYS = "keys"
 
 
@@ -37,6 +38,7 @@ class Settings:
     launches: str | None = None
     bandwidth: Path | None = None
     detail: bool | None = None
+    machine_code: str | None = None
     max_trace_bytes: str | None = None
     max_result_files: str | None = None
     max_log_bytes: str | None = None
@@ -96,6 +98,8 @@ SETTINGS = (
             'bandwidth = "~/bw.json"'),
     Setting("detail", bool, "`false`", "`run` saves all records of a probe, and not only what its pages need",
             "detail = true"),
+    Setting("machine_code", str, "`auto`", "`--machine-code` of `run`: which kernels without PTX are probed: "
+            "`auto`, `all` or `off`", 'machine_code = "all"'),
     *LIMITS,
     Setting(KEYS, dict, "as listed under Keys", "keys of a command in the key table, by its id: one key, or a list",
             '[keys]\nsort = "ctrl+s"'),
@@ -141,6 +145,8 @@ def _checked(data: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
             problems.append(f"{key}: {value!r} is not one of {', '.join(PALETTES)}")
         elif key in _AMOUNTS and not re.fullmatch(_AMOUNTS[key], str(value).strip().upper()):
             problems.append(f"{key}: {value!r} is no limit; an example: {_example(key)}")
+        elif key == "machine_code" and value not in MACHINE_CODE:
+            problems.append(f"{key}: {value!r} is not one of {', '.join(MACHINE_CODE)}")
         elif key == "launches" and not _LAUNCHES.fullmatch(str(value)):
             problems.append(f"{key}: {value!r} is neither auto nor all nor a list such as 0-9,20")
         elif key == KEYS and isinstance(value, dict):

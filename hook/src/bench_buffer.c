@@ -16,7 +16,7 @@
 enum { WINDOW_BYTES = 4 << 20 };
 
 const struct reason *bench_buffer_make(struct bench_buffer *buffer, struct launch *launch, struct probing *probing,
-                                       const struct variant *variant)
+                                       struct variant *variant)
 {
     *buffer = (struct bench_buffer){0};
     const struct reason *reason = probed_size(launch, probing, variant, &buffer->size);

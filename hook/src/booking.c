@@ -126,7 +126,7 @@ void booking_refused(const struct reason *reason)
     atomic_fetch_add(reason->code == REASON_RESULTS_FULL ? &files->refused : &bytes->refused, 1);
 }
 
-static uint64_t folder_bytes(int parent, const char *name, int deep)
+static uint64_t folder_bytes(int parent, const char *name, const char *image, int deep)
 {
     struct stat status;
     uint64_t bytes = 0;
@@ -141,9 +141,10 @@ static uint64_t folder_bytes(int parent, const char *name, int deep)
             fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
         if (!S_ISDIR(status.st_mode))
-            bytes += status.st_nlink > 1 ? 0 : (uint64_t)status.st_blocks * BLOCK_UNIT;
+            bytes +=
+                status.st_nlink > 1 && strcmp(entry->d_name, image) != 0 ? 0 : (uint64_t)status.st_blocks * BLOCK_UNIT;
         else if (deep)
-            bytes += folder_bytes(folder, entry->d_name, deep - 1);
+            bytes += folder_bytes(folder, entry->d_name, image, deep - 1);
     }
     if (entries)
         closedir(entries);
@@ -154,7 +155,7 @@ void booking_count_folder(struct booking_folder *folder)
 {
     if (!folder->path)
         return;
-    uint64_t bytes = folder_bytes(AT_FDCWD, folder->path, FOLDERS_DEEP);
+    uint64_t bytes = folder_bytes(AT_FDCWD, folder->path, folder->has_image ? "original.bin" : "", FOLDERS_DEEP);
     control_use(&control->trace_bytes, bytes);
     control_return(&control->trace_bytes, folder->counted);
     folder->counted = bytes;

@@ -2,6 +2,7 @@
 #ifndef TUI_PROBE_BOOKING_H
 #define TUI_PROBE_BOOKING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct kernel;
@@ -23,9 +24,10 @@ const struct reason *booking_refuses_folder(uint64_t size);
 void booking_refused(const struct reason *reason);
 
 /* Counts what is in the folder now, itself included, in the place of what was counted before. A file that has another name,
- * too, was counted with that. */
+ * too, was counted with that; not so the image, if it was written here first. */
 struct booking_folder {
     char *path;       /* NULL: there is none */
+    bool has_image;   /* original.bin counts here */
     uint64_t counted; /* bytes so far */
 };
 

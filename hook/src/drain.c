@@ -12,6 +12,7 @@
 #include "drain_dropped.h"
 #include "drain_wake.h"
 #include "event_log.h"
+#include "graft_faults.h"
 #include "patience.h"
 #include "real.h"
 #include "reasons.h"
@@ -107,6 +108,7 @@ static CUresult save_results(struct chunk *chunk)
 static void fault(struct chunk *chunk, CUresult result)
 {
     const char *name = reason_error_name(result);
+    graft_faults_note(chunk, result);
     buffers_lock();
     chunk->pool->fault = reason_with(CONTEXT_FAULTED, name);
     chunk->pool->busy--;

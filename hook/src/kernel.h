@@ -43,6 +43,22 @@ struct map {
     struct reduction *reduction; /* what is saved of its records; NULL: all of them. See reduce.h */
 };
 
+/* How a probe is in a kernel: its PTX was assembled anew, or code was grafted into the machine code. */
+enum way { WAY_PTX, WAY_GRAFT };
+
+/* A place in a file of machine code that gets the address of a variable of the original's module. */
+struct patch {
+    enum patch_kind { PATCH_ABS64, PATCH_ABS32_LO, PATCH_ABS32_HI } kind;
+    uint64_t offset, addend; /* bytes of the file; of the address, modulo 2^64 */
+    char *variable;
+};
+
+/* A variable in constant memory, which the probed module has a copy of. */
+struct constant {
+    char *variable;
+    size_t size;
+};
+
 /* The probed function of a kernel in one context. */
 struct variant {
     struct variant *next;
@@ -52,6 +68,11 @@ struct variant {
     CUfunction function;
     CUdeviceptr *globals; /* addresses in the original's module */
     size_t *global_sizes;
+    struct constant_copy {
+        CUdeviceptr from, to;
+    } *constants; /* of the constants of its probing */
+    _Atomic(struct residency *) residency; /* how many blocks are on the device at once; see residency.h */
+    atomic_uint changes; /* that the program has made to the function's limits and preferences */
     struct pool *pool;
     const struct reason *reason; /* why it cannot be launched there; NULL if it can */
 };
@@ -68,6 +89,10 @@ struct probing {
     _Atomic(struct capacities *) capacities; /* then those of the next launch */
     size_t n_globals;
     char **globals;
+    enum way way;
+    size_t n_patches, n_constants;
+    struct patch *patches;
+    struct constant *constants;
     const struct reason *no_replay; /* why it must not be run twice, from the engine */
     const struct reason *note; /* what a person should know of it, from the engine; NULL: nothing */
     char *load_path;

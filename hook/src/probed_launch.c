@@ -8,9 +8,11 @@
 #include "prepare.h"
 #include "real.h"
 #include "reasons.h"
+#include "residency.h"
 #include "result.h"
 #include "schedule.h"
 #include "settings.h"
+#include "shared_variables.h"
 #include "streams.h"
 #include "variants.h"
 
@@ -99,11 +101,12 @@ static const struct reason *find_variant(const struct launch *launch, struct ker
     return reason;
 }
 
-const struct reason *probed_size(struct launch *launch, struct probing *probing, const struct variant *variant,
-                                 size_t *size)
+const struct reason *probed_size(struct launch *launch, struct probing *probing, struct variant *variant, size_t *size)
 {
     const uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     const struct reason *reason = sampling_refuses(&probing->sampling, blocks);
+    if (!reason)
+        reason = residency_refuses(variant, probing->kernel, launch);
     if (reason)
         return reason;
     launch->capacities = capacities_choose(probing, launch->grid, launch->block, variant->pool->limit);
@@ -122,7 +125,7 @@ struct holding {
 };
 
 static const struct reason *take(struct holding *holding, struct launch *launch, struct probing *probing,
-                                 const struct variant *variant)
+                                 struct variant *variant)
 {
     const struct reason *reason = probed_size(launch, probing, variant, &holding->size);
     if (!reason && !layout_saved_size(probing, launch->capacities, launch->grid, launch->block, &holding->saved))
@@ -146,6 +149,13 @@ static void launched(const struct holding *holding, const struct launch *launch,
     buffers_launched(holding->chunk, &holding->claim, launch, result);
 }
 
+static const struct reason *share_constants(const struct launch *launch, const struct probing *probing,
+                                            const struct variant *variant)
+{
+    const CUresult result = shared_copy_constants(probing, variant, launch_stream(launch));
+    return result == CUDA_SUCCESS ? NULL : reason_with(CONSTANTS_NOT_COPIED, reason_error_name(result));
+}
+
 CUresult launch_probed(struct launch *launch, struct kernel *kernel)
 {
     struct variant *variant;
@@ -158,6 +168,8 @@ CUresult launch_probed(struct launch *launch, struct kernel *kernel)
     if (reason)
         return launch_pass(launch, reason);
     reason = arguments_fill(&arguments, launch, probing, variant, holding.claim.memory);
+    if (!reason)
+        reason = share_constants(launch, probing, variant);
     if (reason) {
         launched(&holding, launch, probing, CUDA_ERROR_INVALID_VALUE);
         return launch_pass(launch, reason);

@@ -150,6 +150,13 @@ static void read_probes(char *const *names, const char *samples)
     free(copy);
 }
 
+static enum machine_code_choice read_machine_code(void)
+{
+    if (says("TUI_PROBE_MACHINE_CODE", "off"))
+        return MACHINE_CODE_OFF;
+    return says("TUI_PROBE_MACHINE_CODE", "all") ? MACHINE_CODE_ALL : MACHINE_CODE_AUTO;
+}
+
 void settings_read(void)
 {
     const char *launcher = getenv("TUI_PROBE_LAUNCHER");
@@ -167,6 +174,8 @@ void settings_read(void)
     settings.benchmark = says("TUI_PROBE_BENCHMARK", "1");
     settings.detail = number("TUI_PROBE_DETAIL") == 1;
     settings.times = !says("TUI_PROBE_TIMES", "0");
+    settings.machine_code = read_machine_code();
+    settings.graft_faults = text("TUI_PROBE_GRAFT_FAULTS");
     settings.engine_timeout = seconds("TUI_PROBE_ENGINE_TIMEOUT", 60);
     settings.exit_timeout = seconds("TUI_PROBE_EXIT_TIMEOUT", 10);
     settings.control = text("TUI_PROBE_CONTROL");

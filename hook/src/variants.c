@@ -10,6 +10,7 @@
 #include "real.h"
 #include "reasons.h"
 #include "registry.h"
+#include "shared_variables.h"
 #include "streams.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -45,26 +46,23 @@ static void copy_attributes(CUfunction original, CUfunction probed)
 
 static const struct reason *find_globals(const struct probing *probing, struct variant *variant)
 {
-    const struct code *code = probing->kernel->code;
     variant->globals = calloc(probing->n_globals + 1, sizeof *variant->globals);
     variant->global_sizes = calloc(probing->n_globals + 1, sizeof *variant->global_sizes);
     if (!variant->globals || !variant->global_sizes)
         return reason(HOST_MEMORY);
     for (size_t i = 0; i < probing->n_globals; i++) {
-        CUdeviceptr *address = &variant->globals[i];
-        size_t *size = &variant->global_sizes[i];
-        const char *name = probing->globals[i];
-        CUresult result = code->is_library ? REAL_OR_NOT_FOUND(cuLibraryGetGlobal, address, size, code->library, name)
-                                           : REAL_OR_NOT_FOUND(cuModuleGetGlobal_v2, address, size, code->module, name);
-        if (result != CUDA_SUCCESS)
-            return reason_with(VARIABLE_NOT_SHARED, name);
+        const struct reason *reason = shared_variable(probing->kernel->code, probing->globals[i], &variant->globals[i],
+                                                      &variant->global_sizes[i]);
+        if (reason)
+            return reason;
     }
     return NULL;
 }
 
-static void *read_file(const char *path)
+/* A whole file, with a 0 behind it. */
+static uint8_t *read_file(const char *path, size_t *length)
 {
-    char *bytes = NULL;
+    uint8_t *bytes = NULL;
     FILE *file = fopen(path, "rbe");
     long size = -1;
     if (file && fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) >= 0 && (bytes = calloc(1, (size_t)size + 1))) {
@@ -76,14 +74,21 @@ static void *read_file(const char *path)
     }
     if (file)
         fclose(file);
+    *length = bytes ? (size_t)size : 0;
     return bytes;
 }
 
 static const struct reason *load_module(const struct probing *probing, struct variant *variant)
 {
-    void *image = read_file(probing->load_path);
+    size_t size;
+    uint8_t *image = read_file(probing->load_path, &size);
     if (!image)
         return reason_with(PROBED_UNREADABLE, probing->load_path);
+    const struct reason *reason = shared_patch(probing, image, size);
+    if (reason) {
+        free(image);
+        return reason;
+    }
     CUresult result = REAL_OR_NOT_FOUND(cuModuleLoadData, &variant->module, image);
     free(image);
     if (result != CUDA_SUCCESS) {
@@ -99,6 +104,8 @@ static const struct reason *load(const struct probing *probing, const struct lau
     const struct reason *reason = load_module(probing, variant);
     if (!reason)
         reason = find_globals(probing, variant);
+    if (!reason)
+        reason = shared_find_constants(probing, variant);
     if (reason) {
         variant->function = NULL;
         return reason;
@@ -213,6 +220,7 @@ static void set_attribute(struct variant *variant, const void *argument)
     const struct setting *setting = argument;
     if (concerns(setting, variant))
         REAL_OR_NOT_FOUND(cuFuncSetAttribute, variant->function, setting->attribute, setting->value);
+    atomic_fetch_add(&variant->changes, 1);
 }
 
 static void set_cache(struct variant *variant, const void *argument)
@@ -220,6 +228,7 @@ static void set_cache(struct variant *variant, const void *argument)
     const struct setting *setting = argument;
     if (concerns(setting, variant))
         REAL_OR_NOT_FOUND(cuFuncSetCacheConfig, variant->function, setting->value);
+    atomic_fetch_add(&variant->changes, 1);
 }
 
 void variants_set_attribute(const void *handle, int attribute, int value, CUdevice device)

@@ -75,6 +75,7 @@ class Engine:
         self.storage: list[str] = []  # lines of kernel.info
         self.filled = ""  # as maps: what the stub's probed kernel fills, if that is something else
         self.globals = ""
+        self.tail = b""  # of the probed module
         self.sampled = False  # whether kernels measure the blocks of a sample alone
         self.answer: Prepare | None = None
         self.prepared: list[str] = []
@@ -129,7 +130,8 @@ class Engine:
         n_parameters = len(sizes.group(1).split("_")) if sizes else 0
         maps, variables = self.maps.split(), self.globals.split()
         kind = "sample" if self.sampled else "probed"
-        (directory / "probed.bin").write_text(f"//{kind} {n_parameters} {len(variables)} {self.filled or self.maps}")
+        probed = f"//{kind} {n_parameters} {len(variables)} {self.filled or self.maps}"
+        (directory / "probed.bin").write_bytes(probed.encode() + self.tail)
         lines = [name, str(n_parameters), str(len(maps)), *maps, *self.storage, *[f"global {v}" for v in variables]]
         lines += ["blocks sampled"] if self.sampled else []
         (directory / "kernel.info").write_text("\n".join(lines) + "\n")

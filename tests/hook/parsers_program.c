@@ -11,7 +11,7 @@
 
 static void image(const uint8_t *bytes, size_t size)
 {
-    struct image *image = image_capture(bytes, size);
+    struct image *image = image_capture(bytes, size, &(struct origin){0});
     uint64_t sum = 0;
     for (size_t i = 0; i < image->ptx_size; i++)
         sum += image->ptx[i];

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tui_probe.errors import ProbeFileError
 from tui_probe.launcher.held_target import HeldTarget
-from tui_probe.launcher.options import RunOptions
+from tui_probe.launcher.options import AUTO, MACHINE_CODE, RunOptions
 from tui_probe.launcher.outcome import Outcome
 from tui_probe.launcher.passing import run_passing_on
 from tui_probe.launcher.session import Session
@@ -63,6 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument(
         "--sample", type=sample, metavar="SPEC",
         help="probe only some blocks of each grid: 1/16 (one in 16), 0-131 (a range), 64 (that many, evenly spread)",
+    )  # fmt: skip
+    chosen.add_argument(
+        "--machine-code", choices=MACHINE_CODE,
+        help="kernels without PTX: auto probes their machine code, but not that of NVIDIA's closed libraries (cuBLAS,"
+             " cuDNN, ...), whose licence is yours to read; all: theirs too; off: none. Default auto",
     )  # fmt: skip
     chosen.add_argument(
         "--no-times", action="store_true", help="do not take the GPU time of some launches of every kernel"
@@ -155,6 +160,7 @@ def run(arguments: argparse.Namespace) -> int:
         sample=arguments.sample,
         benchmark=arguments.benchmark,
         detail=wants_detail(arguments),
+        machine_code=arguments.machine_code or chosen_settings().machine_code or AUTO,
         times=not arguments.no_times,
         driver=arguments.driver,
         simulated=arguments.sim,

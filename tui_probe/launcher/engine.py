@@ -51,7 +51,7 @@ class Engine:
         ]
         command += ["--kernels", options.kernels or "", "--filter", options.excluded or ""]
         command += [] if options.cache else ["--no-cache"]
-        command += ["--sources", str(options.source_bytes())]
+        command += ["--sources", str(options.source_bytes()), "--machine-code", options.machine_code]
         for place, probe in enumerate(probes):
             command += ["--probe", str(probe.path), *(["--sampled", str(place)] if probe.sample else ())]
         libc = ctypes.CDLL(None, use_errno=True)

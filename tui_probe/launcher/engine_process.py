@@ -16,6 +16,7 @@ from tui_probe.engine.cache import Cache, default_folder
 from tui_probe.engine.prepare import Options
 from tui_probe.engine.server import EngineServer
 from tui_probe.errors import ProbeError
+from tui_probe.launcher.options import AUTO, MACHINE_CODE
 from tui_probe.probe_files.loading import load_probe
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     parser.add_argument("--no-cache", action="store_true", help="prepare every kernel anew, and keep none")
     parser.add_argument("--sources", type=int, default=0, metavar="BYTES", help="of source copies per trace")
+    parser.add_argument(
+        "--machine-code", choices=MACHINE_CODE, default=AUTO, help="which kernels without PTX are probed in their code"
+    )
     options = parser.parse_args(arguments)
     folder = None if options.no_cache else default_folder()
     signals = {signal.SIGTERM, signal.SIGINT}
@@ -78,6 +82,7 @@ def probes_of(options: argparse.Namespace) -> list[tuple[Probe, Options]]:
                 sampled=place in options.sampled,
                 sources=options.sources if place == 0 else 0,
                 folder=probe.name if len(probes) > 1 else "",
+                machine_code=options.machine_code,
             ),
         )
         for place, probe in enumerate(probes)

@@ -19,6 +19,8 @@ OUTPUT_PART, LEAST_OUTPUT = 8, 64 << 10
 SOURCES_PART, MOST_SOURCES = 16, 16 << 20
 AUTO = "auto"
 ALL = "all"
+OFF = "off"
+MACHINE_CODE = (AUTO, ALL, OFF)
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ class RunOptions:
     benchmark: bool = False
     detail: bool = False
     """Save all records of a probe, and not only what its pages need by default."""
+    machine_code: str = AUTO
+    """Which kernels without PTX are probed in their machine code: ``auto``: not those of closed libraries; ``all``;
+    ``off``: none."""
     times: bool = True
     """Take the GPU time of some launches of every kernel."""
     driver: Path | None = None
@@ -92,6 +97,7 @@ class RunOptions:
             "sample": self.sample,
             "benchmark": self.benchmark,
             "detail": self.detail,
+            "machine_code": self.machine_code,
             "times": self.times,
             "max_trace_bytes": self.max_trace_bytes,
             "max_result_files": told(self.max_result_files),
