@@ -104,9 +104,14 @@ const struct capacities *capacities_reduced(struct probing *probing, const struc
     return found;
 }
 
+/* What a launch may take. */
+struct room {
+    size_t device, saved;
+};
+
 /* By halves, so that launches of many shapes have few numbers of blocks. */
-static bool shrink(const struct probing *probing, struct capacities *capacities, const uint32_t grid[3],
-                   const uint32_t block[3], size_t most_device, size_t most_saved)
+static bool fewer_blocks_fit(const struct probing *probing, struct capacities *capacities, const uint32_t grid[3],
+                             const uint32_t block[3], const struct room *room)
 {
     const uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
     capacities->sample = 1;
@@ -114,20 +119,32 @@ static bool shrink(const struct probing *probing, struct capacities *capacities,
         capacities->sample *= 2;
     while ((capacities->sample /= 2) >= LEAST_BLOCKS) {
         size_t saved;
-        if (fits(probing, capacities, grid, block, most_device) &&
-            layout_saved_size(probing, capacities, grid, block, &saved) && saved <= most_saved)
+        if (fits(probing, capacities, grid, block, room->device) &&
+            layout_saved_size(probing, capacities, grid, block, &saved) && saved <= room->saved)
             return true;
     }
+    return false;
+}
+
+/* Of few blocks with many records some records are left out. */
+static bool shrink(const struct probing *probing, struct capacities *capacities, const uint32_t grid[3],
+                   const uint32_t block[3], const struct room *room)
+{
+    do
+        if (fewer_blocks_fit(probing, capacities, grid, block, room))
+            return true;
+    while (halve(probing, capacities));
     return false;
 }
 
 const struct capacities *capacities_sample(struct probing *probing, const uint32_t grid[3], const uint32_t block[3],
                                            size_t most_device, size_t most_saved)
 {
+    const struct room room = {most_device, most_saved};
     const struct capacities *found = NULL;
     pthread_mutex_lock(&mutex);
     struct capacities *smaller = copy(probing, atomic_load(&probing->capacities));
-    if (smaller && shrink(probing, smaller, grid, block, most_device, most_saved))
+    if (smaller && shrink(probing, smaller, grid, block, &room))
         found = remember(probing, smaller);
     else
         free(smaller);

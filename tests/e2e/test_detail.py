@@ -94,11 +94,11 @@ def test_what_cannot_be_reduced_is_recorded_for_some_blocks(tool: Tool) -> None:
     (kernel,) = [kernel for kernel in open_trace(trace).kernels if kernel.name == "saxpy"]
     sample = kernel.read(kernel.results[0]).sample
     assert sample is not None
-    assert (sample.grid, sample.first) == ((1563, 1, 1), 0)
-    assert 16 <= sample.count < 1563
+    assert (sample.grid, sample.blocks[0]) == ((1563, 1, 1), 0)
+    assert 16 <= len(sample.blocks) < 1563
     assert (kernel.folder / "sampled" / "probed.ptx").exists()
-    shown = tool("report", str(trace), "--page", "kernels").stdout
-    assert f"{sample.count} of 1 563 blocks" in shown.replace(",", " "), shown
+    shown = tool("report", str(trace), "--page", "results").stdout
+    assert f"{len(sample.blocks)} of 1 563 blocks" in shown, shown
 
 
 def test_pages_of_warps_say_what_to_do(tool: Tool) -> None:
