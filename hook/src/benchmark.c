@@ -236,7 +236,7 @@ static CUresult measure_probed(struct launch *launch, struct probing *probing, s
     CUcontext context = NULL;
     const struct reason *reason = reason(NO_CONTEXT);
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) == CUDA_SUCCESS && context)
-        bench.variant = variants_get(probing, launch, context, &reason);
+        bench.variant = variants_get(probing, launch, context, false, &reason);
     if (bench.variant)
         reason = equip(&bench);
     CUresult result = reason ? launch_pass(launch, reason) : measure(&bench);

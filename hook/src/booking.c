@@ -60,13 +60,28 @@ static const struct reason *refuse(struct refusal *refusal, const struct control
     return reason;
 }
 
+static struct budget_amount all_left(void)
+{
+    return (struct budget_amount){control_left_beside_log(), control_left(&control->result_files)};
+}
+
+static struct budget_amount share_of(const struct kernel *kernel, struct budget_amount left)
+{
+    const struct budget_amount held = {atomic_load(&kernel->held_bytes), atomic_load(&kernel->held_files)};
+    return budget_share(left, held, !held.files);
+}
+
+uint64_t booking_room(const struct kernel *kernel)
+{
+    const struct budget_amount share = share_of(kernel, all_left());
+    return share.files ? share.bytes : 0;
+}
+
 static bool is_within_share(const struct kernel *kernel, uint64_t bytes)
 {
     if (!settings.scheduled || !atomic_load(&control->shares))
         return true;
-    const struct budget_amount left = {control_left_beside_log(), control_left(&control->result_files)};
-    const struct budget_amount held = {atomic_load(&kernel->held_bytes), atomic_load(&kernel->held_files)};
-    const struct budget_amount share = budget_share(left, held, !held.files);
+    const struct budget_amount left = all_left(), share = share_of(kernel, left);
     if (bytes > left.bytes || !left.files)
         return true; /* which is told as a budget that is reached */
     return bytes <= share.bytes && share.files;
@@ -75,18 +90,13 @@ static bool is_within_share(const struct kernel *kernel, uint64_t bytes)
 const struct reason *booking_take(struct kernel *kernel, uint64_t size)
 {
     const uint64_t bytes = budget_disk_bytes(size);
-    if (!is_within_share(kernel, bytes)) {
-        atomic_fetch_add(&control->over_share, 1);
+    if (!is_within_share(kernel, bytes))
         return refuse(&no_share, &control->trace_bytes);
-    }
-    if (!control_take(&control->result_files, 1)) {
-        atomic_fetch_add(&control->result_files.refused, 1);
+    if (!control_take(&control->result_files, 1))
         return refuse(&no_files, &control->result_files);
-    }
     if (bytes > control_left_beside_log() ||
         !control_take(&control->trace_bytes, bytes)) { /* a smaller one may still fit */
         control_return(&control->result_files, 1);
-        atomic_fetch_add(&control->trace_bytes.refused, 1);
         return refuse(&no_bytes, &control->trace_bytes);
     }
     atomic_fetch_add(&kernel->held_bytes, bytes);
@@ -122,8 +132,12 @@ const struct reason *booking_refuses_folder(uint64_t size)
 
 void booking_refused(const struct reason *reason)
 {
-    struct control_budget *files = &control->result_files, *bytes = &control->trace_bytes;
-    atomic_fetch_add(reason->code == REASON_RESULTS_FULL ? &files->refused : &bytes->refused, 1);
+    if (reason->code == REASON_RESULTS_FULL)
+        atomic_fetch_add(&control->result_files.refused, 1);
+    else if (reason->code == REASON_TRACE_FULL)
+        atomic_fetch_add(&control->trace_bytes.refused, 1);
+    else if (reason->code == REASON_TRACE_SHARE)
+        atomic_fetch_add(&control->over_share, 1);
 }
 
 static uint64_t folder_bytes(int parent, const char *name, const char *image, int deep)

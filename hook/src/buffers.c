@@ -176,8 +176,8 @@ struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struc
                            struct claim *claim, const struct reason **reason)
 {
     size = (size + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
-    if (size > pool->limit) {
-        *reason = too_large(size, pool->limit);
+    if (size > pool->most) {
+        *reason = too_large(size, pool->most);
         return NULL;
     }
     buffers_lock();

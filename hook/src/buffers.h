@@ -60,6 +60,7 @@ struct pool {
     struct chunk *current; /* where pieces are taken from */
     struct chunk *ready;   /* cleared */
     size_t allocated, limit;
+    size_t most; /* that one launch may take */
     unsigned busy; /* chunks sealed and not yet returned */
     bool starved;  /* a launch has waited in vain since the last return */
     bool wanting;  /* the current chunk fills up and none is ready */

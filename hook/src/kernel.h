@@ -62,6 +62,7 @@ struct constant {
 /* The probed function of a kernel in one context. */
 struct variant {
     struct variant *next;
+    bool sampled; /* the sampled form of a probing that has both */
     _Atomic(CUcontext) context; /* NULL once that context is gone */
     CUdevice device;
     CUmodule module;
@@ -77,6 +78,17 @@ struct variant {
     const struct reason *reason; /* why it cannot be launched there; NULL if it can */
 };
 
+enum { KERNEL_TURNS = 16 };
+
+/* The same kernel with the same probe, made to measure only some blocks: for launches whose records would take too much.
+ * It is asked for when the first such launch comes. */
+struct sampled_form {
+    char *load_path;
+    _Atomic(const struct reason *) reason; /* why there is none */
+    atomic_bool ready;   /* one of the above is set, and constant */
+    atomic_bool awaited; /* a thread of ours prepares it */
+};
+
 /* What one probe makes of a kernel: set while that is prepared, constant once it is KERNEL_PROBED. */
 struct probing {
     struct kernel *kernel;
@@ -85,8 +97,9 @@ struct probing {
     size_t n_maps;
     struct map *maps;
     bool sampled;                           /* only the blocks of the sample measure, which it must be told */
+    bool detail;                            /* all records are saved of maps that could be reduced */
     bool dynamic;                           /* some map has no cap of its own */
-    _Atomic(struct capacities *) capacities; /* then those of the next launch */
+    _Atomic(struct capacities *) capacities; /* those of the next launch */
     size_t n_globals;
     char **globals;
     enum way way;
@@ -96,8 +109,10 @@ struct probing {
     const struct reason *no_replay; /* why it must not be run twice, from the engine */
     const struct reason *note; /* what a person should know of it, from the engine; NULL: nothing */
     char *load_path;
+    struct sampled_form sampled_form;
     _Atomic(struct variant *) variants;
     _Atomic(const struct reason *) reason; /* why no launch has this probe; NULL if launches may */
+    atomic_uint served[KERNEL_TURNS]; /* which launch had it last, by the kernel's turns; 0: none */
 };
 
 /* Which launches of a key are timed. */
@@ -114,7 +129,7 @@ struct timed {
 
 enum kernel_status { KERNEL_NEW, KERNEL_PROBED, KERNEL_PASSED };
 
-enum { KERNEL_NO_INDEX = UINT32_MAX, KERNEL_TURNS = 16 };
+enum { KERNEL_NO_INDEX = UINT32_MAX };
 
 struct kernel {
     struct kernel *next;  /* of the same code */
@@ -137,7 +152,8 @@ struct kernel {
     size_t n_parameters, parameter_bytes;
     struct parameter *parameters;
 
-    atomic_uint turns[KERNEL_TURNS]; /* of the probings that next launches have, by a hash of their shape */
+    char *folder;                    /* in the trace; NULL: none was made */
+    atomic_uint turns[KERNEL_TURNS]; /* launches that had a turn, by a hash of their shape */
     size_t n_probings; /* one for each probe of the run, in their order; constant */
     struct probing probings[];
 };

@@ -213,7 +213,7 @@ static const struct reason *read_rest(struct reader *reader, struct probing *pro
     while ((line = next_line(reader))) {
         if (strncmp(line, "storage ", 8) == 0 && !read_storage(line + 8, probing))
             return reason_with(KERNEL_INFO, "has a storage line that this hook does not understand");
-        if (strncmp(line, "reduce ", 7) == 0 && !settings.detail && !read_reduction(line + 7, probing))
+        if (strncmp(line, "reduce ", 7) == 0 && !read_reduction(line + 7, probing))
             return reason_with(KERNEL_INFO, "has a reduce line that this hook does not understand");
         const char *fault = read_code_line(line, probing);
         if (fault)
@@ -255,7 +255,9 @@ static const struct reason *read_all(struct reader *reader, struct probing *prob
         return reason_with(KERNEL_INFO, "has no counts");
     if (kernel->parameters_known && kernel->n_parameters != parameters)
         return parameters_differ(parameters, kernel->n_parameters);
-    kernel->n_parameters = parameters;
+    if (kernel->n_parameters != parameters)
+        kernel->n_parameters = parameters;
+    probing->detail = settings.detail;
     probing->maps = calloc(probing->n_maps + 1, sizeof *probing->maps);
     if (!probing->maps)
         return reason(HOST_MEMORY);
@@ -278,5 +280,39 @@ const struct reason *kernel_info_read(const char *path, struct probing *probing)
     const struct reason *reason = read_all(&reader, probing);
     free(reader.line);
     fclose(reader.file);
+    return reason;
+}
+
+static bool are_equal(const struct probing *a, const struct probing *b)
+{
+    bool equal = b->sampled && a->n_maps == b->n_maps && a->n_globals == b->n_globals;
+    for (size_t i = 0; i < a->n_maps && equal; i++) {
+        const struct map *x = &a->maps[i], *y = &b->maps[i];
+        equal = x->level == y->level && x->layout == y->layout && x->record == y->record && x->cap == y->cap &&
+                x->sites == y->sites && x->copies == y->copies;
+    }
+    for (size_t i = 0; i < a->n_globals && equal; i++)
+        equal = strcmp(a->globals[i], b->globals[i]) == 0;
+    return equal;
+}
+
+static void let_go(struct probing *probing)
+{
+    for (size_t i = 0; i < probing->n_maps && probing->maps; i++)
+        free(probing->maps[i].reduction);
+    for (size_t i = 0; i < probing->n_globals; i++)
+        free(probing->globals[i]);
+    free(probing->globals);
+    free(probing->maps);
+    free(atomic_load(&probing->capacities));
+}
+
+const struct reason *kernel_info_agrees(const char *path, const struct probing *probing)
+{
+    struct probing sampled = {.kernel = probing->kernel};
+    const struct reason *reason = kernel_info_read(path, &sampled);
+    if (!reason && !are_equal(probing, &sampled))
+        reason = reason_with(KERNEL_INFO, "of the form for samples is about other maps");
+    let_go(&sampled);
     return reason;
 }

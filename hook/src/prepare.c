@@ -169,7 +169,7 @@ static struct fate make_probing(struct probing *probing, const struct launch *la
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
         return failed(reason(NO_CONTEXT));
     const struct reason *reason;
-    return variants_get(probing, launch, context, &reason) ? fate : failed(reason);
+    return variants_get(probing, launch, context, false, &reason) ? fate : failed(reason);
 }
 
 /* The files of one probe among several are in a folder of its own. */
@@ -235,6 +235,7 @@ static struct fate make_probed(struct kernel *kernel, const struct launch *launc
         return failed(reason_of_file("no directory for the kernel", errno));
     reason = save_image(image, kept, directory, &written);
     struct fate fate = reason ? failed(reason) : ask_engine(kernel, launch, directory, fates);
+    kernel->folder = strdup(directory);
     count_folder(directory, written);
     if (!fate.reason)
         event_log("[probe] finish %p name %s n_param %zu n_probe %zu\n", (void *)launch->function, kernel->name,
@@ -363,6 +364,71 @@ enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *la
     }
     pthread_mutex_unlock(&mutex);
     return status;
+}
+
+/* The engine makes its files in a folder of the probe's. */
+static char *sampled_folder(const struct probing *probing)
+{
+    const char *probe = probing->probe ? probing->probe : "", *slash = *probe ? "/" : "";
+    char *path = NULL;
+    if (!probing->kernel->folder || asprintf(&path, "%s/%s%ssampled", probing->kernel->folder, probe, slash) < 0)
+        return NULL;
+    return path;
+}
+
+static const struct reason *read_sampled(struct probing *probing, const char *folder,
+                                         const struct engine_answer *answer)
+{
+    char *info = NULL;
+    if (answer->outcome != ENGINE_OK)
+        return answer->reason;
+    if (!*answer->text || strchr(answer->text, '/'))
+        return reason_with(ENGINE_FILE, answer->text);
+    if (asprintf(&probing->sampled_form.load_path, "%s/%s", folder, answer->text) < 0 ||
+        asprintf(&info, "%s/kernel.info", folder) < 0)
+        return reason(HOST_MEMORY);
+    const struct reason *reason = kernel_info_agrees(info, probing);
+    free(info);
+    return reason;
+}
+
+static const struct reason *make_sampled(struct probing *probing)
+{
+    const struct kernel *kernel = probing->kernel;
+    const struct reason *reason = booking_refuses_folder(0);
+    char architecture[16], *folder = sampled_folder(probing);
+    struct engine_answer answer;
+    CUdevice device;
+    if (!reason && !folder)
+        reason = reason(HOST_MEMORY);
+    if (!reason && (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS ||
+                    !device_architecture(device, architecture, sizeof architecture)))
+        reason = reason(NO_DEVICE);
+    if (reason) {
+        free(folder);
+        return reason;
+    }
+    count_folder(NULL); /* without this one, which is counted by itself */
+    engine_prepare_sampled(kernel->folder, architecture, kernel->name, (size_t)(probing - kernel->probings), &answer);
+    reason = read_sampled(probing, folder, &answer);
+    count_folder(folder);
+    return reason;
+}
+
+void prepare_sampled_form(struct probing *probing)
+{
+    struct sampled_form *form = &probing->sampled_form;
+    pthread_mutex_lock(&mutex);
+    if (!atomic_load(&form->ready)) {
+        int mode = capture_mode_relax();
+        const struct reason *reason = make_sampled(probing);
+        capture_mode_restore(mode);
+        event_log("[probe] sampled kernel %u probe %s reason %s\n", probing->kernel->index,
+                  probing->probe ? probing->probe : "-", reason ? reason->written : "-");
+        atomic_store(&form->reason, reason);
+        atomic_store_explicit(&form->ready, true, memory_order_release);
+    }
+    pthread_mutex_unlock(&mutex);
 }
 
 void prepare_give_up(struct probing *probing, const struct launch *launch, const struct reason *reason)

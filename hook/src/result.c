@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "booking.h"
+#include "budget.h"
 #include "buffers.h"
 #include "capacities.h"
 #include "clock.h"
@@ -53,6 +54,12 @@ const struct reason *result_reserve(const struct probing *probing, size_t saved_
 {
     const struct reason *reason = atomic_load_explicit(&stopped, memory_order_relaxed);
     return reason ? reason : booking_take(probing->kernel, booking(probing, saved_size));
+}
+
+size_t result_room(const struct probing *probing)
+{
+    const uint64_t room = booking_room(probing->kernel), about = budget_disk_bytes(booking(probing, 0));
+    return room > about ? (size_t)(room - about) : 0;
 }
 
 void result_unreserve(const struct probing *probing, size_t saved_size)
@@ -164,12 +171,12 @@ static void measure(struct saving *s)
         plain = plain && s->piece->probing->maps[i].layout == MAP_PLAIN && !is_reduced(s, i);
     }
     s->size = end;
-    if (plain && !s->piece->probing->sampled)
+    if (plain && !s->extent.is_sample)
         return;
     s->about_at = (end + 7) / 8 * 8;
     s->marks_at = s->about_at + sizeof ABOUT_MAGIC - 1 + n * sizeof(struct about_map);
     s->size = s->marks_at + marks;
-    if (s->piece->probing->sampled) {
+    if (s->extent.is_sample) {
         s->sample_at = (s->size + 7) / 8 * 8;
         s->size = s->sample_at + sizeof(struct about_sample);
     }
@@ -179,7 +186,7 @@ static bool write_header(struct saving *s)
 {
     const struct piece *piece = s->piece;
     const struct probing *probing = piece->probing;
-    const uint32_t row[3] = {(uint32_t)s->extent.blocks, 1, 1}, *grid = probing->sampled ? row : piece->grid;
+    const uint32_t row[3] = {(uint32_t)s->extent.blocks, 1, 1}, *grid = s->extent.is_sample ? row : piece->grid;
     uint32_t header[8] = {grid[0],         grid[1],         grid[2],       piece->block[0],
                           piece->block[1], piece->block[2], piece->shared, (uint32_t)probing->n_maps};
     uint64_t offset = HEADER_BYTES + MAP_BYTES * probing->n_maps;
@@ -322,7 +329,7 @@ static bool write_all(struct saving *s)
 static bool begin(struct saving *s, int file, const struct piece *piece, const struct result_source *source)
 {
     *s = (struct saving){.file = file, .piece = piece, .source = source};
-    layout_extent(&s->extent, piece->probing, piece->grid, piece->block);
+    layout_extent(&s->extent, piece->probing, piece->capacities, piece->grid, piece->block);
     bool known = find_kept(s);
     measure(s);
     return known;

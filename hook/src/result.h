@@ -24,6 +24,9 @@ uint64_t result_stamp(uint64_t time);
 /* Books a launch's file, of layout_saved_size(), against the budgets of the run. Returns why it must not be, or NULL. */
 const struct reason *result_reserve(const struct probing *probing, size_t saved_size);
 
+/* The most that the file of a launch may have behind its header, by its share of what is left. */
+size_t result_room(const struct probing *probing);
+
 /* There will be no file after all. */
 void result_unreserve(const struct probing *probing, size_t saved_size);
 

@@ -180,8 +180,6 @@ void settings_read(void)
     settings.exit_timeout = seconds("TUI_PROBE_EXIT_TIMEOUT", 10);
     settings.control = text("TUI_PROBE_CONTROL");
     settings.max_trace_bytes = limit("TUI_PROBE_MAX_TRACE_BYTES", DEFAULT_TRACE_BYTES);
-    if (!settings.max_trace_bytes)
-        settings.max_trace_bytes = CONTROL_NO_LIMIT; /* as it was called before the others had a limit */
     settings.max_result_files = limit("TUI_PROBE_MAX_RESULT_FILES", DEFAULT_RESULT_FILES);
     settings.max_log_bytes = limit("TUI_PROBE_MAX_LOG_BYTES", DEFAULT_LOG_BYTES);
     settings.max_host_memory = number_or("TUI_PROBE_MAX_HOST_MEMORY", DEFAULT_HOST_BYTES);

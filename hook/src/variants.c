@@ -15,10 +15,11 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static struct variant *find(const struct probing *probing, CUcontext context)
+static struct variant *find(const struct probing *probing, CUcontext context, bool sampled)
 {
     struct variant *variant = atomic_load_explicit(&probing->variants, memory_order_acquire);
-    while (variant && atomic_load_explicit(&variant->context, memory_order_relaxed) != context)
+    while (variant &&
+           (atomic_load_explicit(&variant->context, memory_order_relaxed) != context || variant->sampled != sampled))
         variant = variant->next;
     return variant;
 }
@@ -80,10 +81,11 @@ static uint8_t *read_file(const char *path, size_t *length)
 
 static const struct reason *load_module(const struct probing *probing, struct variant *variant)
 {
+    const char *path = variant->sampled ? probing->sampled_form.load_path : probing->load_path;
     size_t size;
-    uint8_t *image = read_file(probing->load_path, &size);
+    uint8_t *image = read_file(path, &size);
     if (!image)
-        return reason_with(PROBED_UNREADABLE, probing->load_path);
+        return reason_with(PROBED_UNREADABLE, path);
     const struct reason *reason = shared_patch(probing, image, size);
     if (reason) {
         free(image);
@@ -93,7 +95,7 @@ static const struct reason *load_module(const struct probing *probing, struct va
     free(image);
     if (result != CUDA_SUCCESS) {
         variant->module = NULL;
-        return reason_with(DRIVER_REFUSED, probing->load_path, reason_error_name(result));
+        return reason_with(DRIVER_REFUSED, path, reason_error_name(result));
     }
     result = REAL_OR_NOT_FOUND(cuModuleGetFunction, &variant->function, variant->module, probing->kernel->name);
     return result == CUDA_SUCCESS ? NULL : reason_with(KERNEL_MISSING, reason_error_name(result));
@@ -116,12 +118,13 @@ static const struct reason *load(const struct probing *probing, const struct lau
     return NULL;
 }
 
-static struct variant *make(struct probing *probing, const struct launch *launch, CUcontext context)
+static struct variant *make(struct probing *probing, const struct launch *launch, CUcontext context, bool sampled)
 {
     struct variant *variant = calloc(1, sizeof *variant);
     if (!variant)
         return NULL;
     atomic_init(&variant->context, context);
+    variant->sampled = sampled;
     if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &variant->device) != CUDA_SUCCESS)
         variant->device = -1;
     int mode = capture_mode_relax();
@@ -134,15 +137,15 @@ static struct variant *make(struct probing *probing, const struct launch *launch
     return variant;
 }
 
-struct variant *variants_get(struct probing *probing, const struct launch *launch, CUcontext context,
+struct variant *variants_get(struct probing *probing, const struct launch *launch, CUcontext context, bool sampled,
                              const struct reason **reason)
 {
-    struct variant *variant = find(probing, context);
+    struct variant *variant = find(probing, context, sampled);
     if (!variant) {
         pthread_mutex_lock(&mutex);
-        variant = find(probing, context);
+        variant = find(probing, context, sampled);
         if (!variant)
-            variant = make(probing, launch, context);
+            variant = make(probing, launch, context, sampled);
         pthread_mutex_unlock(&mutex);
     }
     *reason = variant ? variant->reason : reason(HOST_MEMORY);

@@ -77,6 +77,8 @@ class Engine:
         self.globals = ""
         self.tail = b""  # of the probed module
         self.sampled = False  # whether kernels measure the blocks of a sample alone
+        self.unsampled = ""  # why they cannot, where launches are too dear without
+        self.asked_for_samples: list[tuple[str, int]] = []
         self.answer: Prepare | None = None
         self.prepared: list[str] = []
         self.architectures: list[str] = []
@@ -115,6 +117,8 @@ class Engine:
     def _reply(self, words: list[str]) -> str | None:
         if words[0] == "hello":
             return self.greeting
+        if words[0] == "sample":
+            return self._reply_sample(words)
         _, number, directory, architecture, name = words
         self.prepared.append(name)
         self.architectures.append(architecture)
@@ -122,6 +126,19 @@ class Engine:
             answer = self.answer(Path(directory), name)
             return answer and answer.replace("<id>", number)
         self.write_probed(Path(directory), name)
+        return f"ok\t{number}\tprobed.bin"
+
+    def _reply_sample(self, words: list[str]) -> str:
+        """The same kernel once more, to measure some blocks; or ``self.unsampled``, why not."""
+        _, number, directory, _, name, place = words
+        self.asked_for_samples.append((name, int(place)))
+        if self.unsampled:
+            return f"skipped\t{number}\t{self.unsampled}"
+        folder = Path(directory) / "sampled"
+        folder.mkdir()
+        self.sampled = True
+        self.write_probed(folder, name)
+        self.sampled = False
         return f"ok\t{number}\tprobed.bin"
 
     def write_probed(self, directory: Path, name: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tui_probe.errors import LaunchError
+from tui_probe.launcher.control import NO_LIMIT
 from tui_probe.launcher.driver import Driver
 from tui_probe.launcher.environment import Places, framework_settings, target_environment
 from tui_probe.launcher.graft_faults import faulted_kernels, graft_faults_file
@@ -56,7 +57,6 @@ def test_what_the_hook_is_told() -> None:
         "TUI_PROBE_ENGINE": "/tmp/x/engine",
         "TUI_PROBE_PROBE": "/tool/probes/block_sched.toml",
         "TUI_PROBE_ENDING": "/here/trace/.run-1/ending",
-        "TUI_PROBE_MAX_TRACE_BYTES": "1073741824",
         "TUI_PROBE_GRAFT_FAULTS": str(graft_faults_file()),
     }
 
@@ -70,6 +70,7 @@ def test_options_and_nothing_of_a_run_around_this_one() -> None:
     assert result["TUI_PROBE_MAX_PROBE_MEMORY"] == "1048576"
     assert not {*outer} & {*result}
     assert environment({}, max_trace_bytes=0)["TUI_PROBE_MAX_TRACE_BYTES"] == "0"
+    assert environment({}, max_trace_bytes=NO_LIMIT)["TUI_PROBE_MAX_TRACE_BYTES"] == "none"
     assert environment({}, benchmark=True)["TUI_PROBE_BENCHMARK"] == "1"
     assert environment({"TUI_PROBE_SIM_SMS": "4"})["TUI_PROBE_SIM_SMS"] == "4"
 

@@ -26,7 +26,7 @@ from .run_ncu import add_ncu_options, profile_with_ncu
 from .screen import add_screen_options, show, wants_screen
 from .status import ExitStatus
 from .text import report_after_run
-from .values import Unsupported, count, launches, limit, min_free, names, sample, seconds, size, size_or_none
+from .values import Unsupported, count, launches, limit, min_free, names, sample, seconds, size
 
 if TYPE_CHECKING:
     import argparse
@@ -100,12 +100,12 @@ def add_window_options(when: argparse._ArgumentGroup) -> None:
 def add_limits(limits: argparse._ArgumentGroup) -> None:
     """What a run, with all its processes, may take; the settings file knows the same."""
     limits.add_argument(
-        "--max-trace-bytes", type=size_or_none, metavar="SIZE",
-        help="leave no more than this on disk, logs included, such as 4G; 0: no limit; default 1G",
+        "--max-trace-bytes", type=limit, metavar="SIZE",
+        help="leave no more than this on disk, such as 4G; 0: logs alone; none: no limit; default 1G",
     )  # fmt: skip
     limits.add_argument(
         "--max-result-files", type=count, metavar="N",
-        help="save the records of so many launches at most; none: no limit; default 2000",
+        help="save the records of so many launches at most; 0: of none; none: no limit; default 2000",
     )  # fmt: skip
     limits.add_argument(
         "--max-log-bytes", type=limit, metavar="SIZE",
@@ -184,7 +184,7 @@ def probes_of(arguments: argparse.Namespace) -> tuple[str, ...]:
 def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """The limits of RunOptions: what the command line says, else the settings, else what holds anyway."""
     readers: dict[str, Callable[[str], int]] = {
-        "max_trace_bytes": size_or_none, "max_result_files": count, "max_log_bytes": limit,
+        "max_trace_bytes": limit, "max_result_files": count, "max_log_bytes": limit,
         "max_probe_memory": size, "max_host_memory": size,
     }  # fmt: skip
     found = {}

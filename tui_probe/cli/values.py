@@ -30,20 +30,18 @@ def size(text: str) -> int:
     return value
 
 
-def size_or_none(text: str) -> int:
-    """A size, or 0 for no limit: ``0``, ``none``."""
-    return 0 if text.strip().lower() in ("0", "none") else size(text)
-
-
 def limit(text: str) -> int:
     """A size, which may be 0, or ``none``, which is ``NO_LIMIT``."""
-    return _unlimited(text, lambda: 0 if text.strip() == "0" else size(text))
+    try:
+        return _unlimited(text, lambda: 0 if text.strip() == "0" else size(text))
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}; 0 for nothing, none for no limit") from error
 
 
 def count(text: str) -> int:
     """``2000``, ``0``, or ``none``, which is ``NO_LIMIT``."""
     if not re.fullmatch(r"\d{1,15}|none", text.strip().lower()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a count; write 2000, or none for no limit")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count; write 2000; 0 for nothing, none for no limit")
     return _unlimited(text, lambda: int(text))
 
 

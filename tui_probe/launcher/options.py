@@ -47,13 +47,12 @@ class RunOptions:
     driver: Path | None = None
     simulated: bool = False
     max_trace_bytes: int = MAX_TRACE_BYTES
-    """0: as many as there are."""
+    """This and the next two may be ``NO_LIMIT``; 0 leaves logs alone."""
     min_free_disk: str | None = None
     """What results leave free of the trace's disk, as ``2147483648,5%``: both hold; ``0``: nothing. None: what
     ``TUI_PROBE_MIN_FREE_DISK`` says in the environment, else the hook's default."""
     max_result_files: int = MAX_RESULT_FILES
     max_log_bytes: int = MAX_LOG_BYTES
-    """This and the one before may be ``NO_LIMIT``."""
     shares: bool = True
     """Nobody has said how much may be kept, nor of which launches: each gets its share."""
     max_probe_memory: int | None = None
@@ -73,20 +72,21 @@ class RunOptions:
     def limits(self) -> dict[str, int]:
         """The budgets of the run, by their names in the control page."""
         return {
-            "trace_bytes": self.max_trace_bytes or NO_LIMIT,
+            "trace_bytes": self.max_trace_bytes,
             "result_files": self.max_result_files,
             "log_bytes": self.max_log_bytes,
         }
 
     def output_limit(self) -> int | None:
         """Bytes that the copy of each stream of the target may have; None: as many as there are."""
-        return max(LEAST_OUTPUT, self.max_trace_bytes // OUTPUT_PART) if self.max_trace_bytes else None
+        unlimited = self.max_trace_bytes == NO_LIMIT
+        return None if unlimited else max(LEAST_OUTPUT, self.max_trace_bytes // OUTPUT_PART)
 
     def source_bytes(self) -> int:
         """Bytes that the copies of source files may have, per trace; 0: there are none."""
         if not self.sources:
             return 0
-        return min(MOST_SOURCES, self.max_trace_bytes // SOURCES_PART) if self.max_trace_bytes else MOST_SOURCES
+        return min(MOST_SOURCES, self.max_trace_bytes // SOURCES_PART)
 
     def record(self) -> dict[str, Any]:
         """What run.json keeps of the options: those that change what is measured."""
@@ -99,7 +99,7 @@ class RunOptions:
             "detail": self.detail,
             "machine_code": self.machine_code,
             "times": self.times,
-            "max_trace_bytes": self.max_trace_bytes,
+            "max_trace_bytes": told(self.max_trace_bytes),
             "max_result_files": told(self.max_result_files),
             "max_log_bytes": told(self.max_log_bytes),
             "min_free_disk": self.min_free_disk,
