@@ -408,10 +408,10 @@ static const struct reason *make_sampled(struct probing *probing)
         free(folder);
         return reason;
     }
-    count_folder(NULL); /* without this one, which is counted by itself */
+    count_folder(NULL, false); /* without this one, which is counted by itself */
     engine_prepare_sampled(kernel->folder, architecture, kernel->name, (size_t)(probing - kernel->probings), &answer);
     reason = read_sampled(probing, folder, &answer);
-    count_folder(folder);
+    count_folder(folder, false);
     return reason;
 }
 
