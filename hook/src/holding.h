@@ -8,7 +8,7 @@
 
 struct holding {
     struct probing *probing;
-    const struct variant *variant; /* that is to be launched */
+    struct variant *variant; /* that is to be launched */
     struct chunk *chunk;
     struct claim claim;
     size_t size, saved; /* bytes of the records, and of what is saved of them */

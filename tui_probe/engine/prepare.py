@@ -111,7 +111,7 @@ class Options:
     sampled: bool = False
     folder: str = ""
     """Where in a kernel's folder the files of this probe go, when it is one of several; "": they are the only ones."""
-    machine_code: Literal["auto", "all", "off"] = "auto"
+    machine_code: str = "auto"
     """Which kernels without PTX are probed in their machine code; the hook leaves out closed libraries."""
 
 
