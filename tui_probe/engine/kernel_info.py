@@ -27,6 +27,7 @@ def kernel_info(
     *,
     sampled: bool = False,
     note: Reason | None = None,
+    way: Sequence[str] = (),
 ) -> str:
     """The text of the file.
 
@@ -39,7 +40,8 @@ def kernel_info(
     ``pruned.ptx``; ``callback NAME``; ``global NAME`` for each variable that the probed kernel shares with the original
     module, in parameter order; ``no-replay REASON`` if it must not run a second time; ``blocks sampled`` if only blocks
     of a sample are probed, which two more parameters before those of variables tell; ``note REASON`` if there is
-    something that a person should know of this kernel. Reasons end with their code, as in logs.
+    something that a person should know of this kernel. Reasons end with their code, as in logs. ``way`` are the lines
+    of a kernel that was probed in machine code: see ``grafts``.
     """
     lines = [name, str(parameters), str(len(maps))]
     lines += [f"{one.level.value},{one.slot_bytes}" for one in maps]
@@ -51,6 +53,7 @@ def kernel_info(
     lines += [f"no-replay {no_replay.written}"] if no_replay else []
     lines += ["blocks sampled"] if sampled else []
     lines += [f"{_NOTE}{note.written}"] if note else []
+    lines += way
     return "\n".join(lines) + "\n"
 
 

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from tui_probe.engine.assemble import Assembler, AssemblyReport
 from tui_probe.engine.edits import Edits
 from tui_probe.engine.files import read_file, write_file
+from tui_probe.engine.grafts import Grafter
 from tui_probe.engine.insertion import insert_probe
 from tui_probe.engine.kept_kernels import PREPARED_FILES, KeptKernels
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_info import kernel_info, note_in
+from tui_probe.engine.machine_code import find_cubin
 from tui_probe.engine.module_variables import replay_hazard, share_variables
 from tui_probe.engine.names import Names
 from tui_probe.engine.originals import Original, Originals
@@ -47,6 +49,8 @@ KERNEL_FILES: Final = frozenset({"original.bin", "original.ptx", *PREPARED_FILES
 
 _ARCH: Final = re.compile(r"sm_(\d+)[af]?")
 _ASSEMBLERS: Final = 4
+_WITHOUT_PTX: Final = frozenset({"no-ptx", "ptx-for-other-gpu", "no-ptx-for-kernel"})
+"""Codes of images in which there may be machine code all the same."""
 _SHORT: Final = 500
 _NO_ASSEMBLER: Final = f"[assemble] no ptxas on this machine: the driver compiles probed.ptx; {INSTALL_HINT}"
 _SAMPLE: Final = """.version 8.0
@@ -185,6 +189,7 @@ class Preparer:
         self._sources = SourceCopies(self._options.sources) if self._options.sources else None
         self._kept: KeptKernels | None = None
         self._lock = threading.Lock()
+        self._grafter = Grafter(probe, self._assembler, sampled=self._options.sampled)
         self.counts = CacheCounts()
 
     def warm_up(self) -> None:
@@ -231,6 +236,7 @@ class Preparer:
         try:
             work = _Preparation(self._probe, self._options, self._assembler, self._pool, directory, own, log)
             work.kept, work.counts, work.pruned = self._kept_kernels(), self.counts, self._pruned
+            work.grafter = self._grafter
             answer = work.run(self._originals, arch, name)
             if self._sources is not None:
                 self._pool.submit(self._sources.add, own, directory)
@@ -282,6 +288,7 @@ class _Preparation:
     counts: CacheCounts = field(default_factory=CacheCounts)
     pruned: PrunedAssemblies | None = None
     """Shared with the other probes of the run; None where there is no other."""
+    grafter: Grafter | None = None
 
     def run(self, originals: Originals, arch: str, name: str) -> Answer:
         match = _ARCH.fullmatch(arch)
@@ -292,7 +299,12 @@ class _Preparation:
         key = self.kept.key(image, arch, name) if self.kept else ""
         if (ready := self._from_cache(key, name)) is not None:
             return ready
-        original, found = originals.find(image, name, int(match[1]))
+        try:
+            original, found = originals.find(image, name, int(match[1]))
+        except ImageError as error:
+            if error.reason.code in _WITHOUT_PTX and self.options.load == "bin":
+                return self._grafted(image, name, int(match[1]), error)
+            raise
         self.log.write(self._subject(found, name))
         kernel = self._kernel(original, name)
         tools = self.assembler.tools()
@@ -327,6 +339,21 @@ class _Preparation:
         if self.kept is not None:
             self.pool.submit(self._keep, self.kept, key, load, found, assemblies)
         return Answer("ok", load)
+
+    def _grafted(self, image: bytes, name: str, arch: int, error: ImageError) -> Answer:
+        """Prepare a kernel in machine code, since there is no PTX for the reason that ``error`` tells."""
+        assert self.grafter is not None
+        try:
+            cubin, found = find_cubin(image, name, arch)
+        except ImageError:
+            raise error from None
+        self.log.write(self._subject(found, name))
+        made = self.grafter.graft(cubin, name)
+        write_file(self.directory / "pruned.bin", made.pruned)
+        write_file(self.directory / "probed.bin", made.probed)
+        self._write("kernel.info", made.info)
+        self.log.write(made.said)
+        return Answer("ok", "probed.bin")
 
     def _to_yield(self, kernel: Kernel, assemblies: Sequence[Future[AssemblyReport | ToolchainError]]) -> Reason | None:
         """Why the yielding points of the probe must not be in this kernel; "" if they may, or are not in it."""

@@ -1,0 +1,148 @@
+"""Kernels probed in machine code, where an image has no PTX: entry and exit code grafted into their cubin.
+
+The code is that of the PTX way, of a kernel with nothing in it, which ptxas assembles once for a probe and an
+architecture. What ``kernel.info`` tells of such a kernel besides:
+
+    way graft
+    grafted OFFSET … appended START     byte offsets in the kernel's code: replaced instructions, added code
+    patch KIND OFFSET ADDEND NAME       to be written into probed.bin at that offset before it is loaded: the address of
+                                        the original module's NAME, plus ADDEND. KIND: abs64, abs32lo, abs32hi
+    constant NAME SIZE                  to be copied from the original's constant of that name before each launch
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_probe.engine.kernel_info import kernel_info
+from tui_probe.engine.snippet_ptx import ENTRY_KERNEL, EXIT_KERNEL, LEADING, SnippetPtx, snippet_ptx
+from tui_probe.engine.storage import map_slots
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
+from tui_probe.sass.cubin import Cubin
+from tui_probe.sass.graft import Grafted, Splice, graft
+from tui_probe.sass.operands import with_read_barriers
+from tui_probe.sass.snippets import Snippet, uniform_places, waiting
+from tui_probe.sass.target import Target
+from tui_probe.sass.uniform import used
+from tui_probe.sass.variables import calls_outside
+
+if TYPE_CHECKING:
+    from tui_probe.engine.assemble import Assembler, AssemblyReport
+    from tui_probe.engine.model import Probe
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeCode:
+    """The machine code of a probe for one architecture: what runs first, None for nothing, and what runs last."""
+
+    ptx: SnippetPtx
+    entry: Snippet | None
+    exit: Snippet
+    report: AssemblyReport
+
+    @property
+    def registers(self) -> int:
+        """Those that a kernel must have for it."""
+        return max(self.exit.registers, self.entry.registers if self.entry else 0)
+
+    @property
+    def uniform_pairs(self) -> list[int]:
+        """The pairs of uniform registers that it uses."""
+        return sorted({*self.exit.uniform_pairs(), *(self.entry.uniform_pairs() if self.entry else ())})
+
+
+@dataclass(frozen=True, slots=True)
+class GraftedKernel:
+    """A kernel with a probe in it: what the device would run, what it runs instead, and the text of kernel.info."""
+
+    pruned: bytes
+    probed: bytes
+    info: str
+    said: str
+
+
+class Grafter:
+    """Grafts one probe. The probe's code is assembled once for each architecture. Safe to use from several threads."""
+
+    def __init__(self, probe: Probe, assembler: Assembler, *, sampled: bool) -> None:
+        self._probe = probe
+        self._assembler = assembler
+        self._sampled = sampled
+        self._codes: dict[int, ProbeCode] = {}
+        self._lock = threading.Lock()
+
+    def code(self, arch: int) -> ProbeCode:
+        """The probe's code for ``arch`` (90). Raises UnsupportedKernelError and ToolchainError."""
+        with self._lock:
+            if arch not in self._codes:
+                self._codes[arch] = self._assembled(arch)
+            return self._codes[arch]
+
+    def graft(self, cubin: Cubin, name: str) -> GraftedKernel:
+        """Put the probe into a kernel. Raises UnsupportedKernelError, ImageError and ToolchainError."""
+        target = Target.of(cubin, name)
+        code = self.code(target.arch)
+        grafted, rewritten = graft_code(target, code)
+        info = kernel_info(
+            name,
+            target.parameters,
+            map_slots(self._probe, {}),
+            self._probe.callback,
+            sampled=self._sampled,
+            way=_way(grafted),
+        )
+        return GraftedKernel(cubin.image, grafted.image, info, _said(target, grafted, rewritten))
+
+    def _assembled(self, arch: int) -> ProbeCode:
+        ptx = snippet_ptx(self._probe, arch, sampled=self._sampled)
+        with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
+            source, binary = Path(folder) / "snippets.ptx", Path(folder) / "snippets.bin"
+            source.write_text(ptx.text)
+            report = self._assembler.assemble(source, binary, f"sm_{arch}", EXIT_KERNEL)
+            cubin = Cubin.read(binary.read_bytes())
+        entry = Snippet.of(cubin, ENTRY_KERNEL, LEADING, leaves=False) if ptx.has_entry else None
+        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, LEADING, leaves=True), report)
+
+
+def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
+    """Put a probe's code at the entry and at all ways out of a kernel; and how many instructions got a barrier more."""
+    _refuse(target, code)
+    taken = used(target.all_words(), target.arch)
+    uniform, carried = uniform_places(code.uniform_pairs, taken, code.ptx.carried, target.name)
+    place = target.base, target.base + target.first_added, uniform, carried
+    splices = [Splice(0, tuple(code.entry.placed(*place)))] if code.entry else []
+    leaving = tuple(waiting(code.exit.placed(*place)))
+    splices += [Splice(at, leaving) for at in target.exits()]
+    rewritten = with_read_barriers(target.words)
+    return graft(target, splices, code.ptx.parameters, code.registers, rewritten), len(rewritten)
+
+
+def _refuse(target: Target, code: ProbeCode) -> None:
+    """Raises UnsupportedKernelError for a kernel in which the probe's code could not run or would miss something."""
+    target.refuse_exits_in_functions()
+    if code.registers > target.fewest_registers < target.registers:
+        needed = {"needed": code.registers, "left": target.fewest_registers}
+        raise UnsupportedKernelError(because("graft-registers", kernel=target.name, **needed))
+    if code.ptx.carried and (function := calls_outside(target)):
+        raise UnsupportedKernelError(because("graft-calls", function=function))
+
+
+def _way(grafted: Grafted) -> list[str]:
+    places = " ".join(str(at) for at in grafted.branches)
+    lines = ["way graft", f"grafted {places} appended {grafted.start}"]
+    lines += [f"patch {patch.kind} {patch.offset} {patch.addend} {patch.name}" for patch in grafted.patches]
+    return lines + [f"constant {name} {size}" for name, size in grafted.constants]
+
+
+def _said(target: Target, grafted: Grafted, rewritten: int) -> str:
+    places = ", ".join(f"{at:#06x}" for at in grafted.branches)
+    return (
+        f"[graft] replaced {len(grafted.branches)} of {len(target.words)} instructions: {places}\n"
+        f"[graft] added code at {grafted.start:#06x}; {rewritten} stores got a read barrier\n"
+        f"[graft] Used {grafted.registers} registers, {target.registers} without the probe"
+    )

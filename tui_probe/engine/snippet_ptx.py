@@ -1,0 +1,182 @@
+"""The entry and exit code of a probe as kernels of their own, of which a graft takes the machine code.
+
+What is in a register of the probe at the entry and used at an exit goes through marks: at the entry a store to shared
+memory whose address is the value, at an exit a load from an address that names it. No snippet may touch shared memory
+itself, so each such access in what ptxas makes is a mark, and the graft puts moves in their places.
+
+The parameters of the probe lie behind ``LEADING`` bytes of others; the graft shifts what reads them to where they lie
+in the kernel that it is put into.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tui_probe.engine.addressing import Addressing
+from tui_probe.engine.expansion import Expander
+from tui_probe.engine.model import Code, Locate, Save
+from tui_probe.engine.names import Names
+from tui_probe.engine.sampling import PARAMETERS, Sampling
+from tui_probe.engine.storage import parameters
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.engine.model import Probe, Snippet
+
+LEADING: Final = 64
+"""Bytes of parameters before those of the probe."""
+MARK_STEP: Final = 0x1000
+"""Marks are this far apart: the first of them at this offset, the next at twice that, and so on."""
+ENTRY_KERNEL: Final = "tui_probe_entry"
+EXIT_KERNEL: Final = "tui_probe_exit"
+
+_VERSIONS: Final = ((80, "7.0"), (86, "7.1"), (87, "7.4"), (89, "7.8"), (90, "7.8"), (101, "8.6"), (120, "8.7"))
+_NEWEST: Final = "9.0"
+_WORD: Final = re.compile(r"%[\w$]+")
+_HALF_BITS: Final = 32
+_WIDE_BITS: Final = 64
+_BITS: Final = re.compile(r"[busf](\d+)")
+
+
+class SnippetPtx(NamedTuple):
+    """The PTX of a probe's two kernels, and which of them it needs. ``parameters`` are those of a probed kernel."""
+
+    text: str
+    has_entry: bool
+    carried: int
+    """32-bit values that are kept from the entry to the exits."""
+    parameters: int
+
+
+def is_graftable(probe: Probe) -> bool:
+    """Whether all that a probe does is at entries and exits of kernels."""
+    return all(position.is_kernel for point in probe.points for position in point.positions)
+
+
+def snippet_ptx(probe: Probe, arch: int, *, sampled: bool) -> SnippetPtx:
+    """The kernels of a probe for a device of ``arch`` (90). Raises UnsupportedKernelError if it needs more than these."""
+    if not is_graftable(probe):
+        raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
+    if any(own_map.cap != 1 for own_map in probe.maps):
+        raise UnsupportedKernelError(because("graft-many-records", probe=probe.name))
+    before = [point.before for point in probe.points if point.before]
+    after = [point.after for point in probe.points if point.after]
+    carried = _carried(probe, before, after)
+    entry = _Kernel(probe, arch, sampled=sampled)
+    entry_lines = entry.at_entry(before, carried) if before else []
+    exit_ = _Kernel(probe, arch, sampled=sampled)
+    exit_lines = exit_.at_exit(after, carried)
+    version = next((version for last, version in _VERSIONS if arch <= last), _NEWEST)
+    head = f".version {version}\n.target sm_{arch}\n.address_size 64\n"
+    text = head + entry.written(ENTRY_KERNEL, entry_lines) + exit_.written(EXIT_KERNEL, exit_lines)
+    return SnippetPtx(text, bool(before), _words(probe, carried), len(entry.parameters()))
+
+
+def _carried(probe: Probe, before: Sequence[Snippet], after: Sequence[Snippet]) -> list[str]:
+    """The probe's registers that both what comes before and what comes after the kernel use."""
+    both = _registers(before) & _registers(after)
+    return [name for name in probe.registers if name in both]
+
+
+def _registers(snippets: Sequence[Snippet]) -> set[str]:
+    found: set[str] = set()
+    for snippet in snippets:
+        for statement in snippet.statements:
+            match statement:
+                case Code(text=text):
+                    found.update(_WORD.findall(text))
+                case Save(values=values):
+                    found.update(values)
+                case Locate():
+                    pass
+    return found
+
+
+def _words(probe: Probe, carried: Sequence[str]) -> int:
+    return sum(_width(probe, name) // _HALF_BITS for name in carried)
+
+
+def _width(probe: Probe, name: str) -> int:
+    """The bits of a register that is carried. Raises UnsupportedKernelError for one that cannot be."""
+    match = _BITS.fullmatch(probe.registers[name])
+    bits = int(match[1]) if match else 0
+    if bits not in (_HALF_BITS, _WIDE_BITS):
+        raise UnsupportedKernelError(because("graft-value", probe=probe.name, register=name))
+    return bits
+
+
+class _Kernel:
+    """One of the two kernels."""
+
+    def __init__(self, probe: Probe, arch: int, *, sampled: bool) -> None:
+        self._probe = probe
+        self._names = Names("")
+        self._sampling = Sampling(probe, self._names) if sampled else None
+        self._addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "")
+        self._expander = Expander(probe, self._names, self._addressing, reduces=arch >= 80)
+
+    def parameters(self) -> list[str]:
+        """The names of the parameters that a probed kernel gets, in order."""
+        sample = PARAMETERS if self._sampling else ()
+        return [self._names.parameter(*each) for each in (*parameters(self._probe), *sample)]
+
+    def at_entry(self, snippets: Sequence[Snippet], carried: Sequence[str]) -> list[str]:
+        """What runs first, and marks for what is needed later."""
+        lines = self._expander.begin()
+        lines += [line for snippet in snippets for line in self._expander.lines(snippet, {})]
+        saves = any(isinstance(statement, Save) for snippet in snippets for statement in snippet.statements)
+        if saves:
+            lines = [*self._sample(), *(self._sampling.only_inside(lines) if self._sampling else lines)]
+        mark = self._names.temporary("mark", "b32")
+        for index, value in enumerate(self._halves(carried, lines)):
+            lines += [f"mov.b32 {mark}, {value};", f"st.volatile.shared.u32 [{mark}+{MARK_STEP * (index + 1)}], 0;"]
+        return lines
+
+    def at_exit(self, snippets: Sequence[Snippet], carried: Sequence[str]) -> list[str]:
+        """Marks for what was kept, and what runs last."""
+        lines: list[str] = []
+        mark = self._names.temporary("mark", "b32")
+        index = 0
+        for name in carried:
+            own, halves = self._names.register(name, self._probe.registers[name]), []
+            for _ in range(_width(self._probe, name) // _HALF_BITS):
+                index += 1
+                halves.append(self._names.temporary(f"half{index}", "b32"))
+                lines += [f"mov.u32 {mark}, 0;", f"ld.volatile.shared.u32 {halves[-1]}, [{mark}+{MARK_STEP * index}];"]
+            lines.append(f"mov.b{len(halves) * _HALF_BITS} {own}, {_vector(halves)};")
+        body = [line for snippet in snippets for line in self._expander.lines(snippet, {})] + self._expander.end()
+        return [*lines, *self._sample(), *(self._sampling.only_inside(body) if self._sampling else body)]
+
+    def written(self, name: str, lines: Sequence[str]) -> str:
+        """The kernel with those lines."""
+        leading = f"\t.param .align 8 .b8 tui_probe_leading[{LEADING}]"
+        declared = ",\n".join([leading, *(f"\t.param .u64 {parameter}" for parameter in self.parameters())])
+        body = "\n\t".join(["", *self._names.declarations(), *lines, "ret;"])
+        return f".visible .entry {name}(\n{declared}\n)\n{{{body}\n}}\n"
+
+    def _sample(self) -> list[str]:
+        if self._sampling is None:
+            return []
+        number = self._names.temporary("block", "b32")
+        return self._sampling.begin(self._addressing.block(number), number)
+
+    def _halves(self, carried: Sequence[str], lines: list[str]) -> list[str]:
+        """Registers of 32 bits that hold what is carried; adds the lines that fill them."""
+        halves: list[str] = []
+        for name in carried:
+            own = self._names.register(name, self._probe.registers[name])
+            if _width(self._probe, name) == _HALF_BITS:
+                halves.append(own)
+                continue
+            pair = [self._names.temporary(f"half{len(halves) + number}", "b32") for number in (1, 2)]
+            lines.append(f"mov.b64 {_vector(pair)}, {own};")
+            halves += pair
+        return halves
+
+
+def _vector(names: Sequence[str]) -> str:
+    return f"{{{', '.join(names)}}}" if len(names) > 1 else names[0]

@@ -1,0 +1,256 @@
+"""Code put around instructions of a kernel, without moving any of them.
+
+An instruction becomes a branch to code behind the kernel's own: what comes before it, itself, what comes after it, and
+a branch back. Nothing else in the kernel changes its place, so its branches, line tables and relocations stay true.
+What must be told of longer code and of more parameters is changed in the file's tables.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
+from tui_probe.sass import nv_info
+from tui_probe.sass.branches import BRA, EXIT, branch, branch_target, has_second_predicate, nop
+from tui_probe.sass.cubin import SYMBOL, Cubin
+from tui_probe.sass.layout import laid_out
+from tui_probe.sass.nv_info import SIZED, Attribute, attribute_bytes, of_words, read_attributes, short
+from tui_probe.sass.target import INFO, PARAMETER_BYTES
+from tui_probe.sass.variables import SharedVariables, shared_variables
+from tui_probe.sass.words import ALWAYS, WORD_BYTES, Word, code_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.sass.target import Target
+
+_PARAMETER_NOTES: Final = 0x1F000
+_SIZE_SHIFT: Final = 18
+_MOST_PARAMETERS: Final = 4096
+_CODE_ALIGN: Final = 128
+_COUNT_SHIFT: Final = 24
+_INFO_SYMBOL: Final = (1 << _COUNT_SHIFT) - 1
+_CONTROL_FLOW: Final = range(0x140, 0x160)
+_UNREAL: Final = (".nv.merc.", ".nv.capmerc")
+"""A second form of the code, for other devices of the family, which would say something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Splice:
+    """What to put around the instruction at byte offset ``at`` of a kernel.
+
+    ``before`` runs in all lanes that come there; of an ``EXIT``, in those that its guard lets leave. Behind an ``EXIT``
+    there is no ``after``.
+    """
+
+    at: int
+    before: tuple[Word, ...]
+    after: tuple[Word, ...] = ()
+
+
+class FilePatch(NamedTuple):
+    """An address to be written into the file: see ``variables.Patch``."""
+
+    kind: str
+    offset: int
+    addend: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grafted:
+    """A cubin with a graft. ``branches`` are the byte offsets of replaced instructions, ``start`` that of the code.
+
+    Before the file is loaded, addresses of the original module's variables are to be written to the places that
+    ``patches`` tell; ``constants`` (name, bytes) are those to be copied before each launch.
+    """
+
+    image: bytes
+    branches: tuple[int, ...]
+    start: int
+    registers: int
+    patches: tuple[FilePatch, ...] = ()
+    constants: tuple[tuple[str, int], ...] = ()
+
+
+def graft(
+    target: Target, splices: Sequence[Splice], parameters: int, registers: int, rewritten: dict[int, Word] | None = None
+) -> Grafted:
+    """Put splices into a kernel, which gets so many more ``parameters`` of 8 bytes, and ``registers`` at least.
+
+    ``rewritten`` are instructions that stay where they are, changed, by byte offset. Raises UnsupportedKernelError.
+    """
+    _refuse_moved_relocations(target, splices)
+    words = list(target.words)
+    for at, word in (rewritten or {}).items():
+        words[at // WORD_BYTES] = word
+    exits = dict.fromkeys(target.exits())
+    code = _Appended(target.arch, target.code.size)
+    for splice in splices:
+        word = words[splice.at // WORD_BYTES]
+        _refuse_splice(target, splice, word)
+        exit_ = code.add(splice, word)
+        if splice.at in exits:
+            exits[splice.at] = exit_
+        words[splice.at // WORD_BYTES] = branch(target.arch, splice.at, code.places[splice], word)
+    words += code.words
+    words += [nop()] * (-len(words) % (_CODE_ALIGN // WORD_BYTES))
+    count = max(target.registers, registers)
+    places = sorted({at if exit_ is None else exit_ for at, exit_ in exits.items()})
+    shared = shared_variables(target)
+    image = _written(target, words, places, parameters, count, shared)
+    branches = tuple(sorted(splice.at for splice in splices))
+    return Grafted(image, branches, target.code.size, count, _file_patches(image, shared), shared.constants)
+
+
+@dataclass(slots=True)
+class _Appended:
+    """The code behind a kernel's own, as it grows. Equal ways out share theirs."""
+
+    arch: int
+    start: int
+    words: list[Word] = field(default_factory=list)
+    places: dict[Splice, int] = field(default_factory=dict)
+    _exits: dict[tuple[tuple[Word, ...], Word], tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.words) * WORD_BYTES
+
+    def add(self, splice: Splice, word: Word) -> int | None:
+        """Add the code of a splice around ``word``; where its ``EXIT`` is, if it is one."""
+        if word.operation == EXIT & 0x1FF:
+            leaving = word.guarded(ALWAYS).with_wait_mask(0)
+            key = splice.before, leaving
+            if key not in self._exits:
+                self._exits[key] = self.end, self.end + len(splice.before) * WORD_BYTES
+                self.words += [*splice.before, leaving]
+            self.places[splice], exit_ = self._exits[key]
+            return exit_
+        self.places[splice] = self.end
+        self.words += [*splice.before, word.with_field(122, 4, 0), *splice.after]
+        self.words.append(branch(self.arch, self.end, splice.at + WORD_BYTES))
+        return None
+
+
+def _refuse_splice(target: Target, splice: Splice, word: Word) -> None:
+    at = f"{splice.at:#06x}"
+    if word.operation == EXIT & 0x1FF:
+        if has_second_predicate(word) or splice.after:
+            raise UnsupportedKernelError(because("graft-exits", kernel=target.name))
+        return
+    if word.operation in _CONTROL_FLOW or not word.is_unconditional:
+        raise UnsupportedKernelError(because("graft-position", at=at))
+    if splice.at == 0 and any(
+        one.opcode == BRA and branch_target(target.arch, index * WORD_BYTES, one) == 0
+        for index, one in enumerate(target.words)
+    ):
+        raise UnsupportedKernelError(because("graft-position", at=at))
+
+
+def _refuse_moved_relocations(target: Target, splices: Sequence[Splice]) -> None:
+    """A relocation of an instruction that goes elsewhere would change the branch in its place."""
+    places = {splice.at for splice in splices}
+    for section in target.cubin.relocation_sections():
+        if section.info == target.code.number:
+            for one in target.cubin.relocations(section):
+                if one.offset // WORD_BYTES * WORD_BYTES in places:
+                    raise UnsupportedKernelError(because("graft-position", at=f"{one.offset:#06x}"))
+
+
+def _file_patches(image: bytes, shared: SharedVariables) -> tuple[FilePatch, ...]:
+    sections = Cubin.read(image).sections
+    return tuple(
+        FilePatch(patch.kind, sections[patch.section].offset + patch.offset, patch.addend, patch.name)
+        for patch in shared.patches
+    )
+
+
+def _written(
+    target: Target, words: list[Word], exits: list[int], parameters: int, registers: int, shared: SharedVariables
+) -> bytes:
+    cubin = target.cubin
+    code = code_of(words)
+    size = target.first_added + parameters * PARAMETER_BYTES if parameters else target.parameter_bytes
+    if size > max(_MOST_PARAMETERS, target.parameter_bytes):
+        raise UnsupportedKernelError(because("graft-parameters", kernel=target.name))
+    module = cubin.section(INFO)
+    contents = shared.relocations | {
+        target.code.number: code,
+        target.constants.number: cubin.content(target.constants).ljust(target.base + size, b"\0"),
+        target.info.number: attribute_bytes(_attributes(target, exits, parameters, size)),
+        module.number: _with_registers(cubin.content(module), target.symbol.number, registers),
+        cubin.symbol_section.number: _with_size(target, len(code)),
+    }
+    infos = {}
+    if target.code.info >> _COUNT_SHIFT:
+        infos[target.code.number] = target.code.info & _INFO_SYMBOL | registers << _COUNT_SHIFT
+    return laid_out(cubin, contents, infos, _kept_sections(cubin))
+
+
+def _kept_sections(cubin: Cubin) -> int:
+    """How many sections stay: all but a second form of the code, which must come last and be mentioned nowhere."""
+    unreal = [section.number for section in cubin.sections if section.name.startswith(_UNREAL)]
+    kept = len(cubin.sections) - len(unreal)
+    if any(index < kept for index in unreal) or any(
+        kept <= symbol.section < len(cubin.sections) for symbol in cubin.symbols
+    ):
+        raise UnsupportedKernelError(because("graft-section", section=cubin.sections[unreal[0]].name))
+    return kept
+
+
+def _attributes(target: Target, exits: list[int], parameters: int, size: int) -> list[Attribute]:
+    """Those of the kernel, with its new parameters and ways out."""
+    first, offset = target.parameters, target.first_added
+    notes = PARAMETER_BYTES << _SIZE_SHIFT | _PARAMETER_NOTES
+    added = [
+        of_words(nv_info.PARAMETER, 0, (first + index) | (offset + index * PARAMETER_BYTES) << 16, notes)
+        for index in reversed(range(parameters))
+    ]
+    result = []
+    for each in target.attributes:
+        if each.number == nv_info.PARAMETER_BANK:
+            result.append(Attribute(SIZED, each.number, each.value[:6] + struct.pack("<H", size)))
+        elif each.number == nv_info.PARAMETERS_SIZE:
+            result.append(short(each.number, size))
+        elif each.number == nv_info.EXITS:
+            result.append(of_words(each.number, *exits))
+        else:
+            if each.number == nv_info.PARAMETER:
+                result += added
+                added = []
+            result.append(each)
+    if added:
+        result += added
+        result += _of_first_parameters(target, size)
+    return result
+
+
+def _of_first_parameters(target: Target, size: int) -> list[Attribute]:
+    """What a kernel that had no parameters must be told of them."""
+    for symbol in target.cubin.symbols:
+        if symbol.section == target.constants.number:
+            bank = struct.pack("<IHH", symbol.number, target.base, size)
+            return [short(nv_info.PARAMETERS_SIZE, size), Attribute(SIZED, nv_info.PARAMETER_BANK, bank)]
+    raise UnsupportedKernelError(because("graft-parameters", kernel=target.name))
+
+
+def _with_registers(content: bytes, symbol: int, registers: int) -> bytes:
+    return attribute_bytes(
+        of_words(each.number, symbol, registers)
+        if each.number == nv_info.REGISTERS and each.words()[:1] == [symbol]
+        else each
+        for each in read_attributes(content)
+    )
+
+
+def _with_size(target: Target, size: int) -> bytes:
+    """The symbol table with another size of the kernel."""
+    table = bytearray(target.cubin.content(target.cubin.symbol_section))
+    at = target.symbol.number * SYMBOL.size
+    fields = SYMBOL.unpack_from(table, at)
+    SYMBOL.pack_into(table, at, *fields[:5], size)
+    return bytes(table)

@@ -1,0 +1,94 @@
+"""``.nv.info`` sections: what the driver must know of a module, and of each kernel, in attributes.
+
+An attribute is a format, a number, and a value: 16 bits of their own, or that many bytes behind them.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tui_probe.errors import ImageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_HEAD: Final = struct.Struct("<BBH")
+_LAST_FORMAT: Final = 4
+SIZED: Final = 4
+"""The format of a value that lies behind the head."""
+SHORT: Final = 3
+"""The format of a value of 16 bits."""
+
+PARAMETER_BANK: Final = 0x0A
+"""u32 symbol of the section with the parameters, u16 their offset in it, u16 their size."""
+FRAME_SIZE: Final = 0x11
+"""u32 symbol, u32 bytes."""
+STACK_SIZE: Final = 0x12
+"""u32 symbol, u32 bytes."""
+PARAMETER: Final = 0x17
+"""u32 0, u16 number, u16 offset, u32 size and what is known of it."""
+PARAMETERS_SIZE: Final = 0x19
+EXITS: Final = 0x1C
+"""u32 offset of each EXIT."""
+MOST_REGISTERS: Final = 0x1B
+COOPERATIVE_INSTRUCTIONS: Final = 0x28
+"""u32 offset of each instruction that works across a warp."""
+REGISTERS: Final = 0x2F
+"""u32 symbol, u32 registers of a thread."""
+WARP_WIDE_INSTRUCTIONS: Final = 0x31
+"""u32 offset of each instruction that works across a warp."""
+BRANCH_TARGETS: Final = 0x34
+"""Indirect branches: u32 offset, u32 0, u32 count, u32 offset of each target."""
+
+
+class Attribute(NamedTuple):
+    """One attribute; ``value`` has 2 bytes unless the format is ``SIZED``."""
+
+    format: int
+    number: int
+    value: bytes
+
+    def words(self) -> list[int]:
+        """The value as 32-bit numbers."""
+        whole = self.value[: len(self.value) // 4 * 4]
+        return [number for (number,) in struct.iter_unpack("<I", whole)]
+
+
+def read_attributes(content: bytes) -> list[Attribute]:
+    """The attributes of a section. Raises ImageError for one that is damaged."""
+    attributes, at = [], 0
+    while at < len(content):
+        if at + _HEAD.size > len(content):
+            raise ImageError("an .nv.info section of the cubin is cut off: capture it again")
+        kind, number, value = _HEAD.unpack_from(content, at)
+        if not 1 <= kind <= _LAST_FORMAT:
+            raise ImageError(f"an .nv.info section of the cubin has an attribute of the unknown format {kind}")
+        at += _HEAD.size
+        if kind != SIZED:
+            attributes.append(Attribute(kind, number, value.to_bytes(2, "little")))
+            continue
+        if at + value > len(content):
+            raise ImageError("an .nv.info section of the cubin is cut off: capture it again")
+        attributes.append(Attribute(kind, number, content[at : at + value]))
+        at += value
+    return attributes
+
+
+def attribute_bytes(attributes: Iterable[Attribute]) -> bytes:
+    """Attributes as a section holds them."""
+    parts = []
+    for kind, number, value in attributes:
+        short = len(value) if kind == SIZED else int.from_bytes(value, "little")
+        parts.append(_HEAD.pack(kind, number, short) + (value if kind == SIZED else b""))
+    return b"".join(parts)
+
+
+def of_words(number: int, *words: int) -> Attribute:
+    """An attribute of 32-bit numbers."""
+    return Attribute(SIZED, number, struct.pack(f"<{len(words)}I", *words))
+
+
+def short(number: int, value: int) -> Attribute:
+    """An attribute of 16 bits."""
+    return Attribute(SHORT, number, value.to_bytes(2, "little"))

@@ -1,0 +1,147 @@
+"""A kernel of a cubin that code is to be grafted into, and what must be known of it for that."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
+from tui_probe.sass import nv_info
+from tui_probe.sass.branches import EXIT
+from tui_probe.sass.cubin import CODE_PREFIX
+from tui_probe.sass.nv_info import read_attributes
+from tui_probe.sass.words import WORD_BYTES, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.sass.cubin import Cubin, Section, Symbol
+    from tui_probe.sass.nv_info import Attribute
+    from tui_probe.sass.words import Word
+
+INFO: Final = ".nv.info"
+PARAMETER_BYTES: Final = 8
+"""Of a parameter that is added: each is an address or a pair of numbers."""
+_CONSTANTS_PREFIX: Final = ".nv.constant0."
+_EXIT: Final = EXIT & 0x1FF
+_FUNCTION: Final = 2
+_SET_REGISTERS: Final = 0x1C8
+"""USETMAXREG, with the number in 63:32 or in a uniform register."""
+_NUMBER_FORM: Final = 4
+_FEWEST_REGISTERS: Final = 24
+"""What a warp may be left with at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A kernel. ``base`` is where its parameters begin in bank 0, ``parameter_bytes`` how many there are of them.
+
+    ``functions`` are the code sections of its module that are no kernel's, any of which it may call.
+    """
+
+    cubin: Cubin
+    symbol: Symbol
+    code: Section
+    info: Section
+    constants: Section
+    functions: tuple[Section, ...]
+    words: tuple[Word, ...]
+    attributes: tuple[Attribute, ...]
+    base: int
+    parameter_bytes: int
+    registers: int
+
+    @classmethod
+    def of(cls, cubin: Cubin, name: str) -> Target:
+        """The kernel of that name. Raises ImageError for a damaged cubin, UnsupportedKernelError for a strange one."""
+        symbol = cubin.kernel_symbol(name)
+        code, info = cubin.section(CODE_PREFIX + name), cubin.section(f"{INFO}.{name}")
+        constants = cubin.section(_CONSTANTS_PREFIX + name)
+        if symbol.section != code.number or symbol.value or symbol.size != code.size or code.size % WORD_BYTES:
+            raise UnsupportedKernelError(because("graft-code-layout", section=code.name))
+        attributes = tuple(read_attributes(cubin.content(info)))
+        base, size = _parameters(attributes, constants)
+        if base + size != constants.size:
+            raise UnsupportedKernelError(because("graft-parameters", kernel=name))
+        words = tuple(words_of(cubin.content(code)))
+        registers = _registers(cubin, symbol)
+        return cls(cubin, symbol, code, info, constants, _functions(cubin), words, attributes, base, size, registers)
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.symbol.name
+
+    @property
+    def arch(self) -> int:
+        """90 for sm_90a."""
+        return self.cubin.arch
+
+    @property
+    def parameters(self) -> int:
+        """How many parameters it has."""
+        return sum(each.number == nv_info.PARAMETER for each in self.attributes)
+
+    @property
+    def first_added(self) -> int:
+        """Where in the parameters the first added one lies."""
+        return -(-self.parameter_bytes // PARAMETER_BYTES) * PARAMETER_BYTES
+
+    @property
+    def fewest_registers(self) -> int:
+        """What the kernel leaves a warp with at least, where its warps pass registers on to each other."""
+        left = self.registers
+        for word in self.words:
+            if word.operation == _SET_REGISTERS:
+                known = word.form == _NUMBER_FORM
+                left = min(left, word.field(32, 32) if known else _FEWEST_REGISTERS)
+        return left
+
+    def all_words(self) -> Iterator[Word]:
+        """Its instructions, and those of the functions of its module."""
+        yield from self.words
+        for section in self.functions:
+            yield from words_of(self.cubin.content(section))
+
+    def exits(self) -> list[int]:
+        """The byte offset of each ``EXIT``. Raises UnsupportedKernelError if the file tells of others."""
+        found = [index * WORD_BYTES for index, word in enumerate(self.words) if word.operation == _EXIT]
+        told = [each.words() for each in self.attributes if each.number == nv_info.EXITS]
+        if sorted(offset for offsets in told for offset in offsets) != found:
+            raise UnsupportedKernelError(because("graft-exits", kernel=self.name))
+        return found
+
+    def refuse_exits_in_functions(self) -> None:
+        """Raises UnsupportedKernelError if a function may end the kernel."""
+        for section in self.functions:
+            if any(word.operation == _EXIT for word in words_of(self.cubin.content(section))):
+                function = section.name.removeprefix(CODE_PREFIX)
+                raise UnsupportedKernelError(because("graft-function", function=function))
+
+
+def _parameters(attributes: tuple[Attribute, ...], constants: Section) -> tuple[int, int]:
+    """Where the parameters begin, and their bytes; a kernel without any has them behind all that is in the section."""
+    for each in attributes:
+        if each.number == nv_info.PARAMETER_BANK:
+            base, size = struct.unpack_from("<HH", each.value.ljust(8, b"\0"), 4)
+            return base, size
+    return constants.size, 0
+
+
+def _functions(cubin: Cubin) -> tuple[Section, ...]:
+    kernels = {symbol.section for symbol in cubin.symbols if symbol.is_kernel}
+    called = {symbol.section for symbol in cubin.symbols if symbol.kind == _FUNCTION} - kernels
+    return tuple(
+        section
+        for section in cubin.sections
+        if section.number in called and section.number and section.name.startswith(CODE_PREFIX)
+    )
+
+
+def _registers(cubin: Cubin, symbol: Symbol) -> int:
+    for each in read_attributes(cubin.content(cubin.section(INFO))):
+        if each.number == nv_info.REGISTERS and each.words()[:1] == [symbol.number]:
+            return [*each.words(), 0][1]
+    raise UnsupportedKernelError(because("graft-parameters", kernel=symbol.name))

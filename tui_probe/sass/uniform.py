@@ -1,0 +1,157 @@
+"""Uniform registers: those that a warp has once, not each lane.
+
+Which of them a kernel uses is told without knowing every instruction: where it is not known whether a field names one,
+it counts as one. Of the few instructions that ptxas makes of snippets it is known exactly: they can be given others.
+
+Where fields are, by operation: the uniform path (0x80 to 0xff) has its own in all of them; the ordinary path has one in
+the place of its second operand, where bit 91 says so; of what reads memory the place depends on the operation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tui_probe.sass.words import Word
+
+REGISTERS: Final = 63
+"""On every architecture; newer ones have more, which nothing here uses."""
+
+_WIDE_FROM: Final = 100
+"""The first architecture whose fields have eight bits instead of six."""
+_RD, _RA, _RB, _RC = 16, 24, 32, 64
+_TEXTURE: Final = 40
+_UNIFORM_PATH: Final = range(0x80, 0x100)
+_ORDINARY_PATHS: Final = (range(0x80), range(0x100, 0x140))
+_NUMBERS: Final = frozenset({2, 3, 4, 5})
+"""Forms whose bits 63:32 hold a number or a constant."""
+_LOADS: Final = frozenset({0x03B, 0x180, 0x181, 0x183, 0x184})
+"""LDSM, LD, LDG, LDL, LDS."""
+_STORES: Final = frozenset(
+    {0x044, 0x185, 0x186, 0x187, 0x188, 0x18A, 0x18B, 0x18C, 0x18D, 0x18E}
+    | {0x1A1, 0x1A2, 0x1A3, 0x1A6, 0x1A8, 0x1A9, 0x1AE, 0x1BD, 0x1BE}
+)
+"""STSM, ST, STG, STL, STS, ATOM, ATOMS, RED, ATOMG, LDGSTS, STAS, REDAS."""
+_TEXTURES: Final = frozenset([*range(0x160, 0x178), *range(0x193, 0x19B), 0x1B3])
+_LDC: Final = 0x182
+_TO_UNIFORM: Final = frozenset({0x1C2, 0x1C3, 0x1C4, 0x1CE})
+"""R2UR, S2UR, REDUX, ULEPC: of the ordinary path, with a uniform result."""
+_ELECT: Final = 0x02F
+_LDCU: Final = 0x1AC
+_ULDC: Final = 0x0B9
+_MATRIX: Final = range(0x1D0, 0x200)
+_TENSOR_COPIES: Final = range(0x1B4, 0x1BC)
+_LONG: Final = 8
+_QUAD: Final = 4
+_PAIR: Final = 2
+
+
+def used(words: Iterable[Word], arch: int) -> frozenset[int]:
+    """The uniform registers that instructions may use, some of them perhaps not."""
+    found: set[int] = set()
+    for word in words:
+        for at, count in _fields(word):
+            first = _number(word, at, arch)
+            found.update(range(first, first + count))
+    return frozenset(number for number in found if number < REGISTERS)
+
+
+def _fields(word: Word) -> Iterable[tuple[int, int]]:
+    """Where uniform registers may be named: the lowest bit, and how many follow one another from that number on."""
+    operation = word.operation
+    if operation in _UNIFORM_PATH:
+        yield from _of_uniform_path(word)
+    elif operation in _TO_UNIFORM or operation in (_ELECT, _LDCU):
+        yield from ((_RD, _QUAD), (_RA, _PAIR), (_RB, _PAIR))
+    elif operation in _MATRIX:
+        yield from ((at, _LONG) for at in (_RD, _RA, _RB, _RC))
+    elif operation in _TENSOR_COPIES:
+        yield from ((at, _LONG) for at in (_RA, _RB, _RC))
+    elif not word.is_uniform_operand:
+        return
+    elif operation in _LOADS:
+        yield from ((_RB, _PAIR), (_RC, _PAIR))
+    elif operation in _STORES:
+        yield _RC, _PAIR
+    elif operation in _TEXTURES:
+        yield _TEXTURE, _PAIR
+    elif operation == _LDC or any(operation in path for path in _ORDINARY_PATHS):
+        yield _RB, _PAIR
+    else:
+        yield from ((at, _QUAD) for at in (_RD, _RA, _RB, _RC))
+
+
+def _of_uniform_path(word: Word) -> Iterable[tuple[int, int]]:
+    yield _RD, _QUAD if word.operation == _ULDC else _PAIR
+    yield _RA, _PAIR
+    yield _RC, _PAIR
+    if word.form not in _NUMBERS:
+        yield _RB, _PAIR
+
+
+def _number(word: Word, at: int, arch: int) -> int:
+    return word.field(at, _bits(arch))
+
+
+def _bits(arch: int) -> int:
+    return 8 if arch >= _WIDE_FROM else 6
+
+
+_SOURCES_OF_UNIFORM: Final[Mapping[int, tuple[int, ...]]] = {
+    0x082: (_RB,),  # UMOV
+    0x086: (),  # VOTEU
+    0x087: (_RA, _RB),  # USEL
+    0x090: (_RA, _RB, _RC),  # UIADD3
+    0x091: (_RA, _RB, _RC),  # ULEA
+    0x092: (_RA, _RB, _RC),  # ULOP3
+    0x096: (_RA, _RB, _RC),  # UPRMT
+    0x099: (_RA, _RB, _RC),  # USHF
+    0x0A4: (_RA, _RB, _RC),  # UIMAD
+    0x0A5: (_RA, _RB, _RC),  # UIMAD.WIDE
+    0x0B9: (),  # ULDC
+    0x0CB: (),  # CS2UR
+}
+_MEMORY: Final[Mapping[int, int]] = {
+    0x181: _RB, 0x184: _RB, 0x186: _RC, 0x188: _RC, 0x18E: _RC, 0x1A8: _RC,
+}  # fmt: skip
+"""LDG, LDS, STG, STS, RED, ATOMG: where their uniform register is."""
+_WITHOUT: Final = frozenset({0x119, 0x118, 0x11A, 0x14D, 0x005, 0x182, 0x147, 0x191, 0x192, 0x1AF})
+"""S2R, NOP, DEPBAR, EXIT, CS2R, LDC, BRA, ERRBAR, MEMBAR: without any, unless bit 91 says that they have one."""
+
+
+def exact_fields(word: Word) -> tuple[int, ...] | None:
+    """Where a word of a snippet names uniform registers; None for an instruction that is not known well enough."""
+    operation = word.operation
+    if operation in _SOURCES_OF_UNIFORM:
+        sources = _SOURCES_OF_UNIFORM[operation]
+        return (_RD, *(at for at in sources if at != _RB or word.form not in _NUMBERS))
+    if operation == 0x1C3:
+        return (_RD,)
+    if operation == _LDCU:
+        return _RD, _RA
+    if operation in _MEMORY:
+        return (_MEMORY[operation],) if word.is_uniform_operand else ()
+    if operation in _WITHOUT:
+        return None if word.is_uniform_operand else ()
+    if any(operation in path for path in _ORDINARY_PATHS) and operation != _ELECT:
+        return (_RB,) if word.is_uniform_operand else ()
+    return None
+
+
+def named(word: Word, arch: int) -> frozenset[int] | None:
+    """The uniform registers that a word of a snippet names, the first of each; None where that is not known."""
+    fields = exact_fields(word)
+    if fields is None:
+        return None
+    return frozenset(number for at in fields if (number := _number(word, at, arch)) < REGISTERS)
+
+
+def renamed(word: Word, numbers: Mapping[int, int], arch: int) -> Word:
+    """A word of a snippet with other uniform registers. Raises KeyError for one that has no other."""
+    for at in exact_fields(word) or ():
+        number = _number(word, at, arch)
+        if number < REGISTERS:
+            word = word.with_field(at, _bits(arch), numbers[number])
+    return word

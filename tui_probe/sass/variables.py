@@ -1,0 +1,220 @@
+"""Variables of a module that a kernel uses, made those of the module that the program loaded.
+
+A grafted cubin is loaded beside the original, and has variables of its own, with which it would compute wrongly. So
+the loader's relocations for them are dropped, and whoever loads the file writes the addresses of the original's
+variables there. Constant memory has its place in the code: its contents are to be copied before each launch.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
+from tui_probe.sass.cubin import relocation_bytes
+from tui_probe.sass.words import RZ
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tui_probe.sass.cubin import Cubin, Relocation, Section, Symbol
+    from tui_probe.sass.target import Target
+    from tui_probe.sass.words import Word
+
+ADDRESSES: Final = ".nv.constant4"
+CONSTANTS: Final = ".nv.constant3"
+_CONSTANT_BANK: Final = 3
+_ADDRESS_BANK: Final = 4
+_VARIABLES: Final = (".nv.global", ".nv.global.init")
+_PRIVATE: Final = re.compile(r"_?\$.*|__unnamed_\d+|__cudart_.*|(?:assert|printf)[A-Z]\w*_\d+|\.(?:L\.)?str(?:\.\d+)?")
+"""Names that compilers give to strings and tables, which no program asks for."""
+_OBJECT, _SECTION_SYMBOL, _FUNCTION = 1, 3, 2
+_REFERENCES: Final = range(10, 16)
+"""Kinds of symbols: textures, samplers, surfaces."""
+_WHOLE: Final = frozenset({2, 4})
+"""Relocations of 64 bits."""
+_LOW, _HIGH = 56, 57
+"""Relocations of the number in bits 63:32 of an instruction."""
+_IMMEDIATE_AT: Final = 4
+_ADDRESS_BYTES: Final = 8
+_CONSTANT_FORMS: Final = frozenset({3, 5})
+_LDC: Final = 0x182
+_NO_ADDRESSES: Final = frozenset(
+    {*range(0, 0x18, 4), 0x20, 0x24, 0x28, 0x2C, 0x118, 0x11C, 0x208, 0x20C, 0x358, 0x35C, *range(0x360, 0x380, 4)}
+)
+"""Below the parameters: sizes of grid and block, stack, and what goes with every access of global memory."""
+_UNIFORM_LOAD: Final = 0x1AC
+_NEVER_RETURNS: Final = "__assertfail"
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """``address of the original's NAME + addend``, to be written at an offset in a section. ``kind`` is as in
+    kernel.info: abs64, abs32lo or abs32hi.
+    """
+
+    kind: str
+    section: int
+    offset: int
+    addend: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SharedVariables:
+    """What a kernel shares with its original: addresses to write, constants (name, bytes) to copy, and the contents of
+    sections of relocations without those for them, by number.
+    """
+
+    patches: tuple[Patch, ...] = ()
+    constants: tuple[tuple[str, int], ...] = ()
+    relocations: dict[int, bytes] = field(default_factory=dict)
+
+
+def shared_variables(target: Target) -> SharedVariables:
+    """What a kernel and the functions of its module share. Raises UnsupportedKernelError for what is not understood."""
+    return _Sharing(target).run()
+
+
+def calls_outside(target: Target) -> str:
+    """The name of a function outside of the module that the kernel may call and that returns; "" for none."""
+    for _, relocation in _Sharing(target).reachable():
+        symbol = target.cubin.symbol(relocation.symbol)
+        if symbol.kind == _FUNCTION and not symbol.section and symbol.name != _NEVER_RETURNS:
+            return symbol.name
+    return ""
+
+
+class _Sharing:
+    """The relocations of one kernel."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._cubin: Cubin = target.cubin
+        self._words = list(target.all_words())
+
+    def run(self) -> SharedVariables:
+        patches: list[Patch] = []
+        dropped: dict[int, set[Relocation]] = {}
+        for table, relocation in self.reachable():
+            patch = self._patch(self._cubin.sections[table.info], relocation)
+            if patch is not None:
+                patches.append(patch)
+                dropped.setdefault(table.number, set()).add(relocation)
+        contents = {number: self._without(number, left_out) for number, left_out in dropped.items()}
+        return SharedVariables(tuple(patches), tuple(self._constants()), contents)
+
+    def _without(self, number: int, left_out: set[Relocation]) -> bytes:
+        held = self._cubin.relocations(self._cubin.sections[number])
+        return relocation_bytes([one for one in held if one not in left_out])
+
+    def reachable(self) -> Iterator[tuple[Section, Relocation]]:
+        """The relocations of what the kernel can reach, with the section that holds them."""
+        codes = {self._target.code.number, *(section.number for section in self._target.functions)}
+        own = re.compile(rf"\.nv\.constant\d+\.{re.escape(self._target.symbol.name)}")
+        offsets = _read_offsets(self._words, _ADDRESS_BANK)
+        for table in self._cubin.relocation_sections():
+            if table.info >= len(self._cubin.sections):
+                continue
+            section = self._cubin.sections[table.info]
+            for relocation in self._cubin.relocations(table):
+                if (
+                    table.info in codes
+                    or own.fullmatch(section.name)
+                    or (section.name == ADDRESSES and (offsets is None or _overlaps(relocation.offset, offsets)))
+                ):
+                    yield table, relocation
+
+    def _patch(self, section: Section, relocation: Relocation) -> Patch | None:
+        """What is to be written in the place of a relocation; None if it can stay."""
+        symbol = self._cubin.symbol(relocation.symbol)
+        if symbol.kind in _REFERENCES:
+            _refuse(symbol.name, "a texture, sampler or surface reference")
+        if not 0 < symbol.section < len(self._cubin.sections):
+            return None
+        if self._cubin.sections[symbol.section].name not in _VARIABLES:
+            return None
+        addend = relocation.addend
+        if addend is None:
+            at = section.offset + relocation.offset
+            addend = int.from_bytes(self._cubin.image[at : at + _ADDRESS_BYTES], "little", signed=True)
+        variable, addend = self._variable(symbol, addend)
+        if _is_private(variable):
+            return None
+        return self._written(section, relocation, variable, addend)
+
+    def _written(self, section: Section, relocation: Relocation, variable: Symbol, addend: int) -> Patch:
+        is_code = section.name.startswith(".text.")
+        if self._named(variable.name) > 1:
+            _refuse(variable.name, "a name that several variables of the module have")
+        if not is_code and relocation.kind in _WHOLE:
+            return Patch("abs64", section.number, relocation.offset, addend, variable.name)
+        if is_code and relocation.kind in (_LOW, _HIGH) and relocation.addend is not None:
+            kind = "abs32lo" if relocation.kind == _LOW else "abs32hi"
+            return Patch(kind, section.number, relocation.offset + _IMMEDIATE_AT, addend, variable.name)
+        _refuse(variable.name, f"by a relocation of the unknown kind {relocation.kind}")
+        raise AssertionError
+
+    def _variable(self, symbol: Symbol, addend: int) -> tuple[Symbol, int]:
+        """The variable that a symbol stands for, which may be its section, and how far from its start."""
+        if symbol.kind == _OBJECT:
+            return symbol, addend
+        at = symbol.value + addend
+        for one in self._cubin.symbols:
+            if one.kind == _OBJECT and one.section == symbol.section and one.value <= at < one.value + max(one.size, 1):
+                return one, at - one.value
+        _refuse(symbol.name, "memory without a name")
+        raise AssertionError
+
+    def _named(self, name: str) -> int:
+        return sum(one.kind == _OBJECT and one.name == name for one in self._cubin.symbols)
+
+    def _constants(self) -> Iterator[tuple[str, int]]:
+        section = self._cubin.find(CONSTANTS)
+        if section is None or not self._reaches_constants():
+            return
+        for symbol in self._cubin.symbols:
+            if symbol.section == section.number and symbol.kind == _OBJECT and symbol.size and not _is_private(symbol):
+                if self._named(symbol.name) > 1:
+                    _refuse(symbol.name, "a name that several variables of the module have")
+                yield symbol.name, symbol.size
+
+    def _reaches_constants(self) -> bool:
+        """Whether the kernel may read constant memory: in its bank, or by its address, which bank 0 holds somewhere."""
+        if _read_offsets(self._words, _CONSTANT_BANK) != set():
+            return True
+        read = _read_offsets(self._words, 0)
+        return read is None or any(offset < self._target.base and offset not in _NO_ADDRESSES for offset in read)
+
+
+def _is_private(variable: Symbol) -> bool:
+    """Whether nothing can tell a copy of the variable from the variable."""
+    return variable.binding == 0 and _PRIVATE.fullmatch(variable.name) is not None
+
+
+def _read_offsets(words: Iterable[Word], bank: int) -> set[int] | None:
+    """The offsets in a bank that instructions read; None if a register may say which."""
+    offsets = set()
+    for word in words:
+        if word.form not in _CONSTANT_FORMS or word.field(54, 5) != bank:
+            continue
+        if (word.operation in (_LDC, _UNIFORM_LOAD) and word.ra != RZ) or _is_in_register(word):
+            return None
+        offsets.add(word.field(38, 16))
+    return offsets
+
+
+def _is_in_register(word: Word) -> bool:
+    """Whether a uniform register says which constants are read."""
+    return word.is_uniform_operand and word.operation != _UNIFORM_LOAD and word.operation < 0x140
+
+
+def _overlaps(offset: int, read: set[int]) -> bool:
+    """Whether one of the reads, of up to 16 bytes each, takes part of an address."""
+    return any(offset - 16 < one < offset + _ADDRESS_BYTES for one in read)
+
+
+def _refuse(variable: str, what: str) -> None:
+    raise UnsupportedKernelError(because("graft-variable", variable=variable or "?", what=what))
