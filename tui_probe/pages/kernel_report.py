@@ -109,7 +109,7 @@ def kernel_head(trace: Trace) -> dict[str, Any]:
 
 
 def kernel_table(trace: Trace, width: int) -> Iterator[str]:
-    """How much was probed; the kernels as a table, those that take most of the GPU time first; what is to be said of it."""
+    """How much was probed, and the kernels as a table, those that take most of the GPU time first."""
     if (part := covered(trace)) is not None:
         yield from [*wrap(f"Probed {part.sentence}", width), ""]
     yield from table(kernel_columns(trace), by_share(trace.kernels), width)
