@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import struct
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from .conftest import Engine, Host, compile_c
-from .test_images import PACKED, PLAIN, PTX, captured, elf, fatbin
+from .test_images import PTX, captured, elf, fatbin
 
 CUBIN = elf({".text.add": b"\1\2\3\4"})
 
@@ -127,7 +126,7 @@ launch(function(modules[5], "add"))
 """
     )
     (full, room) = run.fates()
-    assert full[0] == "skipped" and full[2] == "copies of machine code take as much memory as they may"
+    assert (full[0], full[2]) == ("skipped", "copies of machine code take as much memory as they may")
     assert room[0] == "probed"
 
 
@@ -141,18 +140,24 @@ for name in ("one", "two"):
 """
     )
     inodes = {path.stat().st_ino for path in (run.directory / "kernel").glob("*/original.bin")}
-    assert len(run.fates()) == 2 and len(inodes) == 1
+    assert (len(run.fates()), len(inodes)) == (2, 1)
+
+
+LIBRARY = """
+#define API __attribute__((visibility("default")))
+API const unsigned char image[] = {%s};
+API int load(int (*f)(void **, const void *), void **module, const void *code)
+{
+    int result = f(module, code);
+    return result;
+}
+"""
 
 
 def shared_object(directory: Path, name: str, image: bytes) -> Path:
     """A library that holds an image, and loads what it is told to."""
     source = directory / "library.c"
-    code = ",".join(map(str, image))
-    source.write_text(
-        f'const unsigned char image[] __attribute__((visibility("default"))) = {{{code}}};\n'
-        '__attribute__((visibility("default"))) int load(int (*f)(void **, const void *), void **module, const void *code)\n'
-        "{\n    int result = f(module, code);\n    return result;\n}\n"
-    )
+    source.write_text(LIBRARY % ",".join(map(str, image)))
     compile_c(source, directory / name, "-shared", "-fno-optimize-sibling-calls")
     return directory / name
 
@@ -406,23 +411,28 @@ def test_other_errors_and_ptx_leave_no_kernel_out(host: Host, engine: Engine, tm
     assert not faults.exists()
 
 
+PROGRAM = """
+#include <stddef.h>
+typedef unsigned u;
+int cuInit(u), cuCtxCreate_v2(void **, u, int), cuModuleLoadData(void **, const void *);
+int cuModuleGetFunction(void **, void *, const char *);
+int cuLaunchKernel(void *, u, u, u, u, u, u, u, void *, void **, void **);
+static const unsigned char image[] = {%s};
+int main(void)
+{
+    void *c, *m, *f;
+    return cuInit(0) || cuCtxCreate_v2(&c, 0, 0) || cuModuleLoadData(&m, image) ||
+           cuModuleGetFunction(&f, m, "add") || cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);
+}
+"""
+
+
 def test_the_program_that_is_run_is_a_file_too(host: Host, tmp_path: Path) -> None:
     """The images of an executable lie in its own file."""
     source, program = tmp_path / "program.c", tmp_path / "program"
-    image = fatbin(SM_90)
-    code = ",".join(map(str, image))
-    source.write_text(
-        "#include <stddef.h>\n"
-        "int cuInit(unsigned); int cuCtxCreate_v2(void **, unsigned, int); int cuModuleLoadData(void **, const void *);\n"
-        "int cuModuleGetFunction(void **, void *, const char *);\n"
-        "int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);\n"
-        f"static const unsigned char image[] = {{{code}}};\n"
-        "int main(void)\n{\n    void *c, *m, *f;\n"
-        "    return cuInit(0) || cuCtxCreate_v2(&c, 0, 0) || cuModuleLoadData(&m, image) ||\n"
-        '           cuModuleGetFunction(&f, m, "add") || cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);\n}\n'
-    )
+    image = fatbin(entry(2, 90, bytes(65 << 10)), SM_90)
+    source.write_text(PROGRAM % ",".join(map(str, image)))
     compile_c(source, program, str(host.built.stub))
     run = host.command(str(program), LD_LIBRARY_PATH=str(host.built.hook.parent))
     assert run.status == 0, run.stderr
     assert [path.read_bytes() for path in run.directory.glob("kernel/*/original.bin")] == [image]
-    assert sys.executable != str(program) and PACKED and PLAIN
