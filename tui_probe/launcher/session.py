@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import threading
 import time
 from datetime import datetime
 from pathlib import Path
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 
 NO_ROOM = os.strerror(errno.ENOSPC)
+LOOKING = threading.Lock()
 CUT = "keep more with --max-trace-bytes"
 
 
@@ -235,8 +237,9 @@ class Session:
 
 
 def toolchain() -> dict[str, str | None]:
-    """The assembler that the engine tries first; None where there is none."""
-    tools = find_tools("ptxas")
+    """The assembler that the engine tries first; None where there is none. Any thread may ask first."""
+    with LOOKING:
+        tools = find_tools("ptxas")
     return {"ptxas": str(tools[0].path), "version": tools[0].version} if tools else {"ptxas": None, "version": None}
 
 
