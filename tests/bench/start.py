@@ -11,7 +11,8 @@ with an empty cache, with a warm one, and with a warm one and no report. All is 
                                              end     from the program's last instruction to the end of tui-probe
 
 Without a GPU `--stub` takes the tests' driver, which runs nothing. `--site` lets each start of Python take so many
-seconds longer, as it does where packages import much in .pth files. With `--stamps` the last round's moments follow.
+seconds longer, as it does where packages import much in .pth files. With `--stamps` the moments of one run follow, those
+among them at which a Python had read its .pth files (`python_PID`): there should be one such Python.
 With PYTHONDONTWRITEBYTECODE an editable install is compiled anew at each start, which the first line then says.
 """
 
@@ -31,7 +32,11 @@ from statistics import median
 HERE = Path(__file__).parent
 STUB = HERE.parent / "hook" / "stub_driver.c"
 LIBRARY = "libcuda.so.1"
-SLOW = "import os, time\ntime.sleep(float(os.environ['TUI_PROBE_BENCH_SITE']))\n"
+SLOW = """import os, time
+time.sleep(float(os.environ['TUI_PROBE_BENCH_SITE']))
+with open(os.environ['TUI_PROBE_BENCH_PYTHONS'], 'a') as log:
+    print(f'python_{os.getpid()}', time.monotonic() * 1e3, file=log)
+"""
 MOMENTS = 5  # lines that the program prints; the tool's report follows
 COLUMNS = ("alone", "whole", "over", "main", "first", "end")
 
@@ -107,6 +112,7 @@ def environment(folder: Path, driver: Path | None, site: float) -> dict[str, str
     own = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("CACHE", "CONFIG", "STATE")}
     path = f"{folder}:{HERE.parents[1]}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")
     found = os.environ | own | {"PYTHONPATH": path, "TUI_PROBE_BENCH_SITE": str(site), "TUI_PROBE_MIN_FREE_DISK": "0"}
+    found["TUI_PROBE_BENCH_PYTHONS"] = str(folder / "pythons")
     if driver is not None:
         found["LD_LIBRARY_PATH"] = f"{driver.parent}:{found.get('LD_LIBRARY_PATH', '')}".rstrip(":")
     return found
@@ -136,7 +142,7 @@ def measure(bench: Bench, options: argparse.Namespace) -> None:
         row += (taken["whole"] - taken["end"],)
         sys.stdout.write(f"{kind:<24}{''.join(f'{value:>8.0f}' for value in row)}\n")
     if options.stamps:
-        show_stamps(found["cache warm"][-1])
+        show_stamps(bench)
 
 
 def middle(runs: list[dict[str, float]]) -> dict[str, float]:
@@ -144,8 +150,14 @@ def middle(runs: list[dict[str, float]]) -> dict[str, float]:
     return {name: median(run[name] for run in runs) for name in runs[0]}
 
 
-def show_stamps(moments: dict[str, float]) -> None:
+def show_stamps(bench: Bench) -> None:
     """What one run reached when."""
+    log = bench.folder / "pythons"
+    log.unlink(missing_ok=True)
+    begun = time.monotonic() * 1e3
+    moments = bench.profiled(warm=True, report=True)
+    pythons = (line.split() for line in log.read_text(encoding="utf-8").splitlines())
+    moments |= {name: float(moment) - begun for name, moment in pythons}
     sys.stdout.write("\none run, cache warm, with a report: ms since the command\n")
     for name, moment in sorted(moments.items(), key=lambda each: each[1]):
         sys.stdout.write(f"{moment:>8.1f}  {name}\n")
