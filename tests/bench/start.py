@@ -11,8 +11,8 @@ with an empty cache, with a warm one, and with a warm one and no report. All is 
                                              end     from the program's last instruction to the end of tui-probe
 
 Without a GPU `--stub` takes the tests' driver, which runs nothing. `--site` lets each start of Python take so many
-seconds longer, as it does where packages import much in .pth files. With `--stamps` the moments of one run follow, those
-among them at which a Python had read its .pth files (`python_PID`): there should be one such Python.
+seconds longer, as it does where packages import much in .pth files. With `--stamps` the moments of one run follow,
+those among them at which a Python had read its .pth files (`python_PID`): there should be one such Python.
 With PYTHONDONTWRITEBYTECODE an editable install is compiled anew at each start, which the first line then says.
 """
 
@@ -138,8 +138,8 @@ def measure(bench: Bench, options: argparse.Namespace) -> None:
     for kind, runs in found.items():
         taken = middle(runs)
         first = taken["first"] - taken["main"] - (own["first"] - own["main"])
-        row = (own["whole"], taken["whole"], taken["whole"] - own["whole"], taken["main"], first)
-        row += (taken["whole"] - taken["end"],)
+        whole = taken["whole"]
+        row = (own["whole"], whole, whole - own["whole"], taken["main"], first, whole - taken["end"])
         sys.stdout.write(f"{kind:<24}{''.join(f'{value:>8.0f}' for value in row)}\n")
     if options.stamps:
         show_stamps(bench)
