@@ -25,7 +25,7 @@ from .processes import TOLD, TraceTeller, reported
 from .run_ncu import add_ncu_options, profile_with_ncu
 from .screen import add_screen_options, show, wants_screen
 from .status import ExitStatus
-from .text import report_after_run
+from .text import get_ready_to_report, report_after_run
 from .values import Unsupported, count, launches, limit, min_free, names, sample, seconds, size
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
         if wants_screen(arguments):
             status, outcome = run_on_screen(options, probes, arguments)
         else:
-            status, outcome = run_plainly(options, probes)
+            status, outcome = run_plainly(options, probes, report=not arguments.no_report)
             tell_problems()  # not before: scripts take the first line of stderr for the trace
     for trace in reported(outcome.traces):
         remember(trace)
@@ -249,13 +249,13 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
     return status
 
 
-def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe]) -> tuple[int, Outcome]:
-    """Without a screen: streams passed on. Returns the exit status and what the run left."""
+def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe], *, report: bool) -> tuple[int, Outcome]:
+    """Without a screen: streams passed on. Returns the exit status and what the run left, for a ``report``."""
     # The first line is written by the new process, where descriptor 2 is the target's already.
     stderr = os.dup(2)
     with Session(options, probes, announce=TraceTeller(stderr)) as session:
         tell_no_trace(session.spool.problem)
-        returncode = run_passing_on(session)
+        returncode = run_passing_on(session, get_ready_to_report) if report else run_passing_on(session)
         outcome = session.outcome()
     tell_outcome(outcome)
     return exit_status(returncode), outcome

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from decimal import Decimal
 from typing import TYPE_CHECKING, NoReturn
 
 from tui_probe.launcher.options import ALL, AUTO
@@ -23,6 +22,8 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 def size(text: str) -> int:
     """``512M``, ``4G``, ``1.5G``, ``1048576``, ``64KiB``: a positive number of bytes, units of 1024."""
+    from decimal import Decimal  # which takes longer to read than the rest, and few runs give a size
+
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:I?B)?", text.strip().upper())
     value = int(Decimal(match[1]) * UNITS[match[2]]) if match else 0
     if value <= 0:

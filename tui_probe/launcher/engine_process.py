@@ -6,7 +6,8 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.cache import Cache, default_folder
+from tui_probe.engine.cache import Cache
+from tui_probe.engine.cache_folder import default_folder
 from tui_probe.engine.prepare import Options
 from tui_probe.engine.server import EngineServer
 from tui_probe.errors import ProbeError
