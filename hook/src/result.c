@@ -19,8 +19,10 @@
 #include "disk.h"
 #include "event_log.h"
 #include "reasons.h"
+#include "schedule.h"
 #include "settings.h"
 #include "trace_dir.h"
+#include "turns.h"
 
 static atomic_uint_fast64_t last_stamp;
 static atomic_uint_fast64_t saved;
@@ -291,8 +293,11 @@ static bool write_map(struct saving *s, size_t map, uint64_t from, uint64_t mark
     s->second.at = marked ? marks_at : end;
     if (!convert_map(&conversion) || !output_flush(&s->second))
         return false;
-    if (!probing->maps[map].cap && conversion.most > conversion.cap)
-        capacities_grow(probing, map, conversion.most);
+    if (!probing->maps[map].cap && conversion.most > conversion.cap &&
+        capacities_grow(probing, map, conversion.most) && s->piece->key) {
+        turns_first(probing, s->piece->grid, s->piece->block, s->piece->shared);
+        schedule_again(s->piece->key);
+    }
     return true;
 }
 
