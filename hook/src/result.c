@@ -23,6 +23,7 @@
 #include "settings.h"
 #include "trace_dir.h"
 #include "turns.h"
+#include "write_rate.h"
 
 static atomic_uint_fast64_t last_stamp;
 static atomic_uint_fast64_t saved;
@@ -363,6 +364,11 @@ static void settle(const struct piece *piece, bool written, uint64_t on_disk)
         booking_return(piece->probing->kernel, booked);
 }
 
+void result_drop(const struct piece *piece)
+{
+    settle(piece, false, 0);
+}
+
 /* Bytes of the blocks that a file of SIZE takes; file systems that are late to tell are not asked twice. */
 static uint64_t blocks_of(int file, uint64_t size)
 {
@@ -428,10 +434,12 @@ bool result_write(const struct piece *piece, const struct result_source *source)
     snprintf(name, sizeof name, "result/%llu.%06llu.bin", (unsigned long long)(piece->stamp / 1000000),
              (unsigned long long)(piece->stamp % 1000000));
     const char *probe = piece->probing->probe;
+    const uint64_t began = clock_now();
     const bool written = !atomic_load(&stopped) && write_named(name, piece, source, &size, &on_disk);
     settle(piece, written, on_disk);
     if (!written)
         return false;
+    write_rate_saw(on_disk, clock_now() - began);
     atomic_fetch_add(&saved, 1);
     event_log("[exec] save %s size %llu kernel %u launch %llu%s%s\n", name, (unsigned long long)size,
               piece->probing->kernel->index, (unsigned long long)piece->number, probe ? " probe " : "",
