@@ -42,6 +42,7 @@ class Settings:
     max_trace_bytes: str | None = None
     max_result_files: str | None = None
     max_log_bytes: str | None = None
+    max_write_rate: str | None = None
     min_free_disk: str | None = None
     max_probe_memory: str | None = None
     max_host_memory: str | None = None
@@ -70,6 +71,8 @@ LIMITS = (
             'max_result_files = "none"'),
     Setting("max_log_bytes", str, "`128M`", "`--max-log-bytes`: up to where launches are listed",
             'max_log_bytes = "1G"'),
+    Setting("max_write_rate", str, "`256M`", "`--max-write-rate`: bytes per second of sampled launches",
+            'max_write_rate = "50M"'),
     Setting("min_free_disk", str, "`2G,5%`", "`--min-free-disk`: what results leave free of the disk",
             'min_free_disk = "10G"'),
     Setting("max_probe_memory", str, "a tenth of what is free", "`--max-probe-memory`: GPU memory of probes",

@@ -149,6 +149,7 @@ static void fill_piece(struct piece *piece, const struct launch *launch, struct 
     piece->number = launch->number;
     piece->probing = probing;
     piece->capacities = launch->capacities;
+    piece->key = launch->key;
     piece->offset = offset;
     memcpy(piece->grid, launch->grid, sizeof piece->grid);
     memcpy(piece->block, launch->block, sizeof piece->block);

@@ -22,6 +22,7 @@ struct piece {
     uint64_t number; /* of the launch */
     struct probing *probing;
     const struct capacities *capacities;
+    struct key *key; /* of the launch; NULL: no launch follows from this one */
     size_t offset;
     uint32_t grid[3], block[3], shared;
     bool void_launch; /* the probed launch failed: nothing to save */

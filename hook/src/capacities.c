@@ -152,9 +152,10 @@ const struct capacities *capacities_sample(struct probing *probing, const uint32
     return found;
 }
 
-void capacities_grow(struct probing *probing, size_t map, uint64_t attempts)
+bool capacities_grow(struct probing *probing, size_t map, uint64_t attempts)
 {
     uint32_t wanted = ESTIMATE;
+    bool grown = false;
     while (wanted < attempts && wanted < LARGEST)
         wanted *= 2;
     pthread_mutex_lock(&mutex);
@@ -165,9 +166,11 @@ void capacities_grow(struct probing *probing, size_t map, uint64_t attempts)
             larger->of[map] = wanted;
             larger->next = current;
             atomic_store_explicit(&probing->capacities, larger, memory_order_release);
+            grown = true;
         }
     }
     pthread_mutex_unlock(&mutex);
+    return grown;
 }
 
 void capacities_reset(void)

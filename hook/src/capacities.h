@@ -20,8 +20,9 @@ const struct capacities *capacities_reduced(struct probing *probing, const struc
 const struct capacities *capacities_sample(struct probing *probing, const uint32_t grid[3], const uint32_t block[3],
                                            size_t most_device, size_t most_saved);
 
-/* A slot of MAP was to keep this many records: from now on there is room for them. */
-void capacities_grow(struct probing *probing, size_t map, uint64_t attempts);
+/* A slot of MAP was to keep this many records: from now on there is room for them. False if there was already, or there
+ * cannot be. */
+bool capacities_grow(struct probing *probing, size_t map, uint64_t attempts);
 
 void capacities_reset(void);
 

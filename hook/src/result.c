@@ -19,8 +19,11 @@
 #include "disk.h"
 #include "event_log.h"
 #include "reasons.h"
+#include "schedule.h"
 #include "settings.h"
 #include "trace_dir.h"
+#include "turns.h"
+#include "write_rate.h"
 
 static atomic_uint_fast64_t last_stamp;
 static atomic_uint_fast64_t saved;
@@ -291,8 +294,11 @@ static bool write_map(struct saving *s, size_t map, uint64_t from, uint64_t mark
     s->second.at = marked ? marks_at : end;
     if (!convert_map(&conversion) || !output_flush(&s->second))
         return false;
-    if (!probing->maps[map].cap && conversion.most > conversion.cap)
-        capacities_grow(probing, map, conversion.most);
+    if (!probing->maps[map].cap && conversion.most > conversion.cap &&
+        capacities_grow(probing, map, conversion.most) && s->piece->key) {
+        turns_first(probing, s->piece->grid, s->piece->block, s->piece->shared);
+        schedule_again(s->piece->key);
+    }
     return true;
 }
 
@@ -356,6 +362,11 @@ static void settle(const struct piece *piece, bool written, uint64_t on_disk)
         booking_settle(piece->probing->kernel, booked, on_disk);
     else
         booking_return(piece->probing->kernel, booked);
+}
+
+void result_drop(const struct piece *piece)
+{
+    settle(piece, false, 0);
 }
 
 /* Bytes of the blocks that a file of SIZE takes; file systems that are late to tell are not asked twice. */
@@ -423,10 +434,12 @@ bool result_write(const struct piece *piece, const struct result_source *source)
     snprintf(name, sizeof name, "result/%llu.%06llu.bin", (unsigned long long)(piece->stamp / 1000000),
              (unsigned long long)(piece->stamp % 1000000));
     const char *probe = piece->probing->probe;
+    const uint64_t began = clock_now();
     const bool written = !atomic_load(&stopped) && write_named(name, piece, source, &size, &on_disk);
     settle(piece, written, on_disk);
     if (!written)
         return false;
+    write_rate_saw(on_disk, clock_now() - began);
     atomic_fetch_add(&saved, 1);
     event_log("[exec] save %s size %llu kernel %u launch %llu%s%s\n", name, (unsigned long long)size,
               piece->probing->kernel->index, (unsigned long long)piece->number, probe ? " probe " : "",

@@ -33,6 +33,9 @@ void result_unreserve(const struct probing *probing, size_t saved_size);
 /* Writes the file and logs it. False if it failed. */
 bool result_write(const struct piece *piece, const struct result_source *source);
 
+/* It will not be written: what is booked for it is free. */
+void result_drop(const struct piece *piece);
+
 /* Lets dynamic maps grow by what the launch wanted to keep, and leaves no file. */
 void result_learn(const struct piece *piece, const struct result_source *source);
 

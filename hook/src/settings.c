@@ -10,6 +10,7 @@
 #define DEFAULT_MIN_FREE_BYTES (2ull << 30)
 #define DEFAULT_LOG_BYTES (128ull << 20)
 #define DEFAULT_HOST_BYTES (256ull << 20)
+#define DEFAULT_WRITE_RATE (256ull << 20)
 enum { DEFAULT_MIN_FREE_PERCENT = 5, DEFAULT_RESULT_FILES = 2000 };
 
 struct settings settings;
@@ -182,6 +183,7 @@ void settings_read(void)
     settings.max_trace_bytes = limit("TUI_PROBE_MAX_TRACE_BYTES", DEFAULT_TRACE_BYTES);
     settings.max_result_files = limit("TUI_PROBE_MAX_RESULT_FILES", DEFAULT_RESULT_FILES);
     settings.max_log_bytes = limit("TUI_PROBE_MAX_LOG_BYTES", DEFAULT_LOG_BYTES);
+    settings.max_write_rate = limit("TUI_PROBE_MAX_WRITE_RATE", DEFAULT_WRITE_RATE);
     settings.max_host_memory = number_or("TUI_PROBE_MAX_HOST_MEMORY", DEFAULT_HOST_BYTES);
     read_min_free(getenv("TUI_PROBE_MIN_FREE_DISK"));
     settings.max_probe_memory = number("TUI_PROBE_MAX_PROBE_MEMORY");

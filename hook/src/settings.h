@@ -59,6 +59,7 @@ struct settings {
     const char *ending;      /* a file that is there once the run is asked to end; NULL: nobody tells */
     unsigned exit_timeout;   /* seconds that the end of the program may wait for its kernels */
     const char *control;       /* path of the run's control page; NULL: there is none */
+    uint64_t max_write_rate; /* bytes per second, where launches are sampled; CONTROL_NO_LIMIT: any */
     uint64_t max_trace_bytes, max_result_files,
         max_log_bytes; /* where there is none; CONTROL_NO_LIMIT: as many as are */
     struct min_free min_free;  /* all 0: results may fill the disk */

@@ -2,13 +2,18 @@
 
 #include "control.h"
 
-static unsigned slot_of(const struct launch *launch)
+static unsigned slot_of_shape(const uint32_t grid[3], const uint32_t block[3], uint32_t shared)
 {
     uint32_t hash = 2166136261u;
     for (int i = 0; i < 3; i++)
-        hash = ((hash ^ launch->grid[i]) * 16777619u ^ launch->block[i]) * 16777619u;
-    hash = (hash ^ launch->shared) * 16777619u;
+        hash = ((hash ^ grid[i]) * 16777619u ^ block[i]) * 16777619u;
+    hash = (hash ^ shared) * 16777619u;
     return (hash ^ hash >> 16) % KERNEL_TURNS;
+}
+
+static unsigned slot_of(const struct launch *launch)
+{
+    return slot_of_shape(launch->grid, launch->block, launch->shared);
 }
 
 static unsigned last_of(const struct probing *probing, unsigned slot)
@@ -46,4 +51,9 @@ void turns_served(struct probing *probing, const struct launch *launch)
         atomic_store_explicit(&probing->served[slot],
                               atomic_fetch_add_explicit(&kernel->turns[slot], 1, memory_order_relaxed) + 1,
                               memory_order_relaxed);
+}
+
+void turns_first(struct probing *probing, const uint32_t grid[3], const uint32_t block[3], uint32_t shared)
+{
+    atomic_store_explicit(&probing->served[slot_of_shape(grid, block, shared)], 0, memory_order_relaxed);
 }

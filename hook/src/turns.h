@@ -15,4 +15,7 @@ size_t turns_order(struct kernel *kernel, const struct launch *launch, struct pr
 /* LAUNCH has this one. */
 void turns_served(struct probing *probing, const struct launch *launch);
 
+/* The next launch of such a shape may have this one before others. */
+void turns_first(struct probing *probing, const uint32_t grid[3], const uint32_t block[3], uint32_t shared);
+
 #endif

@@ -11,6 +11,7 @@ import pytest
 from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage
 
 from .conftest import Engine, Host, Run
+from .test_schedule import Key, seed_of
 
 LAUNCHES = """
 context()
@@ -113,7 +114,7 @@ def test_a_form_that_is_of_another_kernel_is_not_used(host: Host, page: ControlP
     run = under(host, page, script)
     assert (run.status, run.stdout, run.results) == (0, "4\n", []), run.stderr
     (told,) = run.lines(r"\[probe\] sampled kernel 0 probe - reason ")
-    assert told.endswith("reason kernel.info of the form for samples is about other maps")
+    assert told.endswith("kernel.info of the form for samples is about other maps code kernel-info")
 
 
 def test_a_sample_that_the_user_asked_for_stays_as_it_is(host: Host, page: ControlPage, serving: Engine) -> None:
@@ -129,6 +130,27 @@ def test_no_launch_takes_more_than_a_sixteenth_of_the_devices_memory(host: Host,
     run = host.python(script, STUB_MEMORY=str(1 << 30), TUI_PROBE_MAX_TRACE_BYTES="none")
     assert run.status == 0, run.stderr
     assert [count for *_, count in samples(run)] == [0, 4096]
+
+
+def test_a_launch_with_too_many_records_has_another_after_it(host: Host, serving: Engine) -> None:
+    """The stub's numbers stand for more than 64 records: the next launch has room for them, and is due at once."""
+    serving.maps, serving.filled = "1,-1 1,4", "1,200"
+    serving.storage = ["storage 0 queue record 16 cap 0", "storage 1 counts"]
+    script = (
+        LAUNCHES.format(n=400, grid=200)
+        + """
+wait_for(lambda: logged("[exec] save "))
+time.sleep(0.1)
+launch(f, w, grid=200, block=64)
+"""
+    )
+    run = host.python(script, TUI_PROBE_LAUNCHES="auto")
+    assert run.status == 0, run.stderr
+    rule = Key(0, seed_of("add__8", 0))
+    due = {n for n in range(401) if rule.launch(8)}
+    probed = {int(line.split(" launch ")[1].split()[0]) for line in run.lines(r"\[exec\] grid .* launch ")}
+    assert probed - due
+    assert len({int(line.split()[2]) for line in run.lines(r"\[exec\] probe-mem")}) == 2  # the room grew
 
 
 # Several probes.

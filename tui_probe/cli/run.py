@@ -112,6 +112,11 @@ def add_limits(limits: argparse._ArgumentGroup) -> None:
         help="list launches in event.log up to this size, then count them; none: no limit; default 128M",
     )  # fmt: skip
     limits.add_argument(
+        "--max-write-rate", type=limit, metavar="SIZE",
+        help="leave launches out while results come faster than SIZE per second, or half as fast as the disk takes"
+             " them; none: any rate; default 256M",
+    )  # fmt: skip
+    limits.add_argument(
         "--min-free-disk", type=min_free, metavar="LEAST",
         help="pause saving results while less than this is free on the trace's disk, such as 10G or 3%%; 0: never;"
              " default 2G,5%%",
@@ -184,7 +189,7 @@ def probes_of(arguments: argparse.Namespace) -> tuple[str, ...]:
 def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """The limits of RunOptions: what the command line says, else the settings, else what holds anyway."""
     readers: dict[str, Callable[[str], int]] = {
-        "max_trace_bytes": limit, "max_result_files": count, "max_log_bytes": limit,
+        "max_trace_bytes": limit, "max_result_files": count, "max_log_bytes": limit, "max_write_rate": limit,
         "max_probe_memory": size, "max_host_memory": size,
     }  # fmt: skip
     found = {}

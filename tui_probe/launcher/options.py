@@ -13,6 +13,8 @@ from .control import NO_LIMIT
 MAX_TRACE_BYTES = 1 << 30
 """How many bytes a run leaves on disk if nobody says otherwise."""
 MAX_RESULT_FILES = 2000
+MAX_WRITE_RATE = 256 << 20
+"""Bytes per second."""
 MAX_LOG_BYTES = 128 << 20
 """Of event.log, of all processes together."""
 OUTPUT_PART, LEAST_OUTPUT = 8, 64 << 10
@@ -53,6 +55,8 @@ class RunOptions:
     ``TUI_PROBE_MIN_FREE_DISK`` says in the environment, else the hook's default."""
     max_result_files: int = MAX_RESULT_FILES
     max_log_bytes: int = MAX_LOG_BYTES
+    max_write_rate: int = MAX_WRITE_RATE
+    """Bytes of results per second where launches are sampled; ``NO_LIMIT``: any."""
     shares: bool = True
     """Nobody has said how much may be kept, nor of which launches: each gets its share."""
     max_probe_memory: int | None = None
@@ -102,6 +106,7 @@ class RunOptions:
             "max_trace_bytes": told(self.max_trace_bytes),
             "max_result_files": told(self.max_result_files),
             "max_log_bytes": told(self.max_log_bytes),
+            "max_write_rate": told(self.max_write_rate),
             "min_free_disk": self.min_free_disk,
             "max_probe_memory": self.max_probe_memory,
             "max_host_memory": self.max_host_memory,

@@ -71,6 +71,7 @@ class Session:
             self.spool.folder / FILE,
             options.limits(),
             shares=options.shares,
+            write_rate=options.max_write_rate,
             on=options.after <= 0,
             probes=[each.name for each in probes],
         )
