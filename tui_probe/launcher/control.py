@@ -196,7 +196,7 @@ class ControlPage:
     def record(self) -> dict[str, object]:
         """The budgets as run.json has them."""
         rate = self["write_rate"]
-        more = {"over_share": self["over_share"], "write_rate": None if rate == NO_LIMIT else rate}
+        more: dict[str, object] = {"over_share": self["over_share"], "write_rate": None if rate == NO_LIMIT else rate}
         return {name: vars(budget) for name, budget in self.budgets().items()} | more | {"over_rate": self["over_rate"]}
 
 

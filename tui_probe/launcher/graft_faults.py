@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.cache import default_folder
+from tui_probe.engine.cache_folder import default_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
