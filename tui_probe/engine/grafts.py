@@ -16,7 +16,7 @@ import tempfile
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.kernel_info import kernel_info
 from tui_probe.engine.snippet_ptx import ENTRY_KERNEL, EXIT_KERNEL, LEADING, SnippetPtx, snippet_ptx
@@ -34,6 +34,10 @@ from tui_probe.sass.variables import calls_outside
 if TYPE_CHECKING:
     from tui_probe.engine.assemble import Assembler, AssemblyReport
     from tui_probe.engine.model import Probe
+
+
+WAY: Final = "way graft"
+"""The line of kernel.info by which a grafted kernel is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +62,20 @@ class ProbeCode:
 
 @dataclass(frozen=True, slots=True)
 class GraftedKernel:
-    """A kernel with a probe in it: what the device would run, what it runs instead, and the text of kernel.info."""
+    """A kernel with a probe in it: what the device would run, what it runs instead, and the text of kernel.info.
+
+    ``said`` is for process.log.
+    """
 
     pruned: bytes
-    probed: bytes
+    grafted: Grafted
     info: str
     said: str
+
+    @property
+    def probed(self) -> bytes:
+        """The cubin that runs instead."""
+        return self.grafted.image
 
 
 class Grafter:
@@ -96,7 +108,7 @@ class Grafter:
             sampled=self._sampled,
             way=_way(grafted),
         )
-        return GraftedKernel(cubin.image, grafted.image, info, _said(target, grafted, rewritten))
+        return GraftedKernel(cubin.image, grafted, info, _said(target, grafted, rewritten))
 
     def _assembled(self, arch: int) -> ProbeCode:
         ptx = snippet_ptx(self._probe, arch, sampled=self._sampled)
@@ -134,7 +146,7 @@ def _refuse(target: Target, code: ProbeCode) -> None:
 
 def _way(grafted: Grafted) -> list[str]:
     places = " ".join(str(at) for at in grafted.branches)
-    lines = ["way graft", f"grafted {places} appended {grafted.start}"]
+    lines = [WAY, f"grafted {places} appended {grafted.start}"]
     lines += [f"patch {patch.kind} {patch.offset} {patch.addend} {patch.name}" for patch in grafted.patches]
     return lines + [f"constant {name} {size}" for name, size in grafted.constants]
 

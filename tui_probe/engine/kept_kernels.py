@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from tui_probe.engine.model import Probe
     from tui_probe.engine.toolchain import Tool
 
-_CODE: Final = ("engine/**/*.py", "ptx/**/*.py", "dsl/**/*.py", "trace/sites.py", "trace/source_lines.py")
+_CODE: Final = (
+    "engine/**/*.py",
+    "ptx/**/*.py",
+    "sass/**/*.py",
+    "dsl/**/*.py",
+    "trace/sites.py",
+    "trace/source_lines.py",
+)
 """Patterns of our files that decide what is written."""
 PREPARED_FILES: Final = ("pruned.ptx", "probed.ptx", "kernel.info", NAME, "pruned.bin", "probed.bin")
 _ORIGINAL: Final = "original.ptx"
@@ -64,7 +71,10 @@ class KeptKernels:
         the probe goes to the folder ``kernel``, if that is another one. Raises OSError.
         """
         entry = self._cache.get(key)
-        if entry is None or not self._write_original(entry["original"].decode(), (kernel or directory) / _ORIGINAL):
+        if entry is None:
+            return None
+        original = entry["original"].decode()
+        if original and not self._write_original(original, (kernel or directory) / _ORIGINAL):
             return None
         for file in PREPARED_FILES:
             if file in entry:
@@ -74,15 +84,20 @@ class KeptKernels:
 
     def keep(self, key: str, directory: Path, kernel: Path, load: str, found: str, said: Sequence[str]) -> None:
         """Put the kernel of finished folders into the cache. Raises OSError."""
-        original = read_file(kernel / _ORIGINAL)
-        name = digest(original)
-        if name not in self._written:  # many kernels of an image have it in common
-            self._cache.put(name, {_ORIGINAL: original})
-            self._written[name] = kernel / _ORIGINAL
+        name = self._keep_original(kernel / _ORIGINAL) if (kernel / _ORIGINAL).exists() else ""
         words = "\n".join(said).replace(str(directory), _DIRECTORY)
         files = {file: (directory / file).read_bytes() for file in PREPARED_FILES if (directory / file).exists()}
         told = {"original": name, "load": load, "found": found, "said": words}
         self._cache.put(key, files | {about: text.encode() for about, text in told.items()})
+
+    def _keep_original(self, path: Path) -> str:
+        """Put the image's PTX into the cache; the name of its entry."""
+        original = read_file(path)
+        name = digest(original)
+        if name not in self._written:  # many kernels of an image have it in common
+            self._cache.put(name, {_ORIGINAL: original})
+            self._written[name] = path
+        return name
 
     def _write_original(self, name: str, path: Path) -> bool:
         """Put the image's PTX there: as a link to a copy that this process wrote, else from its own entry."""

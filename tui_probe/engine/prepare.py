@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.engine.assemble import Assembler, AssemblyReport
+from tui_probe.engine.cache import default_folder
 from tui_probe.engine.edits import Edits
 from tui_probe.engine.files import read_file, write_file
-from tui_probe.engine.grafts import Grafter
+from tui_probe.engine.graft_gate import GraftGate
+from tui_probe.engine.grafts import WAY, Grafter
 from tui_probe.engine.insertion import insert_probe
 from tui_probe.engine.kept_kernels import PREPARED_FILES, KeptKernels
 from tui_probe.engine.kernel import Kernel
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from tui_probe.engine.site_notes import SiteNotes
 
 Load: TypeAlias = Literal["bin", "ptx"]
+MachineCode: TypeAlias = Literal["auto", "all", "off"]
+"""Which kernels without PTX are probed in machine code. Of closed libraries the hook asks with ``all`` alone."""
 
 KERNEL_FILES: Final = frozenset({"original.bin", "original.ptx", *PREPARED_FILES, "process.log"})
 """What a kernel's folder holds; that of a refused kernel lacks what could not be made."""
@@ -115,7 +119,7 @@ class Options:
     sampled: bool = False
     folder: str = ""
     """Where in a kernel's folder the files of this probe go, when it is one of several; "": they are the only ones."""
-    machine_code: str = "auto"
+    machine_code: MachineCode = "auto"
     """Which kernels without PTX are probed in their machine code; the hook leaves out closed libraries."""
 
 
@@ -178,6 +182,7 @@ class Preparer:
         cache: Cache | None = None,
         originals: Originals | None = None,
         pruned: PrunedAssemblies | None = None,
+        gate: GraftGate | None = None,
     ) -> None:
         self._probe = probe
         self._options = options or Options()
@@ -189,6 +194,7 @@ class Preparer:
         self._sources = SourceCopies(self._options.sources) if self._options.sources else None
         self._kept: KeptKernels | None = None
         self._lock = threading.Lock()
+        self._gate = gate
         self._grafter = Grafter(probe, self._assembler, sampled=self._options.sampled)
         self.counts = CacheCounts()
 
@@ -216,6 +222,12 @@ class Preparer:
                 )
             return self._kept
 
+    def _graft_gate(self) -> GraftGate:
+        with self._lock:
+            if self._gate is None:
+                self._gate = GraftGate(default_folder("grafts"), self._assembler.tools())
+            return self._gate
+
     def prepare(self, directory: Path, arch: str, name: str) -> Answer:
         """Prepare the kernel ``name`` of ``directory/original.bin`` for a device of ``arch`` (``sm_90``).
 
@@ -236,7 +248,7 @@ class Preparer:
         try:
             work = _Preparation(self._probe, self._options, self._assembler, self._pool, directory, own, log)
             work.kept, work.counts, work.pruned = self._kept_kernels(), self.counts, self._pruned
-            work.grafter = self._grafter
+            work.grafter, work.gate = self._grafter, self._graft_gate()
             answer = work.run(self._originals, arch, name)
             if self._sources is not None:
                 self._pool.submit(self._sources.add, own, directory)
@@ -289,6 +301,7 @@ class _Preparation:
     pruned: PrunedAssemblies | None = None
     """Shared with the other probes of the run; None where there is no other."""
     grafter: Grafter | None = None
+    gate: GraftGate | None = None
 
     def run(self, originals: Originals, arch: str, name: str) -> Answer:
         match = _ARCH.fullmatch(arch)
@@ -297,13 +310,13 @@ class _Preparation:
         self.log.write(f"{self.options.kernels.split(':')} {self.options.filtered.split(':')}")
         image = read_file(self.kernel / "original.bin")
         key = self.kept.key(image, arch, name) if self.kept else ""
-        if (ready := self._from_cache(key, name)) is not None:
+        if (ready := self._from_cache(key, name, int(match[1]))) is not None:
             return ready
         try:
             original, found = originals.find(image, name, int(match[1]))
         except ImageError as error:
             if error.reason.code in _WITHOUT_PTX and self.options.load == "bin":
-                return self._grafted(image, name, int(match[1]), error)
+                return self._grafted(image, name, int(match[1]), key, error)
             raise
         self.log.write(self._subject(found, name))
         kernel = self._kernel(original, name)
@@ -340,7 +353,7 @@ class _Preparation:
             self.pool.submit(self._keep, self.kept, key, load, found, assemblies)
         return Answer("ok", load)
 
-    def _grafted(self, image: bytes, name: str, arch: int, error: ImageError) -> Answer:
+    def _grafted(self, image: bytes, name: str, arch: int, key: str, error: ImageError) -> Answer:
         """Prepare a kernel in machine code, since there is no PTX for the reason that ``error`` tells."""
         assert self.grafter is not None
         try:
@@ -348,11 +361,14 @@ class _Preparation:
         except ImageError:
             raise error from None
         self.log.write(self._subject(found, name))
+        write_file(self.directory / "pruned.bin", cubin.image)
         made = self.grafter.graft(cubin, name)
-        write_file(self.directory / "pruned.bin", made.pruned)
+        self._refuse_graft(arch)
         write_file(self.directory / "probed.bin", made.probed)
         self._write("kernel.info", made.info)
         self.log.write(made.said)
+        if self.kept is not None:
+            self.pool.submit(self._keep_files, self.kept, key, "probed.bin", found, [made.said])
         return Answer("ok", "probed.bin")
 
     def _to_yield(self, kernel: Kernel, assemblies: Sequence[Future[AssemblyReport | ToolchainError]]) -> Reason | None:
@@ -392,7 +408,7 @@ class _Preparation:
         sample = ", in a sample of blocks" if self.options.sampled else ""
         return f"[objdump] original.bin is {found}\n{name}\n[probe] {self.probe.name} from {self.probe.path}{sample}"
 
-    def _from_cache(self, key: str, name: str) -> Answer | None:
+    def _from_cache(self, key: str, name: str, arch: int) -> Answer | None:
         """The kernel as it was prepared before, by this run or an earlier one."""
         if self.kept is None:
             return None
@@ -403,7 +419,18 @@ class _Preparation:
         cached = f"[cache] prepared before: all files are from {self.kept.place(key)}"
         self.log.write("\n".join([self._subject(entry.found, name), cached, entry.said or _NO_ASSEMBLER]))
         self._tell_note(entry.info)
+        if WAY in entry.info.splitlines():
+            self._refuse_graft(arch)
         return Answer("ok", entry.load)
+
+    def _refuse_graft(self, arch: int) -> None:
+        """Raises UnsupportedKernelError where nothing may be put into machine code. What lies there already goes."""
+        assert self.gate is not None
+        closed = because("machine-code-off") if self.options.machine_code == "off" else self.gate.closed(arch)
+        if closed is not None:
+            for file in ("probed.bin", "kernel.info"):
+                (self.directory / file).unlink(missing_ok=True)
+            raise UnsupportedKernelError(closed)
 
     def _tell_note(self, info: str) -> None:
         if note := note_in(info):
@@ -420,8 +447,10 @@ class _Preparation:
         """Put the kernel into the cache once its assemblies, which were submitted before this, have ended well."""
         reports = [assembly.result() for assembly in assemblies]
         said = [f"{report.command}\n{report.output}" for report in reports if isinstance(report, AssemblyReport)]
-        if len(said) < len(reports):
-            return
+        if len(said) == len(reports):
+            self._keep_files(kept, key, load, found, said)
+
+    def _keep_files(self, kept: KeptKernels, key: str, load: str, found: str, said: Sequence[str]) -> None:
         try:
             kept.keep(key, self.directory, self.kernel, load, found, said)
         except OSError as error:

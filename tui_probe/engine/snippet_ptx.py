@@ -58,7 +58,7 @@ def is_graftable(probe: Probe) -> bool:
 
 
 def snippet_ptx(probe: Probe, arch: int, *, sampled: bool) -> SnippetPtx:
-    """The kernels of a probe for a device of ``arch`` (90). Raises UnsupportedKernelError if it needs more than these."""
+    """The kernels of a probe for a device of ``arch`` (90). Raises UnsupportedKernelError if it needs more."""
     if not is_graftable(probe):
         raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
     if any(own_map.cap != 1 for own_map in probe.maps):
@@ -70,10 +70,14 @@ def snippet_ptx(probe: Probe, arch: int, *, sampled: bool) -> SnippetPtx:
     entry_lines = entry.at_entry(before, carried) if before else []
     exit_ = _Kernel(probe, arch, sampled=sampled)
     exit_lines = exit_.at_exit(after, carried)
-    version = next((version for last, version in _VERSIONS if arch <= last), _NEWEST)
-    head = f".version {version}\n.target sm_{arch}\n.address_size 64\n"
+    head = f".version {ptx_version(arch)}\n.target sm_{arch}\n.address_size 64\n"
     text = head + entry.written(ENTRY_KERNEL, entry_lines) + exit_.written(EXIT_KERNEL, exit_lines)
     return SnippetPtx(text, bool(before), _words(probe, carried), len(entry.parameters()))
+
+
+def ptx_version(arch: int) -> str:
+    """The oldest version of PTX that knows an architecture (90)."""
+    return next((version for last, version in _VERSIONS if arch <= last), _NEWEST)
 
 
 def _carried(probe: Probe, before: Sequence[Snippet], after: Sequence[Snippet]) -> list[str]:

@@ -1,7 +1,7 @@
 """A cubin, read: its sections, symbols and relocations.
 
 Cubins are 64-bit little-endian ELF files. A kernel ``k`` has its code in ``.text.k``, what the driver must know of it
-in ``.nv.info.k``, and its parameters in ``.nv.constant0.k``. Both versions of the ABI are read: 7 (until CUDA 12) and 8.
+in ``.nv.info.k``, and its parameters in ``.nv.constant0.k``. Both versions of the ABI are read: 7 (to CUDA 12) and 8.
 """
 
 from __future__ import annotations

@@ -1,0 +1,111 @@
+"""Whether probes may be put into machine code here: only where a trial of that went well.
+
+The outcome is kept per driver, architecture, ptxas and version of our own code; what could not be tried is tried again
+by the next run that needs it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.cache import digest
+from tui_probe.engine.files import read_file, write_file
+from tui_probe.engine.kept_kernels import code_digest
+from tui_probe.reasons import because
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.engine.toolchain import Tool
+    from tui_probe.reasons import Reason
+
+_VERSION_FILE: Final = Path("/proc/driver/nvidia/version")
+_VERSION: Final = re.compile(r"Kernel Module\D*([\d.]+)")
+_SECONDS: Final = 60
+_KEPT: Final = frozenset({"passed", "failed"})
+
+
+class GraftGate:
+    """Says of each architecture whether grafts are on. Safe to use from several threads, which wait for one trial."""
+
+    def __init__(self, folder: Path | None, tools: Sequence[Tool]) -> None:
+        """``folder`` is where outcomes are kept, None: nowhere."""
+        self._folder = folder
+        self._tools = tools
+        self._reasons: dict[int, Reason | None] = {}
+        self._lock = threading.Lock()
+
+    def closed(self, arch: int) -> Reason | None:
+        """Why there are no grafts on a device of ``arch`` (90); None if they are on."""
+        with self._lock:
+            if arch not in self._reasons:
+                self._reasons[arch] = self._reason(arch)
+            return self._reasons[arch]
+
+    def _reason(self, arch: int) -> Reason | None:
+        outcome, words = self._kept(arch) or self._tried(arch)
+        if outcome == "passed":
+            return None
+        return because("graft-fails" if outcome == "failed" else "graft-untested", words=words)
+
+    def _path(self, arch: int) -> Path | None:
+        version = driver_version()
+        if self._folder is None or not version:
+            return None
+        tools = repr([(str(tool.path), tool.version) for tool in self._tools])
+        return self._folder / f"{version}-sm_{arch}-{digest(code_digest().encode(), tools.encode())[:16]}.json"
+
+    def _kept(self, arch: int) -> tuple[str, str] | None:
+        path = self._path(arch)
+        try:
+            return None if path is None else _outcome(read_file(path))
+        except (OSError, ValueError):
+            return None
+
+    def _tried(self, arch: int) -> tuple[str, str]:
+        command = [sys.executable, "-P", "-m", "tui_probe.engine.graft_trial", "--arch", str(arch)]
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL)
+            outcome = _outcome(done.stdout)
+        except subprocess.TimeoutExpired:
+            outcome = "failed", f"it did not end within {_SECONDS} s"
+        except OSError as error:
+            return "impossible", f"{sys.executable}: {error.strerror}"
+        except ValueError:
+            last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no message"]
+            return "impossible", f"status {done.returncode}: {last[0]}"
+        self._keep(arch, outcome)
+        return outcome
+
+    def _keep(self, arch: int, outcome: tuple[str, str]) -> None:
+        path = self._path(arch)
+        if path is None or outcome[0] not in _KEPT:
+            return
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(path, json.dumps({"outcome": outcome[0], "words": outcome[1]}).encode())
+        except OSError:  # the next run tries again
+            return
+
+
+def driver_version() -> str:
+    """The version of the kernel's NVIDIA driver, "" where it does not say."""
+    try:
+        found = _VERSION.search(_VERSION_FILE.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return ""
+    return found[1] if found else ""
+
+
+def _outcome(text: bytes) -> tuple[str, str]:
+    """The outcome and its words in JSON. Raises ValueError."""
+    told = json.loads(text)
+    if not isinstance(told, dict):
+        raise ValueError("no outcome")
+    return str(told.get("outcome")), str(told.get("words"))
