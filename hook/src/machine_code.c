@@ -117,7 +117,8 @@ static bool note_file(struct machine_code *code, const void *bytes, const struct
     return true;
 }
 
-static const struct reason *copy(struct machine_code *code, const void *bytes)
+/* Copies what there is of machine code in an image of SIZE bytes; code->size is that of the copy. */
+static const struct reason *copy(struct machine_code *code, const void *bytes, size_t size)
 {
     char number[REASON_NUMBER_SIZE];
     if (code->size > MOST_OF_ONE)
@@ -131,7 +132,7 @@ static const struct reason *copy(struct machine_code *code, const void *bytes)
         return reason(HOST_MEMORY);
     }
     if (code->is_fatbin)
-        fatbin_copy(bytes, code->size, FATBIN_ANY_CODE, code->copy);
+        fatbin_copy(bytes, size, FATBIN_ANY_CODE, code->copy);
     else
         memcpy(code->copy, bytes, code->size);
     return NULL;
@@ -152,7 +153,7 @@ struct machine_code *machine_code_keep(const void *bytes, size_t size, bool is_f
     code->size = present;
     if (origin->caller && dladdr(origin->caller, &caller))
         code->closed = closed_library(caller.dli_fname);
-    code->lost = copy(code, bytes);
+    code->lost = copy(code, bytes, size);
     return code;
 }
 
