@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.engine.assemble import Assembler, AssemblyReport
-from tui_probe.engine.cache import default_folder
+from tui_probe.engine.cache_folder import default_folder
 from tui_probe.engine.edits import Edits
 from tui_probe.engine.files import read_file, write_file
 from tui_probe.engine.graft_gate import GraftGate

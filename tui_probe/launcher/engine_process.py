@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tui_probe.engine.cache import Cache
 from tui_probe.engine.cache_folder import default_folder
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.engine.model import Probe
+    from tui_probe.engine.prepare import MachineCode
     from tui_probe.probe_files.choices import ChosenProbe
 
     from .options import RunOptions
@@ -57,7 +58,7 @@ def prepared(probes: Sequence[ChosenProbe], options: RunOptions, *, load_ptx: bo
                 sampled=bool(each.sample),
                 sources=options.source_bytes() if place == 0 else 0,
                 folder=each.name if len(probes) > 1 else "",
-                machine_code=options.machine_code,
+                machine_code=cast("MachineCode", options.machine_code),
             ),
         )
         for place, each in enumerate(probes)
