@@ -54,11 +54,6 @@ class ProbeCode:
         """Those that a kernel must have for it."""
         return max(self.exit.registers, self.entry.registers if self.entry else 0)
 
-    @property
-    def uniform_pairs(self) -> list[int]:
-        """The pairs of uniform registers that it uses."""
-        return sorted({*self.exit.uniform_pairs(), *(self.entry.uniform_pairs() if self.entry else ())})
-
 
 @dataclass(frozen=True, slots=True)
 class GraftedKernel:
@@ -125,10 +120,11 @@ def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
     """Put a probe's code at the entry and at all ways out of a kernel; and how many instructions got a barrier more."""
     _refuse(target, code)
     taken = used(target.all_words(), target.arch)
-    uniform, carried = uniform_places(code.uniform_pairs, taken, code.ptx.carried, target.name)
-    place = target.base, target.base + target.first_added, uniform, carried
-    splices = [Splice(0, tuple(code.entry.placed(*place)))] if code.entry else []
-    leaving = tuple(waiting(code.exit.placed(*place)))
+    entry_pairs = code.entry.uniform_pairs() if code.entry else []
+    places = uniform_places(entry_pairs, code.exit.uniform_pairs(), taken, code.ptx.carried)
+    first = target.base, target.base + target.first_added
+    splices = [Splice(0, tuple(code.entry.placed(*first, places.entry, places.carried)))] if code.entry else []
+    leaving = tuple(waiting(code.exit.placed(*first, places.exits, places.carried)))
     splices += [Splice(at, leaving) for at in target.exits()]
     rewritten = with_read_barriers(target.words)
     return graft(target, splices, code.ptx.parameters, code.registers, rewritten), len(rewritten)
@@ -139,7 +135,7 @@ def _refuse(target: Target, code: ProbeCode) -> None:
     target.refuse_exits_in_functions()
     if code.registers > target.fewest_registers < target.registers:
         needed = {"needed": code.registers, "left": target.fewest_registers}
-        raise UnsupportedKernelError(because("graft-registers", kernel=target.name, **needed))
+        raise UnsupportedKernelError(because("graft-registers", **needed))
     if code.ptx.carried and (function := calls_outside(target)):
         raise UnsupportedKernelError(because("graft-calls", function=function))
 

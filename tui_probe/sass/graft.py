@@ -140,7 +140,7 @@ def _refuse_splice(target: Target, splice: Splice, word: Word) -> None:
     at = f"{splice.at:#06x}"
     if word.operation == EXIT & 0x1FF:
         if has_second_predicate(word) or splice.after:
-            raise UnsupportedKernelError(because("graft-exits", kernel=target.name))
+            raise UnsupportedKernelError(because("graft-exits"))
         return
     if word.operation in _CONTROL_FLOW or not word.is_unconditional:
         raise UnsupportedKernelError(because("graft-position", at=at))
@@ -176,7 +176,7 @@ def _written(
     code = code_of(words)
     size = target.first_added + parameters * PARAMETER_BYTES if parameters else target.parameter_bytes
     if size > max(_MOST_PARAMETERS, target.parameter_bytes):
-        raise UnsupportedKernelError(because("graft-parameters", kernel=target.name))
+        raise UnsupportedKernelError(because("graft-parameters"))
     module = cubin.section(INFO)
     contents = shared.relocations | {
         target.code.number: code,
@@ -235,7 +235,7 @@ def _of_first_parameters(target: Target, size: int) -> list[Attribute]:
         if symbol.section == target.constants.number:
             bank = struct.pack("<IHH", symbol.number, target.base, size)
             return [short(nv_info.PARAMETERS_SIZE, size), Attribute(SIZED, nv_info.PARAMETER_BANK, bank)]
-    raise UnsupportedKernelError(because("graft-parameters", kernel=target.name))
+    raise UnsupportedKernelError(because("graft-parameters"))
 
 
 def _with_registers(content: bytes, symbol: int, registers: int) -> bytes:

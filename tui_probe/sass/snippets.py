@@ -9,13 +9,14 @@ and that only in code at ways out. So a warp stays together, and no convergence 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
 from tui_probe.sass.branches import EXIT
 from tui_probe.sass.nv_info import read_attributes
+from tui_probe.sass.ordinary import without_uniform
 from tui_probe.sass.target import INFO, Target
 from tui_probe.sass.uniform import REGISTERS, exact_fields, named, renamed
 from tui_probe.sass.words import ALL_BARRIERS, NO_BARRIER, RZ, Word
@@ -30,6 +31,7 @@ STACK_POINTER: Final = 1
 _CONSTANT_FORMS: Final = frozenset({3, 5})
 _BANK_AT, _BANK_BITS = 54, 5
 _OFFSET_AT, _OFFSET_BITS = 38, 16
+_LDCU, _LDCU_OFFSET_AT = 0x1AC, 37
 _CONSTANT_LOADS: Final = frozenset({0x182, 0x0B9, 0x1AC})
 """LDC, ULDC, LDCU."""
 _CONTROL_FLOW: Final = range(0x140, 0x160)
@@ -71,7 +73,11 @@ class Snippet:
             words = words[1:]
         for word in words:
             _refuse(word, leaves=leaves)
-        return cls(target.arch, words, target.base, target.base + leading, target.registers)
+        registers = target.registers
+        if leaves:
+            made, registers = without_uniform(words, registers, target.arch)
+            words = tuple(made)
+        return cls(target.arch, words, target.base, target.base + leading, registers)
 
     def uniform_pairs(self) -> list[int]:
         """The even numbers of the pairs of uniform registers that it uses."""
@@ -99,24 +105,36 @@ class Snippet:
         offset = _constant(word)
         if offset is None or offset < self.parameters_at:
             return word
-        return word.with_field(_OFFSET_AT, _OFFSET_BITS, offset + shift)
+        return word.with_field(*_offset_field(word), offset + shift)
 
 
 _MARKS: Final = frozenset({_STORE_MARK, _LOAD_MARK})
 
 
-def uniform_places(
-    pairs: Sequence[int], taken: Iterable[int], carried: int, name: str
-) -> tuple[dict[int, int], list[int]]:
-    """Pairs of uniform registers that a kernel does not use: for each of ``pairs`` one, and ``carried`` more registers.
+class UniformPlaces(NamedTuple):
+    """Which even uniform register stands for each pair of the entry's code and of the exits', and which ones carry."""
 
-    Raises UnsupportedKernelError if there are too few.
+    entry: dict[int, int]
+    exits: dict[int, int]
+    carried: list[int]
+
+
+def uniform_places(entry: Sequence[int], exits: Sequence[int], taken: Iterable[int], carried: int) -> UniformPlaces:
+    """Uniform registers that a kernel does not use, for the pairs of the code at its exits and what is carried there.
+
+    At the entry none holds anything yet: the code there may have all but those that carry. Raises
+    UnsupportedKernelError if there are too few.
     """
     used = set(taken)
-    free = [pair for pair in range(REGISTERS - 3, -1, -2) if pair not in used and pair + 1 not in used]
-    if len(free) < len(pairs) + carried:
-        raise UnsupportedKernelError(because("graft-uniform", kernel=name, free=len(free), needed=len(pairs) + carried))
-    return dict(zip(pairs, free[carried:], strict=False)), free[:carried]
+    free = [number for number in range(REGISTERS - 2, -1, -1) if number not in used]
+    pairs = [number for number in free if not number & 1 and number + 1 in free]
+    chosen = pairs[: len(exits)]
+    single = [number for number in free if number & ~1 not in chosen]
+    if len(chosen) < len(exits) or len(single) < carried:
+        raise UnsupportedKernelError(because("graft-uniform"))
+    kept = sorted(single, key=lambda number: number & ~1 in pairs)[:carried]
+    others = [number for number in range(0, REGISTERS - 1, 2) if not {number, number + 1} & set(kept)]
+    return UniformPlaces(dict(zip(entry, others, strict=False)), dict(zip(exits, chosen, strict=True)), kept)
 
 
 def waiting(words: Sequence[Word]) -> list[Word]:
@@ -137,7 +155,12 @@ def _constant(word: Word) -> int | None:
     """The offset in bank 0 of the constant that a word reads; None for one that reads none there."""
     if word.form not in _CONSTANT_FORMS or word.field(_BANK_AT, _BANK_BITS):
         return None
-    return word.field(_OFFSET_AT, _OFFSET_BITS)
+    return word.field(*_offset_field(word))
+
+
+def _offset_field(word: Word) -> tuple[int, int]:
+    """The lowest bit of the offset of a constant, and how many it has."""
+    return (_LDCU_OFFSET_AT, _OFFSET_BITS) if word.operation == _LDCU else (_OFFSET_AT, _OFFSET_BITS)
 
 
 def _refuse_stack(cubin: Cubin) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 REGISTERS: Final = 63
 """On every architecture; newer ones have more, which nothing here uses."""
 
-_WIDE_FROM: Final = 100
+WIDE_FROM: Final = 100
 """The first architecture whose fields have eight bits instead of six."""
 _RD, _RA, _RB, _RC = 16, 24, 32, 64
 _TEXTURE: Final = 40
@@ -42,6 +42,7 @@ _ELECT: Final = 0x02F
 _LDCU: Final = 0x1AC
 _ULDC: Final = 0x0B9
 _MATRIX: Final = range(0x1D0, 0x200)
+"""HGMMA and the like: before sm_100 they add to ordinary registers and have descriptors in four uniform ones."""
 _TENSOR_COPIES: Final = range(0x1B4, 0x1BC)
 _LONG: Final = 8
 _QUAD: Final = 4
@@ -52,13 +53,13 @@ def used(words: Iterable[Word], arch: int) -> frozenset[int]:
     """The uniform registers that instructions may use, some of them perhaps not."""
     found: set[int] = set()
     for word in words:
-        for at, count in _fields(word):
-            first = _number(word, at, arch)
+        for at, count in _fields(word, arch):
+            first = register_at(word, at, arch)
             found.update(range(first, first + count))
     return frozenset(number for number in found if number < REGISTERS)
 
 
-def _fields(word: Word) -> Iterable[tuple[int, int]]:
+def _fields(word: Word, arch: int) -> Iterable[tuple[int, int]]:
     """Where uniform registers may be named: the lowest bit, and how many follow one another from that number on."""
     operation = word.operation
     if operation in _UNIFORM_PATH:
@@ -66,7 +67,7 @@ def _fields(word: Word) -> Iterable[tuple[int, int]]:
     elif operation in _TO_UNIFORM or operation in (_ELECT, _LDCU):
         yield from ((_RD, _QUAD), (_RA, _PAIR), (_RB, _PAIR))
     elif operation in _MATRIX:
-        yield from ((at, _LONG) for at in (_RD, _RA, _RB, _RC))
+        yield from ((at, _LONG) for at in (_RD, _RA, _RB, _RC)) if arch >= WIDE_FROM else ((_RA, _QUAD), (_RB, _QUAD))
     elif operation in _TENSOR_COPIES:
         yield from ((at, _LONG) for at in (_RA, _RB, _RC))
     elif not word.is_uniform_operand:
@@ -91,12 +92,13 @@ def _of_uniform_path(word: Word) -> Iterable[tuple[int, int]]:
         yield _RB, _PAIR
 
 
-def _number(word: Word, at: int, arch: int) -> int:
+def register_at(word: Word, at: int, arch: int) -> int:
+    """The number of the uniform register that is named there."""
     return word.field(at, _bits(arch))
 
 
 def _bits(arch: int) -> int:
-    return 8 if arch >= _WIDE_FROM else 6
+    return 8 if arch >= WIDE_FROM else 6
 
 
 _SOURCES_OF_UNIFORM: Final[Mapping[int, tuple[int, ...]]] = {
@@ -113,7 +115,7 @@ _SOURCES_OF_UNIFORM: Final[Mapping[int, tuple[int, ...]]] = {
     0x0B9: (),  # ULDC
     0x0CB: (),  # CS2UR
 }
-_MEMORY: Final[Mapping[int, int]] = {
+MEMORY: Final[Mapping[int, int]] = {
     0x181: _RB, 0x184: _RB, 0x186: _RC, 0x188: _RC, 0x18E: _RC, 0x1A8: _RC,
 }  # fmt: skip
 """LDG, LDS, STG, STS, RED, ATOMG: where their uniform register is."""
@@ -131,8 +133,8 @@ def exact_fields(word: Word) -> tuple[int, ...] | None:
         return (_RD,)
     if operation == _LDCU:
         return _RD, _RA
-    if operation in _MEMORY:
-        return (_MEMORY[operation],) if word.is_uniform_operand else ()
+    if operation in MEMORY:
+        return (MEMORY[operation],) if word.is_uniform_operand else ()
     if operation in _WITHOUT:
         return None if word.is_uniform_operand else ()
     if any(operation in path for path in _ORDINARY_PATHS) and operation != _ELECT:
@@ -145,13 +147,13 @@ def named(word: Word, arch: int) -> frozenset[int] | None:
     fields = exact_fields(word)
     if fields is None:
         return None
-    return frozenset(number for at in fields if (number := _number(word, at, arch)) < REGISTERS)
+    return frozenset(number for at in fields if (number := register_at(word, at, arch)) < REGISTERS)
 
 
 def renamed(word: Word, numbers: Mapping[int, int], arch: int) -> Word:
     """A word of a snippet with other uniform registers. Raises KeyError for one that has no other."""
     for at in exact_fields(word) or ():
-        number = _number(word, at, arch)
+        number = register_at(word, at, arch)
         if number < REGISTERS:
             word = word.with_field(at, _bits(arch), numbers[number])
     return word

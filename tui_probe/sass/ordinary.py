@@ -1,0 +1,210 @@
+"""Code at ways out without uniform registers: what ptxas computes in them is computed in ordinary ones instead.
+
+At an exit the lanes that leave need no ordinary register any more, but the uniform ones may be those of lanes that go
+on, and large kernels leave few or none free. ptxas uses many, for all that is the same in a warp. So each value of
+theirs gets an ordinary register above the snippet's own, and each instruction that makes one its twin of the ordinary
+path, which has the same fields and is ready no later. Only the descriptor of a memory access stays: that has no twin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.sass.uniform import MEMORY, REGISTERS, WIDE_FROM, exact_fields, register_at
+from tui_probe.sass.words import NO_BARRIER, RZ, Word
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_RD: Final = 16
+_RB: Final = 32
+_TWINS: Final[Mapping[int, int]] = {
+    0x082: 0x002, 0x086: 0x006, 0x090: 0x010, 0x091: 0x011, 0x092: 0x012, 0x099: 0x019, 0x0A4: 0x024, 0x0A5: 0x025,
+}  # fmt: skip
+"""UMOV, VOTEU, UIADD3, ULEA, ULOP3, USHF, UIMAD, UIMAD.WIDE, and what does the same in ordinary registers."""
+_WIDE: Final = 0x0A5
+_UMOV: Final = 0x082
+_S2UR, _S2R = 0x1C3, 0x119
+_LDCU: Final = 0x1AC
+_CONSTANT_LOADS: Final = frozenset({0x0B9, _LDCU})
+"""ULDC, LDCU."""
+_MOVE: Final = 0x002
+_LDC: Final = 0x182
+_BARRIERED: Final = (_S2R, _LDC)
+_MARK_LOAD: Final = 0x184
+_REGISTER_FORM, _CONSTANT_FORM, _UNIFORM_FORM = 1, 5, 6
+_FORM_AT, _FORM_BITS = 9, 3
+_MASK_AT, _MASK_BITS, _ALL_BYTES = 72, 4, 0xF
+_SIZE_AT, _SIZE_BITS, _PAIR_SIZE = 73, 3, 5
+_OFFSET_AT, _CONSTANT_BITS = 38, 16
+"""Where the offset of a constant is; that of LDCU is a bit lower."""
+_UNIFORM_OPERAND: Final = 91
+_REUSE_AT, _REUSE_BITS = 122, 4
+_READY: Final = 6
+"""Cycles until the result of an instruction of fixed latency is there."""
+
+
+def without_uniform(words: Sequence[Word], registers: int, arch: int) -> tuple[list[Word], int]:
+    """The same code with ordinary registers from ``registers`` on, and how many registers it needs then.
+
+    What has no twin keeps its uniform registers, and so does what is a descriptor of memory accesses.
+    """
+    flow = _Flow.of(words, arch)
+    places = _Places(registers + (registers & 1))
+    made = [twin for index, word in enumerate(words) for twin in _twins(word, index, flow, places)]
+    return _with_barriers(made), max(registers, places.end)
+
+
+@dataclass(slots=True)
+class _Places:
+    """The ordinary register of each uniform one: pairs stay pairs."""
+
+    first: int
+    pairs: dict[int, int] = field(default_factory=dict)
+
+    def of(self, number: int) -> int:
+        if number >= REGISTERS:
+            return RZ
+        pair = self.pairs.setdefault(number & ~1, self.first + 2 * len(self.pairs))
+        return pair | number & 1
+
+    @property
+    def end(self) -> int:
+        """The number of registers with these."""
+        return self.first + 2 * len(self.pairs)
+
+
+@dataclass(slots=True)
+class _Flow:
+    """Which instruction made the uniform registers that another names, in code that runs from first to last.
+
+    ``kept`` are the indexes of those whose results stay uniform.
+    """
+
+    arch: int
+    makers: dict[tuple[int, int], set[int]] = field(default_factory=dict)
+    kept: set[int] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, words: Sequence[Word], arch: int) -> _Flow:
+        flow = cls(arch)
+        written: dict[int, int] = {}
+        for index, word in enumerate(words):
+            for at in _sources(word):
+                number = register_at(word, at, arch)
+                numbers = (number, number + 1) if word.operation in MEMORY else (number,)
+                flow.makers[index, at] = {written[one] for one in numbers if one in written}
+            if makes_uniform(word):
+                first = register_at(word, _RD, arch)
+                written |= dict.fromkeys(range(first, first + _width(word)), index)
+        flow._keep(words)
+        return flow
+
+    def _keep(self, words: Sequence[Word]) -> None:
+        for index in reversed(range(len(words))):
+            word = words[index]
+            if makes_uniform(word) and not _has_twin(word):
+                self.kept.add(index)
+            if index in self.kept or (word.operation in MEMORY and word.operation != _MARK_LOAD):
+                for at in _sources(word):
+                    self.kept |= self.makers[index, at]
+
+    def stays(self, index: int, at: int) -> bool:
+        """Whether the register named there stays a uniform one."""
+        return bool(self.makers[index, at] & self.kept)
+
+
+def makes_uniform(word: Word) -> bool:
+    """Whether the result is in uniform registers."""
+    return _RD in (exact_fields(word) or ())
+
+
+def _sources(word: Word) -> list[int]:
+    return [at for at in exact_fields(word) or () if at != _RD]
+
+
+def _width(word: Word) -> int:
+    """How many registers the result takes."""
+    if word.operation in _CONSTANT_LOADS:
+        return 2 if word.field(_SIZE_AT, _SIZE_BITS) == _PAIR_SIZE else 1
+    return 2 if word.operation == _WIDE else 1
+
+
+def _has_twin(word: Word) -> bool:
+    return word.operation in _TWINS or word.operation == _S2UR or word.operation in _CONSTANT_LOADS
+
+
+def _twins(word: Word, index: int, flow: _Flow, places: _Places) -> list[Word]:
+    """What stands in the place of a word: itself if nothing of it changes."""
+    if makes_uniform(word):
+        if index in flow.kept:
+            return [word]
+        if word.operation in _CONSTANT_LOADS:
+            return _loads(word, places.of(register_at(word, _RD, flow.arch)), flow.arch)
+        return [_twin(word, flow, places)]
+    if word.operation == _MARK_LOAD and _sources(word):
+        return [word.with_field(_RB, 8, RZ if flow.arch >= WIDE_FROM else REGISTERS)]
+    if word.form == _UNIFORM_FORM and word.is_uniform_operand and _sources(word) == [_RB]:
+        if flow.stays(index, _RB):
+            return [word]
+        return [_ordinary_operand(word, places.of(register_at(word, _RB, flow.arch)))]
+    return [word]
+
+
+def _twin(word: Word, flow: _Flow, places: _Places) -> Word:
+    made = word
+    for at in exact_fields(word) or ():
+        made = made.with_field(at, 8, places.of(register_at(word, at, flow.arch)))
+    if word.operation == _S2UR:
+        return made.with_field(0, 9, _S2R)
+    made = made.with_field(0, 9, _TWINS[word.operation]).with_field(_UNIFORM_OPERAND, 1, 0)
+    if word.form == _UNIFORM_FORM:
+        made = made.with_field(_FORM_AT, _FORM_BITS, _REGISTER_FORM)
+    if word.operation == _UMOV:
+        made = made.with_field(_MASK_AT, _MASK_BITS, _ALL_BYTES)
+    return _ready(made)
+
+
+def _ordinary_operand(word: Word, register: int) -> Word:
+    made = word.with_field(_FORM_AT, _FORM_BITS, _REGISTER_FORM).with_field(_UNIFORM_OPERAND, 1, 0)
+    return made.with_field(_RB, 8, register)
+
+
+def _loads(word: Word, register: int, arch: int) -> list[Word]:
+    """Moves from constant memory; on devices whose instructions take no constants, the ordinary load."""
+    place = word.field(_OFFSET_AT, _CONSTANT_BITS)
+    wide = _width(word) > 1
+    if arch >= WIDE_FROM:
+        load = word.with_field(0, 9, _LDC).with_field(_FORM_AT, _FORM_BITS, _CONSTANT_FORM).with_field(24, 8, RZ)
+        if word.operation == _LDCU:
+            load = load.with_field(_OFFSET_AT, _CONSTANT_BITS, word.field(_OFFSET_AT - 1, _CONSTANT_BITS))
+        return [load.with_field(_RD, 8, register).with_field(_UNIFORM_OPERAND, 1, 0)]
+    control = word.with_field(0, 105, 0)
+    move = control.with_field(0, 9, _MOVE).with_field(_FORM_AT, _FORM_BITS, _CONSTANT_FORM)
+    move = move.with_field(12, 4, word.field(12, 4)).with_field(_MASK_AT, _MASK_BITS, _ALL_BYTES)
+    first = _ready(move.with_field(_RD, 8, register).with_field(_OFFSET_AT, _CONSTANT_BITS, place))
+    if not wide:
+        return [first]
+    return [first, first.with_field(_RD, 8, register + 1).with_field(_OFFSET_AT, _CONSTANT_BITS, place + 4)]
+
+
+def _ready(word: Word) -> Word:
+    """Of fixed latency: no barrier tells when the result is there."""
+    return word.with_stall(max(word.stall, _READY)).with_write_barrier(NO_BARRIER)
+
+
+def _with_barriers(words: Sequence[Word]) -> list[Word]:
+    """Without registers kept for reuse, which hold for the next instruction alone, and with a barrier for each result.
+
+    ptxas gives the last of several ``S2UR`` or ``LDCU`` alone one, since they end in order; their twins need not.
+    """
+    made: list[Word] = []
+    barriers = dict.fromkeys(_BARRIERED, NO_BARRIER)
+    for word in reversed(words):
+        barrier = word.write_barrier
+        if word.operation in barriers:
+            barrier = barriers[word.operation] if barrier == NO_BARRIER else barrier
+            barriers[word.operation] = barrier
+        made.append(word.with_field(_REUSE_AT, _REUSE_BITS, 0).with_write_barrier(barrier))
+    return made[::-1]
