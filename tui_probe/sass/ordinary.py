@@ -29,9 +29,8 @@ _S2UR, _S2R = 0x1C3, 0x119
 _LDCU: Final = 0x1AC
 _CONSTANT_LOADS: Final = frozenset({0x0B9, _LDCU})
 """ULDC, LDCU."""
-_MOVE: Final = 0x002
+_MOVE_CONSTANT: Final = 0xA02
 _LDC: Final = 0x182
-_BARRIERED: Final = (_S2R, _LDC)
 _MARK_LOAD: Final = 0x184
 _REGISTER_FORM, _CONSTANT_FORM, _UNIFORM_FORM = 1, 5, 6
 _FORM_AT, _FORM_BITS = 9, 3
@@ -41,8 +40,13 @@ _OFFSET_AT, _CONSTANT_BITS = 38, 16
 """Where the offset of a constant is; that of LDCU is a bit lower."""
 _UNIFORM_OPERAND: Final = 91
 _REUSE_AT, _REUSE_BITS = 122, 4
+"""Operands kept for the next instruction, which may be another one now."""
 _READY: Final = 6
 """Cycles until the result of an instruction of fixed latency is there."""
+_LOADS_FROM: Final = 90
+_LOAD_BARRIER: Final = 4
+_BARRIER_SET: Final = 2
+"""Cycles until a barrier that an instruction sets can be waited for."""
 
 
 def without_uniform(words: Sequence[Word], registers: int, arch: int) -> tuple[list[Word], int]:
@@ -50,10 +54,10 @@ def without_uniform(words: Sequence[Word], registers: int, arch: int) -> tuple[l
 
     What has no twin keeps its uniform registers, and so does what is a descriptor of memory accesses.
     """
-    flow = _Flow.of(words, arch)
+    flow = _Flow.of(_each_with_barrier(words), arch)
     places = _Places(registers + (registers & 1))
-    made = [twin for index, word in enumerate(words) for twin in _twins(word, index, flow, places)]
-    return _with_barriers(made), max(registers, places.end)
+    made = [twin for index, word in enumerate(flow.words) for twin in _twins(word, index, flow, places)]
+    return [word.with_field(_REUSE_AT, _REUSE_BITS, 0) for word in made], max(registers, places.end)
 
 
 @dataclass(slots=True)
@@ -83,12 +87,13 @@ class _Flow:
     """
 
     arch: int
+    words: Sequence[Word]
     makers: dict[tuple[int, int], set[int]] = field(default_factory=dict)
     kept: set[int] = field(default_factory=set)
 
     @classmethod
     def of(cls, words: Sequence[Word], arch: int) -> _Flow:
-        flow = cls(arch)
+        flow = cls(arch, words)
         written: dict[int, int] = {}
         for index, word in enumerate(words):
             for at in _sources(word):
@@ -98,17 +103,24 @@ class _Flow:
             if makes_uniform(word):
                 first = register_at(word, _RD, arch)
                 written |= dict.fromkeys(range(first, first + _width(word)), index)
-        flow._keep(words)
+        flow._keep()
         return flow
 
-    def _keep(self, words: Sequence[Word]) -> None:
-        for index in reversed(range(len(words))):
-            word = words[index]
+    def _keep(self) -> None:
+        for index in reversed(range(len(self.words))):
+            word = self.words[index]
             if makes_uniform(word) and not _has_twin(word):
                 self.kept.add(index)
             if index in self.kept or (word.operation in MEMORY and word.operation != _MARK_LOAD):
                 for at in _sources(word):
                     self.kept |= self.makers[index, at]
+
+    @property
+    def loads(self) -> set[int]:
+        """The indexes of loads of constants that go to ordinary registers, with a barrier."""
+        if self.arch < _LOADS_FROM:
+            return set()
+        return {at for at, word in enumerate(self.words) if word.operation in _CONSTANT_LOADS} - self.kept
 
     def stays(self, index: int, at: int) -> bool:
         """Whether the register named there stays a uniform one."""
@@ -142,13 +154,14 @@ def _twins(word: Word, index: int, flow: _Flow, places: _Places) -> list[Word]:
             return [word]
         if word.operation in _CONSTANT_LOADS:
             return _loads(word, places.of(register_at(word, _RD, flow.arch)), flow.arch)
-        return [_twin(word, flow, places)]
+        return [_waiting(_twin(word, flow, places), index, flow)]
     if word.operation == _MARK_LOAD and _sources(word):
         return [word.with_field(_RB, 8, RZ if flow.arch >= WIDE_FROM else REGISTERS)]
     if word.form == _UNIFORM_FORM and word.is_uniform_operand and _sources(word) == [_RB]:
         if flow.stays(index, _RB):
             return [word]
-        return [_ordinary_operand(word, places.of(register_at(word, _RB, flow.arch)))]
+        made = _ordinary_operand(word, places.of(register_at(word, _RB, flow.arch)))
+        return [_waiting(made, index, flow)]
     return [word]
 
 
@@ -171,22 +184,27 @@ def _ordinary_operand(word: Word, register: int) -> Word:
     return made.with_field(_RB, 8, register)
 
 
+def _waiting(word: Word, index: int, flow: _Flow) -> Word:
+    """The word, which waits for what it reads of constant memory."""
+    reads = any(maker in flow.loads for at in _sources(flow.words[index]) for maker in flow.makers[index, at])
+    return word.with_wait_mask(word.wait_mask | 1 << _LOAD_BARRIER) if reads else word
+
+
 def _loads(word: Word, register: int, arch: int) -> list[Word]:
-    """Moves from constant memory; on devices whose instructions take no constants, the ordinary load."""
-    place = word.field(_OFFSET_AT, _CONSTANT_BITS)
-    wide = _width(word) > 1
-    if arch >= WIDE_FROM:
+    """The load of a constant. Before sm_90 it is a move, whose result is soon there; later ones take no constants."""
+    if arch >= _LOADS_FROM:
         load = word.with_field(0, 9, _LDC).with_field(_FORM_AT, _FORM_BITS, _CONSTANT_FORM).with_field(24, 8, RZ)
         if word.operation == _LDCU:
             load = load.with_field(_OFFSET_AT, _CONSTANT_BITS, word.field(_OFFSET_AT - 1, _CONSTANT_BITS))
-        return [load.with_field(_RD, 8, register).with_field(_UNIFORM_OPERAND, 1, 0)]
-    control = word.with_field(0, 105, 0)
-    move = control.with_field(0, 9, _MOVE).with_field(_FORM_AT, _FORM_BITS, _CONSTANT_FORM)
-    move = move.with_field(12, 4, word.field(12, 4)).with_field(_MASK_AT, _MASK_BITS, _ALL_BYTES)
-    first = _ready(move.with_field(_RD, 8, register).with_field(_OFFSET_AT, _CONSTANT_BITS, place))
-    if not wide:
-        return [first]
-    return [first, first.with_field(_RD, 8, register + 1).with_field(_OFFSET_AT, _CONSTANT_BITS, place + 4)]
+        load = load.with_field(_RD, 8, register).with_field(_UNIFORM_OPERAND, 1, 0)
+        return [load.with_write_barrier(_LOAD_BARRIER).with_stall(max(word.stall, _BARRIER_SET))]
+    offset = word.field(_OFFSET_AT, _CONSTANT_BITS)
+    move = word.with_field(0, 12, _MOVE_CONSTANT).with_field(24, 8, 0).with_field(64, 41, 0)
+    move = move.with_field(_MASK_AT, _MASK_BITS, _ALL_BYTES)
+    return [
+        _ready(move.with_field(_RD, 8, register + half).with_field(_OFFSET_AT, _CONSTANT_BITS, offset + 4 * half))
+        for half in range(_width(word))
+    ]
 
 
 def _ready(word: Word) -> Word:
@@ -194,17 +212,14 @@ def _ready(word: Word) -> Word:
     return word.with_stall(max(word.stall, _READY)).with_write_barrier(NO_BARRIER)
 
 
-def _with_barriers(words: Sequence[Word]) -> list[Word]:
-    """Without registers kept for reuse, which hold for the next instruction alone, and with a barrier for each result.
-
-    ptxas gives the last of several ``S2UR`` or ``LDCU`` alone one, since they end in order; their twins need not.
-    """
+def _each_with_barrier(words: Sequence[Word]) -> list[Word]:
+    """ptxas gives the last of several ``S2UR`` alone a barrier, since they end in order; their twins need not."""
     made: list[Word] = []
-    barriers = dict.fromkeys(_BARRIERED, NO_BARRIER)
+    barrier = NO_BARRIER
     for word in reversed(words):
-        barrier = word.write_barrier
-        if word.operation in barriers:
-            barrier = barriers[word.operation] if barrier == NO_BARRIER else barrier
-            barriers[word.operation] = barrier
-        made.append(word.with_field(_REUSE_AT, _REUSE_BITS, 0).with_write_barrier(barrier))
+        if word.operation == _S2UR:
+            barrier = barrier if word.write_barrier == NO_BARRIER else word.write_barrier
+            made.append(word.with_write_barrier(barrier))
+        else:
+            made.append(word)
     return made[::-1]
