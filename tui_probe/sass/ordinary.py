@@ -43,6 +43,8 @@ _REUSE_AT, _REUSE_BITS = 122, 4
 """Operands kept for the next instruction, which may be another one now."""
 _READY: Final = 6
 """Cycles until the result of an instruction of fixed latency is there."""
+_RESERVED: Final = 2
+"""Registers that a kernel must have beyond the last one that it names; an instruction that names more is illegal."""
 _LOADS_FROM: Final = 90
 _LOAD_BARRIER: Final = 4
 _BARRIER_SET: Final = 2
@@ -75,8 +77,8 @@ class _Places:
 
     @property
     def end(self) -> int:
-        """The number of registers with these."""
-        return self.first + 2 * len(self.pairs)
+        """The number of registers with these, and with those that the hardware keeps for itself behind the last."""
+        return self.first + 2 * len(self.pairs) + _RESERVED
 
 
 @dataclass(slots=True)
