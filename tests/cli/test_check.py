@@ -219,10 +219,9 @@ def test_a_probe_that_meets_nothing_in_the_kernel(here: Path, capsys: pytest.Cap
         (b"hello", "is no cubin, fatbin or PTX"),
         (b"", "is no cubin, fatbin or PTX"),
         (b"\x7fELF", ""),
-        ((DATA / "image.no_ptx.cubin").read_bytes(), "there is no PTX in it, only machine code: compile with PTX"),
     ],
 )
-def test_files_without_ptx(here: Path, capsys: pytest.CaptureFixture[str], content: bytes, complaint: str) -> None:
+def test_files_without_kernels(here: Path, capsys: pytest.CaptureFixture[str], content: bytes, complaint: str) -> None:
     (here / "image").write_bytes(content)
     outcome = Outcome(("block_sched", "image"), capsys, here)
     assert outcome.status == 1
@@ -235,3 +234,32 @@ def test_an_out_that_cannot_be_written(here: Path, capsys: pytest.CaptureFixture
     outcome = Outcome(("block_sched", "kernels.ptx", "--out", "taken"), capsys, here)
     assert outcome.status == 1
     assert "--out taken" in outcome.err
+
+
+def test_machine_code_alone_is_grafted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not find_tools("ptxas"):
+        pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
+    words = ("block_sched", str(DATA / "image.no_ptx.cubin"), "--format", "json", "--out", str(tmp_path))
+    outcome = Outcome(words, capsys, tmp_path)
+    assert outcome.status == 0
+    kernels = outcome.record()["kernels"]
+    assert [(one["name"], one["way"], one["arch"]) for one in kernels] == [
+        ("zero_strided", "graft", "sm_90"),
+        ("zero", "graft", "sm_90"),
+    ]
+    assert all(one["registers_pruned"] == 8 <= one["registers_probed"] <= 16 for one in kernels)
+    assert all(one["instructions_added"] > 10 and one["spills_probed"] is None for one in kernels)
+    files = {"original.bin", "pruned.bin", "probed.bin", "kernel.info", "process.log"}
+    assert {path.name for path in Path(kernels[0]["directory"]).iterdir()} == files
+
+
+def test_a_probe_of_instructions_needs_ptx(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("gmem_sectors", str(DATA / "image.no_ptx.cubin"), "--format", "json", "--kernel", "zero")
+    outcome = Outcome(words, capsys, tmp_path)
+    assert outcome.status == 1
+    assert [one["reason_code"] for one in outcome.record()["kernels"]] == ["needs-instructions"]
+
+
+def test_machine_code_for_another_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("block_sched", str(DATA / "image.no_ptx.cubin"), "--format", "json", "--kernel", "zero", "--arch", "sm_80")
+    assert [one["reason_code"] for one in Outcome(words, capsys, tmp_path).record()["kernels"]] == ["no-machine-code"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.sass.branches import branch, branch_target, has_second_predicate, move, nop
+from tui_probe.sass.branches import branch, branch_target, move, nop, unconditional
 from tui_probe.sass.words import Word, code_of, words_of
 
 LDG = Word(0x000EA2000C1E19000000000402027981)
@@ -25,8 +25,7 @@ def test_the_fields_of_a_load() -> None:
 def test_the_fields_of_an_exit_with_a_guard() -> None:
     assert (GUARDED_EXIT.guard, GUARDED_EXIT.guard_negated, GUARDED_EXIT.stall) == (0, False, 5)
     assert not GUARDED_EXIT.is_unconditional
-    assert not has_second_predicate(GUARDED_EXIT)
-    assert has_second_predicate(GUARDED_EXIT.with_field(87, 3, 1))
+    assert unconditional(GUARDED_EXIT.with_field(87, 3, 1)) == GUARDED_EXIT.guarded(7)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +47,7 @@ def test_a_branch_takes_over_the_guard_and_what_is_waited_for() -> None:
     word = branch(90, 0x70, 0x4000, exit_)
     assert (word.guard, word.guard_negated, word.wait_mask, word.stall) == (3, True, 0x15, 5)
     assert branch_target(90, 0x70, word) == 0x4000
+    assert branch(90, 0x70, 0x4000, exit_.with_field(87, 4, 9)).field(87, 4) == 9
 
 
 @given(st.sampled_from([80, 86, 89, 90, 100, 120]), st.integers(0, 1 << 24), st.integers(0, 1 << 24))

@@ -35,7 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("probe", metavar="PROBE", help="a built-in probe (see `tui-probe probes`) or a probe file")
     parser.add_argument(
-        "ptx", nargs="?", type=Path, metavar="PTX", help="PTX, or a cubin, fatbin, executable or object that holds it"
+        "ptx",
+        nargs="?",
+        type=Path,
+        metavar="PTX",
+        help="PTX, or a file that holds it: cubin, fatbin, executable, object; without PTX its machine code",
     )
     parser.add_argument(
         "--kernel",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from tui_probe.engine.edits import inserted_instructions
+from tui_probe.engine.graft_gate import OpenGate
 from tui_probe.engine.kernel_info import note_in
+from tui_probe.engine.machine_code import find_cubin, kernels_in
 from tui_probe.engine.prepare import KERNEL_FILES, Preparer
 from tui_probe.errors import ImageError
 from tui_probe.ptx.images import PtxText, choose_ptx, image_kind, ptx_texts
@@ -30,6 +32,7 @@ _COMPLAINT: Final = re.compile(
     r"ptxas (?!\d[\d.]*: )\S.*?/probed\.ptx, line (?P<line>\d+); (?:error|fatal) *: (?P<words>.+)"
 )
 _MOST_COMPLAINTS: Final = 4
+_ADDED: Final = re.compile(r"^\[graft\] added (\d+) instructions", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +43,21 @@ class Image:
     kind: str
     size: int
     texts: list[PtxText]
+    data: bytes = b""
+    """What the file holds, where it has no PTX."""
+    machine_code: dict[str, int] = field(default_factory=dict)
+    """The kernels that it has machine code for, where it has no PTX, and the newest architecture of each (90)."""
+
+    @property
+    def way(self) -> Literal["ptx", "graft"]:
+        """How its kernels are probed."""
+        return "ptx" if self.texts else "graft"
 
     def kernel_names(self) -> list[str]:
-        """The names of all kernels that it has PTX for, in order."""
-        return list(dict.fromkeys(name for text in self.texts for name in text.entry_names()))
+        """The names of all kernels that it has PTX for, or else machine code, in order."""
+        return list(dict.fromkeys(name for text in self.texts for name in text.entry_names())) or list(
+            self.machine_code
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +82,24 @@ class KernelCheck:
     said: tuple[str, ...] = ()
     code: str | None = None
     """That of the reason."""
+    way: Literal["ptx", "graft"] = "ptx"
 
 
 def read_image(path: Path) -> Image:
-    """Read PTX, a cubin, a fatbin, an executable or an object. Raises ImageError where there is no PTX to be had."""
+    """Read PTX, a cubin, a fatbin, an executable or an object. Raises ImageError where there is no kernel to be had."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise ImageError(f"{path}: {error.strerror}") from error
     try:
-        image = Image(path, image_kind(data), len(data), ptx_texts(data))
+        texts = ptx_texts(data)
+        if texts:
+            return Image(path, image_kind(data), len(data), texts)
+        image = Image(path, image_kind(data), len(data), [], data, kernels_in(data))
     except ImageError as error:
         raise ImageError(f"{path}: {error}") from error
-    if not image.texts:
-        raise ImageError(f"{path}: there is no PTX in it, only machine code: {_NO_PTX}")
+    if not image.machine_code:
+        raise ImageError(f"{path}: there is neither PTX nor machine code of a kernel in it: {_NO_PTX}")
     return image
 
 
@@ -93,7 +111,7 @@ def check_kernels(
     ``out`` receives a folder for each, ``<index>_<sha1 of name>``, whose original.bin is the PTX module that the
     kernel is in. Raises OSError where it cannot be written.
     """
-    preparer = Preparer(probe, assembler=assembler)
+    preparer = Preparer(probe, assembler=assembler, gate=OpenGate())
 
     def check(numbered: tuple[int, str]) -> KernelCheck:
         index, name = numbered
@@ -108,16 +126,41 @@ def check_kernels(
 
 
 def _check(preparer: Preparer, image: Image, name: str, arch: str | None, directory: Path) -> KernelCheck:
+    if image.way == "graft":
+        return _check_graft(preparer, image, name, arch, directory)
     try:
         text = choose_ptx(image.texts, name, int(re.sub(r"\D", "", arch)) if arch else None)
     except ImageError as error:
         return KernelCheck(name, "failed", None, directory, str(error), code=error.reason.code)
-    for file in directory.iterdir():  # of an earlier check
-        if file.name in KERNEL_FILES:
-            file.unlink()
+    _clear(directory)
     (directory / "original.bin").write_text(text.text, encoding="utf-8")
     arch = arch or f"sm_{text.arch}"
     return _checked(preparer.prepare(directory, arch, name), name, arch, directory)
+
+
+def _check_graft(preparer: Preparer, image: Image, name: str, arch: str | None, directory: Path) -> KernelCheck:
+    """As ``_check``, of an image with machine code alone."""
+    number = int(re.sub(r"\D", "", arch)) if arch else image.machine_code.get(name, 0)
+    try:
+        cubin, _ = find_cubin(image.data, name, number)
+    except ImageError as error:
+        return KernelCheck(name, "failed", None, directory, str(error), code=error.reason.code, way="graft")
+    _clear(directory)
+    (directory / "original.bin").write_bytes(cubin.image)
+    arch = arch or f"sm_{number}"
+    answer = preparer.prepare(directory, arch, name)
+    if answer.reason is not None:
+        return replace(_checked(answer, name, arch, directory), way="graft")
+    log = (directory / "process.log").read_text(encoding="utf-8")
+    added = _ADDED.search(log)
+    return KernelCheck(name, "ok", arch, directory, added=int(added[1]) if added else None, way="graft")
+
+
+def _clear(directory: Path) -> None:
+    """Remove what an earlier check left."""
+    for file in directory.iterdir():
+        if file.name in KERNEL_FILES:
+            file.unlink()
 
 
 def _checked(answer: Answer, name: str, arch: str, directory: Path) -> KernelCheck:

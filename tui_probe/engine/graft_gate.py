@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from tui_probe.engine.cache import digest
 from tui_probe.engine.files import read_file, write_file
@@ -29,6 +29,21 @@ _VERSION_FILE: Final = Path("/proc/driver/nvidia/version")
 _VERSION: Final = re.compile(r"Kernel Module\D*([\d.]+)")
 _SECONDS: Final = 60
 _KEPT: Final = frozenset({"passed", "failed"})
+
+
+class Gate(Protocol):
+    """Says whether grafts are on."""
+
+    def closed(self, arch: int) -> Reason | None:
+        """Why there are no grafts on a device of ``arch`` (90); None if they are on."""
+
+
+class OpenGate:
+    """Where nothing runs what is made, grafts need no trial."""
+
+    def closed(self, _arch: int) -> Reason | None:
+        """None."""
+        return None
 
 
 class GraftGate:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.kernel_info import kernel_info
-from tui_probe.engine.snippet_ptx import ENTRY_KERNEL, EXIT_KERNEL, LEADING, SnippetPtx, snippet_ptx
+from tui_probe.engine.snippet_ptx import ENTRY_KERNEL, EXIT_KERNEL, LEADING, MANY_LEADING, SnippetPtx, snippet_ptx
 from tui_probe.engine.storage import map_slots
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
@@ -28,14 +28,20 @@ from tui_probe.sass.graft import Grafted, Splice, graft
 from tui_probe.sass.operands import with_read_barriers
 from tui_probe.sass.snippets import Snippet, uniform_places, waiting
 from tui_probe.sass.target import Target
-from tui_probe.sass.uniform import used
+from tui_probe.sass.unchanged import refuse_changes
+from tui_probe.sass.uniform import KEPT_BY_CALLS, used
 from tui_probe.sass.variables import calls_outside
+from tui_probe.sass.words import MOST_REGISTERS, RESERVED
 
 if TYPE_CHECKING:
     from tui_probe.engine.assemble import Assembler, AssemblyReport
     from tui_probe.engine.model import Probe
 
 
+_ALIGNED: Final = 16
+"""ptxas reads parameters together where they begin at a multiple of this."""
+_FURTHER: Final = 0x5A0
+"""Bytes between the two places at which the code is assembled: of many bits, so that a field read wrongly shows."""
 WAY: Final = "way graft"
 """The line of kernel.info by which a grafted kernel is known."""
 
@@ -80,20 +86,25 @@ class Grafter:
         self._probe = probe
         self._assembler = assembler
         self._sampled = sampled
-        self._codes: dict[int, ProbeCode] = {}
+        self._codes: dict[tuple[int, int], ProbeCode] = {}
         self._lock = threading.Lock()
 
-    def code(self, arch: int) -> ProbeCode:
-        """The probe's code for ``arch`` (90). Raises UnsupportedKernelError and ToolchainError."""
+    def code(self, target: Target) -> ProbeCode:
+        """The probe's code for the architecture of a kernel. Raises UnsupportedKernelError and ToolchainError."""
+        odd = target.first_added % _ALIGNED
+        code = self._code(target.arch, LEADING + odd)
+        return code if code.exit.base == target.base else self._code(target.arch, MANY_LEADING + odd)
+
+    def _code(self, arch: int, leading: int) -> ProbeCode:
         with self._lock:
-            if arch not in self._codes:
-                self._codes[arch] = self._assembled(arch)
-            return self._codes[arch]
+            if (arch, leading) not in self._codes:
+                self._codes[arch, leading] = self._assembled(arch, leading)
+            return self._codes[arch, leading]
 
     def graft(self, cubin: Cubin, name: str) -> GraftedKernel:
         """Put the probe into a kernel. Raises UnsupportedKernelError, ImageError and ToolchainError."""
         target = Target.of(cubin, name)
-        code = self.code(target.arch)
+        code = self.code(target)
         grafted, rewritten = graft_code(target, code)
         info = kernel_info(
             name,
@@ -105,15 +116,23 @@ class Grafter:
         )
         return GraftedKernel(cubin.image, grafted, info, _said(target, grafted, rewritten))
 
-    def _assembled(self, arch: int) -> ProbeCode:
-        ptx = snippet_ptx(self._probe, arch, sampled=self._sampled)
+    def _assembled(self, arch: int, leading: int) -> ProbeCode:
+        """The code, once ptxas itself showed that only known fields change where parameters lie elsewhere."""
+        code, other = self._assembled_at(arch, leading), self._assembled_at(arch, leading + _FURTHER)
+        pairs = [(code.exit, other.exit)] + ([(code.entry, other.entry)] if code.entry and other.entry else [])
+        if not all(one.reads_as(another) for one, another in pairs):
+            raise UnsupportedKernelError(because("graft-snippet", what="parameters whose places are not understood"))
+        return code
+
+    def _assembled_at(self, arch: int, leading: int) -> ProbeCode:
+        ptx = snippet_ptx(self._probe, arch, sampled=self._sampled, leading=leading)
         with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
             source, binary = Path(folder) / "snippets.ptx", Path(folder) / "snippets.bin"
             source.write_text(ptx.text)
             report = self._assembler.assemble(source, binary, f"sm_{arch}", EXIT_KERNEL)
             cubin = Cubin.read(binary.read_bytes())
-        entry = Snippet.of(cubin, ENTRY_KERNEL, LEADING, leaves=False) if ptx.has_entry else None
-        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, LEADING, leaves=True), report)
+        entry = Snippet.of(cubin, ENTRY_KERNEL, leading, leaves=False) if ptx.has_entry else None
+        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, leading, leaves=True), report)
 
 
 def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
@@ -121,13 +140,32 @@ def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
     _refuse(target, code)
     taken = used(target.all_words(), target.arch)
     entry_pairs = code.entry.uniform_pairs() if code.entry else []
-    places = uniform_places(entry_pairs, code.exit.uniform_pairs(), taken, code.ptx.carried)
+    above = _above(target, code)
+    places = uniform_places(entry_pairs, code.exit.uniform_pairs(), taken, code.ptx.carried, above)
+    if any(place.number < KEPT_BY_CALLS for place in places.carried if place.is_uniform) and (
+        function := calls_outside(target)
+    ):
+        raise UnsupportedKernelError(because("graft-calls", function=function))
     first = target.base, target.base + target.first_added
     splices = [Splice(0, tuple(code.entry.placed(*first, places.entry, places.carried)))] if code.entry else []
     leaving = tuple(waiting(code.exit.placed(*first, places.exits, places.carried)))
     splices += [Splice(at, leaving) for at in target.exits()]
     rewritten = with_read_barriers(target.words)
-    return graft(target, splices, code.ptx.parameters, code.registers, rewritten), len(rewritten)
+    registers = [place.number + 1 + RESERVED for place in places.carried if not place.is_uniform]
+    grafted = graft(target, splices, code.ptx.parameters, max(code.registers, *registers, 0), rewritten)
+    refuse_changes(target, grafted, places.pairs)
+    return grafted, len(rewritten)
+
+
+def _above(target: Target, code: ProbeCode) -> int | None:
+    """The first register beyond those of a kernel and of the probe's code; None where they cannot be more.
+
+    Functions that are called may use it, and warps that give registers away lose it.
+    """
+    first = max(target.registers, code.registers) - RESERVED
+    fits = first + code.ptx.carried + RESERVED <= MOST_REGISTERS
+    keeps = target.fewest_registers == target.registers and not calls_outside(target)
+    return first if fits and keeps else None
 
 
 def _refuse(target: Target, code: ProbeCode) -> None:
@@ -136,8 +174,6 @@ def _refuse(target: Target, code: ProbeCode) -> None:
     if code.registers > target.fewest_registers < target.registers:
         needed = {"needed": code.registers, "left": target.fewest_registers}
         raise UnsupportedKernelError(because("graft-registers", **needed))
-    if code.ptx.carried and (function := calls_outside(target)):
-        raise UnsupportedKernelError(because("graft-calls", function=function))
 
 
 def _way(grafted: Grafted) -> list[str]:
@@ -148,9 +184,12 @@ def _way(grafted: Grafted) -> list[str]:
 
 
 def _said(target: Target, grafted: Grafted, rewritten: int) -> str:
+    """For process.log, in the words of ptxas where it would tell the same."""
     places = ", ".join(f"{at:#06x}" for at in grafted.branches)
+    memory = f"{target.shared_bytes} bytes smem, {target.constants.size} bytes cmem[0]"
     return (
         f"[graft] replaced {len(grafted.branches)} of {len(target.words)} instructions: {places}\n"
-        f"[graft] added code at {grafted.start:#06x}; {rewritten} stores got a read barrier\n"
-        f"[graft] Used {grafted.registers} registers, {target.registers} without the probe"
+        f"[graft] added {grafted.added} instructions at {grafted.start:#06x}; {rewritten} stores got a read barrier\n"
+        f"[graft] pruned.bin as the program loaded it\nUsed {target.registers} registers, {memory}\n"
+        f"[graft] probed.bin with the probe\nUsed {grafted.registers} registers, {memory}"
     )

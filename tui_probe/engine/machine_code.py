@@ -11,7 +11,7 @@ from tui_probe.reasons import because
 from tui_probe.sass.cubin import Cubin, is_cubin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 _FATBIN_SECTIONS: Final = (".nv_fatbin", "__nv_relfatbin")
 _FAMILY: Final = 10
@@ -22,6 +22,10 @@ class _Found(NamedTuple):
     entry: fatbin.Entry | None
     image: bytes
 
+    def content(self) -> bytes:
+        """The cubin, decompressed. Raises ImageError."""
+        return self.image if self.entry is None else self.entry.content()
+
 
 def find_cubin(image: bytes, kernel: str, arch: int) -> tuple[Cubin, str]:
     """The cubin with ``kernel`` that a device of ``arch`` (90) runs, and how it was found.
@@ -30,7 +34,7 @@ def find_cubin(image: bytes, kernel: str, arch: int) -> tuple[Cubin, str]:
     """
     fitting = [one for one in _cubins(image) if one.arch <= arch and one.arch // _FAMILY == arch // _FAMILY]
     for one in sorted(fitting, key=lambda each: each.arch, reverse=True):
-        content = one.image if one.entry is None else one.entry.content()
+        content = one.content()
         if not is_cubin(content):
             continue
         cubin = Cubin.read(content)
@@ -38,6 +42,27 @@ def find_cubin(image: bytes, kernel: str, arch: int) -> tuple[Cubin, str]:
             found = f"{image_kind(image)} of {len(image)} bytes: machine code for sm_{cubin.arch}, {len(content)} bytes"
             return cubin, found
     raise ImageError(because("no-machine-code", gpu=f"sm_{arch}"))
+
+
+def kernels_in(image: bytes, arch: int | None = None) -> dict[str, int]:
+    """The kernels that an image has machine code for, and the newest architecture of each; with ``arch`` (90), the
+    newest that such a device runs. Raises ImageError.
+    """
+    found: dict[str, int] = {}
+    for one in _cubins(image):
+        if arch is not None and (one.arch > arch or one.arch // _FAMILY != arch // _FAMILY):
+            continue
+        content = one.content()
+        for name in Cubin.read(content).kernels if is_cubin(content) else ():
+            found[name] = max(found.get(name, 0), one.arch)
+    return found
+
+
+def cubins_in(image: bytes, architectures: Collection[int]) -> Iterator[bytes]:
+    """The cubins of an image for these architectures (90), in order. Raises ImageError."""
+    for one in _cubins(image):
+        if one.arch in architectures and is_cubin(content := one.content()):
+            yield content
 
 
 def _cubins(image: bytes) -> Iterator[_Found]:

@@ -14,7 +14,7 @@ from tui_probe.engine.assemble import Assembler, AssemblyReport
 from tui_probe.engine.cache_folder import default_folder
 from tui_probe.engine.edits import Edits
 from tui_probe.engine.files import read_file, write_file
-from tui_probe.engine.graft_gate import GraftGate
+from tui_probe.engine.graft_gate import Gate, GraftGate
 from tui_probe.engine.grafts import WAY, Grafter
 from tui_probe.engine.insertion import insert_probe
 from tui_probe.engine.kept_kernels import PREPARED_FILES, KeptKernels
@@ -182,7 +182,7 @@ class Preparer:
         cache: Cache | None = None,
         originals: Originals | None = None,
         pruned: PrunedAssemblies | None = None,
-        gate: GraftGate | None = None,
+        gate: Gate | None = None,
     ) -> None:
         self._probe = probe
         self._options = options or Options()
@@ -222,7 +222,7 @@ class Preparer:
                 )
             return self._kept
 
-    def _graft_gate(self) -> GraftGate:
+    def _graft_gate(self) -> Gate:
         with self._lock:
             if self._gate is None:
                 self._gate = GraftGate(default_folder("grafts"), self._assembler.tools())
@@ -301,7 +301,7 @@ class _Preparation:
     pruned: PrunedAssemblies | None = None
     """Shared with the other probes of the run; None where there is no other."""
     grafter: Grafter | None = None
-    gate: GraftGate | None = None
+    gate: Gate | None = None
 
     def run(self, originals: Originals, arch: str, name: str) -> Answer:
         match = _ARCH.fullmatch(arch)

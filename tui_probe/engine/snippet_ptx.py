@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 
 LEADING: Final = 64
 """Bytes of parameters before those of the probe."""
+MANY_LEADING: Final = 8192
+"""The same for kernels with so many parameters that they begin elsewhere on some architectures."""
 MARK_STEP: Final = 0x1000
 """Marks are this far apart: the first of them at this offset, the next at twice that, and so on."""
 ENTRY_KERNEL: Final = "tui_probe_entry"
 EXIT_KERNEL: Final = "tui_probe_exit"
 
-_VERSIONS: Final = ((80, "7.0"), (86, "7.1"), (87, "7.4"), (89, "7.8"), (90, "7.8"), (101, "8.6"), (120, "8.7"))
+_VERSIONS: Final = ((90, "8.1"), (101, "8.6"), (120, "8.7"))
 _NEWEST: Final = "9.0"
 _WORD: Final = re.compile(r"%[\w$]+")
 _HALF_BITS: Final = 32
@@ -57,7 +59,7 @@ def is_graftable(probe: Probe) -> bool:
     return all(position.is_kernel for point in probe.points for position in point.positions)
 
 
-def snippet_ptx(probe: Probe, arch: int, *, sampled: bool) -> SnippetPtx:
+def snippet_ptx(probe: Probe, arch: int, *, sampled: bool, leading: int = LEADING) -> SnippetPtx:
     """The kernels of a probe for a device of ``arch`` (90). Raises UnsupportedKernelError if it needs more."""
     if not is_graftable(probe):
         raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
@@ -71,7 +73,7 @@ def snippet_ptx(probe: Probe, arch: int, *, sampled: bool) -> SnippetPtx:
     exit_ = _Kernel(probe, arch, sampled=sampled)
     exit_lines = exit_.at_exit(after, carried)
     head = f".version {ptx_version(arch)}\n.target sm_{arch}\n.address_size 64\n"
-    text = head + entry.written(ENTRY_KERNEL, entry_lines) + exit_.written(EXIT_KERNEL, exit_lines)
+    text = head + entry.written(ENTRY_KERNEL, entry_lines, leading) + exit_.written(EXIT_KERNEL, exit_lines, leading)
     return SnippetPtx(text, bool(before), _words(probe, carried), len(entry.parameters()))
 
 
@@ -155,10 +157,10 @@ class _Kernel:
         body = [line for snippet in snippets for line in self._expander.lines(snippet, {})] + self._expander.end()
         return [*lines, *self._sample(), *(self._sampling.only_inside(body) if self._sampling else body)]
 
-    def written(self, name: str, lines: Sequence[str]) -> str:
-        """The kernel with those lines."""
-        leading = f"\t.param .align 8 .b8 tui_probe_leading[{LEADING}]"
-        declared = ",\n".join([leading, *(f"\t.param .u64 {parameter}" for parameter in self.parameters())])
+    def written(self, name: str, lines: Sequence[str], leading: int) -> str:
+        """The kernel with those lines, and so many bytes of parameters before its own."""
+        first = f"\t.param .align 8 .b8 tui_probe_leading[{leading}]"
+        declared = ",\n".join([first, *(f"\t.param .u64 {parameter}" for parameter in self.parameters())])
         body = "\n\t".join(["", *self._names.declarations(), *lines, "ret;"])
         return f".visible .entry {name}(\n{declared}\n)\n{{{body}\n}}\n"
 

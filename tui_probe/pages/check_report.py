@@ -59,7 +59,8 @@ def _head(check: Check) -> Iterator[str]:
     yield _field("verified", _VERIFIED)
     if check.image is not None:
         image = check.image
-        held = f"{size(image.size)} of {image.kind}, PTX for {counted(len(image.kernel_names()), 'kernel')}"
+        what = "PTX" if image.way == "ptx" else "machine code"
+        held = f"{size(image.size)} of {image.kind}, {what} for {counted(len(image.kernel_names()), 'kernel')}"
         yield _field("image", f"{image.path}: {held}")
         tool = check.assembler
         yield _field("assembler", f"ptxas {tool.version}, {tool.path}" if tool else _NO_ASSEMBLER)
@@ -73,7 +74,7 @@ def _kernel(check: Check, kernel: KernelCheck, log: ProcessLog, arrow: str) -> I
         if log.pruned or log.probed:
             yield _field("  registers", _before_and_after(log, "registers", arrow))
             yield _field("  spills", f"{_before_and_after(log, 'spill_bytes', arrow)} bytes")
-        yield _field("  added", counted(kernel.added or 0, "instruction"))
+        yield _field("  added", counted(kernel.added or 0, "instruction") + _WAYS[kernel.way])
         if kernel.note:
             yield _field("  note", kernel.note)
     else:
@@ -115,6 +116,7 @@ def _summary(check: Check) -> str:
 
 
 _STATUSES = ("ok", "refused", "failed")
+_WAYS = {"ptx": "", "graft": ", to machine code"}
 
 
 def _listed(label: str, items: Sequence[str]) -> Iterator[str]:
@@ -173,6 +175,7 @@ def _kernel_record(check: Check, kernel: KernelCheck, log: ProcessLog) -> dict[s
         "name": kernel.name,
         "demangled": demangle(kernel.name),
         "status": kernel.status,
+        "way": kernel.way,
         "arch": kernel.arch,
         "reason": kernel.reason or None,
         "reason_code": kernel.code,

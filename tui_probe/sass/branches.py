@@ -33,7 +33,7 @@ _ALL_BYTES: Final = 0xF
 def branch(arch: int, at: int, target: int, like: Word | None = None) -> Word:
     """A branch at byte offset ``at`` to ``target``, both in the same section, for an architecture (90).
 
-    ``like`` lends it its guard and the barriers that it waits for.
+    ``like`` lends it its guard and the barriers that it waits for; an ``EXIT`` its second predicate, too.
     """
     units = (target - at - WORD_BYTES) // _UNIT
     bits = _OFFSET_BITS + (_LOW_BITS if arch >= _SPLIT_FROM else 0)
@@ -46,6 +46,8 @@ def branch(arch: int, at: int, target: int, like: Word | None = None) -> Word:
     word = word.with_field(_OFFSET_AT, _OFFSET_BITS, units & (1 << _OFFSET_BITS) - 1)
     if like is None:
         return word
+    if like.operation == EXIT & 0x1FF:
+        word = word.with_field(_SECOND_PREDICATE, 4, like.field(_SECOND_PREDICATE, 4))
     return word.with_field(12, 4, like.field(12, 4)).with_wait_mask(like.wait_mask)
 
 
@@ -59,9 +61,9 @@ def branch_target(arch: int, at: int, word: Word) -> int:
     return at + WORD_BYTES + units * _UNIT
 
 
-def has_second_predicate(word: Word) -> bool:
-    """Whether a branch or an exit depends on one more predicate than its guard."""
-    return word.field(_SECOND_PREDICATE, 4) != ALWAYS
+def unconditional(word: Word) -> Word:
+    """An ``EXIT`` or a branch for all lanes that come there."""
+    return word.guarded(ALWAYS).with_field(_SECOND_PREDICATE, 4, ALWAYS)
 
 
 def nop() -> Word:

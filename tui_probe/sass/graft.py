@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
-from tui_probe.sass.branches import BRA, EXIT, branch, branch_target, has_second_predicate, nop
+from tui_probe.sass.branches import BRA, EXIT, branch, branch_target, nop, unconditional
 from tui_probe.sass.cubin import SYMBOL, Cubin
 from tui_probe.sass.layout import laid_out
 from tui_probe.sass.nv_info import SIZED, Attribute, attribute_bytes, of_words, read_attributes, short
 from tui_probe.sass.target import INFO, PARAMETER_BYTES
 from tui_probe.sass.variables import SharedVariables, shared_variables
-from tui_probe.sass.words import ALWAYS, WORD_BYTES, Word, code_of
+from tui_probe.sass.words import WORD_BYTES, Word, code_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 _PARAMETER_NOTES: Final = 0x1F000
 _SIZE_SHIFT: Final = 18
-_MOST_PARAMETERS: Final = 4096
+_MANY_PARAMETERS: Final = 4096
+_MOST_PARAMETERS: Final = 32764
+_SHORT_BASE: Final = 0x160
+"""Where parameters begin on older architectures, unless they have more bytes than lie there."""
 _CODE_ALIGN: Final = 128
 _COUNT_SHIFT: Final = 24
 _INFO_SYMBOL: Final = (1 << _COUNT_SHIFT) - 1
@@ -72,6 +75,8 @@ class Grafted:
     branches: tuple[int, ...]
     start: int
     registers: int
+    added: int = 0
+    """Instructions of the added code, without padding."""
     patches: tuple[FilePatch, ...] = ()
     constants: tuple[tuple[str, int], ...] = ()
 
@@ -103,7 +108,8 @@ def graft(
     shared = shared_variables(target)
     image = _written(target, words, places, parameters, count, shared)
     branches = tuple(sorted(splice.at for splice in splices))
-    return Grafted(image, branches, target.code.size, count, _file_patches(image, shared), shared.constants)
+    patches = _file_patches(image, shared)
+    return Grafted(image, branches, target.code.size, count, len(code.words), patches, shared.constants)
 
 
 @dataclass(slots=True)
@@ -123,7 +129,7 @@ class _Appended:
     def add(self, splice: Splice, word: Word) -> int | None:
         """Add the code of a splice around ``word``; where its ``EXIT`` is, if it is one."""
         if word.operation == EXIT & 0x1FF:
-            leaving = word.guarded(ALWAYS).with_wait_mask(0)
+            leaving = unconditional(word).with_wait_mask(0)
             key = splice.before, leaving
             if key not in self._exits:
                 self._exits[key] = self.end, self.end + len(splice.before) * WORD_BYTES
@@ -139,7 +145,7 @@ class _Appended:
 def _refuse_splice(target: Target, splice: Splice, word: Word) -> None:
     at = f"{splice.at:#06x}"
     if word.operation == EXIT & 0x1FF:
-        if has_second_predicate(word) or splice.after:
+        if splice.after:
             raise UnsupportedKernelError(because("graft-exits"))
         return
     if word.operation in _CONTROL_FLOW or not word.is_unconditional:
@@ -175,7 +181,7 @@ def _written(
     cubin = target.cubin
     code = code_of(words)
     size = target.first_added + parameters * PARAMETER_BYTES if parameters else target.parameter_bytes
-    if size > max(_MOST_PARAMETERS, target.parameter_bytes):
+    if size > (_MANY_PARAMETERS if target.base == _SHORT_BASE else _MOST_PARAMETERS):
         raise UnsupportedKernelError(because("graft-parameters"))
     module = cubin.section(INFO)
     contents = shared.relocations | {
@@ -204,12 +210,7 @@ def _kept_sections(cubin: Cubin) -> int:
 
 def _attributes(target: Target, exits: list[int], parameters: int, size: int) -> list[Attribute]:
     """Those of the kernel, with its new parameters and ways out."""
-    first, offset = target.parameters, target.first_added
-    notes = PARAMETER_BYTES << _SIZE_SHIFT | _PARAMETER_NOTES
-    added = [
-        of_words(nv_info.PARAMETER, 0, (first + index) | (offset + index * PARAMETER_BYTES) << 16, notes)
-        for index in reversed(range(parameters))
-    ]
+    added = _added(target, parameters)
     result = []
     for each in target.attributes:
         if each.number == nv_info.PARAMETER_BANK:
@@ -219,14 +220,33 @@ def _attributes(target: Target, exits: list[int], parameters: int, size: int) ->
         elif each.number == nv_info.EXITS:
             result.append(of_words(each.number, *exits))
         else:
-            if each.number == nv_info.PARAMETER:
+            if each.number in (nv_info.PARAMETER, nv_info.LONG_PARAMETER):
                 result += added
                 added = []
-            result.append(each)
+            result.append(_long(each) if size > _MANY_PARAMETERS else each)
     if added:
         result += added
         result += _of_first_parameters(target, size)
     return result
+
+
+def _added(target: Target, parameters: int) -> list[Attribute]:
+    """What is told of the parameters that are added, the last one first."""
+    first, offset = target.parameters, target.first_added
+    notes = PARAMETER_BYTES << _SIZE_SHIFT | _PARAMETER_NOTES
+    added = [
+        of_words(nv_info.PARAMETER, 0, (first + index) | (offset + index * PARAMETER_BYTES) << 16, notes)
+        for index in reversed(range(parameters))
+    ]
+    return [_long(each) for each in added] if offset + parameters * PARAMETER_BYTES > _MANY_PARAMETERS else added
+
+
+def _long(each: Attribute) -> Attribute:
+    """An attribute as a kernel with many bytes of parameters has it."""
+    if each.number != nv_info.PARAMETER:
+        return each
+    nothing, place, notes = each.words()
+    return of_words(nv_info.LONG_PARAMETER, nothing, place, notes >> _SIZE_SHIFT)
 
 
 def _of_first_parameters(target: Target, size: int) -> list[Attribute]:

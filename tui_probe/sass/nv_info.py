@@ -28,6 +28,8 @@ STACK_SIZE: Final = 0x12
 """u32 symbol, u32 bytes."""
 PARAMETER: Final = 0x17
 """u32 0, u16 number, u16 offset, u32 size and what is known of it."""
+LONG_PARAMETER: Final = 0x45
+"""u32 0, u16 number, u16 offset, u32 size: of a kernel with more than 4096 bytes of them."""
 PARAMETERS_SIZE: Final = 0x19
 EXITS: Final = 0x1C
 """u32 offset of each EXIT."""

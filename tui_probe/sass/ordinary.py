@@ -3,7 +3,8 @@
 At an exit the lanes that leave need no ordinary register any more, but the uniform ones may be those of lanes that go
 on, and large kernels leave few or none free. ptxas uses many, for all that is the same in a warp. So each value of
 theirs gets an ordinary register above the snippet's own, and each instruction that makes one its twin of the ordinary
-path, which has the same fields and is ready no later. Only the descriptor of a memory access stays: that has no twin.
+path, which has the same fields and is ready no later. Stores are made without the descriptor of memory, as before there
+were uniform registers; of other memory accesses it stays.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.sass.uniform import MEMORY, REGISTERS, WIDE_FROM, exact_fields, register_at
-from tui_probe.sass.words import NO_BARRIER, RZ, Word
+from tui_probe.sass.words import NO_BARRIER, RESERVED, RZ, Word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,6 +33,9 @@ _CONSTANT_LOADS: Final = frozenset({0x0B9, _LDCU})
 _MOVE_CONSTANT: Final = 0xA02
 _LDC: Final = 0x182
 _MARK_LOAD: Final = 0x184
+_STORE, _STORE_ANYWHERE = 0x986, 0x386
+"""STG with a descriptor, and without."""
+_DESCRIPTOR_AT, _WIDE_ADDRESS = 64, 90
 _REGISTER_FORM, _CONSTANT_FORM, _UNIFORM_FORM = 1, 5, 6
 _FORM_AT, _FORM_BITS = 9, 3
 _MASK_AT, _MASK_BITS, _ALL_BYTES = 72, 4, 0xF
@@ -43,8 +47,6 @@ _REUSE_AT, _REUSE_BITS = 122, 4
 """Operands kept for the next instruction, which may be another one now."""
 _READY: Final = 6
 """Cycles until the result of an instruction of fixed latency is there."""
-_RESERVED: Final = 2
-"""Registers that a kernel must have beyond the last one that it names; an instruction that names more is illegal."""
 _LOADS_FROM: Final = 90
 _LOAD_BARRIER: Final = 4
 _BARRIER_SET: Final = 2
@@ -78,20 +80,21 @@ class _Places:
     @property
     def end(self) -> int:
         """The number of registers with these, and with those that the hardware keeps for itself behind the last."""
-        return self.first + 2 * len(self.pairs) + _RESERVED
+        return self.first + 2 * len(self.pairs) + RESERVED
 
 
 @dataclass(slots=True)
 class _Flow:
     """Which instruction made the uniform registers that another names, in code that runs from first to last.
 
-    ``kept`` are the indexes of those whose results stay uniform.
+    ``kept`` are the indexes of those whose results stay uniform, ``used`` of those whose results still are of use.
     """
 
     arch: int
     words: Sequence[Word]
     makers: dict[tuple[int, int], set[int]] = field(default_factory=dict)
     kept: set[int] = field(default_factory=set)
+    used: set[int] = field(default_factory=set)
 
     @classmethod
     def of(cls, words: Sequence[Word], arch: int) -> _Flow:
@@ -113,8 +116,11 @@ class _Flow:
             word = self.words[index]
             if makes_uniform(word) and not _has_twin(word):
                 self.kept.add(index)
-            if index in self.kept or (word.operation in MEMORY and word.operation != _MARK_LOAD):
-                for at in _sources(word):
+            if _forgets_its_uniform(word) or (makes_uniform(word) and index not in self.used | self.kept):
+                continue
+            for at in _sources(word):
+                self.used |= self.makers[index, at]
+                if index in self.kept or word.operation in MEMORY:
                     self.kept |= self.makers[index, at]
 
     @property
@@ -132,6 +138,11 @@ class _Flow:
 def makes_uniform(word: Word) -> bool:
     """Whether the result is in uniform registers."""
     return _RD in (exact_fields(word) or ())
+
+
+def _forgets_its_uniform(word: Word) -> bool:
+    """Whether it is a mark, or an access that can do without a descriptor."""
+    return word.operation == _MARK_LOAD or word.opcode == _STORE
 
 
 def _sources(word: Word) -> list[int]:
@@ -152,13 +163,18 @@ def _has_twin(word: Word) -> bool:
 def _twins(word: Word, index: int, flow: _Flow, places: _Places) -> list[Word]:
     """What stands in the place of a word: itself if nothing of it changes."""
     if makes_uniform(word):
-        if index in flow.kept:
+        if index in flow.kept or (index not in flow.used and word.wait_mask):
             return [word]
+        if index not in flow.used:
+            return []
         if word.operation in _CONSTANT_LOADS:
             return _loads(word, places.of(register_at(word, _RD, flow.arch)), flow.arch)
         return [_waiting(_twin(word, flow, places), index, flow)]
     if word.operation == _MARK_LOAD and _sources(word):
         return [word.with_field(_RB, 8, RZ if flow.arch >= WIDE_FROM else REGISTERS)]
+    if word.opcode == _STORE:
+        made = word.with_field(0, 12, _STORE_ANYWHERE).with_field(_DESCRIPTOR_AT, 8, 0)
+        return [made.with_field(_UNIFORM_OPERAND, 1, 0).with_field(_WIDE_ADDRESS, 1, 0)]
     if word.form == _UNIFORM_FORM and word.is_uniform_operand and _sources(word) == [_RB]:
         if flow.stays(index, _RB):
             return [word]

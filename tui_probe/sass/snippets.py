@@ -15,10 +15,11 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
 from tui_probe.sass.branches import EXIT
+from tui_probe.sass.constants import bank_of, is_indexed, offset_of, with_offset
 from tui_probe.sass.nv_info import read_attributes
 from tui_probe.sass.ordinary import without_uniform
 from tui_probe.sass.target import INFO, Target
-from tui_probe.sass.uniform import REGISTERS, exact_fields, named, renamed
+from tui_probe.sass.uniform import FIRST, KEPT_BY_CALLS, REGISTERS, exact_fields, named, renamed
 from tui_probe.sass.words import ALL_BARRIERS, NO_BARRIER, RZ, Word
 
 if TYPE_CHECKING:
@@ -28,12 +29,6 @@ if TYPE_CHECKING:
 
 STACK_POINTER: Final = 1
 
-_CONSTANT_FORMS: Final = frozenset({3, 5})
-_BANK_AT, _BANK_BITS = 54, 5
-_OFFSET_AT, _OFFSET_BITS = 38, 16
-_LDCU, _LDCU_OFFSET_AT = 0x1AC, 37
-_CONSTANT_LOADS: Final = frozenset({0x182, 0x0B9, 0x1AC})
-"""LDC, ULDC, LDCU."""
 _CONTROL_FLOW: Final = range(0x140, 0x160)
 _STORE_MARK: Final = 0x188
 _LOAD_MARK: Final = 0x184
@@ -44,6 +39,7 @@ _OPERAND_BARRIER: Final = 5
 _MOVE_STALL: Final = 12
 _UMOV: Final = 0xC82
 _MOV_UNIFORM: Final = 0xC02
+_MOV: Final = 0x202
 _UNIFORM_OPERAND: Final = 91
 _ALL_BYTES: Final = 0xF
 
@@ -69,7 +65,7 @@ class Snippet:
         target = Target.of(cubin, name)
         _refuse_stack(cubin)
         words = target.words[: target.exits()[-1] // 16]
-        if words and words[0].rd == STACK_POINTER and _constant(words[0]) is not None:
+        if words and words[0].rd == STACK_POINTER and _parameter(words[0]) is not None:
             words = words[1:]
         for word in words:
             _refuse(word, leaves=leaves)
@@ -84,7 +80,7 @@ class Snippet:
         pairs = {number & ~1 for word in self.words for number in named(word, self.arch) or ()}
         return sorted(pairs)
 
-    def placed(self, base: int, parameters_at: int, uniform: Mapping[int, int], carried: Sequence[int]) -> list[Word]:
+    def placed(self, base: int, parameters_at: int, uniform: Mapping[int, int], carried: Sequence[Place]) -> list[Word]:
         """Its words in a kernel whose parameters begin at ``base`` and the probe's at ``parameters_at``.
 
         ``uniform`` says which even register stands for each of ``uniform_pairs``; ``carried`` are those that keep what
@@ -100,15 +96,27 @@ class Snippet:
             words.append(_mark(word, numbers, carried, self.arch) or self._shifted(moved, shift))
         return _settled(words)
 
+    def reads_as(self, other: Snippet) -> bool:
+        """Whether ``other``, whose parameters lie elsewhere, is this code with its parameters there."""
+        shift = other.parameters_at - self.parameters_at
+        return other.words == tuple(self._shifted(word, shift) for word in self.words)
+
     def _shifted(self, word: Word, shift: int) -> Word:
         """A word that reads a parameter of the probe's where it lies now."""
-        offset = _constant(word)
+        offset = _parameter(word)
         if offset is None or offset < self.parameters_at:
             return word
-        return word.with_field(*_offset_field(word), offset + shift)
+        return with_offset(word, offset + shift)
 
 
 _MARKS: Final = frozenset({_STORE_MARK, _LOAD_MARK})
+
+
+class Place(NamedTuple):
+    """A register that keeps a value from the entry to the exits: a uniform one or, of each lane, an ordinary one."""
+
+    is_uniform: bool
+    number: int
 
 
 class UniformPlaces(NamedTuple):
@@ -116,25 +124,41 @@ class UniformPlaces(NamedTuple):
 
     entry: dict[int, int]
     exits: dict[int, int]
-    carried: list[int]
+    carried: list[Place]
+
+    @property
+    def pairs(self) -> set[int]:
+        """The even numbers of all uniform registers that the code uses."""
+        kept = {place.number & ~1 for place in self.carried if place.is_uniform}
+        return {*self.entry.values(), *self.exits.values(), *kept}
 
 
-def uniform_places(entry: Sequence[int], exits: Sequence[int], taken: Iterable[int], carried: int) -> UniformPlaces:
+def uniform_places(
+    entry: Sequence[int], exits: Sequence[int], taken: Iterable[int], carried: int, above: int | None
+) -> UniformPlaces:
     """Uniform registers that a kernel does not use, for the pairs of the code at its exits and what is carried there.
 
-    At the entry none holds anything yet: the code there may have all but those that carry. Raises
-    UnsupportedKernelError if there are too few.
+    At the entry none holds anything yet: the code there may have all but those that carry. Where too few are free,
+    ordinary registers from number ``above`` on carry; with None, or too few for the exits, UnsupportedKernelError.
     """
     used = set(taken)
-    free = [number for number in range(REGISTERS - 2, -1, -1) if number not in used]
+    free = [number for number in range(REGISTERS - 2, FIRST - 1, -1) if number not in used]
     pairs = [number for number in free if not number & 1 and number + 1 in free]
-    chosen = pairs[: len(exits)]
-    single = [number for number in free if number & ~1 not in chosen]
-    if len(chosen) < len(exits) or len(single) < carried:
+    chosen = dict(zip(exits, pairs, strict=False))
+    # Those that calls leave as they are first, then those that are in no pair.
+    single = sorted(
+        (number for number in free if number & ~1 not in chosen.values()),
+        key=lambda number: (number < KEPT_BY_CALLS, number & ~1 in pairs, -number),
+    )
+    if len(chosen) < len(exits) or (len(single) < carried and above is None):
         raise UnsupportedKernelError(because("graft-uniform"))
-    kept = sorted(single, key=lambda number: number & ~1 in pairs)[:carried]
-    others = [number for number in range(0, REGISTERS - 1, 2) if not {number, number + 1} & set(kept)]
-    return UniformPlaces(dict(zip(entry, others, strict=False)), dict(zip(exits, chosen, strict=True)), kept)
+    if len(single) < carried:
+        kept = [Place(False, number) for number in range(above or 0, (above or 0) + carried)]
+    else:
+        kept = [Place(True, number) for number in single[:carried]]
+    taken_pairs = {place.number & ~1 for place in kept if place.is_uniform}
+    others = [pair for pair in [*pairs, *range(FIRST, REGISTERS - 1, 2)] if pair not in taken_pairs]
+    return UniformPlaces(dict(zip(entry, dict.fromkeys(others), strict=False)), chosen, kept)
 
 
 def waiting(words: Sequence[Word]) -> list[Word]:
@@ -151,16 +175,9 @@ def back_mask(words: Sequence[Word]) -> int:
     return mask & ALL_BARRIERS
 
 
-def _constant(word: Word) -> int | None:
+def _parameter(word: Word) -> int | None:
     """The offset in bank 0 of the constant that a word reads; None for one that reads none there."""
-    if word.form not in _CONSTANT_FORMS or word.field(_BANK_AT, _BANK_BITS):
-        return None
-    return word.field(*_offset_field(word))
-
-
-def _offset_field(word: Word) -> tuple[int, int]:
-    """The lowest bit of the offset of a constant, and how many it has."""
-    return (_LDCU_OFFSET_AT, _OFFSET_BITS) if word.operation == _LDCU else (_OFFSET_AT, _OFFSET_BITS)
+    return offset_of(word) if bank_of(word) == 0 else None
 
 
 def _refuse_stack(cubin: Cubin) -> None:
@@ -174,23 +191,29 @@ def _refuse(word: Word, *, leaves: bool) -> None:
         raise UnsupportedKernelError(because("graft-snippet", what=f"the instruction {word.opcode:#05x}"))
     if word.operation in _CONTROL_FLOW and not (leaves and word.opcode == EXIT and not word.is_unconditional):
         raise UnsupportedKernelError(because("graft-snippet", what="a branch"))
-    if _constant(word) is not None and word.is_uniform_operand and word.operation not in _CONSTANT_LOADS:
-        raise UnsupportedKernelError(because("graft-snippet", what="a constant of a bank in a register"))
+    if bank_of(word) is not None and is_indexed(word):
+        raise UnsupportedKernelError(because("graft-snippet", what="a constant whose place is in a register"))
 
 
-def _mark(word: Word, numbers: Mapping[int, int], carried: Sequence[int], arch: int) -> Word | None:
+def _mark(word: Word, numbers: Mapping[int, int], carried: Sequence[Place], arch: int) -> Word | None:
     """The move that stands in the place of a mark."""
     if word.operation not in _MARKS:
         return None
     index = word.field(_MARK_AT, _MARK_BITS) // 0x1000 - 1
+    place = carried[index]
     if word.operation == _LOAD_MARK:
-        move = _like(word, _MOV_UNIFORM).with_field(16, 8, word.rd).with_field(32, 8, carried[index])
-        return move.with_field(72, 4, _ALL_BYTES).with_field(_UNIFORM_OPERAND, 1, 1)
+        return _move(word, Place(False, word.rd), place)
     if word.ra != RZ or not word.is_uniform_operand:
         raise UnsupportedKernelError(because("graft-lanes"))
-    source = numbers[word.field(64, 8 if arch >= 100 else 6)]
-    move = _like(word, _UMOV).with_field(16, 8, carried[index]).with_field(32, 8, source)
-    return move.with_field(_UNIFORM_OPERAND, 1, 1)
+    return _move(word, place, Place(True, numbers[word.field(64, 8 if arch >= 100 else 6)]))
+
+
+def _move(mark: Word, to: Place, source: Place) -> Word:
+    """From one register to another, in the place of a mark. A uniform one only takes what a uniform one has."""
+    opcode = _UMOV if to.is_uniform else _MOV_UNIFORM if source.is_uniform else _MOV
+    move = _like(mark, opcode).with_field(16, 8, to.number).with_field(32, 8, source.number)
+    move = move if to.is_uniform else move.with_field(72, 4, _ALL_BYTES)
+    return move.with_field(_UNIFORM_OPERAND, 1, source.is_uniform)
 
 
 def _like(word: Word, opcode: int) -> Word:

@@ -82,7 +82,13 @@ class Target:
     @property
     def parameters(self) -> int:
         """How many parameters it has."""
-        return sum(each.number == nv_info.PARAMETER for each in self.attributes)
+        return sum(each.number in (nv_info.PARAMETER, nv_info.LONG_PARAMETER) for each in self.attributes)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory that a block has by its declarations."""
+        section = self.cubin.find(f".nv.shared.{self.name}")
+        return section.size if section else 0
 
     @property
     def first_added(self) -> int:

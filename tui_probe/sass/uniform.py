@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 REGISTERS: Final = 63
 """On every architecture; newer ones have more, which nothing here uses."""
+FIRST: Final = 4
+"""ptxas leaves those below alone, and so do we."""
+
+KEPT_BY_CALLS: Final = 36
+"""From this number on functions leave them as they found them: ptxas keeps values in them across calls."""
 
 WIDE_FROM: Final = 100
 """The first architecture whose fields have eight bits instead of six."""
@@ -35,12 +40,17 @@ _STORES: Final = frozenset(
 )
 """STSM, ST, STG, STL, STS, ATOM, ATOMS, RED, ATOMG, LDGSTS, STAS, REDAS."""
 _TEXTURES: Final = frozenset([*range(0x160, 0x178), *range(0x193, 0x19B), 0x1B3])
+_BARRIERS: Final = frozenset({0x1A7, 0x1B1})
+"""SYNCS with an address in a register and a uniform one."""
+_BRANCHES: Final = frozenset({0x141, 0x145, 0x147, 0x14D})
+"""BSYNC, BSSY, BRA, EXIT: a branch may depend on a uniform register."""
 _LDC: Final = 0x182
-_TO_UNIFORM: Final = frozenset({0x1C2, 0x1C3, 0x1C4, 0x1CE})
-"""R2UR, S2UR, REDUX, ULEPC: of the ordinary path, with a uniform result."""
+_TO_UNIFORM: Final = frozenset({0x0CA, 0x0CB, 0x1C2, 0x1C3, 0x1C4, 0x1CE})
+"""R2UR, CS2UR, S2UR, REDUX, ULEPC: with a uniform result, and without a uniform operand."""
 _ELECT: Final = 0x02F
 _LDCU: Final = 0x1AC
 _ULDC: Final = 0x0B9
+_WIDTH, _WIDTH_OF_PAIR = (73, 3), 5
 _MATRIX: Final = range(0x1D0, 0x200)
 """HGMMA and the like: before sm_100 they add to ordinary registers and have descriptors in four uniform ones."""
 _TENSOR_COPIES: Final = range(0x1B4, 0x1BC)
@@ -62,19 +72,23 @@ def used(words: Iterable[Word], arch: int) -> frozenset[int]:
 def _fields(word: Word, arch: int) -> Iterable[tuple[int, int]]:
     """Where uniform registers may be named: the lowest bit, and how many follow one another from that number on."""
     operation = word.operation
-    if operation in _UNIFORM_PATH:
+    if operation in _TO_UNIFORM:
+        yield _RD, _PAIR
+    elif operation in _UNIFORM_PATH:
         yield from _of_uniform_path(word)
-    elif operation in _TO_UNIFORM or operation in (_ELECT, _LDCU):
+    elif operation in (_ELECT, _LDCU):
         yield from ((_RD, _QUAD), (_RA, _PAIR), (_RB, _PAIR))
     elif operation in _MATRIX:
         yield from ((at, _LONG) for at in (_RD, _RA, _RB, _RC)) if arch >= WIDE_FROM else ((_RA, _QUAD), (_RB, _QUAD))
     elif operation in _TENSOR_COPIES:
-        yield from ((at, _LONG) for at in (_RA, _RB, _RC))
+        yield from ((at, _LONG) for at in (_RA, _RB, _RC, _TEXTURE))
     elif not word.is_uniform_operand:
         return
+    elif operation in _BRANCHES:
+        yield _RA, _PAIR
     elif operation in _LOADS:
         yield from ((_RB, _PAIR), (_RC, _PAIR))
-    elif operation in _STORES:
+    elif operation in _STORES or operation in _BARRIERS:
         yield _RC, _PAIR
     elif operation in _TEXTURES:
         yield _TEXTURE, _PAIR
@@ -85,7 +99,10 @@ def _fields(word: Word, arch: int) -> Iterable[tuple[int, int]]:
 
 
 def _of_uniform_path(word: Word) -> Iterable[tuple[int, int]]:
-    yield _RD, _QUAD if word.operation == _ULDC else _PAIR
+    if word.operation == _ULDC:
+        yield _RD, _QUAD if word.field(*_WIDTH) > _WIDTH_OF_PAIR else _PAIR
+        return
+    yield _RD, _PAIR
     yield _RA, _PAIR
     yield _RC, _PAIR
     if word.form not in _NUMBERS:

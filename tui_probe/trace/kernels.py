@@ -148,7 +148,7 @@ def read_grown_log(path: str | Path, size: int) -> tuple[ProcessLog, int] | None
     return parse_process_log(lines), status.st_size
 
 
-_VARIANT = re.compile(r"\b(pruned|probed)\.(?:ptx|s|asm)\b")
+_VARIANT = re.compile(r"\b(pruned|probed)\.(?:ptx|s|asm|bin)\b")
 _SAID = re.compile(r"\s|ptxas +(?:info|warning|error|fatal)\b|ptxas .*, line \d+;")
 _REGISTERS = re.compile(r"Used (\d{1,6}) registers")
 _SPILLS = re.compile(r"(\d{1,9}) bytes stack frame, (\d{1,9}) bytes spill stores, (\d{1,9}) bytes spill loads")

@@ -1,0 +1,99 @@
+"""Uniform registers: none that a kernel uses is missed, and snippets name others once they are renamed."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ptx.corpus import DATA
+from tests.sass.conftest import ARCHITECTURES
+from tests.sass.kernels import SAXPY, VARIABLES
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.sass.cubin import Cubin
+from tui_probe.sass.snippets import uniform_places
+from tui_probe.sass.target import Target
+from tui_probe.sass.uniform import REGISTERS, exact_fields, named, renamed, used
+from tui_probe.sass.words import Word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_NAME = re.compile(r"\bUR(\d+)\b")
+
+
+def named_in(text: str) -> set[int]:
+    return {int(number) for number in _NAME.findall(text)}
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_no_register_that_a_kernel_uses_is_missed(
+    assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]], arch: int
+) -> None:
+    for text, name in ((SAXPY, "saxpy"), (VARIABLES, "varied")):
+        target = Target.of(assembled(text, arch), name)
+        for at, shown in disassembled(target.cubin.image).items():
+            word = target.words[at // 16]
+            assert named_in(shown) <= used([word], arch), shown
+            if (exact := named(word, arch)) is not None:
+                assert named_in(shown) <= exact, shown
+
+
+def test_matrix_products_and_copies_of_tensors(disassembled: Callable[[bytes], dict[int, str]]) -> None:
+    cubin = Cubin.read((DATA / "attn_fwd.sm_90a.cubin").read_bytes())
+    target = Target.of(cubin, "attn_fwd")
+    shown = disassembled(cubin.image)
+    assert any("HGMMA" in text for text in shown.values())
+    for at, text in shown.items():
+        assert named_in(text) <= used([target.words[at // 16]], 90), text
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_renamed_they_are_read_as_renamed(
+    assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]], arch: int
+) -> None:
+    cubin = assembled(SAXPY, arch)
+    target = Target.of(cubin, "saxpy")
+    before = disassembled(cubin.image)
+    numbers = {number: number + 40 for number in range(20)}
+    image = cubin.image
+    for word in target.words:
+        if exact_fields(word) is not None:
+            image = image.replace(
+                word.bits.to_bytes(16, "little"), renamed(word, numbers, arch).bits.to_bytes(16, "little")
+            )
+    after = disassembled(image)
+    for at, text in before.items():
+        assert after[at] == _NAME.sub(lambda found: f"UR{int(found[1]) + 40}", text)
+    assert any("UR" in text for text in before.values())
+
+
+def test_an_instruction_that_is_not_known_is_not_renamed() -> None:
+    barrier = Word(0x7B1D | 7 << 12)
+    matrix = Word(0x79F0)
+    assert named(barrier, 90) == frozenset()
+    assert named(matrix, 90) is None
+
+
+def test_registers_that_a_kernel_leaves() -> None:
+    taken = {62, 61, 57, 4}
+    places = uniform_places([4], [4, 6], taken, 1, None)
+    assert len(places.exits) == 2
+    assert not {number + half for number in places.exits.values() for half in (0, 1)} & taken
+    (kept,) = places.carried
+    assert kept.is_uniform
+    assert kept.number not in taken | set(places.exits.values())
+    assert kept.number & ~1 not in {*places.exits.values(), *places.entry.values()}
+    assert min(places.pairs) >= 4
+
+
+def test_a_kernel_that_leaves_no_uniform_register_keeps_values_in_ordinary_ones() -> None:
+    taken = set(range(REGISTERS))
+    places = uniform_places([4], [], taken, 2, 40)
+    assert [(place.is_uniform, place.number) for place in places.carried] == [(False, 40), (False, 41)]
+    assert len(places.entry) == 1, "nothing is in uniform registers yet"
+    with pytest.raises(UnsupportedKernelError, match="too few uniform registers"):
+        uniform_places([4], [], taken, 1, None)
+    with pytest.raises(UnsupportedKernelError, match="too few uniform registers"):
+        uniform_places([], [4], taken - {31, 32}, 0, 40)
