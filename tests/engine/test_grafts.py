@@ -44,9 +44,6 @@ class ClosedGate:
     def closed(self, _arch: int) -> Reason | None:
         return because("graft-fails", words="everything is different")
 
-    def allows_plain(self, _arch: int) -> bool:
-        return False
-
 
 def prepared(
     folder: Path, image: bytes = IMAGE, kernel: str = "zero", probe: str = "block_sched", **given: object
@@ -144,44 +141,6 @@ def test_added_code_leaves_the_uniform_registers_of_the_kernel_alone(
         shown = [text for at, text in disassembled(made.probed).items() if at >= before.code.size]
         parameters = before.base + before.first_added
         assert any(f"c[0x0][{parameters:#x}]" in text for text in shown), "the map's address where it lies"
-
-
-def test_the_driver_is_told_that_the_third_dimension_is_read(assembled: Callable[[str, int], Cubin]) -> None:
-    """Attribute 4 of older architectures, without which it need not be there."""
-    made = Grafter(load_probe("block_sched"), Assembler(), sampled=False).graft(assembled(SAXPY, 80), "saxpy")
-    before, after = (Target.of(cubin, "saxpy") for cubin in (assembled(SAXPY, 80), Cubin.read(made.probed)))
-    assert 4 not in {each.number for each in before.attributes}
-    assert [each.number for each in after.attributes].count(4) == 1
-
-
-@pytest.mark.parametrize("arch", [*ARCHITECTURES, 120])
-def test_plain_code_uses_no_uniform_register(
-    assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]], arch: int
-) -> None:
-    """For kernels that leave none. What lives from the entry to the exits is kept behind the record in its slot."""
-    cubin = assembled(SAXPY, arch) if arch != 120 else graft_trial.trial_cubin(arch, Assembler())
-    name = cubin.kernels[0]
-    start = Target.of(cubin, name).code.size
-    made = Grafter(load_probe("block_sched"), Assembler(), sampled=False).graft(cubin, name, plain=True)
-    shown = [text for at, text in disassembled(made.probed).items() if at >= start]
-    assert not any("UR" in text for text in shown)
-    assert sum(text.startswith("STG.E") for text in shown) == 4, "the clock at the entry, the mark and the record"
-    assert sum(text.startswith("LDG.E") for text in shown) == 1
-    ways = [text.partition(" ")[0] for text in shown if "BRA" in text]
-    assert len(ways) == 1, "back to the second instruction, and no other branch"
-
-
-def test_plain_code_where_too_few_uniform_registers_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.engine.grafts.used", lambda *_: frozenset(range(4, 60)))
-    assert prepared(tmp_path / "allowed").outcome == "ok"
-    assert "without uniform registers" in (tmp_path / "allowed" / "process.log").read_text()
-
-    class Careful(OpenGate):
-        def allows_plain(self, _arch: int) -> bool:
-            return False
-
-    answer = prepared(tmp_path / "refused", gate=Careful())
-    assert answer.code == "graft-uniform"
 
 
 def test_the_probes_code_is_assembled_once(assembled: Callable[[str, int], Cubin]) -> None:
@@ -300,17 +259,6 @@ def test_the_outcome_of_the_trial_decides_and_is_kept(
         assert (reason and reason.code) == code
         assert gate.closed(90) == reason
     assert trial.runs == (1 if kept else 2)
-
-
-def test_code_without_uniform_registers_has_an_outcome_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "words": "", "plain": "cuCtxSynchronize: error"}))
-    gate = GraftGate(tmp_path, [])
-    assert gate.closed(90) is None
-    assert not gate.allows_plain(90)
-    FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "words": "", "plain": "passed"}))
-    assert GraftGate(tmp_path / "other", []).allows_plain(90)
 
 
 def test_a_trial_for_every_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

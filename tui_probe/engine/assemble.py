@@ -14,7 +14,7 @@ from tui_probe.errors import ToolchainError
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
 _SECONDS: Final = 600
@@ -57,15 +57,9 @@ class Assembler:
         return self._tools
 
     def assemble(
-        self,
-        ptx: Path,
-        binary: Path,
-        arch: str,
-        entry: str,
-        started: Callable[[], object] | None = None,
-        options: Sequence[str] = (),
+        self, ptx: Path, binary: Path, arch: str, entry: str, started: Callable[[], object] | None = None
     ) -> AssemblyReport:
-        """Assemble ``ptx`` for a device of ``arch`` (sm_90), with more ``options``. The report is about ``entry``.
+        """Assemble ``ptx`` for a device of ``arch`` (sm_90). The report is about the kernel ``entry``.
 
         ``started`` is called each time that a ptxas begins to work, which is when other work can be done beside it.
         Raises ToolchainError with ptxas's own words, or if there is no ptxas.
@@ -73,7 +67,7 @@ class Assembler:
         error: ToolchainError | None = None
         for tool in self.tools():
             try:
-                return _run(tool, ptx, binary, _with_suffix(ptx, arch), entry, started, options)
+                return _run(tool, ptx, binary, _with_suffix(ptx, arch), entry, started)
             except ToolchainError as failure:
                 error = error or failure
                 if not _TOO_OLD.search(failure.details):
@@ -89,15 +83,9 @@ def _with_suffix(ptx: Path, arch: str) -> str:
 
 
 def _run(
-    tool: Tool,
-    ptx: Path,
-    binary: Path,
-    arch: str,
-    entry: str,
-    started: Callable[[], object] | None,
-    options: Sequence[str],
+    tool: Tool, ptx: Path, binary: Path, arch: str, entry: str, started: Callable[[], object] | None
 ) -> AssemblyReport:
-    command = [str(tool.path), "-v", f"-arch={arch}", *options, str(ptx), "-o", str(binary)]
+    command = [str(tool.path), "-v", f"-arch={arch}", str(ptx), "-o", str(binary)]
     begun = time.perf_counter()
     try:
         status, output = _outcome(command, started)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from tui_probe.engine.cache import digest
 from tui_probe.engine.files import read_file, write_file
@@ -31,22 +31,11 @@ _SECONDS: Final = 60
 _KEPT: Final = frozenset({"passed", "failed"})
 
 
-class Outcome(NamedTuple):
-    """How a trial went: ``passed``, ``failed`` or ``impossible``; ``plain``: without uniform registers."""
-
-    outcome: str
-    words: str = ""
-    plain: str = ""
-
-
 class Gate(Protocol):
     """Says whether grafts are on."""
 
     def closed(self, arch: int) -> Reason | None:
         """Why there are no grafts on a device of ``arch`` (90); None if they are on."""
-
-    def allows_plain(self, arch: int) -> bool:
-        """Whether they may have code without uniform registers, for kernels that leave none."""
 
 
 class OpenGate:
@@ -56,10 +45,6 @@ class OpenGate:
         """None."""
         return None
 
-    def allows_plain(self, _arch: int) -> bool:
-        """Always."""
-        return True
-
 
 class GraftGate:
     """Says of each architecture whether grafts are on. Safe to use from several threads, which wait for one trial."""
@@ -68,26 +53,21 @@ class GraftGate:
         """``folder`` is where outcomes are kept, None: nowhere."""
         self._folder = folder
         self._tools = tools
-        self._outcomes: dict[int, Outcome] = {}
+        self._reasons: dict[int, Reason | None] = {}
         self._lock = threading.Lock()
 
     def closed(self, arch: int) -> Reason | None:
         """Why there are no grafts on a device of ``arch`` (90); None if they are on."""
-        told = self._outcome(arch)
-        if told.outcome == "passed":
-            return None
-        return because("graft-fails" if told.outcome == "failed" else "graft-untested", words=told.words)
-
-    def allows_plain(self, arch: int) -> bool:
-        """Whether the trial went well without uniform registers, too."""
-        told = self._outcome(arch)
-        return told.outcome == "passed" and told.plain == "passed"
-
-    def _outcome(self, arch: int) -> Outcome:
         with self._lock:
-            if arch not in self._outcomes:
-                self._outcomes[arch] = self._kept(arch) or self._tried(arch)
-            return self._outcomes[arch]
+            if arch not in self._reasons:
+                self._reasons[arch] = self._reason(arch)
+            return self._reasons[arch]
+
+    def _reason(self, arch: int) -> Reason | None:
+        outcome, words = self._kept(arch) or self._tried(arch)
+        if outcome == "passed":
+            return None
+        return because("graft-fails" if outcome == "failed" else "graft-untested", words=words)
 
     def _path(self, arch: int) -> Path | None:
         version = driver_version()
@@ -96,35 +76,35 @@ class GraftGate:
         tools = repr([(str(tool.path), tool.version) for tool in self._tools])
         return self._folder / f"{version}-sm_{arch}-{digest(code_digest().encode(), tools.encode())[:16]}.json"
 
-    def _kept(self, arch: int) -> Outcome | None:
+    def _kept(self, arch: int) -> tuple[str, str] | None:
         path = self._path(arch)
         try:
             return None if path is None else _outcome(read_file(path))
         except (OSError, ValueError):
             return None
 
-    def _tried(self, arch: int) -> Outcome:
+    def _tried(self, arch: int) -> tuple[str, str]:
         command = [sys.executable, "-P", "-m", "tui_probe.engine.graft_trial", "--arch", str(arch)]
         try:
             done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL)
             outcome = _outcome(done.stdout)
         except subprocess.TimeoutExpired:
-            outcome = Outcome("failed", f"it did not end within {_SECONDS} s")
+            outcome = "failed", f"it did not end within {_SECONDS} s"
         except OSError as error:
-            return Outcome("impossible", f"{sys.executable}: {error.strerror}")
+            return "impossible", f"{sys.executable}: {error.strerror}"
         except ValueError:
             last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no message"]
-            return Outcome("impossible", f"status {done.returncode}: {last[0]}")
+            return "impossible", f"status {done.returncode}: {last[0]}"
         self._keep(arch, outcome)
         return outcome
 
-    def _keep(self, arch: int, told: Outcome) -> None:
+    def _keep(self, arch: int, outcome: tuple[str, str]) -> None:
         path = self._path(arch)
-        if path is None or told.outcome not in _KEPT:
+        if path is None or outcome[0] not in _KEPT:
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, json.dumps(told._asdict()).encode())
+            write_file(path, json.dumps({"outcome": outcome[0], "words": outcome[1]}).encode())
         except OSError:  # the next run tries again
             return
 
@@ -138,9 +118,9 @@ def driver_version() -> str:
     return found[1] if found else ""
 
 
-def _outcome(text: bytes) -> Outcome:
-    """An outcome in JSON. Raises ValueError."""
+def _outcome(text: bytes) -> tuple[str, str]:
+    """The outcome and its words in JSON. Raises ValueError."""
     told = json.loads(text)
     if not isinstance(told, dict):
         raise ValueError("no outcome")
-    return Outcome(*(str(told.get(name, "")) for name in Outcome._fields))
+    return str(told.get("outcome")), str(told.get("words"))

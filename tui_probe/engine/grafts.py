@@ -31,11 +31,11 @@ from tui_probe.sass.target import Target
 from tui_probe.sass.unchanged import refuse_changes
 from tui_probe.sass.uniform import KEPT_BY_CALLS, used
 from tui_probe.sass.variables import calls_outside
+from tui_probe.sass.words import MOST_REGISTERS, RESERVED
 
 if TYPE_CHECKING:
     from tui_probe.engine.assemble import Assembler, AssemblyReport
     from tui_probe.engine.model import Probe
-    from tui_probe.sass.nv_info import Attribute
 
 
 _ALIGNED: Final = 16
@@ -60,16 +60,6 @@ class ProbeCode:
         """Those that a kernel must have for it."""
         return max(self.exit.registers, self.entry.registers if self.entry else 0)
 
-    @property
-    def flags(self) -> list[Attribute]:
-        """What the driver must be told of it."""
-        return [*self.exit.flags, *(self.entry.flags if self.entry else ())]
-
-    @property
-    def uniform_pairs(self) -> list[int]:
-        """The pairs of uniform registers that it uses."""
-        return sorted({*self.exit.uniform_pairs(), *(self.entry.uniform_pairs() if self.entry else ())})
-
 
 @dataclass(frozen=True, slots=True)
 class GraftedKernel:
@@ -82,7 +72,6 @@ class GraftedKernel:
     grafted: Grafted
     info: str
     said: str
-    plain: bool
 
     @property
     def probed(self) -> bytes:
@@ -97,35 +86,25 @@ class Grafter:
         self._probe = probe
         self._assembler = assembler
         self._sampled = sampled
-        self._codes: dict[tuple[int, int, bool], ProbeCode] = {}
+        self._codes: dict[tuple[int, int], ProbeCode] = {}
         self._lock = threading.Lock()
 
-    def code(self, target: Target, *, plain: bool = False) -> ProbeCode:
-        """The probe's code for a kernel; ``plain``: such as needs no uniform registers.
-
-        Raises UnsupportedKernelError and ToolchainError.
-        """
-        if plain:
-            return self._code(target.arch, target.first_added, plain=True)
+    def code(self, target: Target) -> ProbeCode:
+        """The probe's code for the architecture of a kernel. Raises UnsupportedKernelError and ToolchainError."""
         odd = target.first_added % _ALIGNED
         code = self._code(target.arch, LEADING + odd)
         return code if code.exit.base == target.base else self._code(target.arch, MANY_LEADING + odd)
 
-    def _code(self, arch: int, leading: int, *, plain: bool = False) -> ProbeCode:
+    def _code(self, arch: int, leading: int) -> ProbeCode:
         with self._lock:
-            key = arch, leading, plain
-            if key not in self._codes:
-                made = self._assembled_at(arch, leading, plain=True) if plain else self._assembled(arch, leading)
-                self._codes[key] = made
-            return self._codes[key]
+            if (arch, leading) not in self._codes:
+                self._codes[arch, leading] = self._assembled(arch, leading)
+            return self._codes[arch, leading]
 
-    def graft(self, cubin: Cubin, name: str, *, plain: bool = False) -> GraftedKernel:
-        """Put the probe into a kernel; ``plain``: with code that is slower, and needs no uniform registers.
-
-        Raises UnsupportedKernelError, ImageError and ToolchainError.
-        """
+    def graft(self, cubin: Cubin, name: str) -> GraftedKernel:
+        """Put the probe into a kernel. Raises UnsupportedKernelError, ImageError and ToolchainError."""
         target = Target.of(cubin, name)
-        code = self.code(target, plain=plain)
+        code = self.code(target)
         grafted, rewritten = graft_code(target, code)
         info = kernel_info(
             name,
@@ -135,8 +114,7 @@ class Grafter:
             sampled=self._sampled,
             way=_way(grafted),
         )
-        said = _said(target, grafted, rewritten) + ("\n[graft] without uniform registers" if plain else "")
-        return GraftedKernel(cubin.image, grafted, info, said, plain)
+        return GraftedKernel(cubin.image, grafted, info, _said(target, grafted, rewritten))
 
     def _assembled(self, arch: int, leading: int) -> ProbeCode:
         """The code, once ptxas itself showed that only known fields change where parameters lie elsewhere."""
@@ -146,33 +124,48 @@ class Grafter:
             raise UnsupportedKernelError(because("graft-snippet", what="parameters whose places are not understood"))
         return code
 
-    def _assembled_at(self, arch: int, leading: int, *, plain: bool = False) -> ProbeCode:
-        ptx = snippet_ptx(self._probe, arch, sampled=self._sampled, leading=max(leading, 1), in_slots=plain)
+    def _assembled_at(self, arch: int, leading: int) -> ProbeCode:
+        ptx = snippet_ptx(self._probe, arch, sampled=self._sampled, leading=leading)
         with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
             source, binary = Path(folder) / "snippets.ptx", Path(folder) / "snippets.bin"
             source.write_text(ptx.text)
-            options = ["-O0"] if plain else []
-            report = self._assembler.assemble(source, binary, f"sm_{arch}", EXIT_KERNEL, options=options)
+            report = self._assembler.assemble(source, binary, f"sm_{arch}", EXIT_KERNEL)
             cubin = Cubin.read(binary.read_bytes())
-        entry = Snippet.of(cubin, ENTRY_KERNEL, leading, leaves=False, plain=plain) if ptx.has_entry else None
-        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, leading, leaves=True, plain=plain), report)
+        entry = Snippet.of(cubin, ENTRY_KERNEL, leading, leaves=False) if ptx.has_entry else None
+        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, leading, leaves=True), report)
 
 
 def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
     """Put a probe's code at the entry and at all ways out of a kernel; and how many instructions got a barrier more."""
     _refuse(target, code)
     taken = used(target.all_words(), target.arch)
-    uniform, carried = uniform_places(code.uniform_pairs, taken, code.ptx.carried, target.name)
-    if any(number < KEPT_BY_CALLS for number in carried) and (function := calls_outside(target)):
+    entry_pairs = code.entry.uniform_pairs() if code.entry else []
+    above = _above(target, code)
+    places = uniform_places(entry_pairs, code.exit.uniform_pairs(), taken, code.ptx.carried, above)
+    if any(place.number < KEPT_BY_CALLS for place in places.carried if place.is_uniform) and (
+        function := calls_outside(target)
+    ):
         raise UnsupportedKernelError(because("graft-calls", function=function))
-    place = target.base, target.base + target.first_added, uniform, carried
-    splices = [Splice(0, tuple(code.entry.placed(*place)))] if code.entry else []
-    leaving = tuple(waiting(code.exit.placed(*place)))
+    first = target.base, target.base + target.first_added
+    splices = [Splice(0, tuple(code.entry.placed(*first, places.entry, places.carried)))] if code.entry else []
+    leaving = tuple(waiting(code.exit.placed(*first, places.exits, places.carried)))
     splices += [Splice(at, leaving) for at in target.exits()]
     rewritten = with_read_barriers(target.words)
-    grafted = graft(target, splices, code.ptx.parameters, code.registers, rewritten, code.flags)
-    refuse_changes(target, grafted, {*uniform.values(), *carried})
+    registers = [place.number + 1 + RESERVED for place in places.carried if not place.is_uniform]
+    grafted = graft(target, splices, code.ptx.parameters, max(code.registers, *registers, 0), rewritten)
+    refuse_changes(target, grafted, places.pairs)
     return grafted, len(rewritten)
+
+
+def _above(target: Target, code: ProbeCode) -> int | None:
+    """The first register beyond those of a kernel and of the probe's code; None where they cannot be more.
+
+    Functions that are called may use it, and warps that give registers away lose it.
+    """
+    first = max(target.registers, code.registers) - RESERVED
+    fits = first + code.ptx.carried + RESERVED <= MOST_REGISTERS
+    keeps = target.fewest_registers == target.registers and not calls_outside(target)
+    return first if fits and keeps else None
 
 
 def _refuse(target: Target, code: ProbeCode) -> None:
@@ -180,7 +173,7 @@ def _refuse(target: Target, code: ProbeCode) -> None:
     target.refuse_exits_in_functions()
     if code.registers > target.fewest_registers < target.registers:
         needed = {"needed": code.registers, "left": target.fewest_registers}
-        raise UnsupportedKernelError(because("graft-registers", kernel=target.name, **needed))
+        raise UnsupportedKernelError(because("graft-registers", **needed))
 
 
 def _way(grafted: Grafted) -> list[str]:
