@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from tui_probe.engine.site_notes import SiteNotes
 
 Load: TypeAlias = Literal["bin", "ptx"]
+MachineCode: TypeAlias = Literal["auto", "all", "off"]
+"""Which kernels without PTX are probed in machine code. Of closed libraries the hook asks with ``all`` alone."""
 
 KERNEL_FILES: Final = frozenset({"original.bin", "original.ptx", *PREPARED_FILES, "process.log"})
 """What a kernel's folder holds; that of a refused kernel lacks what could not be made."""
@@ -111,8 +113,7 @@ class Options:
     sampled: bool = False
     folder: str = ""
     """Where in a kernel's folder the files of this probe go, when it is one of several; "": they are the only ones."""
-    machine_code: Literal["auto", "all", "off"] = "auto"
-    """Which kernels without PTX are probed in their machine code; the hook leaves out closed libraries."""
+    machine_code: MachineCode = "auto"
 
 
 @dataclass(frozen=True, slots=True)
