@@ -8,7 +8,8 @@
  * STUB_MEMORY bytes of device memory; STUB_PRIMARY_HELD the primary context outlives its release;
  * STUB_PAGEABLE kernels reach all host memory; STUB_NO_PARAM_INFO the two functions fail as if unsupported;
  * STUB_BLOCKS, STUB_BLOCKS_PROBED blocks per SM, STUB_CLUSTERS, STUB_CLUSTERS_PROBED clusters on the device;
- * STUB_FAIL_COPY result code of a copy on the device; STUB_CC_MINOR minor compute capability.
+ * STUB_FAIL_COPY result code of a copy on the device; STUB_CC_MINOR minor compute capability;
+ * STUB_SAVE file that receives the ELF file that was loaded last.
  * The 16 bytes behind "dump " in a probed module are recorded as it is loaded. A kernel with "constant" in its name adds
  * the constant of its module, too. */
 #define _GNU_SOURCE
@@ -216,6 +217,20 @@ static struct function *function_in(struct module *module, const char *name)
 
 static _Atomic(struct module *) free_handle;
 
+static void save_elf(const char *path, const char *code)
+{
+    uint64_t sections;
+    uint16_t size, count;
+    memcpy(&sections, code + 40, sizeof sections);
+    memcpy(&size, code + 58, sizeof size);
+    memcpy(&count, code + 60, sizeof count);
+    FILE *file = fopen(path, "wb");
+    if (file) {
+        fwrite(code, 1, sections + (size_t)size * count, file); /* cubins have their segments before or in the sections */
+        fclose(file);
+    }
+}
+
 static int load(struct module **module, const void *code, int is_library)
 {
     uint32_t magic;
@@ -234,6 +249,8 @@ static int load(struct module **module, const void *code, int is_library)
     (*module)->is_library = is_library;
     (*module)->text = probed ? strdup(text) : NULL;
     record("load%s", probed ? " probed" : "");
+    if (getenv("STUB_SAVE") && memcmp(code, "\177ELF", 4) == 0)
+        save_elf(getenv("STUB_SAVE"), code);
     const unsigned char *dump = probed && strstr(text, "dump ") ? (const unsigned char *)strstr(text, "dump ") + 5 : NULL;
     uint64_t words[2];
     if (dump) {
