@@ -9,6 +9,7 @@
  * STUB_PAGEABLE kernels reach all host memory; STUB_NO_PARAM_INFO the two functions fail as if unsupported;
  * STUB_BLOCKS, STUB_BLOCKS_PROBED blocks per SM, STUB_CLUSTERS, STUB_CLUSTERS_PROBED clusters on the device;
  * STUB_FAIL_COPY result code of a copy on the device; STUB_CC_MINOR minor compute capability;
+ * STUB_GREEN_SMS the SMs that the context has;
  * STUB_SAVE file that receives the ELF file that was loaded last.
  * The 16 bytes behind "dump " in a probed module are recorded as it is loaded. A kernel with "constant" in its name adds
  * the constant of its module, too. */
@@ -157,6 +158,13 @@ API int cuCtxSynchronize(void)
         pthread_mutex_unlock(&mutex);
     }
     return atomic_load(&captures) ? CAPTURE_UNSUPPORTED : 0;
+}
+API int cuCtxGetDevResource(void *context, unsigned *resource, int type)
+{
+    if (!context || type != 1 || !number("STUB_GREEN_SMS"))
+        return 801;
+    resource[24] = (unsigned)number("STUB_GREEN_SMS");
+    return 0;
 }
 API int cuDevicePrimaryCtxRetain(void **context, int device) { (void)device; *context = &context_one; return 0; }
 API int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) { (void)device; *flags = 0; *active = (int)number("STUB_PRIMARY_HELD"); return 0; }

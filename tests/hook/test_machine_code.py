@@ -322,6 +322,25 @@ print(read(w))
     assert run.codes == []
 
 
+def test_parameters_in_one_buffer(host: Host, engine: Engine) -> None:
+    grafted(engine)
+    run = host.python(
+        f"""
+context()
+f = function(module({CUBIN!r}), "add__8_4")
+w = word()
+buffer = (c_uint64 * 2)(w.value, 7)
+size = c_size_t(12)
+extra = (c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), None)
+call("cuLaunchKernel", f, 2, 1, 1, 64, 1, 1, 0, None, None, extra)
+print(read(w))
+"""
+    )
+    assert (run.stdout, run.codes) == ("1\n", [])
+    assert "launch probed add__8_4 kernel" in run.calls
+    assert len(run.results) == 1
+
+
 def test_constants_that_cannot_be_copied(host: Host, engine: Engine) -> None:
     grafted(engine, "constant shared_constant 8")
     run = host.python(
@@ -354,6 +373,11 @@ def test_blocks_that_would_no_longer_all_be_resident_are_left_alone(host: Host, 
     """132 SMs: 1056 blocks fit without the probe, 792 with it."""
     found = probed_grids(host, "792, 793, 1056, 1057,", call, STUB_BLOCKS="8", STUB_BLOCKS_PROBED="6")
     assert found == [True, False, False, True]
+
+
+def test_a_green_context_has_fewer_sms(host: Host) -> None:
+    settings = {"STUB_BLOCKS": "8", "STUB_BLOCKS_PROBED": "6", "STUB_GREEN_SMS": "10"}
+    assert probed_grids(host, "60, 61, 80, 81,", **settings) == [True, False, False, True]
 
 
 def test_clusters_that_would_no_longer_all_be_resident_are_left_alone(host: Host) -> None:
