@@ -341,6 +341,28 @@ print(read(w))
     assert len(run.results) == 1
 
 
+def test_constants_are_copied_where_launches_are_timed_too(host: Host, engine: Engine) -> None:
+    grafted(engine, "constant shared_constant 8")
+    run = host.python(
+        f"""
+context()
+m = module({CUBIN!r})
+f = function(m, "constant__8")
+where, size = c_uint64(), c_size_t()
+call("cuModuleGetGlobal_v2", byref(where), byref(size), m, b"shared_constant")
+c_uint64.from_address(where.value).value = 10
+w = word()
+launch(f, w)
+print(read(w))
+""",
+        TUI_PROBE_BENCHMARK="1",
+    )
+    assert (run.stdout, run.status) == ("11\n", 0), run.stderr
+    probed = run.calls.index("launch probed constant__8 kernel")
+    assert run.calls[probed - 1].startswith(("copy", "cuEventRecord"))
+    assert "copy null" in run.calls[:probed]
+
+
 def test_constants_that_cannot_be_copied(host: Host, engine: Engine) -> None:
     grafted(engine, "constant shared_constant 8")
     run = host.python(
