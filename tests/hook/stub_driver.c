@@ -10,6 +10,7 @@
  * STUB_BLOCKS, STUB_BLOCKS_PROBED blocks per SM, STUB_CLUSTERS, STUB_CLUSTERS_PROBED clusters on the device;
  * STUB_FAIL_COPY result code of a copy on the device; STUB_CC_MINOR minor compute capability;
  * STUB_GREEN_SMS the SMs that the context has;
+ * STUB_LIBRARY_VARIABLES libraries tell of their variables as of managed ones (1), or not at all (2);
  * STUB_SAVE file that receives the ELF file that was loaded last.
  * The 16 bytes behind "dump " in a probed module are recorded as it is loaded. A kernel with "constant" in its name adds
  * the constant of its module, too. */
@@ -347,7 +348,8 @@ static int get_global(u64 *address, size_t *bytes, struct module *module, const 
     return 0;
 }
 API int cuModuleGetGlobal_v2(u64 *a, size_t *b, struct module *m, const char *n) { return get_global(a, b, m, n); }
-API int cuLibraryGetGlobal(u64 *a, size_t *b, struct module *m, const char *n) { return get_global(a, b, m, n); }
+API int cuLibraryGetGlobal(u64 *a, size_t *b, struct module *m, const char *n) { return number("STUB_LIBRARY_VARIABLES") ? NOT_FOUND : get_global(a, b, m, n); }
+API int cuLibraryGetManaged(u64 *a, size_t *b, struct module *m, const char *n) { return number("STUB_LIBRARY_VARIABLES") == 1 ? get_global(a, b, m, n) : NOT_FOUND; }
 
 API int cuKernelGetFunction(struct function **f, struct function *kernel)
 {
