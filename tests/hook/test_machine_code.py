@@ -81,9 +81,10 @@ launch(function(m, "add"))
     assert str(path) in run.fates()[0][2]
 
 
-def test_file_that_is_replaced_by_one_of_the_same_size_and_time(host: Host, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("image", "at"), [(CUBIN, 0), (fatbin(SM_90, SM_91), len(fatbin(SM_90)) + 8)])
+def test_file_with_other_content_of_the_same_size_and_time(host: Host, tmp_path: Path, image: bytes, at: int) -> None:
     path = tmp_path / "image.bin"
-    path.write_bytes(CUBIN)
+    path.write_bytes(image)
     os.utime(path, (1, 1))
     run = host.python(
         f"""
@@ -91,7 +92,8 @@ context()
 m = c_void_p()
 call("cuModuleLoad", byref(m), {str(path)!r}.encode())
 with open({str(path)!r}, "r+b") as file:
-    file.write(b"\\0" * 20)
+    file.seek({at})
+    file.write(bytes(4))
 os.utime({str(path)!r}, (1, 1))
 launch(function(m, "add"))
 """
