@@ -20,6 +20,7 @@ struct block_shape {
 struct resident {
     struct block_shape shape;
     uint64_t original, probed; /* blocks on the device at once */
+    const struct reason *reason; /* for launches between the two; made once, since launches are many */
 };
 
 /* Answers by a hash of their shapes. One that gives way to another stays in memory, since a launch may be reading it. */
@@ -105,6 +106,12 @@ static uint64_t blocks_at_once(CUfunction function, const struct launch *launch,
     return (uint64_t)blocks * multiprocessors;
 }
 
+static const struct reason *make_reason(const struct resident *resident)
+{
+    char fit[REASON_NUMBER_SIZE], with_probe[REASON_NUMBER_SIZE];
+    return reason_with(RESIDENCY, reason_number(fit, resident->original), reason_number(with_probe, resident->probed));
+}
+
 static struct resident ask(const struct variant *variant, const struct kernel *kernel, const struct launch *launch,
                            const struct block_shape *shape)
 {
@@ -123,6 +130,8 @@ static struct resident ask(const struct variant *variant, const struct kernel *k
         resident.original = blocks_at_once(original, launch, multiprocessors);
         resident.probed = blocks_at_once(variant->function, launch, multiprocessors);
     }
+    if (resident.probed && resident.probed < resident.original)
+        resident.reason = make_reason(&resident);
     return resident;
 }
 
@@ -170,9 +179,6 @@ const struct reason *residency_refuses(struct variant *variant, const struct ker
                                        const struct launch *launch)
 {
     const uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-    char fit[REASON_NUMBER_SIZE], with_probe[REASON_NUMBER_SIZE];
     const struct resident resident = find(variant, kernel, launch);
-    if (!resident.probed || resident.original < blocks || blocks <= resident.probed)
-        return NULL;
-    return reason_with(RESIDENCY, reason_number(fit, resident.original), reason_number(with_probe, resident.probed));
+    return resident.probed < blocks && blocks <= resident.original ? resident.reason : NULL;
 }
