@@ -56,6 +56,7 @@ def test_without_a_file_all_is_unset(tmp_path: Path) -> None:
         ('max_trace_bytes = "much"', "max_trace_bytes: 'much' is no limit; an example: max_trace_bytes = \"4G\""),
         ("max_result_files = 3", "max_result_files: 3 is not a text"),
         ('launches = "some"', "launches: 'some' is neither auto nor all nor a list such as 0-9,20"),
+        ('machine_code = "some"', "machine_code: 'some' is not one of auto, all, off"),
         ("keys = 3", "keys: 3 is not a table"),
         ("[keys]\nsort = 3", "keys.sort: 3 is neither a key nor a list of keys"),
         ("palette", "not TOML, nothing of it is used"),

@@ -8,7 +8,10 @@
  * STUB_MEMORY bytes of device memory; STUB_PRIMARY_HELD the primary context outlives its release;
  * STUB_PAGEABLE kernels reach all host memory; STUB_NO_PARAM_INFO the two functions fail as if unsupported;
  * STUB_BLOCKS, STUB_BLOCKS_PROBED blocks per SM, STUB_CLUSTERS, STUB_CLUSTERS_PROBED clusters on the device;
- * STUB_FAIL_COPY result code of a copy on the device; STUB_CC_MINOR minor compute capability.
+ * STUB_FAIL_COPY result code of a copy on the device; STUB_CC_MINOR minor compute capability;
+ * STUB_GREEN_SMS the SMs that the context has;
+ * STUB_LIBRARY_VARIABLES libraries tell of their variables as of managed ones (1), or not at all (2);
+ * STUB_SAVE file that receives the ELF file that was loaded last.
  * The 16 bytes behind "dump " in a probed module are recorded as it is loaded. A kernel with "constant" in its name adds
  * the constant of its module, too. */
 #define _GNU_SOURCE
@@ -157,6 +160,13 @@ API int cuCtxSynchronize(void)
     }
     return atomic_load(&captures) ? CAPTURE_UNSUPPORTED : 0;
 }
+API int cuCtxGetDevResource(void *context, unsigned *resource, int type)
+{
+    if (!context || type != 1 || !number("STUB_GREEN_SMS"))
+        return 801;
+    resource[24] = (unsigned)number("STUB_GREEN_SMS");
+    return 0;
+}
 API int cuDevicePrimaryCtxRetain(void **context, int device) { (void)device; *context = &context_one; return 0; }
 API int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) { (void)device; *flags = 0; *active = (int)number("STUB_PRIMARY_HELD"); return 0; }
 API int cuDevicePrimaryCtxReset_v2(int device) { (void)device; record("cuDevicePrimaryCtxReset"); return 0; }
@@ -216,6 +226,20 @@ static struct function *function_in(struct module *module, const char *name)
 
 static _Atomic(struct module *) free_handle;
 
+static void save_elf(const char *path, const char *code)
+{
+    uint64_t sections;
+    uint16_t size, count;
+    memcpy(&sections, code + 40, sizeof sections);
+    memcpy(&size, code + 58, sizeof size);
+    memcpy(&count, code + 60, sizeof count);
+    FILE *file = fopen(path, "wb");
+    if (file) {
+        fwrite(code, 1, sections + (size_t)size * count, file); /* cubins have their segments before or in the sections */
+        fclose(file);
+    }
+}
+
 static int load(struct module **module, const void *code, int is_library)
 {
     uint32_t magic;
@@ -236,6 +260,8 @@ static int load(struct module **module, const void *code, int is_library)
     (*module)->is_library = is_library;
     (*module)->text = probed ? strdup(text) : NULL;
     record("load%s", probed ? " probed" : "");
+    if (getenv("STUB_SAVE") && memcmp(code, "\177ELF", 4) == 0)
+        save_elf(getenv("STUB_SAVE"), code);
     const unsigned char *dump = probed && strstr(text, "dump ") ? (const unsigned char *)strstr(text, "dump ") + 5 : NULL;
     uint64_t words[2];
     if (dump) {
@@ -324,7 +350,8 @@ static int get_global(u64 *address, size_t *bytes, struct module *module, const 
     return 0;
 }
 API int cuModuleGetGlobal_v2(u64 *a, size_t *b, struct module *m, const char *n) { return get_global(a, b, m, n); }
-API int cuLibraryGetGlobal(u64 *a, size_t *b, struct module *m, const char *n) { return get_global(a, b, m, n); }
+API int cuLibraryGetGlobal(u64 *a, size_t *b, struct module *m, const char *n) { return number("STUB_LIBRARY_VARIABLES") ? NOT_FOUND : get_global(a, b, m, n); }
+API int cuLibraryGetManaged(u64 *a, size_t *b, struct module *m, const char *n) { return number("STUB_LIBRARY_VARIABLES") == 1 ? get_global(a, b, m, n) : NOT_FOUND; }
 
 API int cuKernelGetFunction(struct function **f, struct function *kernel)
 {

@@ -12,6 +12,7 @@ import pytest
 from tui_probe.launcher.control import BUDGETS, BYTES, FIELDS, NO_LIMIT, ControlPage
 
 from .conftest import ROOT, Host, Run
+from .test_images import elf
 
 HERE = Path(__file__).resolve().parent
 LAUNCHES = """
@@ -116,6 +117,32 @@ def test_the_bytes_of_a_run_are_those_of_its_blocks(host: Host, page: ControlPag
     used, taken = page.budget("trace_bytes").used, disk_bytes(run.directory)
     assert taken * 0.9 <= used <= taken * 1.1
     assert page.budget("log_bytes").used == (run.directory / "event.log").stat().st_size
+
+
+LOAD = "context()\nm = c_void_p()\ncall('cuModuleLoad', byref(m), {path!r}.encode())\n"
+
+
+@pytest.fixture
+def cubin(tmp_path: Path) -> Path:
+    """A file of a MiB of machine code."""
+    path = tmp_path / "kernel.cubin"
+    path.write_bytes(elf({".text.add": bytes(1 << 20)}))
+    return path
+
+
+def test_an_image_with_several_kernels_counts_once(host: Host, page: ControlPage, cubin: Path) -> None:
+    """Machine code has megabytes, and each folder a link to the same file."""
+    run = under(host, page, LOAD.format(path=str(cubin)) + "for name in 'abcde': launch(function(m, name))")
+    used, taken = page.budget("trace_bytes").used, disk_bytes(run.directory) - 4 * cubin.stat().st_blocks * 512
+    assert len(run.fates()) == 5
+    assert taken * 0.9 <= used <= taken * 1.1
+
+
+def test_an_image_beyond_the_budget_is_not_written(host: Host, page: ControlPage, cubin: Path) -> None:
+    page.set_limit("trace_bytes", 1 << 20)
+    run = under(host, page, LOAD.format(path=str(cubin)) + "launch(function(m, 'add'))")
+    assert run.codes == ["trace-full"]
+    assert not list(run.directory.glob("kernel/*/original.bin"))
 
 
 @pytest.mark.parametrize("limit", [0, 1, 50_000, 200_000])

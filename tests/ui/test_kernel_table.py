@@ -60,6 +60,16 @@ def test_without_a_benchmark_there_are_no_columns_of_times(table: KernelTable, r
     assert "probe mem" in shown(table)[0]
 
 
+def test_the_way_of_each_kernel_where_one_was_grafted(table: KernelTable, rows: Rows) -> None:
+    assert "way" not in shown(table)[0].split()
+    table.show(tuple(replace(row, way="graft") if row.index == 1 else row for row in rows))
+    titles, *lines = shown(table)
+    at = titles.index(" way ") + 1
+    words = [line[at : at + 5].strip() for line in lines if line.strip()]
+    assert words == ["graft" if row.index == 1 else "PTX" if row.way else "–" for row in table.shown[: len(words)]]
+    assert {"PTX", "graft", "–"} <= set(words)
+
+
 def test_every_row_says_its_status_in_words(table: KernelTable) -> None:
     words = [line.split() for line in shown(table)[1:]]
     for row, line in zip(table.shown, words, strict=False):
@@ -188,13 +198,17 @@ def test_how_many_launches_were_probed_is_never_cut(table: KernelTable, timed: R
 
 
 def test_columns_leave_in_the_order_that_is_stated(table: KernelTable, timed: Rows) -> None:
-    table.show(timed)
+    table.show((replace(timed[0], way="graft"), *timed[1:]))
     left: list[str] = []
     for cells in range(300, 60, -1):
         table.resize(cells, 8)
         shown(table)
         titles = [column.title for column, _ in table._layout(cells)]
-        left += [c.title for c in columns_of(timed=True, ranked=True, cells=cells) if c.title not in {*titles, *left}]
+        left += [
+            c.title
+            for c in columns_of(timed=True, ranked=True, cells=cells, grafted=True)
+            if c.title not in {*titles, *left}
+        ]
     stated = " ".join((columns.__doc__ or "").partition("in this order: ")[2].partition(". Number")[0].split())
     assert left
     assert [name for name in stated.replace("probe memory", "probe mem").split(", ") if name in left] == left

@@ -1,6 +1,6 @@
 """The columns of the kernel table on screen: those of the reports, with what only a screen needs.
 
-Where there is no room for all of them, columns leave in this order: way, probe memory, time, spills, block, grid, p99,
+Where there is no room for all of them, columns leave in this order: probe memory, time, spills, block, grid, way, p99,
 slowdown, registers, median, launches, finding, share. Number, kernel and status stay. What stays gets shorter first:
 the share has a bar from 100 columns on, and ``12 of 6 060`` becomes ``12/6.1k``.
 """
@@ -86,7 +86,7 @@ COLUMNS: tuple[Shown[KernelRow], ...] = (
     Shown(_column("index"), lambda r: r.index, 1, 6),
     Shown(_ranked(_column("demangled"), 0, narrow=20), lambda r: r.demangled.lower(), 20, 48),
     Shown(replace(_column("status"), text=status_text), lambda r: r.status, 10, 10),
-    Shown(_ranked(_column("way"), 13), lambda r: r.way, 5, 5),
+    Shown(_ranked(_column("way"), 8), lambda r: r.way, 5, 5),
     Shown(_ranked(_column("share"), 1, text=_share), lambda r: r.time_share, 6, 18, _short_share),
     Shown(
         _ranked(_column("launches"), 3),
@@ -95,12 +95,12 @@ COLUMNS: tuple[Shown[KernelRow], ...] = (
     Shown(_ranked(_column("median"), 4), lambda r: r.gpu_time and r.gpu_time.shown.median_ns, 8, 8),
     Shown(_ranked(_column("p99"), 7), lambda r: r.gpu_time and r.gpu_time.shown.p99_ns, 8, 8),
     Shown(_ranked(_of_folder("registers"), 5), lambda r: r.registers_probed or r.registers_pruned, 9, 9),
-    Shown(_ranked(_of_folder("spills"), 10), lambda r: r.spills_probed, 6, 11),
-    Shown(_ranked(_column("grid"), 8), lambda r: _extent(r.grid), 5, 16),
-    Shown(_ranked(_column("block"), 9), lambda r: _extent(r.block), 5, 12),
+    Shown(_ranked(_of_folder("spills"), 11), lambda r: r.spills_probed, 6, 11),
+    Shown(_ranked(_column("grid"), 9), lambda r: _extent(r.grid), 5, 16),
+    Shown(_ranked(_column("block"), 10), lambda r: _extent(r.block), 5, 12),
     Shown(_ranked(_column("slowdown"), 6), lambda r: r.slowdown, 8, 8),
-    Shown(_ranked(_column("time_ms"), 11), lambda r: r.time_ms, 7, 8),
-    Shown(_ranked(_column("probe_bytes"), 12), lambda r: r.probe_bytes, 9, 9),
+    Shown(_ranked(_column("time_ms"), 12), lambda r: r.time_ms, 7, 8),
+    Shown(_ranked(_column("probe_bytes"), 13), lambda r: r.probe_bytes, 9, 9),
     Shown(
         Column("finding", None, "finding", _finding, False, 2, 22),
         lambda r: _finding(r).lstrip("! ").lower() or None, 22, 160,
