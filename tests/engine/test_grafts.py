@@ -143,6 +143,14 @@ def test_added_code_leaves_the_uniform_registers_of_the_kernel_alone(
         assert any(f"c[0x0][{parameters:#x}]" in text for text in shown), "the map's address where it lies"
 
 
+def test_the_driver_is_told_that_the_third_dimension_is_read(assembled: Callable[[str, int], Cubin]) -> None:
+    """Attribute 4 of older architectures, without which it need not be there."""
+    made = Grafter(load_probe("block_sched"), Assembler(), sampled=False).graft(assembled(SAXPY, 80), "saxpy")
+    before, after = (Target.of(cubin, "saxpy") for cubin in (assembled(SAXPY, 80), Cubin.read(made.probed)))
+    assert 4 not in {each.number for each in before.attributes}
+    assert [each.number for each in after.attributes].count(4) == 1
+
+
 def test_the_probes_code_is_assembled_once(assembled: Callable[[str, int], Cubin]) -> None:
     class Counting(Assembler):
         runs = 0

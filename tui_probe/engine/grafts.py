@@ -36,6 +36,7 @@ from tui_probe.sass.words import MOST_REGISTERS, RESERVED
 if TYPE_CHECKING:
     from tui_probe.engine.assemble import Assembler, AssemblyReport
     from tui_probe.engine.model import Probe
+    from tui_probe.sass.nv_info import Attribute
 
 
 _ALIGNED: Final = 16
@@ -59,6 +60,11 @@ class ProbeCode:
     def registers(self) -> int:
         """Those that a kernel must have for it."""
         return max(self.exit.registers, self.entry.registers if self.entry else 0)
+
+    @property
+    def flags(self) -> list[Attribute]:
+        """What the driver must be told of it."""
+        return [*self.exit.flags, *(self.entry.flags if self.entry else ())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +158,7 @@ def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
     splices += [Splice(at, leaving) for at in target.exits()]
     rewritten = with_read_barriers(target.words)
     registers = [place.number + 1 + RESERVED for place in places.carried if not place.is_uniform]
-    grafted = graft(target, splices, code.ptx.parameters, max(code.registers, *registers, 0), rewritten)
+    grafted = graft(target, splices, code.ptx.parameters, max(code.registers, *registers, 0), rewritten, code.flags)
     refuse_changes(target, grafted, places.pairs)
     return grafted, len(rewritten)
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tui_probe.sass.cubin import Cubin
+    from tui_probe.sass.nv_info import Attribute
 
 STACK_POINTER: Final = 1
 
@@ -47,7 +48,7 @@ _ALL_BYTES: Final = 0xF
 @dataclass(frozen=True, slots=True)
 class Snippet:
     """The code of a snippet. ``base`` and ``parameters_at`` say where its kernel's parameters, and the probe's among
-    them, lie in bank 0; ``registers`` are those that its kernel needs.
+    them, lie in bank 0; ``registers`` are those that its kernel needs, ``flags`` what else the driver is to be told.
     """
 
     arch: int
@@ -55,6 +56,7 @@ class Snippet:
     base: int
     parameters_at: int
     registers: int
+    flags: tuple[Attribute, ...]
 
     @classmethod
     def of(cls, cubin: Cubin, name: str, leading: int, *, leaves: bool) -> Snippet:
@@ -73,7 +75,8 @@ class Snippet:
         if leaves:
             made, registers = without_uniform(words, registers, target.arch)
             words = tuple(made)
-        return cls(target.arch, words, target.base, target.base + leading, registers)
+        flags = tuple(each for each in target.attributes if each.format == nv_info.FLAG)
+        return cls(target.arch, words, target.base, target.base + leading, registers, flags)
 
     def uniform_pairs(self) -> list[int]:
         """The even numbers of the pairs of uniform registers that it uses."""
@@ -190,7 +193,7 @@ def _refuse(word: Word, *, leaves: bool) -> None:
     if exact_fields(word) is None:
         raise UnsupportedKernelError(because("graft-snippet", what=f"the instruction {word.opcode:#05x}"))
     if word.operation in _CONTROL_FLOW and not (leaves and word.opcode == EXIT and not word.is_unconditional):
-        raise UnsupportedKernelError(because("graft-snippet", what="a branch"))
+        raise UnsupportedKernelError(because("graft-snippet", what="control flow"))
     if bank_of(word) is not None and is_indexed(word):
         raise UnsupportedKernelError(because("graft-snippet", what="a constant whose place is in a register"))
 
