@@ -136,6 +136,11 @@ def _of_elf(image: bytes) -> Iterator[str]:
             yield from _of_fatbin(content)
 
 
+def container_of(image: bytes) -> bytes:
+    """The fatbin containers of an image that is a fatbin, with a wrapper or without. Raises ImageError."""
+    return image if image.startswith(fatbin.MAGIC) else _unwrap(image)
+
+
 def _unwrap(image: bytes) -> bytes:
     """The container behind a wrapper that was saved together with it."""
     container = image[_WRAPPER_SIZE:]
