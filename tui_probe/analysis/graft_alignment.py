@@ -36,6 +36,16 @@ def without_padding(probed: Code, pruned: Code, graft: Graft) -> Code:
     )
 
 
+def added_lines(probed: Code, graft: Graft, owner: str) -> list[str | None]:
+    """``owner`` for each line of the added code, the labels before its instructions included, None of others."""
+    owners: list[str | None] = []
+    following: int | None = None
+    for address in reversed(probed.addresses):
+        following = address if address is not None else following
+        owners.append(owner if following is not None and following >= graft.appended else None)
+    return owners[::-1]
+
+
 def align_graft(pruned: Code, probed: Code, graft: Graft, owners: Sequence[str | None]) -> Alignment:
     """Lines of both codes paired. ``owners`` has the probe of each added line of ``probed``, None of others."""
     return Alignment(list(_Grafted(pruned, probed, graft, owners).pairs()), exact=True)

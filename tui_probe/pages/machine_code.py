@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.analysis.alignment import align_probed
-from tui_probe.analysis.graft_alignment import without_padding
+from tui_probe.analysis.graft_alignment import added_lines, without_padding
 from tui_probe.analysis.sass import parse
 from tui_probe.analysis.sass_alignment import with_labels
 from tui_probe.analysis.sass_lines import doing, ptx_lines
@@ -40,8 +40,8 @@ class MachineCode:
 
     ``origins`` gives, for each line of each code, the line of pruned.ptx that it came from, counted from 1, None where
     that is not known; ``owners`` the probe of each line of the probed code that came from an inserted line of PTX.
-    ``graft`` is there of a kernel that was probed in its machine code: its ``origins`` are offsets in the pruned code, in
-    bytes.
+    ``graft`` is there of a kernel that was probed in its machine code: its ``origins`` are offsets in the pruned code,
+    in bytes.
     """
 
     tool: str
@@ -140,9 +140,10 @@ def _grafted(tool: str, codes: dict[str, Code], graft: Graft, owner: str) -> Mac
     """Instructions that stayed have the offsets that they had; those from ``appended`` on are of the probe."""
     pruned = codes["pruned"]
     probed = without_padding(codes["probed"], pruned, graft)
-    added = [owner if at is not None and at >= graft.appended else None for at in probed.addresses]
-    kept = [at if own is None else None for at, own in zip(probed.addresses, added, strict=True)]
-    owners = with_labels(added, probed)
+    owners = added_lines(probed, graft, owner)
+    kept = [at if own is None else None for at, own in zip(probed.addresses, owners, strict=True)]
+    own_sources = ["" if own else source for own, source in zip(owners, probed.sources, strict=True)]
+    probed = replace(probed, sources=own_sources)  # nvdisasm repeats the line before; added code has none
     return MachineCode(
         tool, {"pruned": pruned, "probed": probed}, {"pruned": list(pruned.addresses), "probed": kept}, owners, graft
     )

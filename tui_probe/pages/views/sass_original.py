@@ -1,4 +1,4 @@
-"""The machine code of a kernel that was not probed, as the program loaded it, and how many instructions of each class."""
+"""The machine code of a kernel that was not probed, as the program loaded it, and instructions counted by class."""
 
 from __future__ import annotations
 
