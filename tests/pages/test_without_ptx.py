@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import lzma
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from tests.golden import golden
 from tests.trace.make import TraceWriter
 from tui_probe.cli.main import main
-from tui_probe.draw.view import View, no_progress
+from tui_probe.draw.view import Document, no_progress
 from tui_probe.engine.disassembler import disassembler
 from tui_probe.engine.kernel_cubins import function_symbol, kernel_cubin
 from tui_probe.engine.toolchain import Tool
@@ -20,14 +22,18 @@ from tui_probe.pages.machine_code import read_code
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.choose import choose
 from tui_probe.pages.views.output import text_lines, view_lines
+from tui_probe.probekit.lines import LineMeasure
+from tui_probe.probekit.measures import Measure, Measures
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
+if TYPE_CHECKING:
+    from tui_probe.probekit.probe_results import ProbeResult
+
 DATA = Path(__file__).parents[1] / "data"
 NAME = "calls_plain"
-CUBINS = {
-    side: lzma.decompress((DATA / "sass" / f"{NAME}.{side}.bin.xz").read_bytes()) for side in ("pruned", "probed")
-}
+SIDES = ("pruned", "probed")
+CUBINS = {side: lzma.decompress((DATA / "sass" / f"{NAME}.{side}.bin.xz").read_bytes()) for side in SIDES}
 GRAFTED = f"{NAME}\n1\n1\n1,16\ncallback block_sched\nway graft\ngrafted 0 144 appended 384\n"
 BOTH = ((80, 24), (200, 50))
 
@@ -63,10 +69,12 @@ def _told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_probe.pages.machine_code.disassemble", told)
 
 
-def opened(trace: Trace, name: str, kernel: str) -> View:
+def opened(trace: Trace, name: str, kernel: str) -> Document:
     choice = choose(trace, kind_of(name), kernel)
     assert choice.missing is None
-    return kind_of(name).open(choice.source, no_progress)
+    view = kind_of(name).open(choice.source, no_progress)
+    assert isinstance(view, Document)
+    return view
 
 
 @pytest.mark.usefixtures("_told")
@@ -110,6 +118,29 @@ def test_code_that_was_not_probed_has_its_source_lines(trace: Trace) -> None:
     assert record["measured"] is None
     assert record["counts"]["all"]["original"] == sum(line["address"] is not None for line in record["lines"])
     assert any((line["source"] or "").startswith("calls.cu:") for line in record["lines"])
+
+
+@pytest.mark.usefixtures("_told")
+def test_what_was_measured_stands_beside_the_instruction_at_its_offset(
+    trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = read_code(trace.kernels[0], no_progress).codes["pruned"]
+    load = next(at for at, text in zip(code.addresses, code.lines, strict=True) if "LDG" in text and at is not None)
+    of = cast("ProbeResult", SimpleNamespace(which="launch 0 of #0", probe="p", simulated=False, launch=None))
+    measures = Measures(of, (Measure(LineMeasure("requests"), {load: 4711}),))
+    monkeypatch.setattr("tui_probe.pages.views.sass.measures_of", lambda _: measures)
+    view = opened(trace, "sass", "0")
+    view.press("fold")
+    lines = list(text_lines(view_lines(view, 120, None)))
+    (place,) = (number for number, line in enumerate(lines) if "4711" in line and "LDG" in line)
+    told = view.about(place, 120)
+    assert told[-1] == f"offset {load:#06x}"
+    assert "4711" in " ".join(told).replace(" ", "")
+    assert view.ptx_line(place, 120) is None
+    rows = [line for line in view.record()["lines"] if line["requests"] is not None]
+    assert [(row["side"], row["address"], row["ptx_line"]) for row in rows] == [
+        (side, f"{load:#06x}", None) for side in SIDES
+    ]
 
 
 @pytest.mark.parametrize("page", ["ptx", "diff"])
