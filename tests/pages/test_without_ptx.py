@@ -40,8 +40,12 @@ BOTH = ((80, 24), (200, 50))
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
-    """Kernel 0 is grafted; kernel 1, of the same code, was left alone and has the image alone."""
-    writer = TraceWriter(tmp_path / "trace")
+    return open_trace(write_kernels(tmp_path / "trace"))
+
+
+def write_kernels(directory: Path) -> Path:
+    """A trace: kernel 0 is grafted; kernel 1, of the same code, was left alone and has the image alone."""
+    writer = TraceWriter(directory)
     writer.start()
     folder = writer.kernel(0, NAME, ptxas=False)
     (folder / "kernel.info").write_text(GRAFTED)
@@ -51,12 +55,16 @@ def trace(tmp_path: Path) -> Trace:
     folder.mkdir()
     (folder / "original.bin").write_bytes(CUBINS["pruned"])
     writer.exit()
-    return open_trace(writer.directory)
+    return writer.directory
 
 
 @pytest.fixture
 def _told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What nvdisasm 13.0 prints of these cubins."""
+    told_machine_code(monkeypatch)
+
+
+def told_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nvdisasm 13.0 prints of these cubins stands in for it."""
 
     def told(_: Tool, cubin: Path, symbol: int) -> str:
         content = cubin.read_bytes()
