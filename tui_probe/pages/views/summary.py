@@ -59,6 +59,10 @@ class Summary(Document):
         found = [line for each in self.found for line in found_lines(each, width, self.numbers)]
         return detail_lines(self.row, width, self._more(), found, self._asked)
 
+    def status(self) -> list[str]:
+        """Where the machine code is, since what says so above may be far below."""
+        return ["no PTX: see SASS"] if self.machine_code else super().status()
+
     def leads_to(self) -> str:
         """The machine code, of a kernel that has no PTX."""
         return "sass" if self.machine_code else ""
