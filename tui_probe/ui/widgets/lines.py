@@ -153,7 +153,7 @@ def changed_columns(old: Line, new: Line) -> list[tuple[int, int]]:
 
 
 def _placed(line: Line) -> dict[int, tuple[str, str]]:
-    """Each character of a line with its role, by its first cell; what has no cell of its own goes with the one before."""
+    """Each character of a line with its role, by its first cell; a combining one goes with the one before."""
     placed: dict[int, tuple[str, str]] = {}
     end = start = 0
     for text, role in line:
