@@ -159,7 +159,8 @@ def timed(rows: Rows) -> Rows:
     return tuple(
         replace(
             row, gpu_time=time, time_share=None if time is None else time.total_ns / 5e5, finding=words,
-            trend=() if time is None else (4e4, 4e4, 4e4, 8e4 + 1e4 * row.index), launches=6060, launches_probed=12 if row.index == 0 else row.launches_probed,
+            trend=() if time is None else (4e4, 4e4, 4e4, 8e4 + 1e4 * row.index),
+            launches=6060, launches_probed=12 if row.index == 0 else row.launches_probed,
         )
         for row, time, words in zip(rows, times, found, strict=True)
     )  # fmt: skip
