@@ -9,6 +9,7 @@ import pytest
 
 from tests.golden import golden
 from tests.ui.desk import TestDesk, said, shown
+from tui_probe.draw.spans import to_ascii
 from tui_probe.pages.kernel_row import KernelRow, row_of
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.gpu_time import GpuTime, TimeOfKind
@@ -168,6 +169,7 @@ def timed(rows: Rows) -> Rows:
     return tuple(
         replace(
             row, gpu_time=time, time_share=None if time is None else time.total_ns / 5e5, finding=words,
+            trend=() if time is None else (4e4, 4e4, 4e4, 8e4 + 1e4 * row.index),
             launches=6060, launches_probed=12 if row.index == 0 else row.launches_probed,
         )
         for row, time, words in zip(rows, times, found, strict=True)
@@ -186,6 +188,35 @@ def test_timed_kernels_rank_and_say_what_was_found(table: KernelTable, timed: Ro
     text = "".join(f"{line.rstrip()}\n" for line in shown(table))
     golden("kernel-table-ranked.txt", text, f"{cells}", width=cells)
     assert names(table) == [1, 0, 4, 3, 5, 2]
+
+
+def test_the_trend_is_a_chart_of_the_last_times_that_sorts_by_the_last_rise(table: KernelTable, timed: Rows) -> None:
+    table.resize(200, 8)
+    table.show(timed, timed=False)
+    (line,) = (line for line in shown(table) if "zero_fill" in line)
+    assert " ▄▄▄█ " in line
+    assert to_ascii("▄▄▄█").isascii()
+    while "sorted by trend" not in said(table):
+        table.sort(1)
+    assert names(table) == [0, 1, 3, 4, 5, 2]
+    table.reverse()
+    assert names(table) == [5, 4, 3, 1, 0, 2]
+
+
+def test_every_column_sorts_what_it_knows_and_puts_the_rest_last(table: KernelTable, timed: Rows) -> None:
+    table.resize(300, 8)
+    table.show(timed, timed=True)
+    shown(table)
+    seen = set[str]()
+    for _ in columns.COLUMNS:
+        table.sort(1)
+        column = columns.COLUMNS[table._sorted_by]
+        seen.add(column.key)
+        values = [column.value(row) for row in table.shown]
+        known = [value for value in values if value is not None]
+        assert values == known + [None] * (len(values) - len(known)), column.key
+        assert known == sorted(known, reverse=column.key == "share"), column.key  # type: ignore[type-var]
+    assert seen == {column.key for column in columns_of(timed=True, ranked=True, cells=300)}
 
 
 def test_how_many_launches_were_probed_is_never_cut(table: KernelTable, timed: Rows) -> None:
