@@ -56,9 +56,9 @@ def state_line(
 
 
 def _budgets_told(recording: Recording, process: ProcessView | None) -> str:
-    """``budget reached: trace; kept 64 of 20 000 launches of saxpy; raise with --max-trace-bytes``."""
+    """``budget reached: trace; raise with --max-trace-bytes; kept 64 of 20 000 launches of saxpy``."""
     kept = "" if process is None or recording.reached == ("log",) else kept_of(process.kernels)
-    told = (f"budget reached: {', '.join(recording.reached)}", kept, f"raise with {', '.join(recording.options)}")
+    told = (f"budget reached: {', '.join(recording.reached)}", f"raise with {', '.join(recording.options)}", kept)
     return "; ".join(filter(None, told))
 
 
