@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host_memory.h"
 #include "image_formats.h"
 
 static const uint32_t WRAPPER_MAGIC = 0x466243b1;
@@ -36,20 +37,30 @@ static bool looks_like_ptx(const char *text, size_t size)
     return matched == sizeof version - 1;
 }
 
-static void keep(struct image *image, const void *bytes, size_t size)
+/* Memory for a copy of SIZE bytes, of which the image knows even if there is none. */
+static bool make_room(struct image *image, size_t size)
 {
+    image->ptx_size = size;
+    image->is_too_large = !host_memory_take(HOST_IMAGES, size);
+    if (image->is_too_large)
+        return false;
     image->ptx = malloc(size ? size : 1);
     if (!image->ptx)
-        return;
-    memcpy(image->ptx, bytes, size);
-    image->ptx_size = size;
+        host_memory_give(HOST_IMAGES, size);
+    return image->ptx;
+}
+
+static void keep(struct image *image, const void *bytes, size_t size)
+{
+    if (make_room(image, size))
+        memcpy(image->ptx, bytes, size);
 }
 
 static void capture_fatbin(struct image *image, const void *code, size_t size)
 {
     image->size = fatbin_size(code, size);
-    image->ptx_size = fatbin_ptx_size(code, image->size);
-    if (image->ptx_size && (image->ptx = malloc(image->ptx_size)))
+    const size_t ptx_size = fatbin_ptx_size(code, image->size);
+    if (ptx_size && make_room(image, ptx_size))
         fatbin_copy_ptx(code, image->size, image->ptx);
 }
 
@@ -122,6 +133,8 @@ void image_release(struct image *image)
 {
     if (!image || atomic_fetch_sub(&image->references, 1) != 1)
         return;
+    if (image->ptx)
+        host_memory_give(HOST_IMAGES, image->ptx_size);
     free(image->ptx);
     free(image->saved_path);
     free(image);

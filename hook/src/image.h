@@ -3,6 +3,7 @@
 #define TUI_PROBE_IMAGE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ struct image {
     size_t size;       /* bytes of the program's image */
     uint8_t *ptx;      /* our copy: the PTX, or the container or ELF that carries it; NULL: no PTX */
     size_t ptx_size;
+    bool is_too_large; /* there is no copy because the limit of the hook's memory is reached */
     char *saved_path;  /* where the copy has been written; guarded by the preparation lock */
 };
 

@@ -8,6 +8,7 @@
 #include "image.h"
 #include "kernel_info.h"
 #include "sampling.h"
+#include "settings.h"
 
 static void image(const uint8_t *bytes, size_t size)
 {
@@ -55,6 +56,7 @@ static void sample(const uint8_t *bytes, size_t size)
 
 int main(void)
 {
+    settings.max_host_memory = SIZE_MAX;
     uint32_t header[2];
     while (fread(header, sizeof header, 1, stdin) == 1) {
         uint8_t *bytes = malloc(header[1]);

@@ -316,6 +316,44 @@ print(read(w))
     assert len(run.results) == 0
 
 
+def test_copies_of_images_take_half_of_the_hooks_memory(host: Host) -> None:
+    """An image that would take more is not copied: its kernel runs as it is, and others are probed."""
+    script = """
+context()
+large, small = function(module(PTX + b" " * 600_000), "add__8"), function(module(), "sub__8")
+w = word()
+launch(large, w)
+launch(small, w)
+print(read(w))
+"""
+    run = host.python(script, TUI_PROBE_MAX_HOST_MEMORY="1000000")
+    assert (run.status, run.stdout, len(run.results)) == (0, "2\n", 1), run.stderr
+    assert run.codes == ["host-limit"]
+    run = host.python(
+        script.replace("600_000", "400_000"), TUI_PROBE_MAX_HOST_MEMORY="1000000", TUI_PROBE_STAMP="Nov22"
+    )
+    assert len(list(run.root.glob("Nov22*/result/*.bin"))) == 2
+
+
+def test_an_image_that_is_unloaded_makes_room_for_others(host: Host) -> None:
+    script = """
+context()
+w = word()
+for _ in range(5):
+    code = module(PTX + b" " * 400_000)
+    launch(function(code, "add__8"), w)
+    call("cuModuleUnload", code)
+print(read(w))
+"""
+    run = host.python(script, TUI_PROBE_MAX_HOST_MEMORY="1000000")
+    assert (run.status, run.stdout, len(run.results), run.codes) == (0, "5\n", 5, []), run.stderr
+
+
+def test_records_that_find_no_memory_on_their_way_are_written_at_once(host: Host) -> None:
+    run = host.python(LAUNCHES.format(n=50), TUI_PROBE_MAX_HOST_MEMORY="200")
+    assert (run.status, run.stdout, len(run.results)) == (0, "50\n", 50), run.stderr
+
+
 def test_the_schedule_begins_anew_when_recording_is_switched_on(host: Host, page: ControlPage) -> None:
     """The hundredth launch is not due; the first ones after the switch are."""
     script = f"""

@@ -1,4 +1,4 @@
-"""What can befall the place of the traces. The program's results, output and exit status stay; so does what is whole."""
+"""What can befall the place of the traces: the program is not harmed, and what was whole stays readable."""
 
 from __future__ import annotations
 

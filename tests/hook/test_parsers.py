@@ -15,7 +15,7 @@ from .test_images import CODE, PACKED, PLAIN, PTX, elf, fatbin
 
 HERE = Path(__file__).resolve().parent
 SOURCES = ["image", "elf_image", "fatbin_image", "kernel_info", "capacities", "layout", "reasons", "real", "sampling"]
-SOURCES += ["reduce", "settings"]
+SOURCES += ["host_memory", "reduce", "settings"]
 SEEDS = [PTX, elf({".text": b"abc", ".nv_debug_ptx_txt": PTX}), fatbin(CODE, PLAIN, PACKED), b"\n// x\n" + PTX]
 
 
