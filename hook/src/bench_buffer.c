@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "buffers.h"
 #include "booking.h"
+#include "buffers.h"
 #include "capacities.h"
 #include "drain_dropped.h"
 #include "drain_wake.h"
+#include "probed_size.h"
 #include "real.h"
 #include "reasons.h"
-#include "probed_size.h"
 #include "result.h"
 #include "variants.h"
 

@@ -68,8 +68,8 @@ static bool take_sample(struct holding *holding, struct launch *launch, CUcontex
     if (probing->sampling.kind != SAMPLE_ALL ||
         sampling_refuses(&spread, (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2]))
         return false;
-    const struct capacities *sample = capacities_sample(
-        probing, launch->grid, launch->block, probed_memory(holding->variant), result_room(probing));
+    const struct capacities *sample =
+        capacities_sample(probing, launch->grid, launch->block, probed_memory(holding->variant), result_room(probing));
     if (!sample || !has_sampled_form(probing, launch) ||
         !(holding->variant = variants_get(probing, launch, context, true, &unused)))
         return false;

@@ -72,7 +72,8 @@ bool layout_reduces(const struct map *map, const struct extent *extent)
 {
     uint64_t whole;
     return map->reduction && !extent->whole &&
-           (!product(extent->blocks, layout_slots(map, extent), map->record, &whole) || layout_reduced(map, extent) < whole);
+           (!product(extent->blocks, layout_slots(map, extent), map->record, &whole) ||
+            layout_reduced(map, extent) < whole);
 }
 
 bool layout_file_bytes(const struct map *map, uint32_t cap, const struct extent *extent, uint64_t *bytes)
@@ -105,7 +106,8 @@ bool layout_device_map(const struct probing *probing, size_t map, const struct c
     struct extent extent;
     uint64_t file, device;
     uint32_t cap = layout_cap(probing, map, capacities);
-    if (!layout_extent(&extent, probing, capacities, grid, block) || !layout_file_bytes(&probing->maps[map], cap, &extent, &file) ||
+    if (!layout_extent(&extent, probing, capacities, grid, block) ||
+        !layout_file_bytes(&probing->maps[map], cap, &extent, &file) ||
         !device_bytes(&probing->maps[map], cap, &extent, &device))
         return false;
     *size = aligned((size_t)device);

@@ -241,7 +241,8 @@ static struct fate decide(struct kernel *kernel, const struct launch *launch, st
     if (!image)
         return skipped(reason(IMAGE_UNSEEN));
     if (!image->ptx)
-        return !image->ptx_size ? skipped(reason(NO_PTX)) : failed(image->is_too_large ? reason(HOST_LIMIT) : reason(HOST_MEMORY));
+        return !image->ptx_size ? skipped(reason(NO_PTX))
+                                : failed(image->is_too_large ? reason(HOST_LIMIT) : reason(HOST_MEMORY));
     return make_probed(kernel, launch, fates);
 }
 

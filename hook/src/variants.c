@@ -17,8 +17,8 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct variant *find(const struct probing *probing, CUcontext context, bool sampled)
 {
     struct variant *variant = atomic_load_explicit(&probing->variants, memory_order_acquire);
-    while (variant && (atomic_load_explicit(&variant->context, memory_order_relaxed) != context ||
-                       variant->sampled != sampled))
+    while (variant &&
+           (atomic_load_explicit(&variant->context, memory_order_relaxed) != context || variant->sampled != sampled))
         variant = variant->next;
     return variant;
 }
