@@ -405,6 +405,8 @@ static int launch(const char *form, struct function *f, uint64_t blocks, uint64_
     record("launch %s%s %s", f->probed ? "probed " : "", f->name, form);
     if (number("STUB_SLOW_LAUNCH"))
         usleep((useconds_t)number("STUB_SLOW_LAUNCH") * 1000);
+    if (f->sampled && number("STUB_FAIL_SAMPLED"))
+        return (int)number("STUB_FAIL_SAMPLED");
     if (number(f->probed ? "STUB_FAIL_PROBED" : "STUB_FAIL_ORIGINAL"))
         return (int)number(f->probed ? "STUB_FAIL_PROBED" : "STUB_FAIL_ORIGINAL");
     if (stream_of(stream)->capturing) {

@@ -117,6 +117,15 @@ def test_a_form_that_is_of_another_kernel_is_not_used(host: Host, page: ControlP
     assert told.endswith("kernel.info of the form for samples is about other maps code kernel-info")
 
 
+def test_a_form_that_cannot_be_launched_leaves_the_other(host: Host, page: ControlPage, serving: Engine) -> None:
+    script = LAUNCHES.format(n=5, grid=40_000) + "\nfor _ in range(3): launch(f, w)\nprint(read(w))\n"
+    run = under(host, page, script, STUB_FAIL_SAMPLED="701")
+    assert (run.status, run.stdout) == (0, "5\n8\n"), run.stderr
+    assert [count for *_, count in samples(run)] == [0, 0, 0]
+    assert len([line for line in run.calls if line.startswith("launch probed")]) == 4  # it was tried once
+    assert page.budget("result_files").used == 3
+
+
 def test_a_sample_that_the_user_asked_for_stays_as_it_is(host: Host, page: ControlPage, serving: Engine) -> None:
     serving.sampled = True
     run = under(host, page, LAUNCHES.format(n=1, grid=400_000), TUI_PROBE_SAMPLE="1/2")
