@@ -60,9 +60,10 @@ def test_the_layout_is_the_same_here_and_in_the_hook(program: Path) -> None:
 def share(left: tuple[int, int], held: tuple[int, int], first: bool) -> tuple[int, int]:
     """The most that a launch may take of what is left, as bytes and files: the rule in a few words of Python."""
     part = 8 if first else 32
-    most = (left[0] // part if first else min(left[0] // part, 64 << 20), left[1] // part)
-    quota = tuple(max(0, (left[i] - held[i]) // 2) for i in (0, 1))
-    return min(most[0], quota[0]), min(most[1], quota[1])
+    most = left[0] // part if first else min(left[0] // part, 64 << 20)
+    beyond = [max(0, left[i] - held[i]) for i in (0, 1)]
+    files = min(max(of // parts, min(of, 1)) for of, parts in ((left[1], part), (beyond[1], 2)))
+    return min(most, beyond[0] // 2), files
 
 
 def test_the_rule_is_the_same_here_and_in_the_hook(program: Path) -> None:
@@ -179,6 +180,26 @@ w = word()
 launch(f, w)
 os.kill(os.getpid(), 9)
 """
+
+
+@pytest.mark.parametrize("files", [1, 5, 40])
+def test_all_of_few_result_files_are_used(host: Host, page: ControlPage, files: int) -> None:
+    """Each kernel takes what it leaves to others, and the last of them the last one."""
+    page["result_files.limit"], page["shares"] = files, 1
+    names = [f"{kind}__8" for kind in ("add", "sub", "mul", "div", "mod", "pow")]
+    script = f"""
+context()
+w = word()
+for name in {names!r}:
+    f = function(module(), name)
+    for _ in range(60): launch(f, w)
+print(read(w))
+"""
+    run = under(host, page, script, TUI_PROBE_LAUNCHES="auto")
+    assert (run.status, run.stdout) == (0, "360\n"), run.stderr
+    kernels = [line.split(" kernel ")[1].split()[0] for line in run.lines(r"\[exec\] save ")]
+    assert len(kernels) == files
+    assert len(set(kernels)) == {1: 1, 5: 3, 40: 6}[files]
 
 
 def test_what_a_killed_process_had_booked_is_given_back(host: Host, page: ControlPage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import struct
 from pathlib import Path
@@ -117,7 +118,7 @@ def test_a_form_that_is_of_another_kernel_is_not_used(host: Host, page: ControlP
     assert told.endswith("kernel.info of the form for samples is about other maps code kernel-info")
 
 
-def test_a_form_that_cannot_be_launched_leaves_the_other(host: Host, page: ControlPage, serving: Engine) -> None:
+def test_a_form_that_cannot_be_launched_leaves_the_other(host: Host, page: ControlPage) -> None:
     script = LAUNCHES.format(n=5, grid=40_000) + "\nfor _ in range(3): launch(f, w)\nprint(read(w))\n"
     run = under(host, page, script, STUB_FAIL_SAMPLED="701")
     assert (run.status, run.stdout) == (0, "5\n8\n"), run.stderr
@@ -174,6 +175,33 @@ def test_sampled_launches_do_not_wait_for_memory(host: Host, launches: str) -> N
     else:
         assert 1 <= len(run.results) < 8
         assert [line for line in run.written_log if line.endswith(" code probe-memory")]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_programs_stay_within_their_budgets(host: Host, page: ControlPage, serving: Engine, seed: int) -> None:
+    """Kernels, shapes and budgets by chance: nothing is lost of the program, nothing is beyond a budget."""
+    numbers = random.Random(seed)
+    serving.maps = numbers.choice(["1,16", "1,64", "0,8"])
+    size, files = numbers.randrange(300_000, 6_000_000), numbers.randrange(4, 60)
+    page["trace_bytes.limit"], page["result_files.limit"] = size, files
+    kernels = numbers.sample(["add__8", "sub__8", "mul__8", "div__8"], numbers.randrange(1, 4))
+    launches = [
+        (numbers.randrange(len(kernels)), numbers.choice([1, 3, 50, 700, 9000, 40_000]), numbers.choice([32, 100, 256]))
+        for _ in range(150)
+    ]
+    script = f"""
+context()
+kernels = [function(module(), name) for name in {kernels!r}]
+w = word()
+for kernel, grid, block in {launches!r}: launch(kernels[kernel], w, grid=grid, block=block)
+print(read(w))
+"""
+    run = under(host, page, script)
+    assert (run.status, run.stdout, run.stderr) == (0, "150\n", "")
+    assert sum(path.lstat().st_blocks * 512 for path in run.directory.rglob("*")) <= size
+    assert 0 < len(samples(run)) == page.budget("result_files").used <= files
+    assert run.lines(rf"\[exit\] launches 150 probed {len(samples(run))} dropped 0")
+    assert not [line for line in run.calls if "DIRTY" in line]
 
 
 # Several probes.
