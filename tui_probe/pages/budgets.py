@@ -85,7 +85,7 @@ def _what(told: BudgetTold) -> str:
         case "write-rate":
             return f"launches passed while results came faster than {units.rate(told.limit)}, or the disk took them"
         case _:
-            return "launches passed that would have taken more than their share of the trace"
+            return "launches beyond their share of the trace passed, or have records of some blocks alone"
 
 
 def _kept(trace: Trace) -> str:
