@@ -1,7 +1,7 @@
 """The columns of the kernel table on screen: those of the reports, with what only a screen needs.
 
-Where there is no room for all of them, columns leave in this order: probe memory, time, spills, block, grid, trend, way,
-p99, slowdown, registers, median, launches, finding, share. Number, kernel and status stay. What stays gets shorter
+Where there is no room for all of them, columns leave in this order: probe memory, time, spills, block, grid, trend,
+way, p99, slowdown, registers, median, launches, finding, share. Number, kernel and status stay. What stays gets shorter
 first: the share has a bar from 100 columns on, and ``12 of 6 060`` becomes ``12/6.1k``.
 """
 

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.units import counted
-from tui_probe.engine.cache import default_folder
+from tui_probe.engine.cache_folder import default_folder
 from tui_probe.launcher.graft_faults import faulted_kernels, graft_faults_file
 
 from . import Item
