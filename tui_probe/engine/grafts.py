@@ -26,7 +26,7 @@ from tui_probe.reasons import because
 from tui_probe.sass.cubin import Cubin
 from tui_probe.sass.graft import Grafted, Splice, graft
 from tui_probe.sass.operands import with_read_barriers
-from tui_probe.sass.snippets import Snippet, uniform_places, waiting
+from tui_probe.sass.snippets import Snippet, read_whole, uniform_places, waiting
 from tui_probe.sass.target import Target
 from tui_probe.sass.unchanged import refuse_changes
 from tui_probe.sass.uniform import KEPT_BY_CALLS, used
@@ -78,6 +78,7 @@ class GraftedKernel:
     grafted: Grafted
     info: str
     said: str
+    in_slots: bool = False
 
     @property
     def probed(self) -> bytes:
@@ -92,25 +93,29 @@ class Grafter:
         self._probe = probe
         self._assembler = assembler
         self._sampled = sampled
-        self._codes: dict[tuple[int, int], ProbeCode] = {}
+        self._codes: dict[tuple[int, int, bool], ProbeCode] = {}
         self._lock = threading.Lock()
 
-    def code(self, target: Target) -> ProbeCode:
+    def code(self, target: Target, *, in_slots: bool = False) -> ProbeCode:
         """The probe's code for the architecture of a kernel. Raises UnsupportedKernelError and ToolchainError."""
         odd = target.first_added % _ALIGNED
-        code = self._code(target.arch, LEADING + odd)
-        return code if code.exit.base == target.base else self._code(target.arch, MANY_LEADING + odd)
+        code = self._code(target.arch, LEADING + odd, in_slots)
+        return code if code.exit.base == target.base else self._code(target.arch, MANY_LEADING + odd, in_slots)
 
-    def _code(self, arch: int, leading: int) -> ProbeCode:
+    def _code(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
         with self._lock:
-            if (arch, leading) not in self._codes:
-                self._codes[arch, leading] = self._assembled(arch, leading)
-            return self._codes[arch, leading]
+            key = arch, leading, in_slots
+            if key not in self._codes:
+                self._codes[key] = self._assembled(*key)
+            return self._codes[key]
 
-    def graft(self, cubin: Cubin, name: str) -> GraftedKernel:
-        """Put the probe into a kernel. Raises UnsupportedKernelError, ImageError and ToolchainError."""
+    def graft(self, cubin: Cubin, name: str, *, in_slots: bool = False) -> GraftedKernel:
+        """Put the probe into a kernel; ``in_slots``: what lives from the entry to the exits is kept in the slots.
+
+        Raises UnsupportedKernelError, ImageError and ToolchainError.
+        """
         target = Target.of(cubin, name)
-        code = self.code(target)
+        code = self.code(target, in_slots=in_slots)
         grafted, rewritten = graft_code(target, code)
         info = kernel_info(
             name,
@@ -120,18 +125,19 @@ class Grafter:
             sampled=self._sampled,
             way=_way(grafted),
         )
-        return GraftedKernel(cubin.image, grafted, info, _said(target, grafted, rewritten))
+        said = _said(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
+        return GraftedKernel(cubin.image, grafted, info, said, in_slots)
 
-    def _assembled(self, arch: int, leading: int) -> ProbeCode:
+    def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
         """The code, once ptxas itself showed that only known fields change where parameters lie elsewhere."""
-        code, other = self._assembled_at(arch, leading), self._assembled_at(arch, leading + _FURTHER)
+        code, other = (self._assembled_at(arch, at, in_slots=in_slots) for at in (leading, leading + _FURTHER))
         pairs = [(code.exit, other.exit)] + ([(code.entry, other.entry)] if code.entry and other.entry else [])
         if not all(one.reads_as(another) for one, another in pairs):
             raise UnsupportedKernelError(because("graft-snippet", what="parameters whose places are not understood"))
         return code
 
-    def _assembled_at(self, arch: int, leading: int) -> ProbeCode:
-        ptx = snippet_ptx(self._probe, arch, sampled=self._sampled, leading=leading)
+    def _assembled_at(self, arch: int, leading: int, *, in_slots: bool) -> ProbeCode:
+        ptx = snippet_ptx(self._probe, arch, sampled=self._sampled, leading=leading, in_slots=in_slots)
         with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
             source, binary = Path(folder) / "snippets.ptx", Path(folder) / "snippets.bin"
             source.write_text(ptx.text)
@@ -153,7 +159,9 @@ def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
     ):
         raise UnsupportedKernelError(because("graft-calls", function=function))
     first = target.base, target.base + target.first_added
-    splices = [Splice(0, tuple(code.entry.placed(*first, places.entry, places.carried)))] if code.entry else []
+    splices = []
+    if code.entry:
+        splices.append(Splice(0, tuple(read_whole(code.entry.placed(*first, places.entry, places.carried)))))
     leaving = tuple(waiting(code.exit.placed(*first, places.exits, places.carried)))
     splices += [Splice(at, leaving) for at in target.exits()]
     rewritten = with_read_barriers(target.words)

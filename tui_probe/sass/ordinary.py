@@ -3,8 +3,8 @@
 At an exit the lanes that leave need no ordinary register any more, but the uniform ones may be those of lanes that go
 on, and large kernels leave few or none free. ptxas uses many, for all that is the same in a warp. So each value of
 theirs gets an ordinary register above the snippet's own, and each instruction that makes one its twin of the ordinary
-path, which has the same fields and is ready no later. Stores are made without the descriptor of memory, as before there
-were uniform registers; of other memory accesses it stays.
+path, which has the same fields and is ready no later. Stores and loads are made without the descriptor of memory, as
+before there were uniform registers; of other memory accesses it stays.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _CONSTANT_LOADS: Final = frozenset({0x0B9, _LDCU})
 _MOVE_CONSTANT: Final = 0xA02
 _LDC: Final = 0x182
 _MARK_LOAD: Final = 0x184
-_STORE, _STORE_ANYWHERE = 0x986, 0x386
-"""STG with a descriptor, and without."""
-_DESCRIPTOR_AT, _HAS_DESCRIPTOR, _WIDE_ADDRESS = 64, 76, 90
-"""The register of the descriptor; whether it is one or an offset; whether the address beside it has 64 bits."""
+_ACCESSES: Final[Mapping[int, tuple[int, int]]] = {0x986: (0x386, 64), 0x981: (0x381, 32)}
+"""STG and LDG with a descriptor: what they are without, and where it is."""
+_HAS_DESCRIPTOR, _WIDE_ADDRESS = 76, 90
+"""Whether the uniform register is a descriptor or an offset; whether the address beside it has 64 bits."""
 _REGISTER_FORM, _CONSTANT_FORM, _UNIFORM_FORM = 1, 5, 6
 _FORM_AT, _FORM_BITS = 9, 3
 _MASK_AT, _MASK_BITS, _ALL_BYTES = 72, 4, 0xF
@@ -149,7 +149,7 @@ def makes_uniform(word: Word) -> bool:
 
 def _forgets_its_uniform(word: Word) -> bool:
     """Whether it is a mark, or an access that can do without a descriptor."""
-    return word.operation == _MARK_LOAD or word.opcode == _STORE
+    return word.operation == _MARK_LOAD or word.opcode in _ACCESSES
 
 
 def _sources(word: Word) -> list[int]:
@@ -179,8 +179,9 @@ def _twins(word: Word, index: int, flow: _Flow, places: _Places) -> list[Word]:
         return [_waiting(_twin(word, flow, places), index, flow)]
     if word.operation == _MARK_LOAD and _sources(word):
         return [word.with_field(_RB, 8, RZ if flow.arch >= WIDE_FROM else REGISTERS)]
-    if word.opcode == _STORE:
-        made = word.with_field(0, 12, _STORE_ANYWHERE).with_field(_DESCRIPTOR_AT, 8, 0)
+    if word.opcode in _ACCESSES:
+        opcode, descriptor = _ACCESSES[word.opcode]
+        made = word.with_field(0, 12, opcode).with_field(descriptor, 8, 0)
         for flag in (_UNIFORM_OPERAND, _HAS_DESCRIPTOR, _WIDE_ADDRESS):
             made = made.with_field(flag, 1, 0)
         return [made]

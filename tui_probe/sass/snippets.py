@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
-from tui_probe.sass.branches import EXIT
+from tui_probe.sass.branches import EXIT, nop
 from tui_probe.sass.constants import bank_of, is_indexed, offset_of, with_offset
 from tui_probe.sass.nv_info import read_attributes
 from tui_probe.sass.ordinary import without_uniform
@@ -35,8 +35,9 @@ _STORE_MARK: Final = 0x188
 _LOAD_MARK: Final = 0x184
 _MARK_AT, _MARK_BITS = 40, 24
 _STORES: Final = frozenset({0x185, 0x186, 0x18E, 0x1A6, 0x1A8, 0x1A9, 0x18A, 0x18B, 0x1A1, 0x1A2, 0x1A3})
-_S2UR: Final = 0x1C3
 _OPERAND_BARRIER: Final = 5
+_BARRIER_SET: Final = 2
+"""Cycles until a barrier that an instruction sets can be waited for."""
 _MOVE_STALL: Final = 12
 _UMOV: Final = 0xC82
 _MOV_UNIFORM: Final = 0xC02
@@ -169,13 +170,15 @@ def waiting(words: Sequence[Word]) -> list[Word]:
     return [words[0].with_wait_mask(ALL_BARRIERS), *words[1:]] if words else []
 
 
-def back_mask(words: Sequence[Word]) -> int:
-    """The barriers that must be waited for behind code at whose end the kernel goes on."""
-    mask = 0
-    for word in words:
-        if word.operation != _S2UR:
-            mask |= sum(1 << one for one in (word.write_barrier, word.read_barrier) if one != NO_BARRIER)
-    return mask & ALL_BARRIERS
+def read_whole(words: Sequence[Word]) -> list[Word]:
+    """Code behind which the kernel goes on, once all that this code began is over: it reads and writes registers."""
+    barriers = {one for word in words for one in (word.write_barrier, word.read_barrier) if one != NO_BARRIER}
+    waited = sum(1 << one for one in barriers) & ALL_BARRIERS
+    return [*words, nop().with_stall(_BARRIER_SET).with_wait_mask(waited)] if _accesses(words) else list(words)
+
+
+def _accesses(words: Sequence[Word]) -> bool:
+    return any(word.operation in _STORES for word in words)
 
 
 def _parameter(word: Word) -> int | None:
