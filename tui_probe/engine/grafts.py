@@ -28,6 +28,7 @@ from tui_probe.sass.graft import Grafted, Splice, graft
 from tui_probe.sass.operands import with_read_barriers
 from tui_probe.sass.snippets import Snippet, uniform_places, waiting
 from tui_probe.sass.target import Target
+from tui_probe.sass.unchanged import refuse_changes
 from tui_probe.sass.uniform import KEPT_BY_CALLS, used
 from tui_probe.sass.variables import calls_outside
 
@@ -137,7 +138,9 @@ def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
     leaving = tuple(waiting(code.exit.placed(*place)))
     splices += [Splice(at, leaving) for at in target.exits()]
     rewritten = with_read_barriers(target.words)
-    return graft(target, splices, code.ptx.parameters, code.registers, rewritten), len(rewritten)
+    grafted = graft(target, splices, code.ptx.parameters, code.registers, rewritten)
+    refuse_changes(target, grafted, {*uniform.values(), *carried})
+    return grafted, len(rewritten)
 
 
 def _refuse(target: Target, code: ProbeCode) -> None:

@@ -46,6 +46,9 @@ _NO_ADDRESSES: Final = frozenset(
 )
 """Below the parameters: sizes of grid and block, stack, and what goes with every access of global memory."""
 _UNIFORM_LOAD: Final = 0x1AC
+_ULDC: Final = 0x0B9
+_WORD_BYTES: Final = 4
+_LOADED: Final = {5: 8, 6: 16}
 _NEVER_RETURNS: Final = "__assertfail"
 
 
@@ -195,15 +198,23 @@ def _is_private(variable: Symbol) -> bool:
 
 
 def _read_offsets(words: Iterable[Word], bank: int) -> set[int] | None:
-    """The offsets in a bank that instructions read; None if a register may say which."""
-    offsets = set()
+    """The offsets of the words in a bank that instructions read; None if a register may say which."""
+    offsets: set[int] = set()
     for word in words:
         if word.form not in _CONSTANT_FORMS or word.field(54, 5) != bank:
             continue
         if (word.operation in (_LDC, _UNIFORM_LOAD) and word.ra != RZ) or _is_in_register(word):
             return None
-        offsets.add(word.field(38, 16))
+        offset = word.field(38, 16)
+        offsets.update(range(offset, offset + _bytes_read(word), _WORD_BYTES))
     return offsets
+
+
+def _bytes_read(word: Word) -> int:
+    """How many bytes of constants an instruction reads; of those that compute with them, the most."""
+    if word.operation in (_LDC, _UNIFORM_LOAD, _ULDC):
+        return _LOADED.get(word.field(73, 3), _WORD_BYTES)
+    return _ADDRESS_BYTES
 
 
 def _is_in_register(word: Word) -> bool:
@@ -212,8 +223,8 @@ def _is_in_register(word: Word) -> bool:
 
 
 def _overlaps(offset: int, read: set[int]) -> bool:
-    """Whether one of the reads, of up to 16 bytes each, takes part of an address."""
-    return any(offset - 16 < one < offset + _ADDRESS_BYTES for one in read)
+    """Whether one of the words that are read is part of an address."""
+    return any(offset - _WORD_BYTES < one < offset + _ADDRESS_BYTES for one in read)
 
 
 def _refuse(variable: str, what: str) -> None:
