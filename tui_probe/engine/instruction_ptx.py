@@ -87,6 +87,7 @@ class InstructionPtx:
         self._sites = places
         self._arch = arch
         self._sampled = sampled
+        self.leading = LEADING
         points = {place.point.name: place.point for place in places}.values()
         around = [point for point in probe.points if all(position.is_kernel for position in point.positions)]
         at_places = [_before(point) for point in points]
@@ -94,10 +95,9 @@ class InstructionPtx:
         self._end = [point.after for point in around if point.after]
         self.zero = never_counted([*at_places, *self._begin, *self._end])
         self.kept = self._live([self._begin, self._end, at_places])
-        self.text = self._text()
 
     @property
-    def names(self) -> list[tuple[str, Told]]:
+    def keys(self) -> list[tuple[str, Told]]:
         """The key of each place with code of its own, in the order of the kernels ``site(index)``."""
         return [place.key for place in self._places]
 
@@ -132,7 +132,9 @@ class InstructionPtx:
                 raise UnsupportedKernelError(because("graft-value", probe=self._probe.name, register=name))
         return kept
 
-    def _text(self) -> str:
+    def text(self, leading: int = LEADING) -> str:
+        """The PTX, whose kernels have so many bytes of parameters before those of the probe."""
+        self.leading = leading
         head = f".version {ptx_version(self._arch)}\n.target sm_{self._arch}\n.address_size 64\n"
         kernels = [self._kernel().at_place(site(index), place) for index, place in enumerate(self._places)]
         if self.has_entry:
@@ -217,7 +219,7 @@ class _Kernel:
         return self._sampling.begin(self._addressing.block(number), number)
 
     def _written(self, name: str, lines: Sequence[str]) -> str:
-        leading = f"\t.param .align 8 .b8 tui_probe_leading[{LEADING}]"
+        leading = f"\t.param .align 8 .b8 tui_probe_leading[{self._whole.leading}]"
         own = [self._names.parameter(*each) for each in self._whole.parameters()]
         declared = ",\n".join([leading, *(f"\t.param .u64 {parameter}" for parameter in own)])
         body = "\n\t".join(["", *self._names.declarations(), f"mov.u32 {self._mark}, 0;", *lines, "ret;"])

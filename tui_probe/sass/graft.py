@@ -46,12 +46,13 @@ class Splice:
     """What to put around the instruction at byte offset ``at`` of a kernel.
 
     ``before`` runs in all lanes that come there; of an ``EXIT``, in those that its guard lets leave. Behind an ``EXIT``
-    there is no ``after``.
+    there is no ``after``. ``together``: it runs in all lanes, whatever the guard of the instruction, which it minds itself.
     """
 
     at: int
     before: tuple[Word, ...]
     after: tuple[Word, ...] = ()
+    together: bool = False
 
 
 class FilePatch(NamedTuple):
@@ -100,7 +101,8 @@ def graft(
         exit_ = code.add(splice, word)
         if splice.at in exits:
             exits[splice.at] = exit_
-        words[splice.at // WORD_BYTES] = branch(target.arch, splice.at, code.places[splice], word)
+        like = word.guarded(ALWAYS) if splice.together else word
+        words[splice.at // WORD_BYTES] = branch(target.arch, splice.at, code.places[splice], like)
     words += code.words
     words += [nop()] * (-len(words) % (_CODE_ALIGN // WORD_BYTES))
     count = max(target.registers, registers)
@@ -148,7 +150,7 @@ def _refuse_splice(target: Target, splice: Splice, word: Word) -> None:
         if splice.after:
             raise UnsupportedKernelError(because("graft-exits", kernel=target.name))
         return
-    if word.operation in _CONTROL_FLOW or not word.is_unconditional:
+    if word.operation in _CONTROL_FLOW or not (word.is_unconditional or splice.together):
         raise UnsupportedKernelError(because("graft-position", at=at))
     if splice.at == 0 and any(
         one.opcode == BRA and branch_target(target.arch, index * WORD_BYTES, one) == 0
