@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from tui_probe.engine.model import Probe
 
 
+_ALIGNED: Final = 16
+"""ptxas reads parameters together where they begin at a multiple of this."""
+_FURTHER: Final = 0x5A0
+"""Bytes between the two places at which the code is assembled: of many bits, so that a field read wrongly shows."""
 WAY: Final = "way graft"
 """The line of kernel.info by which a grafted kernel is known."""
 
@@ -91,8 +95,9 @@ class Grafter:
 
     def code(self, target: Target) -> ProbeCode:
         """The probe's code for the architecture of a kernel. Raises UnsupportedKernelError and ToolchainError."""
-        code = self._code(target.arch, LEADING)
-        return code if code.exit.base == target.base else self._code(target.arch, MANY_LEADING)
+        odd = target.first_added % _ALIGNED
+        code = self._code(target.arch, LEADING + odd)
+        return code if code.exit.base == target.base else self._code(target.arch, MANY_LEADING + odd)
 
     def _code(self, arch: int, leading: int) -> ProbeCode:
         with self._lock:
@@ -116,6 +121,14 @@ class Grafter:
         return GraftedKernel(cubin.image, grafted, info, _said(target, grafted, rewritten))
 
     def _assembled(self, arch: int, leading: int) -> ProbeCode:
+        """The code, once ptxas itself showed that only known fields change where parameters lie elsewhere."""
+        code, other = self._assembled_at(arch, leading), self._assembled_at(arch, leading + _FURTHER)
+        pairs = [(code.exit, other.exit)] + ([(code.entry, other.entry)] if code.entry and other.entry else [])
+        if not all(one.reads_as(another) for one, another in pairs):
+            raise UnsupportedKernelError(because("graft-snippet", what="parameters whose places are not understood"))
+        return code
+
+    def _assembled_at(self, arch: int, leading: int) -> ProbeCode:
         ptx = snippet_ptx(self._probe, arch, sampled=self._sampled, leading=leading)
         with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
             source, binary = Path(folder) / "snippets.ptx", Path(folder) / "snippets.bin"

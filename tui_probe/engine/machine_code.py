@@ -11,7 +11,7 @@ from tui_probe.reasons import because
 from tui_probe.sass.cubin import Cubin, is_cubin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 _FATBIN_SECTIONS: Final = (".nv_fatbin", "__nv_relfatbin")
 _FAMILY: Final = 10
@@ -56,6 +56,13 @@ def kernels_in(image: bytes, arch: int | None = None) -> dict[str, int]:
         for name in Cubin.read(content).kernels if is_cubin(content) else ():
             found[name] = max(found.get(name, 0), one.arch)
     return found
+
+
+def cubins_in(image: bytes, architectures: Collection[int]) -> Iterator[bytes]:
+    """The cubins of an image for these architectures (90), in order. Raises ImageError."""
+    for one in _cubins(image):
+        if one.arch in architectures and is_cubin(content := one.content()):
+            yield content
 
 
 def _cubins(image: bytes) -> Iterator[_Found]:

@@ -15,6 +15,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
 from tui_probe.sass.branches import EXIT
+from tui_probe.sass.constants import bank_of, is_indexed, offset_of, with_offset
 from tui_probe.sass.nv_info import read_attributes
 from tui_probe.sass.target import INFO, Target
 from tui_probe.sass.uniform import FIRST, REGISTERS, exact_fields, named, renamed
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
 
 STACK_POINTER: Final = 1
 
-_CONSTANT_FORMS: Final = frozenset({3, 5})
-_BANK_AT, _BANK_BITS = 54, 5
-_OFFSET_AT, _OFFSET_BITS = 38, 16
-_ULDC: Final = 0x0B9
-_CONSTANT_LOADS: Final = frozenset({0x182, _ULDC, 0x1AC})
-"""LDC, ULDC, LDCU."""
 _CONTROL_FLOW: Final = range(0x140, 0x160)
 _STORE_MARK: Final = 0x188
 _LOAD_MARK: Final = 0x184
@@ -68,7 +63,7 @@ class Snippet:
         target = Target.of(cubin, name)
         _refuse_stack(cubin)
         words = target.words[: target.exits()[-1] // 16]
-        if words and words[0].rd == STACK_POINTER and _constant(words[0]) is not None:
+        if words and words[0].rd == STACK_POINTER and _parameter(words[0]) is not None:
             words = words[1:]
         for word in words:
             _refuse(word, leaves=leaves)
@@ -95,12 +90,17 @@ class Snippet:
             words.append(_mark(word, numbers, carried, self.arch) or self._shifted(moved, shift))
         return _settled(words)
 
+    def reads_as(self, other: Snippet) -> bool:
+        """Whether ``other``, whose parameters lie elsewhere, is this code with its parameters there."""
+        shift = other.parameters_at - self.parameters_at
+        return other.words == tuple(self._shifted(word, shift) for word in self.words)
+
     def _shifted(self, word: Word, shift: int) -> Word:
         """A word that reads a parameter of the probe's where it lies now."""
-        offset = _constant(word)
+        offset = _parameter(word)
         if offset is None or offset < self.parameters_at:
             return word
-        return word.with_field(_OFFSET_AT, _OFFSET_BITS, offset + shift)
+        return with_offset(word, offset + shift)
 
 
 _MARKS: Final = frozenset({_STORE_MARK, _LOAD_MARK})
@@ -134,11 +134,9 @@ def back_mask(words: Sequence[Word]) -> int:
     return mask & ALL_BARRIERS
 
 
-def _constant(word: Word) -> int | None:
+def _parameter(word: Word) -> int | None:
     """The offset in bank 0 of the constant that a word reads; None for one that reads none there."""
-    if word.form not in _CONSTANT_FORMS or word.field(_BANK_AT, _BANK_BITS):
-        return None
-    return word.field(_OFFSET_AT, _OFFSET_BITS)
+    return offset_of(word) if bank_of(word) == 0 else None
 
 
 def _refuse_stack(cubin: Cubin) -> None:
@@ -152,17 +150,8 @@ def _refuse(word: Word, *, leaves: bool) -> None:
         raise UnsupportedKernelError(because("graft-snippet", what=f"the instruction {word.opcode:#05x}"))
     if word.operation in _CONTROL_FLOW and not (leaves and word.opcode == EXIT and not word.is_unconditional):
         raise UnsupportedKernelError(because("graft-snippet", what="a branch"))
-    if _is_indexed(word):
+    if bank_of(word) is not None and is_indexed(word):
         raise UnsupportedKernelError(because("graft-snippet", what="a constant whose place is in a register"))
-
-
-def _is_indexed(word: Word) -> bool:
-    """Whether a register says which constant a word reads."""
-    if word.form not in _CONSTANT_FORMS:
-        return False
-    if word.operation in _CONSTANT_LOADS:
-        return word.operation != _ULDC and word.ra != RZ
-    return word.is_uniform_operand
 
 
 def _mark(word: Word, numbers: Mapping[int, int], carried: Sequence[int], arch: int) -> Word | None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
+from tui_probe.sass.constants import bank_of, bytes_read, is_indexed, offset_of
 from tui_probe.sass.cubin import relocation_bytes
-from tui_probe.sass.words import RZ
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,16 +39,11 @@ _LOW, _HIGH = 56, 57
 """Relocations of the number in bits 63:32 of an instruction."""
 _IMMEDIATE_AT: Final = 4
 _ADDRESS_BYTES: Final = 8
-_CONSTANT_FORMS: Final = frozenset({3, 5})
-_LDC: Final = 0x182
 _NO_ADDRESSES: Final = frozenset(
     {*range(0, 0x18, 4), 0x20, 0x24, 0x28, 0x2C, 0x118, 0x11C, 0x208, 0x20C, 0x358, 0x35C, *range(0x360, 0x380, 4)}
 )
 """Below the parameters: sizes of grid and block, stack, and what goes with every access of global memory."""
-_UNIFORM_LOAD: Final = 0x1AC
-_ULDC: Final = 0x0B9
 _WORD_BYTES: Final = 4
-_LOADED: Final = {5: 8, 6: 16}
 _NEVER_RETURNS: Final = "__assertfail"
 
 
@@ -201,25 +196,11 @@ def _read_offsets(words: Iterable[Word], bank: int) -> set[int] | None:
     """The offsets of the words in a bank that instructions read; None if a register may say which."""
     offsets: set[int] = set()
     for word in words:
-        if word.form not in _CONSTANT_FORMS or word.field(54, 5) != bank:
-            continue
-        if (word.operation in (_LDC, _UNIFORM_LOAD) and word.ra != RZ) or _is_in_register(word):
-            return None
-        offset = word.field(38, 16)
-        offsets.update(range(offset, offset + _bytes_read(word), _WORD_BYTES))
+        if bank_of(word) == bank:
+            if is_indexed(word):
+                return None
+            offsets.update(range(offset_of(word), offset_of(word) + bytes_read(word), _WORD_BYTES))
     return offsets
-
-
-def _bytes_read(word: Word) -> int:
-    """How many bytes of constants an instruction reads; of those that compute with them, the most."""
-    if word.operation in (_LDC, _UNIFORM_LOAD, _ULDC):
-        return _LOADED.get(word.field(73, 3), _WORD_BYTES)
-    return _ADDRESS_BYTES
-
-
-def _is_in_register(word: Word) -> bool:
-    """Whether a uniform register says which constants are read."""
-    return word.is_uniform_operand and word.operation != _UNIFORM_LOAD and word.operation < 0x140
 
 
 def _overlaps(offset: int, read: set[int]) -> bool:

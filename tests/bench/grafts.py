@@ -1,0 +1,134 @@
+"""What becomes of kernels without PTX: grafted, or refused, by the code of the reason.
+
+    python -m tests.bench.grafts [--probe NAME] [--arch 90 …] [--most N] [--check N] [FILE …]
+
+Without files: the kernels of the tests' PTX, assembled for sm_80, sm_90 and sm_100. Files are libraries, executables,
+fatbins and cubins, of which the machine code for these architectures is taken, ``--most`` kernels of each file. Of all
+grafted files of which one kernel each is chosen by chance, nvdisasm checks ``--check``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.ptx.corpus import FILES
+from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.disassembler import disassembler
+from tui_probe.engine.grafts import Grafter
+from tui_probe.engine.machine_code import cubins_in
+from tui_probe.errors import ProbeError, ToolchainError
+from tui_probe.probe_files.loading import load_probe
+from tui_probe.sass.cubin import Cubin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+ARCHITECTURES = (80, 90, 100)
+
+
+@dataclass
+class Tally:
+    """How many kernels were grafted, and the names of those refused by the code of the reason."""
+
+    grafted: int = 0
+    refused: dict[str, list[str]] = field(default_factory=dict)
+    images: list[bytes] = field(default_factory=list)
+
+    @property
+    def kernels(self) -> int:
+        return self.grafted + sum(map(len, self.refused.values()))
+
+    def lines(self) -> Iterator[str]:
+        yield f"{self.grafted} of {self.kernels} kernels grafted ({self.grafted / max(self.kernels, 1):.2%})"
+        for code, names in sorted(self.refused.items(), key=lambda each: -len(each[1])):
+            yield f"    {len(names)} {code}: {', '.join(sorted(set(names))[:3])}"
+
+
+def tally(cubins: Iterable[Cubin], grafter: Grafter, most: int = 1 << 30) -> Tally:
+    """Graft the kernels of cubins, ``most`` of them."""
+    found = Tally()
+    for cubin in cubins:
+        last = b""
+        for name in cubin.kernels:
+            if found.kernels >= most:
+                return found
+            try:
+                last = grafter.graft(cubin, name).probed
+                found.grafted += 1
+            except ProbeError as error:
+                code = error.reason.code if error.reason else None
+                found.refused.setdefault(code or type(error).__name__, []).append(name)
+        found.images += [last] if last else []
+    return found
+
+
+def of_corpus(arch: int, names: Iterable[str] | None = None) -> Iterator[Cubin]:
+    """The tests' PTX as machine code for an architecture, as far as ptxas can make it."""
+    assembler = Assembler()
+    with tempfile.TemporaryDirectory() as folder:
+        source, binary = Path(folder) / "one.ptx", Path(folder) / "one.cubin"
+        for file in FILES:
+            if names is not None and file.name not in names:
+                continue
+            source.write_text(file.read_text())
+            try:
+                assembler.assemble(source, binary, f"sm_{arch}", "")
+            except ToolchainError:  # written for other architectures
+                continue
+            yield Cubin.read(binary.read_bytes())
+
+
+def of_file(path: Path, architectures: Iterable[int]) -> list[Cubin]:
+    """The cubins in a file for these architectures, in an order that is the same each time, and mixed."""
+    cubins = [Cubin.read(image) for image in cubins_in(path.read_bytes(), set(architectures))]
+    random.Random(1).shuffle(cubins)
+    return cubins
+
+
+def refused_by_nvdisasm(images: Iterable[bytes]) -> list[str]:
+    """What nvdisasm says of files that it does not read."""
+    tool, said = disassembler(), []
+    if tool is None:
+        raise ProbeError("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "grafted.cubin"
+        for image in images:
+            path.write_bytes(image)
+            done = subprocess.run([tool.path, "-c", path], capture_output=True, text=True, check=False)
+            if done.returncode or "error" in done.stderr:
+                said.append(done.stderr.strip())
+    return said
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
+    parser.add_argument("--probe", default="block_sched")
+    parser.add_argument("--arch", type=int, nargs="*", default=ARCHITECTURES)
+    parser.add_argument("--most", type=int, default=1000)
+    parser.add_argument("--check", type=int, default=20)
+    options = parser.parse_args()
+    grafter = Grafter(load_probe(options.probe), Assembler(), sampled=False)
+    tallies = {
+        f"tests' PTX for sm_{arch}": tally(of_corpus(arch), grafter) for arch in options.arch if not options.files
+    }
+    tallies |= {str(path): tally(of_file(path, options.arch), grafter, options.most) for path in options.files}
+    for what, found in tallies.items():
+        print(what)
+        for line in found.lines():
+            print(f"    {line}")
+        chosen = random.Random(1).sample(found.images, min(options.check, len(found.images)))
+        complaints = refused_by_nvdisasm(chosen)
+        print(f"    nvdisasm reads {len(chosen) - len(complaints)} of {len(chosen)} grafted files")
+        for words in complaints:
+            print(f"        {words}")
+
+
+if __name__ == "__main__":
+    main()

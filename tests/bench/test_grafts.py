@@ -1,0 +1,31 @@
+"""The part of the graft corpus that needs no library: kernels of CUDA C, Triton, PyTorch, JAX, numba and CuPy."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bench.grafts import of_corpus, refused_by_nvdisasm, tally
+from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.disassembler import disassembler
+from tui_probe.engine.grafts import Grafter
+from tui_probe.probe_files.loading import load_probe
+
+CHOSEN = {
+    "assembly.sm_80.ptx", "bounds.sm_80.ptx", "calls.sm_80.ptx", "control.sm_80.ptx", "cooperative.sm_80.ptx",
+    "cupy_sin.sm_90.ptx", "jax_reduce.sm_90a.ptx", "numba_saxpy.sm_80.ptx", "nvrtc.sm_80.ptx", "tensor.sm_80.ptx",
+    "torch_softmax.sm_90a.ptx", "triton_matmul.sm_80.ptx", "variables.sm_80.ptx", "warps.sm_80.ptx",
+}  # fmt: skip
+UNDERSTOOD = {"graft-variable", "graft-function"}
+"""Texture references, and functions that end the kernel."""
+
+
+@pytest.mark.parametrize("arch", [80, 90, 100])
+def test_kernels_are_grafted_or_refused_for_a_known_reason(arch: int) -> None:
+    assembler = Assembler()
+    if not assembler.tools():
+        pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
+    found = tally(of_corpus(arch, CHOSEN), Grafter(load_probe("block_sched"), assembler, sampled=False))
+    assert found.grafted > 20
+    assert found.refused.keys() <= UNDERSTOOD, "\n".join(found.lines())
+    if disassembler() is not None:
+        assert refused_by_nvdisasm(found.images[:3]) == []

@@ -1,0 +1,275 @@
+"""Kernels without PTX: grafted, refused with a reason, kept for the next run, and only where a trial went well."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ptx.corpus import DATA
+from tests.sass.conftest import ARCHITECTURES, assembled, disassembled
+from tests.sass.kernels import NO_PARAMETERS, SAXPY, VARIABLES
+from tui_probe.engine import graft_gate, graft_trial
+from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.cache import Cache
+from tui_probe.engine.graft_gate import GraftGate, OpenGate
+from tui_probe.engine.grafts import Grafter
+from tui_probe.engine.machine_code import find_cubin, kernels_in
+from tui_probe.engine.prepare import Options, Preparer
+from tui_probe.engine.snippet_ptx import snippet_ptx
+from tui_probe.errors import ImageError, UnsupportedKernelError
+from tui_probe.probe_files.loading import load_probe, read_probe
+from tui_probe.reasons import because
+from tui_probe.sass.cubin import Cubin
+from tui_probe.sass.target import Target
+from tui_probe.sass.uniform import named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tui_probe.engine.prepare import Answer
+    from tui_probe.reasons import Reason
+
+__all__ = ["assembled", "disassembled"]
+IMAGE = (DATA / "image.no_ptx.cubin").read_bytes()
+
+
+class ClosedGate:
+    """A GPU on which grafts went wrong."""
+
+    def closed(self, _arch: int) -> Reason | None:
+        return because("graft-fails", words="everything is different")
+
+
+def prepared(
+    folder: Path, image: bytes = IMAGE, kernel: str = "zero", probe: str = "block_sched", **given: object
+) -> Answer:
+    folder.mkdir(exist_ok=True)
+    (folder / "original.bin").write_bytes(image)
+    given.setdefault("gate", OpenGate())
+    preparer = Preparer(load_probe(probe), **given)  # type: ignore[arg-type]
+    answer = preparer.prepare(folder, "sm_90", kernel)
+    preparer.close()
+    return answer
+
+
+def test_a_kernel_without_ptx_is_grafted(tmp_path: Path) -> None:
+    answer = prepared(tmp_path)
+    assert (answer.outcome, answer.text) == ("ok", "probed.bin")
+    assert (tmp_path / "pruned.bin").read_bytes() == IMAGE
+    before, after = (
+        Target.of(Cubin.read((tmp_path / f"{name}.bin").read_bytes()), "zero") for name in ("pruned", "probed")
+    )
+    info = (tmp_path / "kernel.info").read_text().splitlines()
+    assert info[:4] == ["zero", "2", "1", "1,16"]
+    assert "way graft" in info
+    places = " ".join(str(at) for at in (0, *before.exits()))
+    assert f"grafted {places} appended {before.code.size}" in info
+    assert after.parameters == before.parameters + 1
+    log = (tmp_path / "process.log").read_text()
+    assert "machine code for sm_90" in log
+    assert "[graft] replaced 3 of 24 instructions: 0x0000, 0x0070, 0x00c0" in log
+    assert not list(tmp_path.glob("*.ptx"))
+
+
+def test_ptx_comes_first(tmp_path: Path) -> None:
+    answer = prepared(tmp_path, (DATA / "attn_fwd.sm_90a.cubin").read_bytes(), "attn_fwd")
+    assert answer.outcome == "ok"
+    assert (tmp_path / "probed.ptx").exists()
+    assert "way graft" not in (tmp_path / "kernel.info").read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({"options": Options(machine_code="off")}, "machine-code-off"),
+        ({"options": Options(load="ptx")}, "no-ptx"),
+        ({"gate": ClosedGate()}, "graft-fails"),
+        ({"probe": "gmem_sectors"}, "needs-instructions"),
+        ({"image": IMAGE.replace(b"\x04\x5a\x00\x06", b"\x04\x50\x00\x06", 1)}, "no-ptx"),
+    ],
+    ids=["off", "given PTX", "trial", "instructions", "other GPU"],
+)
+def test_why_not(tmp_path: Path, given: dict[str, object], code: str) -> None:
+    answer = prepared(tmp_path, **given)  # type: ignore[arg-type]
+    assert (answer.outcome, answer.code) == ("skipped", code)
+    assert not (tmp_path / "probed.bin").exists()
+    assert (tmp_path / "process.log").read_text().splitlines()[-1].startswith("[skipped] ")
+
+
+def test_one_from_the_cache_is_the_same(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache")
+    prepared(tmp_path / "first", cache=cache)
+    assert prepared(tmp_path / "second", cache=cache).outcome == "ok"
+    for file in ("pruned.bin", "probed.bin", "kernel.info"):
+        assert (tmp_path / "second" / file).read_bytes() == (tmp_path / "first" / file).read_bytes()
+    assert "[cache] prepared before" in (tmp_path / "second" / "process.log").read_text()
+
+
+def test_one_from_the_cache_is_not_used_where_grafts_are_off(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache")
+    prepared(tmp_path / "first", cache=cache)
+    off = prepared(tmp_path / "second", cache=cache, options=Options(machine_code="off"))
+    closed = prepared(tmp_path / "third", cache=cache, gate=ClosedGate())
+    assert (off.code, closed.code) == ("machine-code-off", "graft-fails")
+    assert not (tmp_path / "second" / "probed.bin").exists()
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_added_code_leaves_the_uniform_registers_of_the_kernel_alone(
+    assembled: Callable[[str, int], Cubin],
+    disassembled: Callable[[bytes], dict[int, str]],
+    arch: int,
+    sampled: bool,
+) -> None:
+    grafter = Grafter(load_probe("block_sched"), Assembler(), sampled=sampled)
+    for text, name in ((SAXPY, "saxpy"), (NO_PARAMETERS, "bare"), (VARIABLES, "varied")):
+        cubin = assembled(text, arch)
+        made = grafter.graft(cubin, name)
+        before, after = Target.of(cubin, name), Target.of(Cubin.read(made.probed), name)
+        mine, others = (
+            {number for word in words for number in named(word, arch) or ()}
+            for words in (after.words[len(before.words) :], before.words)
+        )
+        assert mine
+        assert not mine & others
+        shown = [text for at, text in disassembled(made.probed).items() if at >= before.code.size]
+        parameters = before.base + before.first_added
+        assert any(f"c[0x0][{parameters:#x}]" in text for text in shown), "the map's address where it lies"
+
+
+def test_the_probes_code_is_assembled_once(assembled: Callable[[str, int], Cubin]) -> None:
+    class Counting(Assembler):
+        runs = 0
+
+        def assemble(self, *given: object, **named: object) -> object:  # type: ignore[override]
+            self.runs += 1
+            return super().assemble(*given, **named)  # type: ignore[arg-type]
+
+    assembler = Counting()
+    grafter = Grafter(load_probe("block_sched"), assembler, sampled=False)
+    for text, name in ((VARIABLES, "varied"), (SAXPY, "saxpy"), (VARIABLES, "varied")):
+        grafter.graft(assembled(text, 90), name)
+    assert assembler.runs == 2, "and once more at another place, to see that it is the same code"
+
+
+LANES = """
+[map.m]
+level = "warp"
+size = 8
+[map.m.regs]
+a = "u32"
+[probe.p]
+position = "kernel"
+level = "warp"
+before = ".reg .b32 %kept;\\nmov.u32 %kept, %laneid;"
+after = "SAVE [ m ] {%kept};"
+"""
+
+
+def test_what_differs_between_lanes_cannot_be_kept(assembled: Callable[[str, int], Cubin], tmp_path: Path) -> None:
+    probe = read_probe(LANES.encode(), tmp_path / "lanes.toml")
+    with pytest.raises(UnsupportedKernelError) as refused:
+        Grafter(probe, Assembler(), sampled=False).graft(assembled(SAXPY, 90), "saxpy")
+    assert refused.value.reason.code == "graft-lanes"
+
+
+def test_several_records_need_ptx() -> None:
+    probe = load_probe("block_sched")
+    many = type(probe.maps[0])(probe.maps[0].name, probe.maps[0].level, probe.maps[0].fields, 16, cap=4)
+    from dataclasses import replace
+
+    with pytest.raises(UnsupportedKernelError) as refused:
+        snippet_ptx(replace(probe, maps=(many,)), 90, sampled=False)
+    assert refused.value.reason.code == "graft-many-records"
+
+
+def test_which_cubin_a_device_runs() -> None:
+    assert kernels_in(IMAGE) == {"zero_strided": 90, "zero": 90}
+    assert kernels_in(IMAGE, 80) == {}
+    cubin, found = find_cubin(IMAGE, "zero", 90)
+    assert cubin.image == IMAGE
+    assert "machine code for sm_90" in found
+    for kernel, arch in (("zero", 80), ("zero", 100), ("other", 90)):
+        with pytest.raises(ImageError) as refused:
+            find_cubin(IMAGE, kernel, arch)
+        assert refused.value.reason.code == "no-machine-code"
+
+
+@pytest.mark.parametrize("arch", [80, 86, 89, 90, 100, 120])
+def test_the_kernel_of_the_trial_can_be_grafted(arch: int) -> None:
+    assembler = Assembler()
+    if not assembler.tools():
+        pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
+    made = Grafter(graft_trial.trial_probe(), assembler, sampled=False).graft(
+        graft_trial.trial_cubin(arch, assembler), graft_trial.KERNEL
+    )
+    assert [patch.name for patch in made.grafted.patches] == ["trial_total"]
+    assert made.grafted.constants == (("trial_table", 16),)
+    assert len(made.grafted.branches) == 4
+
+
+def test_records_of_the_trial() -> None:
+    good = graft_trial._RECORD.pack(5, 7, 3, 1)
+    graft_trial.check_records(good * 4)
+    for bad, words in (
+        (good + bytes(32), "1 of 2 warps left no record"),
+        (graft_trial._RECORD.pack(5, 0, 3, 1), "0 cycles"),
+        (graft_trial._RECORD.pack(5, 7, 1 << 20, 1), "SM 1048576"),
+    ):
+        with pytest.raises(graft_trial.TrialFailedError, match=words):
+            graft_trial.check_records(bad)
+
+
+class FakeTrial:
+    """Stands for the process of the trial."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, told: str) -> None:
+        self.told, self.runs = told, 0
+        monkeypatch.setattr(subprocess, "run", self.run)
+        monkeypatch.setattr(graft_gate, "driver_version", lambda: "580.1")
+
+    def run(self, command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        assert command[-2:] == ["--arch", "90"]
+        self.runs += 1
+        return subprocess.CompletedProcess(command, 0, self.told.encode(), b"Traceback\nImportError: no\n")
+
+
+@pytest.mark.parametrize(
+    ("told", "code", "kept"),
+    [
+        ({"outcome": "passed", "words": ""}, None, True),
+        ({"outcome": "failed", "words": "other sums"}, "graft-fails", True),
+        ({"outcome": "impossible", "words": "no device"}, "graft-untested", False),
+        ("no JSON", "graft-untested", False),
+    ],
+)
+def test_the_outcome_of_the_trial_decides_and_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: object, code: str | None, *, kept: bool
+) -> None:
+    trial = FakeTrial(monkeypatch, told if isinstance(told, str) else json.dumps(told))
+    for _ in range(2):
+        gate = GraftGate(tmp_path, [])
+        reason = gate.closed(90)
+        assert (reason and reason.code) == code
+        assert gate.closed(90) == reason
+    assert trial.runs == (1 if kept else 2)
+
+
+def test_a_trial_for_every_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "words": ""}))
+    GraftGate(tmp_path, []).closed(90)
+    monkeypatch.setattr(graft_gate, "driver_version", lambda: "581.0")
+    GraftGate(tmp_path, []).closed(90)
+    assert trial.runs == 2
+
+
+def test_without_a_gpu_there_is_no_trial(tmp_path: Path) -> None:
+    tmp_path.chmod(stat.S_IRWXU)
+    answer = prepared(tmp_path, gate=GraftGate(None, []))
+    assert answer.code in ("graft-untested", None), "None where this machine has the GPU"
