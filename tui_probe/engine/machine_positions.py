@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.instruction_ptx import OFFSET, READS, UNIFORM, ADDRESS, Place, Told
-from tui_probe.engine.model import Level
+from tui_probe.engine.instruction_ptx import ADDRESS, OFFSET, UNIFORM, Place, Told
+from tui_probe.engine.model import Level, Save
 from tui_probe.engine.positions import matches
 from tui_probe.ptx.printer import MADE_UP
 from tui_probe.ptx.tree import Instruction
@@ -72,6 +72,17 @@ def sites_of(probe: Probe, target: Target) -> list[MachineSite]:
         _numbered(one, number) if counted else one
         for number, one in enumerate(_found(probe, target.words, target.arch))
     ]
+
+
+def site_lines(probe: Probe, sites: Sequence[MachineSite]) -> dict[str, list[int]]:
+    """For each map of sites the numbers of its instructions in the kernel's code, counted from 1."""
+    found: dict[str, list[int]] = {one.name: [] for one in probe.maps if one.level is Level.SITE}
+    for one in sites:
+        snippets = [place.point.before for place in one.places if place.point.before]
+        saved = {each.map for snippet in snippets for each in snippet.statements if isinstance(each, Save)}
+        for name in found.keys() & saved:
+            found[name].append(one.at // WORD_BYTES + 1)
+    return found
 
 
 def _numbered(one: MachineSite, number: int) -> MachineSite:

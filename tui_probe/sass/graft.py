@@ -20,7 +20,7 @@ from tui_probe.sass.layout import laid_out
 from tui_probe.sass.nv_info import SIZED, Attribute, attribute_bytes, of_words, read_attributes, short
 from tui_probe.sass.target import INFO, PARAMETER_BYTES
 from tui_probe.sass.variables import SharedVariables, shared_variables
-from tui_probe.sass.words import WORD_BYTES, Word, code_of
+from tui_probe.sass.words import ALWAYS, WORD_BYTES, Word, code_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

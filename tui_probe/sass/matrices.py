@@ -27,7 +27,12 @@ _SHAPES: Final[dict[int, tuple[tuple[int, ...], dict[tuple[int, ...], int]]]] = 
     _BMMA: ((76, 75), {(0, 0): 8 * 8 * 128, (0, 1): 16 * 8 * 128, (1, 0): 16 * 8 * 256}),
     _QMMA: ((75,), {(0,): 16 * 8 * 16, (1,): 16 * 8 * 32}),
 }
-OPERATIONS: Final = frozenset({*_SHAPES, _DMMA})
+_GROUP: Final = 128
+_GROUP_M: Final = 64
+_GROUP_N_AT, _GROUP_N_BITS, _GROUP_N_UNIT = 53, 5, 8
+_HGMMA, _QGMMA = 0x1F0, 0x1F3
+_TF32: Final = 58
+OPERATIONS: Final = frozenset({*_SHAPES, _DMMA, _HGMMA, _QGMMA})
 _FIRST_WIDE_DMMA: Final = 90
 
 
@@ -42,6 +47,10 @@ def product_of(word: Word, arch: int) -> Product:
     """The product of one of ``OPERATIONS``. Raises UnsupportedKernelError for a shape that is not known."""
     if word.operation == _DMMA and arch < _FIRST_WIDE_DMMA:
         return Product(8 * 8 * 4 // _WARP, of_group=False)
+    if word.operation in (_HGMMA, _QGMMA):
+        n = (word.field(_GROUP_N_AT, _GROUP_N_BITS) + 1) * _GROUP_N_UNIT
+        k = 32 if word.operation == _QGMMA else 8 if word.field(_TF32, 1) else 16
+        return Product(_GROUP_M * n * k // _GROUP, of_group=True)
     bits, shapes = _SHAPES.get(word.operation, ((), {}))
     products = shapes.get(tuple(word.field(bit, 1) for bit in bits))
     if not products:
