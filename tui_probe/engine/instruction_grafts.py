@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_probe.engine.assemble import Assembler
-    from tui_probe.engine.model import Probe
     from tui_probe.engine.instruction_ptx import Told
+    from tui_probe.engine.model import Probe
     from tui_probe.sass.target import Target
 
 _CALLS: Final = frozenset({0x143, 0x144})
@@ -77,9 +77,7 @@ def graft_instructions(
     return grafted, sites
 
 
-def _at_site(
-    target: Target, code: InstructionCode, room: Room, kept: dict[int, Source], one: MachineSite
-) -> Splice:
+def _at_site(target: Target, code: InstructionCode, room: Room, kept: dict[int, Source], one: MachineSite) -> Splice:
     sources = {**kept, **one.sources(), READS: flag(room)}
     inline = [(code.places[place.key], sources) for place in one.places]
     words = trampoline(inline, target.words[one.at // WORD_BYTES], room, one.reads)

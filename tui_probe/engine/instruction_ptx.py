@@ -123,9 +123,7 @@ class InstructionPtx:
     def _live(self, groups: Sequence[Sequence[Snippet]]) -> list[str]:
         used = [_registers(group) for group in groups]
         kept = [
-            name
-            for name in self._probe.registers
-            if sum(name in names for names in used) > 1 and name not in self.zero
+            name for name in self._probe.registers if sum(name in names for names in used) > 1 and name not in self.zero
         ]
         for name in kept:
             if self._probe.registers[name] not in _KEPT_TYPES:

@@ -117,8 +117,8 @@ def _stand_in(word: Word, arch: int, opcodes: set[str]) -> tuple[Instruction | N
         return Instruction(opcode, (*modifiers, *types), (), MADE_UP), _told(access), access
     if word.operation in matrices.OPERATIONS and opcodes & {"mma", "wgmma"}:
         product = matrices.product_of(word, arch)
-        name = ("wgmma", ("mma_async", "sync")) if product.of_group else ("mma", ("sync",))
-        return Instruction(*name, (), MADE_UP), Told(multiply_adds=product.share), None
+        opcode, modifiers = ("wgmma", ("mma_async", "sync")) if product.of_group else ("mma", ("sync",))
+        return Instruction(opcode, modifiers, (), MADE_UP), Told(multiply_adds=product.share), None
     return None, Told(), None
 
 

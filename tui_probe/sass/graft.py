@@ -46,7 +46,7 @@ class Splice:
     """What to put around the instruction at byte offset ``at`` of a kernel.
 
     ``before`` runs in all lanes that come there; of an ``EXIT``, in those that its guard lets leave. Behind an ``EXIT``
-    there is no ``after``. ``together``: it runs in all lanes, whatever the guard of the instruction, which it minds itself.
+    there is no ``after``. ``together``: it runs in all lanes, and minds the guard of the instruction itself.
     """
 
     at: int

@@ -67,9 +67,7 @@ def uniform_predicates(words: Iterable[Word]) -> frozenset[int]:
 
 def of_snippet(words: Iterable[Word]) -> list[int]:
     """The predicates of the uniform path that a snippet writes."""
-    found = {
-        word.field(*at) for word in words if word.operation in _WITH_UNIFORM_RESULT for at in _WRITTEN
-    }
+    found = {word.field(*at) for word in words if word.operation in _WITH_UNIFORM_RESULT for at in _WRITTEN}
     return sorted(found - {ALWAYS})
 
 

@@ -1,6 +1,6 @@
 """Code around one instruction of a kernel, which goes on behind it as if nothing had been.
 
-A branch stands in the place of the instruction, and waits for what the instruction waits for. Behind the kernel's code::
+A branch stands in the place of the instruction, and waits for what that waits for. Behind the kernel's code::
 
     NOP                   until predicates that were written last can be read
     P2R  saved, PR        all seven: a snippet writes some, which ones only ptxas knows
@@ -15,8 +15,8 @@ A branch stands in the place of the instruction, and waits for what the instruct
     BRA  back
 
 What else could go wrong, and why it does not: the lanes that come are those that came to the instruction, and they
-leave together, so ``WARPSYNC``, ``BSYNC`` and votes of the kernel see the same lanes. Operands kept by ``.reuse`` of the
-instruction before are those of registers that the snippet never writes. A branch to the instruction finds the branch.
+leave together, so ``WARPSYNC``, ``BSYNC`` and votes of the kernel see the same lanes. Operands that ``.reuse`` of the
+instruction before keeps are in registers that the snippet never writes. A branch to the instruction finds the branch.
 What the kernel has under way writes registers of its own; a barrier that both use makes one wait longer, never shorter,
 and the least used are taken. What writes predicates behind a barrier is waited for before they are saved, since
 what is put back would else replace it. Uniform registers and predicates are such that the kernel uses nowhere.
@@ -140,7 +140,8 @@ class Inline:
     def of(cls, cubin: Cubin, name: str, leading: int, *, leaves: bool = False) -> Inline:
         """That of kernel ``name``, whose first ``leading`` bytes of parameters are not the probe's.
 
-        ``leaves``: it is for ways out, where lanes may end before its end. Raises UnsupportedKernelError for code that cannot be taken.
+        ``leaves``: it is for ways out, where lanes may end before its end. Raises UnsupportedKernelError for code that
+        cannot be taken.
         """
         target = Target.of(cubin, name)
         words = target.words[: target.exits()[-1] // WORD_BYTES]
@@ -204,7 +205,9 @@ class Inline:
     def _placed(self, word: Word, room: Room, sources: Mapping[int, Source]) -> Word:
         if _is_mark(word):
             return _with_barriers(self._mark(word, room, sources), room.barriers)
-        numbers = {number: room.uniform[number & ~1] | number & 1 for pair in room.uniform for number in (pair, pair + 1)}
+        numbers = {
+            number: room.uniform[number & ~1] | number & 1 for pair in room.uniform for number in (pair, pair + 1)
+        }
         word = renamed(word, numbers, self.arch)
         word = vector.moved(predicates.renamed(word, room.predicates), room.first)
         offset = _constant(word)
@@ -352,4 +355,3 @@ def _past(room: Room, displaced: Word, words: int) -> Word:
     """A branch over the body of the lanes that the instruction is not for."""
     word = branch(room.arch, 0, (words + 1) * WORD_BYTES)
     return word.guarded(displaced.guard, negated=not displaced.guard_negated)
-
