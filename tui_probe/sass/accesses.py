@@ -3,6 +3,9 @@
 Of a global or generic access: Ra holds the address, 64 bits in a pair (bit 90) or 32 bits that are extended by zeros;
 24 signed bits from bit 40 on are added; and, where bit 91 is set and bit 76 is not, a pair of uniform registers. With
 bit 76 that pair holds a descriptor, which says nothing of the address. Sizes from bit 73 on: 1, 1, 2, 2, 4, 8, 16.
+
+Of a copy to shared memory the 12 bits from bit 32 on are added to the address in global memory, those above them to
+that in shared memory; bits 90:87 are the predicate of the lanes that read. It is known with a descriptor alone.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ _COPY_SIZE_AT, _COPY_SIZE_BITS = 74, 2
 _COPY_SIZES: Final = (4, 8, 16)
 _NEW_COPIES_FROM: Final = 100
 _OFFSET_AT, _OFFSET_BITS = 40, 24
+_COPY_OFFSET_AT, _COPY_OFFSET_BITS = 32, 12
 _COPY_PREDICATE: Final = 87
 _ZERO_FILL: Final = 82
 _UNIFORM_AT: Final = {LD: 32, LDG: 32, ST: 64, STG: 64, LDGSTS: 64}
@@ -73,7 +77,8 @@ def access_of(word: Word, arch: int) -> Access | None:
     if operation not in _UNIFORM_AT:
         return None
     size = _bytes(word, arch)
-    if size is None or not word.field(_UNIFORM, 1):
+    unknown = operation == LDGSTS and not word.field(_DESCRIPTOR, 1)
+    if size is None or unknown or not word.field(_UNIFORM, 1):
         raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
     address = _address(word, arch)
     if operation != LDGSTS:
@@ -83,12 +88,14 @@ def access_of(word: Word, arch: int) -> Access | None:
 
 
 def _address(word: Word, arch: int) -> Address:
-    offset = word.field(_OFFSET_AT, _OFFSET_BITS)
-    offset -= (offset >> _OFFSET_BITS - 1) << _OFFSET_BITS
+    at, width = (_COPY_OFFSET_AT, _COPY_OFFSET_BITS) if word.operation == LDGSTS else (_OFFSET_AT, _OFFSET_BITS)
+    offset = word.field(at, width)
+    offset -= (offset >> width - 1) << width
     bits = 8 if arch >= _WIDE_FIELDS_FROM else 6
     number = word.field(_UNIFORM_AT[word.operation], bits)
     none = word.field(_DESCRIPTOR, 1) or number == (1 << bits) - 1
-    return Address(word.ra, bool(word.field(_WIDE, 1)), None if none else number, offset)
+    wide = word.operation == LDGSTS or bool(word.field(_WIDE, 1))
+    return Address(word.ra, wide, None if none else number, offset)
 
 
 def _bytes(word: Word, arch: int) -> int | None:
