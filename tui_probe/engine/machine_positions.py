@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.instruction_ptx import ADDRESS, OFFSET, UNIFORM, Place, Told
 from tui_probe.engine.model import Level, Save
 from tui_probe.engine.positions import matches
+from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.printer import MADE_UP
 from tui_probe.ptx.tree import Instruction
+from tui_probe.reasons import because
 from tui_probe.sass import accesses, matrices
 from tui_probe.sass.accesses import Access, access_of
 from tui_probe.sass.trampolines import Source
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from tui_probe.sass.words import Word
 
 _TYPES: Final = {1: ("b8",), 2: ("b16",), 4: ("b32",), 8: ("b64",), 16: ("v4", "b32")}
+_BULK: Final = Instruction("cp", ("async", "bulk", "global", "mbarrier"), (), MADE_UP)
+"""Stands for all bulk copies: which of them it is, and of how many bytes, is not read from machine code."""
 _NAMES: Final = {
     accesses.LD: ("ld", ()),
     accesses.LDG: ("ld", ("global",)),
@@ -92,7 +96,10 @@ def _numbered(one: MachineSite, number: int) -> MachineSite:
 
 def _found(probe: Probe, words: Sequence[Word], arch: int) -> Iterator[MachineSite]:
     opcodes = {position.opcode for point in probe.points for position in point.positions}
+    bulk = any(_is_for(point, _BULK) for point in probe.points)
     for index, word in enumerate(words):
+        if bulk and word.operation in accesses.BULK_COPIES:
+            raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
         stand_in, told, access = _stand_in(word, arch, opcodes)
         if stand_in is None:
             continue

@@ -25,6 +25,8 @@ LDG: Final = 0x181
 ST: Final = 0x185
 STG: Final = 0x186
 LDGSTS: Final = 0x1AE
+BULK_COPIES: Final = range(0x1B4, 0x1BC)
+"""UTMALDG, UTMASTG, UBLKCP and their kin."""
 
 _WIDE: Final = 90
 _UNIFORM: Final = 91

@@ -31,8 +31,12 @@ _GROUP: Final = 128
 _GROUP_M: Final = 64
 _GROUP_N_AT, _GROUP_N_BITS, _GROUP_N_UNIT = 53, 5, 8
 _HGMMA, _QGMMA = 0x1F0, 0x1F3
+_OTHERS: Final = frozenset({0x1F1, 0x1F2})
+"""IGMMA, BGMMA: of no known shape."""
+_NEVER_SET: Final = {_IMMA: (73, 77, 79)}
+"""Bits that say something of a shape that is not known."""
 _TF32: Final = 58
-OPERATIONS: Final = frozenset({*_SHAPES, _DMMA, _HGMMA, _QGMMA})
+OPERATIONS: Final = frozenset({*_SHAPES, _DMMA, _HGMMA, _QGMMA}) | _OTHERS
 _FIRST_WIDE_DMMA: Final = 90
 
 
@@ -53,6 +57,6 @@ def product_of(word: Word, arch: int) -> Product:
         return Product(_GROUP_M * n * k // _GROUP, of_group=True)
     bits, shapes = _SHAPES.get(word.operation, ((), {}))
     products = shapes.get(tuple(word.field(bit, 1) for bit in bits))
-    if not products:
+    if not products or any(word.field(bit, 1) for bit in _NEVER_SET.get(word.operation, ())):
         raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
     return Product(products // _WARP, of_group=False)
