@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PALETTES = ("dark", "light", "ansi", "distinct", "plain")
+MACHINE_CODE = ("auto", "all", "off")
 KEYS = "keys"
 
 
@@ -37,9 +38,11 @@ class Settings:
     launches: str | None = None
     bandwidth: Path | None = None
     detail: bool | None = None
+    machine_code: str | None = None
     max_trace_bytes: str | None = None
     max_result_files: str | None = None
     max_log_bytes: str | None = None
+    max_write_rate: str | None = None
     min_free_disk: str | None = None
     max_probe_memory: str | None = None
     max_host_memory: str | None = None
@@ -68,6 +71,8 @@ LIMITS = (
             'max_result_files = "none"'),
     Setting("max_log_bytes", str, "`128M`", "`--max-log-bytes`: up to where launches are listed",
             'max_log_bytes = "1G"'),
+    Setting("max_write_rate", str, "`256M`", "`--max-write-rate`: bytes per second of sampled launches",
+            'max_write_rate = "50M"'),
     Setting("min_free_disk", str, "`2G,5%`", "`--min-free-disk`: what results leave free of the disk",
             'min_free_disk = "10G"'),
     Setting("max_probe_memory", str, "a tenth of what is free", "`--max-probe-memory`: GPU memory of probes",
@@ -96,6 +101,8 @@ SETTINGS = (
             'bandwidth = "~/bw.json"'),
     Setting("detail", bool, "`false`", "`run` saves all records of a probe, and not only what its pages need",
             "detail = true"),
+    Setting("machine_code", str, "`auto`", "`--machine-code` of `run`: which kernels without PTX are probed: "
+            "`auto`, `all` or `off`", 'machine_code = "all"'),
     *LIMITS,
     Setting(KEYS, dict, "as listed under Keys", "keys of a command in the key table, by its id: one key, or a list",
             '[keys]\nsort = "ctrl+s"'),
@@ -141,6 +148,8 @@ def _checked(data: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
             problems.append(f"{key}: {value!r} is not one of {', '.join(PALETTES)}")
         elif key in _AMOUNTS and not re.fullmatch(_AMOUNTS[key], str(value).strip().upper()):
             problems.append(f"{key}: {value!r} is no limit; an example: {_example(key)}")
+        elif key == "machine_code" and value not in MACHINE_CODE:
+            problems.append(f"{key}: {value!r} is not one of {', '.join(MACHINE_CODE)}")
         elif key == "launches" and not _LAUNCHES.fullmatch(str(value)):
             problems.append(f"{key}: {value!r} is neither auto nor all nor a list such as 0-9,20")
         elif key == KEYS and isinstance(value, dict):

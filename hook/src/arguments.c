@@ -47,7 +47,7 @@ static const struct reason *originals(struct arguments *arguments, const struct 
 static size_t sampling(const struct launch *launch, const struct probing *probing, uint64_t *values)
 {
     struct extent extent;
-    if (!probing->sampled || !layout_extent(&extent, probing, launch->grid, launch->block))
+    if (!layout_extent(&extent, probing, launch->capacities, launch->grid, launch->block) || !extent.is_sample)
         return 0;
     sampling_parameters(&extent.sampled, values);
     return SAMPLING_PARAMETERS;

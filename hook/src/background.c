@@ -17,6 +17,7 @@ enum { WAIT_NANOSECONDS = 500000000, WAIT_PART = 20 };
 struct job {
     struct job *next;
     struct kernel *kernel;
+    struct probing *form; /* whose sampled form is wanted; NULL: the kernel is */
     struct launch launch; /* its shape and function; nothing that points into the program */
     CUcontext context;
 };
@@ -41,10 +42,25 @@ static void unlock(void)
     signals_release();
 }
 
+static atomic_bool *awaited(struct kernel *kernel, struct probing *form)
+{
+    return form ? &form->sampled_form.awaited : &kernel->awaited;
+}
+
 static void let_go(struct job *job)
 {
-    atomic_store(&job->kernel->awaited, false);
+    atomic_store(awaited(job->kernel, job->form), false);
     free(job);
+}
+
+static void prepare(struct job *job)
+{
+    if (REAL_OR_NOT_FOUND(cuCtxSetCurrent, job->context) != CUDA_SUCCESS)
+        return;
+    if (job->form)
+        prepare_sampled_form(job->form);
+    else
+        prepare_kernel(job->kernel, &job->launch);
 }
 
 static struct job *next_job(void)
@@ -66,8 +82,7 @@ static void *prepare_jobs(void *unused)
         struct job *job = next_job();
         preparing = true;
         pthread_mutex_unlock(&mutex);
-        if (REAL_OR_NOT_FOUND(cuCtxSetCurrent, job->context) == CUDA_SUCCESS)
-            prepare_kernel(job->kernel, &job->launch);
+        prepare(job);
         let_go(job);
         pthread_mutex_lock(&mutex);
         preparing = false;
@@ -84,7 +99,7 @@ static bool is_patient(void)
 }
 
 /* The lock is held. False if it cannot be done. */
-static bool submit(struct kernel *kernel, const struct launch *launch)
+static bool submit(struct kernel *kernel, struct probing *form, const struct launch *launch)
 {
     CUcontext context = NULL;
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
@@ -94,27 +109,38 @@ static bool submit(struct kernel *kernel, const struct launch *launch)
     struct job *job = malloc(sizeof *job);
     if (!job)
         return false;
-    *job = (struct job){.kernel = kernel, .launch = *launch, .context = context};
+    *job = (struct job){.kernel = kernel, .form = form, .launch = *launch, .context = context};
     job->launch.form = LAUNCH_KERNEL;
     job->launch.parameters = job->launch.extra = NULL;
     job->launch.config = NULL;
     *newest = job;
     newest = &job->next;
-    atomic_store(&kernel->awaited, true);
+    atomic_store(awaited(kernel, form), true);
     pthread_cond_signal(&arrived);
     return true;
 }
 
-bool background_takes(struct kernel *kernel, const struct launch *launch)
+static bool takes(struct kernel *kernel, struct probing *form, const struct launch *launch)
 {
+    const atomic_bool *is_awaited = awaited(kernel, form);
     if (!settings.scheduled || settings.patient)
         return false;
-    if (atomic_load(&kernel->awaited))
+    if (atomic_load(is_awaited))
         return true;
     lock();
-    bool takes = atomic_load(&kernel->awaited) || (!is_patient() && submit(kernel, launch));
+    bool takes = atomic_load(is_awaited) || (!is_patient() && submit(kernel, form, launch));
     unlock();
     return takes;
+}
+
+bool background_takes(struct kernel *kernel, const struct launch *launch)
+{
+    return takes(kernel, NULL, launch);
+}
+
+bool background_takes_form(struct probing *probing, const struct launch *launch)
+{
+    return takes(probing->kernel, probing, launch);
 }
 
 void background_waited(uint64_t nanoseconds)

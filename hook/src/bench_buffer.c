@@ -3,11 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "booking.h"
 #include "buffers.h"
 #include "capacities.h"
 #include "drain_dropped.h"
 #include "drain_wake.h"
-#include "probed_launch.h"
+#include "probed_size.h"
 #include "real.h"
 #include "reasons.h"
 #include "result.h"
@@ -16,7 +17,7 @@
 enum { WINDOW_BYTES = 4 << 20 };
 
 const struct reason *bench_buffer_make(struct bench_buffer *buffer, struct launch *launch, struct probing *probing,
-                                       const struct variant *variant)
+                                       struct variant *variant)
 {
     *buffer = (struct bench_buffer){0};
     const struct reason *reason = probed_size(launch, probing, variant, &buffer->size);
@@ -80,7 +81,7 @@ bool bench_buffer_overflowed(const struct bench_buffer *buffer, const struct lau
         return false;
     result_learn(&piece, &source);
     free(window.bytes);
-    return capacities_choose(probing, launch->grid, launch->block, variant->pool->limit) != launch->capacities;
+    return capacities_choose(probing, launch->grid, launch->block, probed_memory(variant)) != launch->capacities;
 }
 
 void bench_buffer_save(const struct bench_buffer *buffer, const struct launch *launch, struct probing *probing)
@@ -99,6 +100,7 @@ void bench_buffer_save(const struct bench_buffer *buffer, const struct launch *l
             reason = window.result ? reason_of_driver(window.result) : result_stopped();
     }
     if (reason) {
+        booking_refused(reason);
         drain_dropped(1, reason);
         drain_wake(); /* that thread looks when the disk has room again */
     }

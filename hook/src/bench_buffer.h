@@ -16,7 +16,7 @@ struct bench_buffer {
 
 /* Chooses the launch's capacities too. Returns why there is none, or NULL. */
 const struct reason *bench_buffer_make(struct bench_buffer *buffer, struct launch *launch, struct probing *probing,
-                                       const struct variant *variant);
+                                       struct variant *variant);
 void bench_buffer_free(struct bench_buffer *buffer);
 
 /* Lets dynamic maps grow by what the launch wanted to keep. True if one did: what it left is not whole. */

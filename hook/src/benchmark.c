@@ -13,6 +13,7 @@
 #include "real.h"
 #include "reasons.h"
 #include "replay.h"
+#include "shared_variables.h"
 #include "stopwatch.h"
 #include "streams.h"
 #include "variants.h"
@@ -75,12 +76,14 @@ static void log_sample(const struct kernel *kernel, uint64_t launch, const struc
 }
 
 /* One launch of the probed kernel with its times. */
-static CUresult run_probed(const struct launch *launch, const struct variant *variant, struct arguments *arguments,
-                           const struct bench_buffer *buffer, struct sample *sample)
+static CUresult run_probed(const struct launch *launch, const struct probing *probing, const struct variant *variant,
+                           struct arguments *arguments, const struct bench_buffer *buffer, struct sample *sample)
 {
     CUstream stream = launch_stream(launch);
     sample->prologue = buffer->size ? stopwatch_clear(buffer->memory, buffer->size, stream) : 0;
-    CUresult result = stopwatch_launch(launch, variant->function, arguments->pointers, &sample->probed);
+    CUresult result = shared_copy_constants(probing, variant, stream);
+    if (result == CUDA_SUCCESS)
+        result = stopwatch_launch(launch, variant->function, arguments->pointers, &sample->probed);
     if (result == CUDA_SUCCESS)
         sample->epilogue = buffer->size ? stopwatch_copy_back(buffer->memory, buffer->size, stream) : 0;
     return result;
@@ -119,13 +122,14 @@ static CUresult record(struct bench *bench, const struct snapshot *snapshot, con
 {
     CUstream stream = launch_stream(bench->launch);
     struct sample sample;
-    CUresult result = run_probed(bench->launch, bench->variant, &bench->arguments, &bench->buffer, &sample);
+    CUresult result =
+        run_probed(bench->launch, bench->probing, bench->variant, &bench->arguments, &bench->buffer, &sample);
     snapshot_restore(snapshot, stream);
     if (result == CUDA_SUCCESS &&
         bench_buffer_overflowed(&bench->buffer, bench->launch, bench->probing, bench->variant)) {
         if ((*reason = equip(bench)))
             return CUDA_SUCCESS;
-        result = run_probed(bench->launch, bench->variant, &bench->arguments, &bench->buffer, &sample);
+        result = run_probed(bench->launch, bench->probing, bench->variant, &bench->arguments, &bench->buffer, &sample);
         snapshot_restore(snapshot, stream);
     }
     if (result == CUDA_SUCCESS)
@@ -147,7 +151,7 @@ static CUresult replay(struct bench *bench, const struct snapshot *snapshot)
         if (result != CUDA_SUCCESS)
             return result;
         snapshot_restore(snapshot, stream);
-        result = run_probed(bench->launch, bench->variant, &bench->arguments, &bench->buffer, &sample);
+        result = run_probed(bench->launch, bench->probing, bench->variant, &bench->arguments, &bench->buffer, &sample);
         log_sample(bench->probing->kernel, bench->launch->number, &sample, result);
         snapshot_restore(snapshot, stream);
     }
@@ -180,7 +184,8 @@ static CUresult time_probed(struct bench *bench)
 {
     struct timings *t = bench->timings;
     struct sample sample = {-1, -1, -1, t->waiting};
-    CUresult result = run_probed(bench->launch, bench->variant, &bench->arguments, &bench->buffer, &sample);
+    CUresult result =
+        run_probed(bench->launch, bench->probing, bench->variant, &bench->arguments, &bench->buffer, &sample);
     t->n_probed++;
     t->waiting = -1;
     log_sample(bench->probing->kernel, bench->launch->number, &sample, result);
@@ -231,7 +236,7 @@ static CUresult measure_probed(struct launch *launch, struct probing *probing, s
     CUcontext context = NULL;
     const struct reason *reason = reason(NO_CONTEXT);
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) == CUDA_SUCCESS && context)
-        bench.variant = variants_get(probing, launch, context, &reason);
+        bench.variant = variants_get(probing, launch, context, false, &reason);
     if (bench.variant)
         reason = equip(&bench);
     CUresult result = reason ? launch_pass(launch, reason) : measure(&bench);

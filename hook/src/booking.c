@@ -14,6 +14,7 @@
 #include "kernel.h"
 #include "reasons.h"
 #include "settings.h"
+#include "write_rate.h"
 
 enum { BLOCK_UNIT = 512, FOLDERS_DEEP = 4, FOLDER_BYTES = 64 << 10 };
 
@@ -27,12 +28,24 @@ struct refusal {
 static struct refusal no_bytes = {.name = "trace-bytes", .option = "--max-trace-bytes"};
 static struct refusal no_files = {.name = "result-files", .option = "--max-result-files"};
 static struct refusal no_share = {.name = "share", .option = "--max-trace-bytes"};
+static struct refusal no_rate = {.name = "write-rate", .option = "--max-write-rate"};
 
 static void tell(const struct refusal *refusal, const struct control_budget *budget, bool stopped)
 {
     event_log("[budget] %s %s limit %llu used %llu: allow more with %s\n", refusal->name, stopped ? "reached" : "thins",
               (unsigned long long)atomic_load(&budget->limit), (unsigned long long)atomic_load(&budget->used),
               refusal->option);
+}
+
+/* Once: it may be over and over again. */
+static const struct reason *refuse_rate(void)
+{
+    const struct reason *reason = reason(WRITE_RATE);
+    const unsigned long long rate = atomic_load(&control->write_rate);
+    if (!atomic_exchange(&no_rate.reason, reason))
+        event_log("[budget] %s thins limit %llu used %llu: allow more with %s\n", no_rate.name, rate, rate,
+                  no_rate.option);
+    return reason;
 }
 
 static const struct reason *make_reason(const struct refusal *refusal, uint64_t limit)
@@ -48,6 +61,7 @@ static const struct reason *make_reason(const struct refusal *refusal, uint64_t 
 /* Formats, and tells the log, where the limit is another one than last time. */
 static const struct reason *refuse(struct refusal *refusal, const struct control_budget *budget)
 {
+    control_reclaim();
     const struct reason *reason = atomic_load_explicit(&refusal->reason, memory_order_acquire);
     uint64_t limit = atomic_load(&budget->limit), before = atomic_load(&refusal->limit);
     if (reason && before == limit)
@@ -60,13 +74,28 @@ static const struct reason *refuse(struct refusal *refusal, const struct control
     return reason;
 }
 
+static struct budget_amount all_left(void)
+{
+    return (struct budget_amount){control_left_beside_log(), control_left(&control->result_files)};
+}
+
+static struct budget_amount share_of(const struct kernel *kernel, struct budget_amount left)
+{
+    const struct budget_amount held = {atomic_load(&kernel->held_bytes), atomic_load(&kernel->held_files)};
+    return budget_share(left, held, !held.files);
+}
+
+uint64_t booking_room(const struct kernel *kernel)
+{
+    const struct budget_amount share = share_of(kernel, all_left());
+    return share.files ? share.bytes : 0;
+}
+
 static bool is_within_share(const struct kernel *kernel, uint64_t bytes)
 {
     if (!settings.scheduled || !atomic_load(&control->shares))
         return true;
-    const struct budget_amount left = {control_left_beside_log(), control_left(&control->result_files)};
-    const struct budget_amount held = {atomic_load(&kernel->held_bytes), atomic_load(&kernel->held_files)};
-    const struct budget_amount share = budget_share(left, held, !held.files);
+    const struct budget_amount left = all_left(), share = share_of(kernel, left);
     if (bytes > left.bytes || !left.files)
         return true; /* which is told as a budget that is reached */
     return bytes <= share.bytes && share.files;
@@ -75,20 +104,19 @@ static bool is_within_share(const struct kernel *kernel, uint64_t bytes)
 const struct reason *booking_take(struct kernel *kernel, uint64_t size)
 {
     const uint64_t bytes = budget_disk_bytes(size);
-    if (!is_within_share(kernel, bytes)) {
-        atomic_fetch_add(&control->over_share, 1);
+    if (!is_within_share(kernel, bytes))
         return refuse(&no_share, &control->trace_bytes);
-    }
-    if (!control_take(&control->result_files, 1)) {
-        atomic_fetch_add(&control->result_files.refused, 1);
+    if (settings.scheduled && write_rate_is_over())
+        return refuse_rate();
+    if (!control_take(&control->result_files, 1))
         return refuse(&no_files, &control->result_files);
-    }
     if (bytes > control_left_beside_log() ||
         !control_take(&control->trace_bytes, bytes)) { /* a smaller one may still fit */
         control_return(&control->result_files, 1);
-        atomic_fetch_add(&control->trace_bytes.refused, 1);
         return refuse(&no_bytes, &control->trace_bytes);
     }
+    control_hold((int64_t)bytes, 1);
+    write_rate_use(bytes);
     atomic_fetch_add(&kernel->held_bytes, bytes);
     atomic_fetch_add(&kernel->held_files, 1);
     return NULL;
@@ -99,6 +127,8 @@ void booking_return(struct kernel *kernel, uint64_t size)
     const uint64_t bytes = budget_disk_bytes(size);
     control_return(&control->trace_bytes, bytes);
     control_return(&control->result_files, 1);
+    control_hold(-(int64_t)bytes, -1);
+    write_rate_return(bytes);
     atomic_fetch_sub(&kernel->held_bytes, bytes);
     atomic_fetch_sub(&kernel->held_files, 1);
 }
@@ -108,6 +138,8 @@ void booking_settle(struct kernel *kernel, uint64_t size, uint64_t on_disk)
     const uint64_t booked = budget_disk_bytes(size), taken = budget_disk_bytes(on_disk);
     control_use(&control->trace_bytes, taken);
     control_return(&control->trace_bytes, booked);
+    control_hold(-(int64_t)booked, -1);
+    write_rate_return(booked > taken ? booked - taken : 0);
     atomic_fetch_add(&kernel->held_bytes, taken - booked);
 }
 
@@ -122,11 +154,17 @@ const struct reason *booking_refuses_folder(uint64_t size)
 
 void booking_refused(const struct reason *reason)
 {
-    struct control_budget *files = &control->result_files, *bytes = &control->trace_bytes;
-    atomic_fetch_add(reason->code == REASON_RESULTS_FULL ? &files->refused : &bytes->refused, 1);
+    if (reason->code == REASON_RESULTS_FULL)
+        atomic_fetch_add(&control->result_files.refused, 1);
+    else if (reason->code == REASON_TRACE_FULL)
+        atomic_fetch_add(&control->trace_bytes.refused, 1);
+    else if (reason->code == REASON_TRACE_SHARE)
+        atomic_fetch_add(&control->over_share, 1);
+    else if (reason->code == REASON_WRITE_RATE)
+        atomic_fetch_add(&control->over_rate, 1);
 }
 
-static uint64_t folder_bytes(int parent, const char *name, int deep)
+static uint64_t folder_bytes(int parent, const char *name, const char *image, int deep)
 {
     struct stat status;
     uint64_t bytes = 0;
@@ -141,9 +179,10 @@ static uint64_t folder_bytes(int parent, const char *name, int deep)
             fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
         if (!S_ISDIR(status.st_mode))
-            bytes += status.st_nlink > 1 ? 0 : (uint64_t)status.st_blocks * BLOCK_UNIT;
+            bytes +=
+                status.st_nlink > 1 && strcmp(entry->d_name, image) != 0 ? 0 : (uint64_t)status.st_blocks * BLOCK_UNIT;
         else if (deep)
-            bytes += folder_bytes(folder, entry->d_name, deep - 1);
+            bytes += folder_bytes(folder, entry->d_name, image, deep - 1);
     }
     if (entries)
         closedir(entries);
@@ -154,7 +193,7 @@ void booking_count_folder(struct booking_folder *folder)
 {
     if (!folder->path)
         return;
-    uint64_t bytes = folder_bytes(AT_FDCWD, folder->path, FOLDERS_DEEP);
+    uint64_t bytes = folder_bytes(AT_FDCWD, folder->path, folder->has_image ? "original.bin" : "", FOLDERS_DEEP);
     control_use(&control->trace_bytes, bytes);
     control_return(&control->trace_bytes, folder->counted);
     folder->counted = bytes;
@@ -162,7 +201,7 @@ void booking_count_folder(struct booking_folder *folder)
 
 void booking_reset(void)
 {
-    struct refusal *const all[] = {&no_bytes, &no_files, &no_share};
+    struct refusal *const all[] = {&no_bytes, &no_files, &no_share, &no_rate};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         atomic_store(&all[i]->reason, NULL);
 }

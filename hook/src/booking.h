@@ -2,6 +2,7 @@
 #ifndef TUI_PROBE_BOOKING_H
 #define TUI_PROBE_BOOKING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct kernel;
@@ -19,13 +20,17 @@ void booking_settle(struct kernel *kernel, uint64_t size, uint64_t on_disk);
 /* Why no folder should be made with an image of SIZE bytes and what the engine makes of it; NULL if it may be. */
 const struct reason *booking_refuses_folder(uint64_t size);
 
-/* A launch has passed for REASON, one of these. */
+/* The most bytes on disk that a launch of KERNEL may take by its share of what is left. */
+uint64_t booking_room(const struct kernel *kernel);
+
+/* A launch has passed for REASON: counts it, if it is one of these. */
 void booking_refused(const struct reason *reason);
 
 /* Counts what is in the folder now, itself included, in the place of what was counted before. A file that has another name,
- * too, was counted with that. */
+ * too, was counted with that; not so the image, if it was written here first. */
 struct booking_folder {
     char *path;       /* NULL: there is none */
+    bool has_image;   /* original.bin counts here */
     uint64_t counted; /* bytes so far */
 };
 

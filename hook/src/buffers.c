@@ -149,6 +149,7 @@ static void fill_piece(struct piece *piece, const struct launch *launch, struct 
     piece->number = launch->number;
     piece->probing = probing;
     piece->capacities = launch->capacities;
+    piece->key = launch->key;
     piece->offset = offset;
     memcpy(piece->grid, launch->grid, sizeof piece->grid);
     memcpy(piece->block, launch->block, sizeof piece->block);
@@ -176,8 +177,8 @@ struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struc
                            struct claim *claim, const struct reason **reason)
 {
     size = (size + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
-    if (size > pool->limit) {
-        *reason = too_large(size, pool->limit);
+    if (size > pool->most) {
+        *reason = too_large(size, pool->most);
         return NULL;
     }
     buffers_lock();

@@ -22,6 +22,7 @@ struct piece {
     uint64_t number; /* of the launch */
     struct probing *probing;
     const struct capacities *capacities;
+    struct key *key; /* of the launch; NULL: no launch follows from this one */
     size_t offset;
     uint32_t grid[3], block[3], shared;
     bool void_launch; /* the probed launch failed: nothing to save */
@@ -60,6 +61,7 @@ struct pool {
     struct chunk *current; /* where pieces are taken from */
     struct chunk *ready;   /* cleared */
     size_t allocated, limit;
+    size_t most; /* that one launch may take */
     unsigned busy; /* chunks sealed and not yet returned */
     bool starved;  /* a launch has waited in vain since the last return */
     bool wanting;  /* the current chunk fills up and none is ready */

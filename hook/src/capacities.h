@@ -1,4 +1,5 @@
-/* How many records each slot of a dynamic map keeps: an estimate, and more after a launch that had more. */
+/* How much each launch records. A slot of a dynamic map keeps an estimate of records, and more after a launch that had
+ * more; a launch whose records would take too much keeps them of some blocks, or reduced. */
 #ifndef TUI_PROBE_CAPACITIES_H
 #define TUI_PROBE_CAPACITIES_H
 
@@ -7,13 +8,21 @@
 /* The first estimate. False without memory. */
 bool capacities_begin(struct probing *probing);
 
-/* Those for a launch, smaller ones if two such launches do not fit LIMIT bytes; NULL if no map is dynamic, or
- * without memory. */
+/* Those for a launch, smaller ones if its records do not fit LIMIT bytes of the device; NULL without memory. */
 const struct capacities *capacities_choose(struct probing *probing, const uint32_t grid[3], const uint32_t block[3],
                                            size_t limit);
 
-/* A slot of MAP was to keep this many records: from now on there is room for them. */
-void capacities_grow(struct probing *probing, size_t map, uint64_t attempts);
+/* The same as CAPACITIES, but reduced. NULL if that is no less, or without memory. */
+const struct capacities *capacities_reduced(struct probing *probing, const struct capacities *capacities);
+
+/* Of as many blocks, spread over the grid, that the records take no more than MOST_DEVICE bytes on the device, and
+ * MOST_SAVED in their file. NULL if that is too few to tell anything, or all, or without memory. */
+const struct capacities *capacities_sample(struct probing *probing, const uint32_t grid[3], const uint32_t block[3],
+                                           size_t most_device, size_t most_saved);
+
+/* A slot of MAP was to keep this many records: from now on there is room for them. False if there was already, or there
+ * cannot be. */
+bool capacities_grow(struct probing *probing, size_t map, uint64_t attempts);
 
 void capacities_reset(void);
 

@@ -6,6 +6,7 @@
 #include "drain_dropped.h"
 #include "real.h"
 #include "reasons.h"
+#include "result.h"
 #include "streams.h"
 
 static bool reserve_piece(struct chunk *chunk)
@@ -139,11 +140,19 @@ size_t chunk_results(const struct chunk *chunk)
     return n;
 }
 
+void chunk_lose(const struct chunk *chunk, const struct reason *reason)
+{
+    for (size_t i = 0; i < chunk->n_pieces; i++)
+        if (!chunk->pieces[i].void_launch)
+            result_drop(&chunk->pieces[i]);
+    drain_dropped(chunk_results(chunk), reason);
+}
+
 void chunk_drop(struct chunk **link)
 {
     struct chunk *chunk = *link;
     *link = chunk->next;
-    drain_dropped(chunk_results(chunk), reason(CONTEXT_DESTROYED));
+    chunk_lose(chunk, reason(CONTEXT_DESTROYED));
     free(chunk->pieces);
     free(chunk->uses);
     free(chunk);

@@ -25,6 +25,9 @@ CUresult chunk_wait(struct chunk *chunk);
 /* Pieces whose results would be written. */
 size_t chunk_results(const struct chunk *chunk);
 
+/* Its results will not be written, for REASON: counts them as dropped, and gives back what is booked for them. */
+void chunk_lose(const struct chunk *chunk, const struct reason *reason);
+
 /* Takes *LINK out of its list and counts its results as dropped. */
 void chunk_drop(struct chunk **link);
 

@@ -1,10 +1,14 @@
 #define _GNU_SOURCE
 #include "control.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "settings.h"
@@ -17,6 +21,10 @@ static struct control spare;
 struct control *control = &spare;
 atomic_uint control_closed;
 atomic_uint control_opened;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* held while this process looks for its place */
+static _Atomic(struct control_process *) mine;
+static struct control_process no_place; /* where there are more processes than the page has places for */
 
 /* Only a file of this user's, of the whole size: a page that lies behind its end would end the program. */
 static bool is_ours(int file)
@@ -51,6 +59,7 @@ static void fill(struct control *page)
     atomic_store(&page->trace_bytes.limit, settings.max_trace_bytes);
     atomic_store(&page->result_files.limit, settings.max_result_files);
     atomic_store(&page->log_bytes.limit, settings.max_log_bytes);
+    atomic_store(&page->write_rate, settings.max_write_rate);
 }
 
 bool control_start(void)
@@ -125,4 +134,81 @@ uint64_t control_left_beside_log(void)
     uint64_t kept = of_log < most ? of_log : most, used = atomic_load(&control->log_bytes.used);
     kept = kept > used ? kept - used : 0;
     return left > kept ? left - kept : 0;
+}
+
+/* Of one that is no more, or that another program took the place of (exec). */
+static void give_back(struct control_process *process)
+{
+    control_return(&control->trace_bytes, atomic_exchange(&process->bytes, 0));
+    control_return(&control->result_files, atomic_exchange(&process->files, 0));
+}
+
+static bool is_gone(uint64_t pid)
+{
+    return syscall(SYS_kill, (pid_t)pid, 0) != 0 && errno == ESRCH; /* kill() is one of those that we watch */
+}
+
+/* Takes the place of process PID for FOR_PID, unless somebody else is quicker. */
+static bool take_over(struct control_process *process, uint64_t pid, uint64_t for_pid)
+{
+    if (!atomic_compare_exchange_strong(&process->pid, &pid, for_pid))
+        return false;
+    give_back(process);
+    return true;
+}
+
+static struct control_process *find_place(uint64_t pid)
+{
+    struct control_process *all = control->processes;
+    for (int i = 0; i < CONTROL_PROCESSES; i++)
+        if (atomic_load(&all[i].pid) == pid && take_over(&all[i], pid, pid))
+            return &all[i];
+    for (int i = 0; i < CONTROL_PROCESSES; i++) {
+        const uint64_t before = atomic_load(&all[i].pid);
+        if ((!before || is_gone(before)) && take_over(&all[i], before, pid))
+            return &all[i];
+    }
+    return NULL;
+}
+
+static struct control_process *my_place(void)
+{
+    struct control_process *place = atomic_load_explicit(&mine, memory_order_acquire);
+    if (place)
+        return place;
+    pthread_mutex_lock(&mutex);
+    if (!(place = atomic_load(&mine))) {
+        place = find_place((uint64_t)getpid());
+        atomic_store(&mine, place ? place : &no_place);
+    }
+    pthread_mutex_unlock(&mutex);
+    return atomic_load(&mine);
+}
+
+void control_hold(int64_t bytes, int64_t files)
+{
+    struct control_process *place = my_place();
+    atomic_fetch_add_explicit(&place->bytes, (uint64_t)bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&place->files, (uint64_t)files, memory_order_relaxed);
+}
+
+void control_reclaim(void)
+{
+    static _Atomic int64_t last;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t before = atomic_load(&last);
+    if (before == now.tv_sec || !atomic_compare_exchange_strong(&last, &before, (int64_t)now.tv_sec))
+        return;
+    for (int i = 0; i < CONTROL_PROCESSES; i++) {
+        const uint64_t pid = atomic_load(&control->processes[i].pid);
+        if (pid && pid != (uint64_t)getpid() && is_gone(pid))
+            take_over(&control->processes[i], pid, 0);
+    }
+}
+
+void control_reset(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+    atomic_store(&mine, NULL);
 }

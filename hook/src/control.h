@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define CONTROL_MAGIC "tuiprobe"
-enum { CONTROL_VERSION = 1, CONTROL_BYTES = 4096, CONTROL_LINE = 64 };
+enum { CONTROL_VERSION = 1, CONTROL_BYTES = 4096, CONTROL_LINE = 64, CONTROL_PROCESSES = 32 };
 
 /* The limit of a budget that has none. */
 #define CONTROL_NO_LIMIT UINT64_MAX
@@ -18,6 +18,12 @@ enum { CONTROL_VERSION = 1, CONTROL_BYTES = 4096, CONTROL_LINE = 64 };
 struct control_budget {
     _Atomic uint64_t limit, used;
     _Atomic uint64_t refused; /* how often something found no room */
+};
+
+/* A process of the run: what it has booked and not yet written. Where it was killed, others give that back. */
+struct control_process {
+    _Atomic uint64_t pid; /* 0: nobody's */
+    _Atomic uint64_t bytes, files;
 };
 
 /* What launches read is on a line of its own, for the rest is written often. */
@@ -35,6 +41,11 @@ struct control {
     struct control_budget log_bytes; /* of event.log; refused: lines */
     _Atomic uint64_t over_share; /* launches that were refused for their share alone */
     _Atomic uint64_t launcher_bytes; /* of trace_bytes: what the launcher wrote, which alone stores it */
+    _Atomic uint64_t write_rate; /* bytes per second of results, where launches are sampled */
+    _Atomic uint64_t written_until; /* when what was booked is written at that rate: nanoseconds of CLOCK_MONOTONIC */
+    _Atomic uint64_t over_rate; /* launches that were refused for that */
+    uint64_t reserved[10];
+    struct control_process processes[CONTROL_PROCESSES]; /* more than these count, and are not given back */
 };
 
 _Static_assert(offsetof(struct control, trace_bytes) == CONTROL_LINE, "the switch has a cache line of its own");
@@ -78,6 +89,16 @@ bool control_take(struct control_budget *budget, uint64_t amount);
 void control_use(struct control_budget *budget, uint64_t amount);
 
 void control_return(struct control_budget *budget, uint64_t amount);
+
+/* Notes that this process has booked BYTES and FILES that are to be given back if it is killed, or with negative numbers
+ * that they are written or given back. */
+void control_hold(int64_t bytes, int64_t files);
+
+/* Gives back what processes that are no more had booked. Looks once a second at most. */
+void control_reclaim(void);
+
+/* In a forked child, which holds nothing. */
+void control_reset(void);
 
 /* Whether lines of calls that a program makes often still go into event.log. */
 bool control_log_is_open(void);

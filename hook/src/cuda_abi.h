@@ -87,6 +87,7 @@ typedef struct {
         char bytes[64];
         int cooperative;
         int programmatic;
+        uint32_t cluster[3];
         uint64_t align;
     } value;
 } CUlaunchAttribute;

@@ -43,6 +43,15 @@ bool device_architecture(CUdevice device, char *name, size_t size)
     return true;
 }
 
+unsigned device_capability(CUdevice device)
+{
+    int major, minor;
+    if (!attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device, &major) ||
+        !attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device, &minor))
+        return 0;
+    return (unsigned)(10 * major + minor);
+}
+
 void device_reset(void)
 {
     atomic_store(&described, 0);

@@ -15,6 +15,9 @@ bool device_describe(char *line, size_t size);
 /* "sm_90"; false if the driver does not say. */
 bool device_architecture(CUdevice device, char *name, size_t size);
 
+/* Its compute capability, 90 for 9.0; 0 if the driver does not say. */
+unsigned device_capability(CUdevice device);
+
 void device_reset(void);
 
 #endif

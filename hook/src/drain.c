@@ -12,6 +12,7 @@
 #include "drain_dropped.h"
 #include "drain_wake.h"
 #include "event_log.h"
+#include "graft_faults.h"
 #include "patience.h"
 #include "real.h"
 #include "reasons.h"
@@ -99,7 +100,7 @@ static CUresult save_results(struct chunk *chunk)
     }
     free(bytes);
     if (result != CUDA_SUCCESS)
-        drain_dropped(chunk_results(chunk), reason_of_driver(result));
+        chunk_lose(chunk, reason_of_driver(result));
     return result == CUDA_SUCCESS ? write_through(chunk) : result;
 }
 
@@ -107,6 +108,7 @@ static CUresult save_results(struct chunk *chunk)
 static void fault(struct chunk *chunk, CUresult result)
 {
     const char *name = reason_error_name(result);
+    graft_faults_note(chunk, result);
     buffers_lock();
     chunk->pool->fault = reason_with(CONTEXT_FAULTED, name);
     chunk->pool->busy--;
@@ -124,14 +126,14 @@ static CUresult clear(struct chunk *chunk)
 static void drain_chunk(struct chunk *chunk)
 {
     if (atomic_load(&given_up)) { /* nobody waits for its launches any more */
-        drain_dropped(chunk_results(chunk), result_stopped());
+        chunk_lose(chunk, result_stopped());
         return;
     }
     CUresult result = REAL_OR_NOT_FOUND(cuCtxSetCurrent, chunk->pool->context);
     if (result == CUDA_SUCCESS)
         result = chunk_wait(chunk);
     if (result != CUDA_SUCCESS)
-        drain_dropped(chunk_results(chunk), reason_of_driver(result));
+        chunk_lose(chunk, reason_of_driver(result));
     else if (chunk_results(chunk))
         result = save_results(chunk);
     if (result == CUDA_SUCCESS)

@@ -1,8 +1,9 @@
-/* Two events on a stream, and what they show where nothing lies between them.
+/* Two events on a stream, and what they show beside the time of the kernel between them.
  *
- * An event is done when all work before it is; the time of a launch between two events therefore has the device's own
- * time for the second event in it. That is measured once per context, on a stream of ours: pairs are queued behind work
- * that takes longer than queueing them, since on an idle device one would time the host's calls instead. */
+ * That is what the device needs for the events, to start a kernel and to see its end. It is measured once per context, on
+ * a stream of ours, around a kernel that does nothing, whose own time is known; without one, where the driver compiles
+ * no PTX, around nothing at all, which leaves out some 1.5 us of starting and ending. The pairs are queued behind work that takes
+ * longer than queueing them, since on an idle device one would time the host's calls instead. */
 #ifndef TUI_PROBE_EMPTY_PAIR_H
 #define TUI_PROBE_EMPTY_PAIR_H
 
@@ -26,6 +27,7 @@ enum { EMPTY_PAIRS = 9 };
 struct empty_pair {
     enum { EMPTY_NOT_ASKED, EMPTY_ASKED, EMPTY_KNOWN } state;
     CUstream stream;
+    CUfunction nothing; /* a kernel; NULL without */
     bool queued; /* all pairs were, before the first was done */
     double nanoseconds;
     struct event_pair pairs[EMPTY_PAIRS];

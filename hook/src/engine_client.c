@@ -170,8 +170,9 @@ static const struct reason *ask(const char *question, unsigned id, struct engine
     return send_line(&deadline, question) ? read_answers(&deadline, id, answers, n) : silent();
 }
 
-void engine_prepare(const char *directory, const char *architecture, const char *kernel, struct engine_answer *answers,
-                    size_t n)
+/* TAIL ends the question. */
+static void prepare(const char *word, const char *directory, const char *architecture, const char *kernel,
+                    const char *tail, struct engine_answer *answers, size_t n)
 {
     char *question = NULL;
     const struct reason *problem = NULL;
@@ -180,7 +181,7 @@ void engine_prepare(const char *directory, const char *architecture, const char 
         answers[i] = failed(NULL);
     if (strpbrk(directory, "\t\n") || strpbrk(kernel, "\t\n"))
         problem = reason(NAME_NOT_TOLD);
-    else if (asprintf(&question, "prepare\t%u\t%s\t%s\t%s\n", id, directory, architecture, kernel) < 0)
+    else if (asprintf(&question, "%s\t%u\t%s\t%s\t%s%s\n", word, id, directory, architecture, kernel, tail) < 0)
         problem = reason(HOST_MEMORY);
     else if ((problem = ask(question, id, answers, n)))
         disconnect();
@@ -188,6 +189,20 @@ void engine_prepare(const char *directory, const char *architecture, const char 
         if (answers[i].outcome == ENGINE_FAILED && !answers[i].reason)
             answers[i] = failed(problem);
     free(question);
+}
+
+void engine_prepare(const char *directory, const char *architecture, const char *kernel, struct engine_answer *answers,
+                    size_t n)
+{
+    prepare("prepare", directory, architecture, kernel, "", answers, n);
+}
+
+void engine_prepare_sampled(const char *directory, const char *architecture, const char *kernel, size_t place,
+                            struct engine_answer *answer)
+{
+    char tail[16];
+    snprintf(tail, sizeof tail, "\t%u", (unsigned)place);
+    prepare("sample", directory, architecture, kernel, tail, answer, 1);
 }
 
 void engine_reset(void)

@@ -19,6 +19,10 @@ struct engine_answer {
 void engine_prepare(const char *directory, const char *architecture, const char *kernel, struct engine_answer *answers,
                     size_t n);
 
+/* The same for probe PLACE of the run alone, in a form that measures the blocks of a sample. */
+void engine_prepare_sampled(const char *directory, const char *architecture, const char *kernel, size_t place,
+                            struct engine_answer *answer);
+
 void engine_reset(void);
 
 #endif

@@ -4,7 +4,7 @@
 #include "image_formats.h"
 
 static const uint32_t CONTAINER_MAGIC = 0xba55ed50;
-enum { KIND_PTX = 1 };
+enum { KIND_PTX = 1, KIND_CODE = 2 };
 
 struct container {
     uint32_t magic;
@@ -60,8 +60,32 @@ size_t fatbin_size(const void *bytes, size_t limit)
     return container.header_size + (size_t)container.entries_size;
 }
 
-/* Sums the PTX entries and, with COPY, writes them one after another. */
-static size_t gather_ptx(const void *bytes, size_t size, char *copy)
+/* The compute capability in an entry's header, 90 for 9.0; 0 if the header is too short to have one. */
+static uint32_t architecture_of(const struct entry *entry, const char *start)
+{
+    enum { ARCHITECTURE_AT = 28 };
+    uint32_t architecture = 0;
+    if (entry->header_size >= ARCHITECTURE_AT + sizeof architecture)
+        memcpy(&architecture, start + ARCHITECTURE_AT, sizeof architecture);
+    return architecture;
+}
+
+/* Machine code runs on the same or a later minor version of its major one. */
+static bool runs(uint32_t architecture, unsigned device)
+{
+    return architecture && architecture <= device && architecture / 10 == device / 10;
+}
+
+static bool is_kept(const struct entry *entry, const char *start, unsigned kept)
+{
+    if (entry->kind == KIND_PTX)
+        return kept & FATBIN_PTX;
+    kept &= ~FATBIN_PTX;
+    return entry->kind == KIND_CODE && (kept == FATBIN_ANY_CODE || runs(architecture_of(entry, start), kept));
+}
+
+/* Sums the entries that are KEPT and, with COPY, writes them one after another. */
+static size_t gather(const void *bytes, size_t size, unsigned kept, char *copy)
 {
     struct container container;
     struct entry entry;
@@ -72,7 +96,7 @@ static size_t gather_ptx(const void *bytes, size_t size, char *copy)
     const char *at = (const char *)bytes + container.header_size;
     size_t left = size - container.header_size;
     while (next_entry(&at, &left, &entry, &start, &length)) {
-        if (entry.kind != KIND_PTX)
+        if (!is_kept(&entry, start, kept))
             continue;
         if (copy)
             memcpy(copy + total, start, length);
@@ -81,19 +105,81 @@ static size_t gather_ptx(const void *bytes, size_t size, char *copy)
     return total;
 }
 
-size_t fatbin_ptx_size(const void *bytes, size_t size)
+size_t fatbin_kept_size(const void *bytes, size_t size, unsigned kept)
 {
     struct container container;
-    size_t entries = gather_ptx(bytes, size, NULL);
+    size_t entries = gather(bytes, size, kept, NULL);
     return entries && container_of(bytes, size, &container) ? container.header_size + entries : 0;
 }
 
-void fatbin_copy_ptx(const void *bytes, size_t size, void *copy)
+void fatbin_copy(const void *bytes, size_t size, unsigned kept, void *copy)
 {
     struct container container;
     if (!container_of(bytes, size, &container))
         return;
-    container.entries_size = gather_ptx(bytes, size, (char *)copy + container.header_size);
+    container.entries_size = gather(bytes, size, kept, (char *)copy + container.header_size);
     memcpy(copy, bytes, container.header_size);
     memcpy(copy, &container, sizeof container);
+}
+
+/* Calls VISIT for each entry. */
+static void each_entry(const void *bytes, size_t size,
+                       void (*visit)(const struct entry *entry, const char *start, void *argument), void *argument)
+{
+    struct container container;
+    struct entry entry;
+    const char *start;
+    size_t length;
+    if (!container_of(bytes, size, &container))
+        return;
+    const char *at = (const char *)bytes + container.header_size;
+    size_t left = size - container.header_size;
+    while (next_entry(&at, &left, &entry, &start, &length))
+        visit(&entry, start, argument);
+}
+
+static void note_larger(const struct entry *entry, const char *start, void *argument)
+{
+    size_t *largest = argument;
+    (void)start;
+    if (entry->kind == KIND_CODE && entry->payload_size > *largest)
+        *largest = (size_t)entry->payload_size;
+}
+
+size_t fatbin_largest_code(const void *bytes, size_t size)
+{
+    size_t largest = 0;
+    each_entry(bytes, size, note_larger, &largest);
+    return largest;
+}
+
+struct ptx_question {
+    unsigned device;
+    enum fatbin_ptx best;
+};
+
+/* From 9.0 on there is PTX for one device or family alone, which only its text tells. */
+static enum fatbin_ptx judge(uint32_t architecture, unsigned device)
+{
+    enum { FIRST_WITH_SPECIFIC = 90 };
+    if (architecture > device)
+        return FATBIN_PTX_NEWER;
+    return architecture == device || architecture < FIRST_WITH_SPECIFIC ? FATBIN_PTX_RUNS : FATBIN_PTX_MAY_RUN;
+}
+
+static void note_ptx(const struct entry *entry, const char *start, void *argument)
+{
+    struct ptx_question *question = argument;
+    if (entry->kind != KIND_PTX)
+        return;
+    enum fatbin_ptx found = judge(architecture_of(entry, start), question->device);
+    if (found > question->best)
+        question->best = found;
+}
+
+enum fatbin_ptx fatbin_ptx_for(const void *bytes, size_t size, unsigned device)
+{
+    struct ptx_question question = {.device = device};
+    each_entry(bytes, size, note_ptx, &question);
+    return question.best;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "image_formats.h"
+#include "settings.h"
 
 static const uint32_t WRAPPER_MAGIC = 0x466243b1;
 
@@ -45,16 +46,23 @@ static void keep(struct image *image, const void *bytes, size_t size)
     image->ptx_size = size;
 }
 
-static void capture_fatbin(struct image *image, const void *code, size_t size)
+static void keep_code(struct image *image, const void *code, bool is_fatbin, const struct origin *origin)
+{
+    if (settings.machine_code != MACHINE_CODE_OFF && image->size)
+        image->code = machine_code_keep(code, image->size, is_fatbin, origin);
+}
+
+static void capture_fatbin(struct image *image, const void *code, size_t size, const struct origin *origin)
 {
     image->size = fatbin_size(code, size);
-    image->ptx_size = fatbin_ptx_size(code, image->size);
+    image->ptx_size = fatbin_kept_size(code, image->size, FATBIN_PTX);
     if (image->ptx_size && (image->ptx = malloc(image->ptx_size)))
-        fatbin_copy_ptx(code, image->size, image->ptx);
+        fatbin_copy(code, image->size, FATBIN_PTX, image->ptx);
+    keep_code(image, code, true, origin);
 }
 
 /* The wrapper is a structure of the program's memory; its pointer leads to the container. */
-static void capture_wrapper(struct image *image, const void *code, size_t size)
+static void capture_wrapper(struct image *image, const void *code, size_t size, const struct origin *origin)
 {
     struct {
         uint32_t magic, version;
@@ -64,17 +72,19 @@ static void capture_wrapper(struct image *image, const void *code, size_t size)
         return;
     memcpy(&wrapper, code, sizeof wrapper);
     if (wrapper.container && fatbin_is(wrapper.container, IMAGE_SIZE_UNKNOWN))
-        capture_fatbin(image, wrapper.container, IMAGE_SIZE_UNKNOWN);
+        capture_fatbin(image, wrapper.container, IMAGE_SIZE_UNKNOWN, origin);
 }
 
-static void capture_elf(struct image *image, const void *code, size_t size)
+static void capture_elf(struct image *image, const void *code, size_t size, const struct origin *origin)
 {
     image->size = elf_size(code, size);
     if (image->size && elf_has_section(code, image->size, ".nv_debug_ptx_txt"))
         keep(image, code, image->size);
+    else
+        keep_code(image, code, false, origin);
 }
 
-struct image *image_capture(const void *code, size_t size)
+struct image *image_capture(const void *code, size_t size, const struct origin *origin)
 {
     struct image *image = calloc(1, sizeof *image);
     if (!image)
@@ -82,13 +92,13 @@ struct image *image_capture(const void *code, size_t size)
     atomic_init(&image->references, 1);
     if (magic_of(code, size) == WRAPPER_MAGIC) {
         image->type = IMAGE_WRAPPED_FATBIN;
-        capture_wrapper(image, code, size);
+        capture_wrapper(image, code, size, origin);
     } else if (fatbin_is(code, size)) {
         image->type = IMAGE_FATBIN;
-        capture_fatbin(image, code, size);
+        capture_fatbin(image, code, size, origin);
     } else if (elf_is(code, size)) {
         image->type = IMAGE_ELF;
-        capture_elf(image, code, size);
+        capture_elf(image, code, size, origin);
     } else if (looks_like_ptx(code, size)) {
         image->type = IMAGE_PTX;
         image->size = strnlen(code, size);
@@ -110,7 +120,7 @@ struct image *image_capture_file(const char *path)
         if (bytes != MAP_FAILED) {
             /* A wrapper's pointer means nothing in a file. */
             if (magic_of(bytes, size) != WRAPPER_MAGIC)
-                image = image_capture(bytes, size);
+                image = image_capture(bytes, size, &(struct origin){.path = path});
             munmap(bytes, size);
         }
     }
@@ -118,11 +128,68 @@ struct image *image_capture_file(const char *path)
     return image;
 }
 
+enum fatbin_ptx image_ptx_for(const struct image *image, unsigned device)
+{
+    if (!image->ptx)
+        return FATBIN_PTX_NONE;
+    const bool is_fatbin = image->type == IMAGE_FATBIN || image->type == IMAGE_WRAPPED_FATBIN;
+    return is_fatbin ? fatbin_ptx_for(image->ptx, image->ptx_size, device) : FATBIN_PTX_RUNS;
+}
+
+size_t image_most(const struct image *image)
+{
+    return image->ptx || !image->code ? image->ptx_size : image->code->most;
+}
+
+/* A container of PTX, where that is kept, and behind it one of machine code. */
+static const struct reason *join(const struct image *image, const uint8_t *code, unsigned kept, struct image_part *part)
+{
+    const size_t of_code = fatbin_kept_size(code, image->code->size, kept & ~FATBIN_PTX);
+    const size_t of_ptx = kept & FATBIN_PTX ? image->ptx_size : 0;
+    if (!of_code && !of_ptx)
+        return reason(NO_PTX);
+    if (!(part->own = malloc(of_ptx + of_code)))
+        return reason(HOST_MEMORY);
+    if (of_ptx)
+        memcpy(part->own, image->ptx, of_ptx);
+    if (of_code)
+        fatbin_copy(code, image->code->size, kept & ~FATBIN_PTX, part->own + of_ptx);
+    part->bytes = part->own;
+    part->size = of_ptx + of_code;
+    return NULL;
+}
+
+const struct reason *image_part_make(const struct image *image, unsigned kept, struct image_part *part)
+{
+    const uint8_t *code;
+    *part = (struct image_part){.bytes = image->ptx, .size = image->ptx_size};
+    if (!(kept & ~FATBIN_PTX))
+        return NULL;
+    const struct reason *reason = machine_code_read(image->code, &code);
+    if (reason)
+        return kept & FATBIN_PTX ? NULL : reason;
+    if (image->code->is_fatbin)
+        reason = join(image, code, kept, part);
+    else if (!(part->own = malloc(image->code->size)))
+        reason = reason(HOST_MEMORY);
+    else
+        part->bytes = memcpy(part->own, code, part->size = image->code->size);
+    machine_code_leave(image->code, code);
+    return reason;
+}
+
+void image_part_free(struct image_part *part)
+{
+    free(part->own);
+    *part = (struct image_part){0};
+}
+
 void image_release(struct image *image)
 {
     if (!image || atomic_fetch_sub(&image->references, 1) != 1)
         return;
     free(image->ptx);
+    machine_code_free(image->code);
     free(image->saved_path);
     free(image);
 }

@@ -13,9 +13,21 @@ bool elf_has_section(const void *bytes, size_t size, const char *name);
 bool fatbin_is(const void *bytes, size_t limit);
 size_t fatbin_size(const void *bytes, size_t limit);
 
-/* Size of a container that holds only the PTX entries of this one, 0 if there are none; and that
- * container, entries copied as they are (compressed ones stay compressed). */
-size_t fatbin_ptx_size(const void *bytes, size_t size);
-void fatbin_copy_ptx(const void *bytes, size_t size, void *copy);
+/* What is kept of a container: PTX, and machine code. Code of one device is named by its compute capability, 90 for
+ * 9.0: what that device can run. */
+#define FATBIN_PTX 0x80000000u
+#define FATBIN_ANY_CODE 0x7fffffffu
+
+/* Size of a container that holds only what is KEPT of this one, 0 if that is nothing; and that container, entries copied
+ * as they are (compressed ones stay compressed). */
+size_t fatbin_kept_size(const void *bytes, size_t size, unsigned kept);
+void fatbin_copy(const void *bytes, size_t size, unsigned kept, void *copy);
+
+/* Bytes of the largest machine code in it. */
+size_t fatbin_largest_code(const void *bytes, size_t size);
+
+/* Whether a device can run PTX of the container: there is none, it is for newer ones, only its text tells, it can. */
+enum fatbin_ptx { FATBIN_PTX_NONE, FATBIN_PTX_NEWER, FATBIN_PTX_MAY_RUN, FATBIN_PTX_RUNS };
+enum fatbin_ptx fatbin_ptx_for(const void *bytes, size_t size, unsigned device);
 
 #endif

@@ -43,17 +43,50 @@ struct map {
     struct reduction *reduction; /* what is saved of its records; NULL: all of them. See reduce.h */
 };
 
+/* How a probe is in a kernel: its PTX was assembled anew, or code was grafted into the machine code. */
+enum way { WAY_PTX, WAY_GRAFT };
+
+/* A place in a file of machine code that gets the address of a variable of the original's module. */
+struct patch {
+    enum patch_kind { PATCH_ABS64, PATCH_ABS32_LO, PATCH_ABS32_HI } kind;
+    uint64_t offset, addend; /* bytes of the file; of the address, modulo 2^64 */
+    char *variable;
+};
+
+/* A variable in constant memory, which the probed module has a copy of. */
+struct constant {
+    char *variable;
+    size_t size;
+};
+
 /* The probed function of a kernel in one context. */
 struct variant {
     struct variant *next;
+    bool sampled; /* the sampled form of a probing that has both */
     _Atomic(CUcontext) context; /* NULL once that context is gone */
     CUdevice device;
     CUmodule module;
     CUfunction function;
     CUdeviceptr *globals; /* addresses in the original's module */
     size_t *global_sizes;
+    struct constant_copy {
+        CUdeviceptr from, to;
+    } *constants; /* of the constants of its probing */
+    _Atomic(struct residency *) residency; /* how many blocks are on the device at once; see residency.h */
+    atomic_uint changes; /* that the program has made to the function's limits and preferences */
     struct pool *pool;
     const struct reason *reason; /* why it cannot be launched there; NULL if it can */
+};
+
+enum { KERNEL_TURNS = 16 };
+
+/* The same kernel with the same probe, made to measure only some blocks: for launches whose records would take too much.
+ * It is asked for when the first such launch comes. */
+struct sampled_form {
+    char *load_path;
+    _Atomic(const struct reason *) reason; /* why there is none */
+    atomic_bool ready;   /* one of the above is set, and constant */
+    atomic_bool awaited; /* a thread of ours prepares it */
 };
 
 /* What one probe makes of a kernel: set while that is prepared, constant once it is KERNEL_PROBED. */
@@ -64,15 +97,22 @@ struct probing {
     size_t n_maps;
     struct map *maps;
     bool sampled;                           /* only the blocks of the sample measure, which it must be told */
+    bool detail;                            /* all records are saved of maps that could be reduced */
     bool dynamic;                           /* some map has no cap of its own */
-    _Atomic(struct capacities *) capacities; /* then those of the next launch */
+    _Atomic(struct capacities *) capacities; /* those of the next launch */
     size_t n_globals;
     char **globals;
+    enum way way;
+    size_t n_patches, n_constants;
+    struct patch *patches;
+    struct constant *constants;
     const struct reason *no_replay; /* why it must not be run twice, from the engine */
     const struct reason *note; /* what a person should know of it, from the engine; NULL: nothing */
     char *load_path;
+    struct sampled_form sampled_form;
     _Atomic(struct variant *) variants;
     _Atomic(const struct reason *) reason; /* why no launch has this probe; NULL if launches may */
+    atomic_uint served[KERNEL_TURNS]; /* which launch had it last, by the kernel's turns; 0: none */
 };
 
 /* Which launches of a key are timed. */
@@ -80,6 +120,7 @@ struct timed {
     struct timed_kind {
         atomic_uint_fast64_t launches;
         atomic_uint_fast64_t counted; /* those that times stand for */
+        atomic_uint_fast64_t typical; /* ns of late, smoothed; 0: none known */
         struct pace pace;
     } of[2];                /* originals, probed */
     atomic_bool beside;     /* a probed launch was the last one: the next original shows what the probe costs */
@@ -88,7 +129,7 @@ struct timed {
 
 enum kernel_status { KERNEL_NEW, KERNEL_PROBED, KERNEL_PASSED };
 
-enum { KERNEL_NO_INDEX = UINT32_MAX, KERNEL_TURNS = 16 };
+enum { KERNEL_NO_INDEX = UINT32_MAX };
 
 struct kernel {
     struct kernel *next;  /* of the same code */
@@ -111,7 +152,8 @@ struct kernel {
     size_t n_parameters, parameter_bytes;
     struct parameter *parameters;
 
-    atomic_uint turns[KERNEL_TURNS]; /* of the probings that next launches have, by a hash of their shape */
+    char *folder;                    /* in the trace; NULL: none was made */
+    atomic_uint turns[KERNEL_TURNS]; /* launches that had a turn, by a hash of their shape */
     size_t n_probings; /* one for each probe of the run, in their order; constant */
     struct probing probings[];
 };

@@ -11,6 +11,11 @@
 #include "sampling.h"
 #include "settings.h"
 
+const char *way_name(enum way way)
+{
+    return way == WAY_GRAFT ? "graft" : "ptx";
+}
+
 struct reader {
     FILE *file;
     char *line;
@@ -123,14 +128,96 @@ static bool add_global(struct probing *probing, const char *name)
     return grown[probing->n_globals++] != NULL;
 }
 
+static bool read_way(const char *text, struct probing *probing)
+{
+    const bool is_graft = strcmp(text, way_name(WAY_GRAFT)) == 0;
+    if (is_graft)
+        probing->way = WAY_GRAFT;
+    return is_graft || strcmp(text, way_name(WAY_PTX)) == 0;
+}
+
+/* A number without a sign, to its very end or to a blank. */
+static bool read_number(const char **text, uint64_t *number)
+{
+    char *end;
+    errno = 0;
+    if (**text < '0' || **text > '9')
+        return false;
+    *number = strtoull(*text, &end, 0);
+    const bool ends = *end == ' ' || !*end;
+    *text = *end ? end + 1 : end;
+    return ends && !errno;
+}
+
+/* What follows "patch ": "KIND FILE_OFFSET ADDEND NAME". The addend may be below 0. */
+static bool read_patch(const char *text, struct probing *probing)
+{
+    static const char *const names[] = {"abs64", "abs32lo", "abs32hi"};
+    enum { KINDS = sizeof names / sizeof *names };
+    struct patch patch = {0};
+    const char *blank = strchr(text, ' ');
+    int kind = 0;
+    const size_t length = blank ? (size_t)(blank - text) : 0;
+    while (kind < KINDS && (strlen(names[kind]) != length || strncmp(names[kind], text, length) != 0))
+        kind++;
+    text += length + 1;
+    if (kind == KINDS || !read_number(&text, &patch.offset))
+        return false;
+    const bool negative = *text == '-';
+    text += negative;
+    if (!read_number(&text, &patch.addend) || !*text || strchr(text, ' '))
+        return false;
+    patch.kind = (enum patch_kind)kind;
+    patch.addend = negative ? -patch.addend : patch.addend;
+    struct patch *grown = realloc(probing->patches, (probing->n_patches + 1) * sizeof *grown);
+    if (!grown)
+        return false;
+    probing->patches = grown;
+    if (!(patch.variable = strdup(text)))
+        return false;
+    grown[probing->n_patches++] = patch;
+    return true;
+}
+
+/* What follows "constant ": "NAME SIZE". */
+static bool read_constant(const char *text, struct probing *probing)
+{
+    enum { CONSTANT_BANK = 64 << 10 };
+    const char *blank = strchr(text, ' '), *number = blank ? blank + 1 : "";
+    uint64_t size;
+    if (!blank || blank == text || !read_number(&number, &size) || *number || !size || size > CONSTANT_BANK)
+        return false;
+    struct constant *grown = realloc(probing->constants, (probing->n_constants + 1) * sizeof *grown);
+    if (!grown)
+        return false;
+    probing->constants = grown;
+    grown[probing->n_constants] = (struct constant){strndup(text, (size_t)(blank - text)), (size_t)size};
+    return grown[probing->n_constants++].variable != NULL;
+}
+
+/* Lines of kernels without PTX. Returns what is wrong with it, or NULL. */
+static const char *read_code_line(const char *line, struct probing *probing)
+{
+    if (strncmp(line, "way ", 4) == 0 && !read_way(line + 4, probing))
+        return "names a way that this hook does not know";
+    if (strncmp(line, "patch ", 6) == 0 && !read_patch(line + 6, probing))
+        return "has a patch line that this hook does not understand";
+    if (strncmp(line, "constant ", 9) == 0 && !read_constant(line + 9, probing))
+        return "has a constant line that this hook does not understand";
+    return NULL;
+}
+
 static const struct reason *read_rest(struct reader *reader, struct probing *probing)
 {
     char *line;
     while ((line = next_line(reader))) {
         if (strncmp(line, "storage ", 8) == 0 && !read_storage(line + 8, probing))
             return reason_with(KERNEL_INFO, "has a storage line that this hook does not understand");
-        if (strncmp(line, "reduce ", 7) == 0 && !settings.detail && !read_reduction(line + 7, probing))
+        if (strncmp(line, "reduce ", 7) == 0 && !read_reduction(line + 7, probing))
             return reason_with(KERNEL_INFO, "has a reduce line that this hook does not understand");
+        const char *fault = read_code_line(line, probing);
+        if (fault)
+            return reason_with(KERNEL_INFO, fault);
         if (strncmp(line, "global ", 7) == 0 && !add_global(probing, line + 7))
             return reason(HOST_MEMORY);
         if (strcmp(line, "blocks sampled") == 0)
@@ -168,7 +255,9 @@ static const struct reason *read_all(struct reader *reader, struct probing *prob
         return reason_with(KERNEL_INFO, "has no counts");
     if (kernel->parameters_known && kernel->n_parameters != parameters)
         return parameters_differ(parameters, kernel->n_parameters);
-    kernel->n_parameters = parameters;
+    if (kernel->n_parameters != parameters)
+        kernel->n_parameters = parameters;
+    probing->detail = settings.detail;
     probing->maps = calloc(probing->n_maps + 1, sizeof *probing->maps);
     if (!probing->maps)
         return reason(HOST_MEMORY);
@@ -191,5 +280,39 @@ const struct reason *kernel_info_read(const char *path, struct probing *probing)
     const struct reason *reason = read_all(&reader, probing);
     free(reader.line);
     fclose(reader.file);
+    return reason;
+}
+
+static bool are_equal(const struct probing *a, const struct probing *b)
+{
+    bool equal = b->sampled && a->n_maps == b->n_maps && a->n_globals == b->n_globals;
+    for (size_t i = 0; i < a->n_maps && equal; i++) {
+        const struct map *x = &a->maps[i], *y = &b->maps[i];
+        equal = x->level == y->level && x->layout == y->layout && x->record == y->record && x->cap == y->cap &&
+                x->sites == y->sites && x->copies == y->copies;
+    }
+    for (size_t i = 0; i < a->n_globals && equal; i++)
+        equal = strcmp(a->globals[i], b->globals[i]) == 0;
+    return equal;
+}
+
+static void let_go(struct probing *probing)
+{
+    for (size_t i = 0; i < probing->n_maps && probing->maps; i++)
+        free(probing->maps[i].reduction);
+    for (size_t i = 0; i < probing->n_globals; i++)
+        free(probing->globals[i]);
+    free(probing->globals);
+    free(probing->maps);
+    free(atomic_load(&probing->capacities));
+}
+
+const struct reason *kernel_info_agrees(const char *path, const struct probing *probing)
+{
+    struct probing sampled = {.kernel = probing->kernel};
+    const struct reason *reason = kernel_info_read(path, &sampled);
+    if (!reason && !are_equal(probing, &sampled))
+        reason = reason_with(KERNEL_INFO, "of the form for samples is about other maps");
+    let_go(&sampled);
     return reason;
 }

@@ -44,7 +44,7 @@ static ull map_line(const struct launch_record *r, size_t index)
 {
     const struct map *map = &r->probing->maps[index];
     struct extent extent;
-    layout_extent(&extent, r->probing, r->grid, r->block);
+    layout_extent(&extent, r->probing, r->capacities, r->grid, r->block);
     ull slots = layout_slots(map, &extent), bytes = layout_slot(map, layout_cap(r->probing, index, r->capacities));
     ull total = extent.blocks * slots * bytes + layout_sites(map);
     log_file_append("[exec] grid %llu %s %llu probe %llu total %llu\n", (ull)extent.blocks,

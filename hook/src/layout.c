@@ -2,14 +2,17 @@
 
 #include "buffers.h"
 
-bool layout_extent(struct extent *extent, const struct probing *probing, const uint32_t grid[3],
-                   const uint32_t block[3])
+bool layout_extent(struct extent *extent, const struct probing *probing, const struct capacities *capacities,
+                   const uint32_t grid[3], const uint32_t block[3])
 {
+    const struct sampling spread = {SAMPLE_SPREAD, 0, capacities ? capacities->sample : 0};
     extent->threads = (uint64_t)block[0] * block[1] * block[2];
     extent->warps = (extent->threads + WARP_THREADS - 1) / WARP_THREADS;
     if (__builtin_mul_overflow((uint64_t)grid[0] * grid[1], (uint64_t)grid[2], &extent->blocks))
         return false;
-    extent->sampled = sampling_of(&probing->sampling, extent->blocks);
+    extent->sampled = sampling_of(spread.last ? &spread : &probing->sampling, extent->blocks);
+    extent->is_sample = probing->sampled || spread.last;
+    extent->whole = probing->detail && !(capacities && capacities->reduced);
     extent->blocks = extent->sampled.count;
     return true;
 }
@@ -68,8 +71,9 @@ uint64_t layout_reduced(const struct map *map, const struct extent *extent)
 bool layout_reduces(const struct map *map, const struct extent *extent)
 {
     uint64_t whole;
-    return map->reduction && (!product(extent->blocks, layout_slots(map, extent), map->record, &whole) ||
-                              layout_reduced(map, extent) < whole);
+    return map->reduction && !extent->whole &&
+           (!product(extent->blocks, layout_slots(map, extent), map->record, &whole) ||
+            layout_reduced(map, extent) < whole);
 }
 
 bool layout_file_bytes(const struct map *map, uint32_t cap, const struct extent *extent, uint64_t *bytes)
@@ -102,7 +106,8 @@ bool layout_device_map(const struct probing *probing, size_t map, const struct c
     struct extent extent;
     uint64_t file, device;
     uint32_t cap = layout_cap(probing, map, capacities);
-    if (!layout_extent(&extent, probing, grid, block) || !layout_file_bytes(&probing->maps[map], cap, &extent, &file) ||
+    if (!layout_extent(&extent, probing, capacities, grid, block) ||
+        !layout_file_bytes(&probing->maps[map], cap, &extent, &file) ||
         !device_bytes(&probing->maps[map], cap, &extent, &device))
         return false;
     *size = aligned((size_t)device);
@@ -126,7 +131,7 @@ bool layout_saved_size(const struct probing *probing, const struct capacities *c
                        const uint32_t block[3], size_t *size)
 {
     struct extent extent;
-    if (!layout_extent(&extent, probing, grid, block))
+    if (!layout_extent(&extent, probing, capacities, grid, block))
         return false;
     *size = 0;
     for (size_t i = 0; i < probing->n_maps; i++) {

@@ -32,21 +32,25 @@
 enum { WARP_THREADS = 32, QUEUE_HEADER_BYTES = 16, SITE_PITCH = 256, REDUCED_HEAD_BYTES = 8 };
 enum { REDUCED_ABOUT_BYTES = 32 }; /* at most what a file says of a reduced map besides */
 
-/* The number of records per slot in each map of one launch; constant, never freed. */
+/* How much one launch records; constant, never freed. */
 struct capacities {
     struct capacities *next;
-    uint32_t of[];
+    uint64_t sample; /* blocks that are measured, spread over the grid; 0: those of the probing */
+    bool reduced;    /* maps that can be reduced are, with --detail as well */
+    uint32_t of[];   /* records per slot of each map */
 };
 
 /* A grid, as the maps of a probing see it: the blocks that are measured, and the threads and warps of each. */
 struct extent {
     uint64_t blocks, threads, warps;
     struct sampled sampled; /* which blocks of the grid those are */
+    bool is_sample;         /* the kernel is told which */
+    bool whole;             /* no map is reduced */
 };
 
 /* False if it does not fit 64 bits. */
-bool layout_extent(struct extent *extent, const struct probing *probing, const uint32_t grid[3],
-                   const uint32_t block[3]);
+bool layout_extent(struct extent *extent, const struct probing *probing, const struct capacities *capacities,
+                   const uint32_t grid[3], const uint32_t block[3]);
 
 /* Records per slot. */
 static inline uint32_t layout_cap(const struct probing *probing, size_t map, const struct capacities *capacities)

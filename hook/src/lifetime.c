@@ -190,6 +190,7 @@ static void begin_in_child(void)
     registry_reset();
     prepare_reset();
     booking_reset();
+    control_reset();
     background_reset();
     buffers_reset();
     allocations_reset();

@@ -9,6 +9,9 @@
 #include "registry.h"
 #include "variants.h"
 
+/* Whose code called the wrapper that says so. */
+#define CALLER __builtin_return_address(0)
+
 static void remember(struct image *image, void *handle, bool is_library)
 {
     if (image)
@@ -16,14 +19,15 @@ static void remember(struct image *image, void *handle, bool is_library)
     registry_add_code(image, handle, is_library);
 }
 
-static CUresult module_loaded(const char *function, CUresult result, CUmodule *module, const void *code)
+static CUresult module_loaded(const char *function, CUresult result, CUmodule *module, const void *code,
+                              const void *caller)
 {
     if (!hook_active())
         return result;
     CUmodule handle = result == CUDA_SUCCESS ? *module : NULL;
     event_log("[mod] %s %d module %p image %p\n", function, result, (void *)handle, code);
     if (handle)
-        remember(image_capture(code, IMAGE_SIZE_UNKNOWN), handle, false);
+        remember(image_capture(code, IMAGE_SIZE_UNKNOWN, &(struct origin){.caller = caller}), handle, false);
     return result;
 }
 
@@ -41,18 +45,19 @@ CUresult cuModuleLoad(CUmodule *module, const char *path)
 
 CUresult cuModuleLoadData(CUmodule *module, const void *code)
 {
-    return module_loaded("cuModuleLoadData", REAL_OR_NOT_FOUND(cuModuleLoadData, module, code), module, code);
+    return module_loaded("cuModuleLoadData", REAL_OR_NOT_FOUND(cuModuleLoadData, module, code), module, code, CALLER);
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *code, unsigned int n, int *options, void **values)
 {
     return module_loaded("cuModuleLoadDataEx", REAL_OR_NOT_FOUND(cuModuleLoadDataEx, module, code, n, options, values),
-                         module, code);
+                         module, code, CALLER);
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *code)
 {
-    return module_loaded("cuModuleLoadFatBinary", REAL_OR_NOT_FOUND(cuModuleLoadFatBinary, module, code), module, code);
+    return module_loaded("cuModuleLoadFatBinary", REAL_OR_NOT_FOUND(cuModuleLoadFatBinary, module, code), module, code,
+                         CALLER);
 }
 
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *options, void **values, unsigned int n,
@@ -65,7 +70,7 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *options, v
     CUlibrary handle = result == CUDA_SUCCESS ? *library : NULL;
     event_log("[mod] cuLibraryLoadData %d lib %p code %p\n", result, (void *)handle, code);
     if (handle)
-        remember(image_capture(code, IMAGE_SIZE_UNKNOWN), handle, true);
+        remember(image_capture(code, IMAGE_SIZE_UNKNOWN, &(struct origin){.caller = CALLER}), handle, true);
     return result;
 }
 

@@ -9,7 +9,7 @@
 #include "settings.h"
 #include "streams.h"
 
-enum { CHUNK_BYTES = 4 << 20, FREE_PARTS = 10, SMALL_PARTS = 8, LEFT_BYTES = 1 << 30 };
+enum { CHUNK_BYTES = 4 << 20, FREE_PARTS = 10, SMALL_PARTS = 8, LAUNCH_PARTS = 16, LEFT_BYTES = 1 << 30 };
 
 /* What stays free of a device for the program, which may want it at any moment; less of a small one. */
 static size_t left_to_program(size_t total)
@@ -32,6 +32,15 @@ static size_t memory_limit(void)
         return (size_t)64 * CHUNK_BYTES;
     size_t left = left_to_program(total);
     return least(unused / FREE_PARTS, unused > left ? unused - left : 0);
+}
+
+/* Of LIMIT, which the user has set or which is not known to be a part of the device's memory. */
+static size_t launch_limit(size_t limit)
+{
+    size_t unused = 0, total = 0;
+    if (settings.max_probe_memory || REAL_OR_NOT_FOUND(cuMemGetInfo_v2, &unused, &total) != CUDA_SUCCESS)
+        return limit;
+    return least(limit, total / LAUNCH_PARTS);
 }
 
 /* The program may have taken much since the limit was set. */
@@ -76,6 +85,7 @@ struct pool *pool_create(CUcontext context, CUdevice device)
     pool->context = context;
     pool->device = device;
     pool->limit = memory_limit();
+    pool->most = launch_limit(pool->limit);
     pool->staging_size = CHUNK_BYTES;
     int mode = capture_mode_relax();
     void *staging = NULL;

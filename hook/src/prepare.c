@@ -14,6 +14,7 @@
 #include "engine_client.h"
 #include "event_log.h"
 #include "figures.h"
+#include "graft_faults.h"
 #include "kernel_info.h"
 #include "real.h"
 #include "reasons.h"
@@ -93,23 +94,36 @@ static bool write_file(const char *path, const void *bytes, size_t size)
     return close(file) == 0;
 }
 
-/* An image with many kernels is written once; the other directories link to it. */
-static const struct reason *save_image(struct image *image, const char *directory)
+static const struct reason *write_part(const struct image *image, unsigned kept, const char *path)
+{
+    struct image_part part;
+    const struct reason *reason = image_part_make(image, kept, &part);
+    if (!reason && !write_file(path, part.bytes, part.size))
+        reason = reason_of_file(path, errno);
+    image_part_free(&part);
+    return reason;
+}
+
+/* An image with many kernels is written once; the other directories link to it. WRITTEN says whether it was now. */
+static const struct reason *save_image(struct image *image, unsigned kept, const char *directory, bool *written)
 {
     char *path;
     if (asprintf(&path, "%s/original.bin", directory) < 0)
         return reason(HOST_MEMORY);
-    bool linked = image->saved_path && link(image->saved_path, path) == 0;
-    if (!linked && !write_file(path, image->ptx, image->ptx_size)) {
-        const struct reason *reason = reason_of_file(path, errno);
+    *written = !image->saved_path || image->saved != kept || link(image->saved_path, path) != 0;
+    const struct reason *reason = *written ? write_part(image, kept, path) : NULL;
+    if (reason) {
         free(path);
         return reason;
     }
     event_log("[probe] write %s\n", path);
-    if (image->saved_path)
+    if (image->saved_path && image->saved == kept) {
         free(path);
-    else
-        image->saved_path = path;
+        return NULL;
+    }
+    free(image->saved_path);
+    image->saved_path = path;
+    image->saved = kept;
     return NULL;
 }
 
@@ -155,7 +169,7 @@ static struct fate make_probing(struct probing *probing, const struct launch *la
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
         return failed(reason(NO_CONTEXT));
     const struct reason *reason;
-    return variants_get(probing, launch, context, &reason) ? fate : failed(reason);
+    return variants_get(probing, launch, context, false, &reason) ? fate : failed(reason);
 }
 
 /* The files of one probe among several are in a folder of its own. */
@@ -201,30 +215,64 @@ static struct fate ask_engine(struct kernel *kernel, const struct launch *launch
 
 /* Counts what is in a kernel's folder, which this takes. The engine goes on writing there for a moment: the folder
  * before this one is looked at again. */
-static void count_folder(char *directory)
+static void count_folder(char *directory, bool has_image)
 {
     booking_count_folder(&last_folder);
     free(last_folder.path);
-    last_folder = (struct booking_folder){.path = directory};
+    last_folder = (struct booking_folder){.path = directory, .has_image = has_image};
     booking_count_folder(&last_folder);
 }
 
-static struct fate make_probed(struct kernel *kernel, const struct launch *launch, struct fate *fates)
+static struct fate make_probed(struct kernel *kernel, const struct launch *launch, unsigned kept, struct fate *fates)
 {
     struct image *image = kernel->code->image;
     const struct reason *reason;
+    bool written = false;
     event_log("[probe] find %p name %s bin %p size %zu\n", (void *)launch->function, kernel->name, (void *)image->ptx,
-              image->ptx_size);
+              image_most(image));
     char *directory = trace_dir_kernel(kernel->index, kernel->name);
     if (!directory)
         return failed(reason_of_file("no directory for the kernel", errno));
-    reason = save_image(image, directory);
+    reason = save_image(image, kept, directory, &written);
     struct fate fate = reason ? failed(reason) : ask_engine(kernel, launch, directory, fates);
-    count_folder(directory);
+    kernel->folder = strdup(directory);
+    count_folder(directory, written);
     if (!fate.reason)
         event_log("[probe] finish %p name %s n_param %zu n_probe %zu\n", (void *)launch->function, kernel->name,
                   kernel->n_parameters, kernel->probings[0].n_maps);
     return fate;
+}
+
+/* Why the machine code of a kernel is left alone; NULL: it is not. */
+static const struct reason *code_refused(const struct kernel *kernel)
+{
+    const struct machine_code *code = kernel->code->image->code;
+    if (!code)
+        return reason(NO_PTX);
+    const char *closed = code->closed ? code->closed : machine_code_closed_name(kernel->name);
+    if (closed && settings.machine_code != MACHINE_CODE_ALL)
+        return reason_with(CLOSED_LIBRARY, closed);
+    return code->lost ? code->lost : graft_faults_refuse(kernel->name);
+}
+
+/* What of its image is written for KERNEL, as FATBIN_PTX and a compute capability. PTX wins where the device can run it.
+ * Returns why it is nothing, or NULL. */
+static const struct reason *choose_part(const struct kernel *kernel, unsigned *kept)
+{
+    const struct image *image = kernel->code->image;
+    CUdevice device;
+    const unsigned capability =
+        REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) == CUDA_SUCCESS ? device_capability(device) : 0;
+    const enum fatbin_ptx ptx = image_ptx_for(image, capability);
+    *kept = image->ptx ? FATBIN_PTX : 0;
+    if (ptx == FATBIN_PTX_RUNS || !capability)
+        return image->ptx ? NULL : reason(NO_PTX);
+    const struct reason *reason = code_refused(kernel);
+    if (!reason)
+        *kept |= capability;
+    if (ptx == FATBIN_PTX_MAY_RUN || (ptx == FATBIN_PTX_NEWER && reason && reason->code == REASON_NO_PTX))
+        return NULL; /* the engine tells which devices the PTX is for */
+    return reason;
 }
 
 /* FATES[i].status is set where probe i came so far as to have one of its own. */
@@ -232,6 +280,7 @@ static struct fate decide(struct kernel *kernel, const struct launch *launch, st
 {
     const struct image *image = kernel->code->image;
     const struct reason *reason = atomic_load(&kernel->reason);
+    unsigned kept;
     if (reason)
         return skipped(reason);
     reason = settings_filter(kernel->name);
@@ -239,9 +288,10 @@ static struct fate decide(struct kernel *kernel, const struct launch *launch, st
         return (struct fate){"filtered", reason};
     if (!image)
         return skipped(reason(IMAGE_UNSEEN));
-    if (!image->ptx)
-        return image->ptx_size ? failed(reason(HOST_MEMORY)) : skipped(reason(NO_PTX));
-    return make_probed(kernel, launch, fates);
+    if (!image->ptx && image->ptx_size)
+        return failed(reason(HOST_MEMORY));
+    reason = choose_part(kernel, &kept);
+    return reason ? skipped(reason) : make_probed(kernel, launch, kept, fates);
 }
 
 /* The first probe that the kernel can have, else the first. */
@@ -267,8 +317,8 @@ static void log_probing(const struct probing *probing, const struct launch *laun
 const struct reason *prepare_refused(const struct kernel *kernel)
 {
     const struct image *image = kernel->code->image;
-    const struct reason *reason = booking_refuses_folder(image ? image->ptx_size : 0);
-    const bool has_folder = reason && image && image->ptx && !atomic_load(&kernel->reason);
+    const struct reason *reason = booking_refuses_folder(image ? image_most(image) : 0);
+    const bool has_folder = reason && image && (image->ptx || !code_refused(kernel)) && !atomic_load(&kernel->reason);
     if (!has_folder || settings_filter(kernel->name))
         return NULL;
     booking_refused(reason);
@@ -287,7 +337,7 @@ static void log_fate(const struct kernel *kernel, const struct launch *launch, s
     if (!fate.reason) {
         const struct variant *variant = atomic_load(&probing->variants);
         figures_of(variant->function, launch, figures);
-        event_log("[kernel] %u probed-function %s\n", kernel->index, figures);
+        event_log("[kernel] %u probed-function %s way %s\n", kernel->index, figures, way_name(probing->way));
     }
     event_log("[exec] funcmap-find %p %s\n", (void *)launch->function, fate.reason ? "fail" : "success");
 }
@@ -314,6 +364,71 @@ enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *la
     }
     pthread_mutex_unlock(&mutex);
     return status;
+}
+
+/* The engine makes its files in a folder of the probe's. */
+static char *sampled_folder(const struct probing *probing)
+{
+    const char *probe = probing->probe ? probing->probe : "", *slash = *probe ? "/" : "";
+    char *path = NULL;
+    if (!probing->kernel->folder || asprintf(&path, "%s/%s%ssampled", probing->kernel->folder, probe, slash) < 0)
+        return NULL;
+    return path;
+}
+
+static const struct reason *read_sampled(struct probing *probing, const char *folder,
+                                         const struct engine_answer *answer)
+{
+    char *info = NULL;
+    if (answer->outcome != ENGINE_OK)
+        return answer->reason;
+    if (!*answer->text || strchr(answer->text, '/'))
+        return reason_with(ENGINE_FILE, answer->text);
+    if (asprintf(&probing->sampled_form.load_path, "%s/%s", folder, answer->text) < 0 ||
+        asprintf(&info, "%s/kernel.info", folder) < 0)
+        return reason(HOST_MEMORY);
+    const struct reason *reason = kernel_info_agrees(info, probing);
+    free(info);
+    return reason;
+}
+
+static const struct reason *make_sampled(struct probing *probing)
+{
+    const struct kernel *kernel = probing->kernel;
+    const struct reason *reason = booking_refuses_folder(0);
+    char architecture[16], *folder = sampled_folder(probing);
+    struct engine_answer answer;
+    CUdevice device;
+    if (!reason && !folder)
+        reason = reason(HOST_MEMORY);
+    if (!reason && (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS ||
+                    !device_architecture(device, architecture, sizeof architecture)))
+        reason = reason(NO_DEVICE);
+    if (reason) {
+        free(folder);
+        return reason;
+    }
+    count_folder(NULL, false); /* without this one, which is counted by itself */
+    engine_prepare_sampled(kernel->folder, architecture, kernel->name, (size_t)(probing - kernel->probings), &answer);
+    reason = read_sampled(probing, folder, &answer);
+    count_folder(folder, false);
+    return reason;
+}
+
+void prepare_sampled_form(struct probing *probing)
+{
+    struct sampled_form *form = &probing->sampled_form;
+    pthread_mutex_lock(&mutex);
+    if (!atomic_load(&form->ready)) {
+        int mode = capture_mode_relax();
+        const struct reason *reason = make_sampled(probing);
+        capture_mode_restore(mode);
+        event_log("[probe] sampled kernel %u probe %s reason %s\n", probing->kernel->index,
+                  probing->probe ? probing->probe : "-", reason ? reason->written : "-");
+        atomic_store(&form->reason, reason);
+        atomic_store_explicit(&form->ready, true, memory_order_release);
+    }
+    pthread_mutex_unlock(&mutex);
 }
 
 void prepare_give_up(struct probing *probing, const struct launch *launch, const struct reason *reason)

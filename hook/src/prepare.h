@@ -8,6 +8,9 @@
 /* Decides the kernel's fate, with the engine's help, and logs it. Other threads that launch it wait. */
 enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *launch);
 
+/* Asks the engine for the sampled form of PROBING, and settles what it says. Other threads that want it wait. */
+void prepare_sampled_form(struct probing *probing);
+
 /* Why a new kernel is not to be prepared now; NULL if it may be. */
 const struct reason *prepare_refused(const struct kernel *kernel);
 

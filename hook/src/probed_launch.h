@@ -12,11 +12,6 @@ struct arguments {
     uint64_t addresses[KERNEL_ARGUMENTS_LIMIT];
 };
 
-/* Settles the number of records of a launch, and the SIZE of them all in bytes. Returns why it cannot be probed, or
- * NULL. */
-const struct reason *probed_size(struct launch *launch, struct probing *probing, const struct variant *variant,
-                                 size_t *size);
-
 /* Puts them together for a launch whose records begin at MEMORY. Returns why that cannot be done, or NULL. */
 const struct reason *arguments_fill(struct arguments *arguments, const struct launch *launch,
                                     const struct probing *probing, const struct variant *variant, CUdeviceptr memory);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "booking.h"
+#include "budget.h"
 #include "buffers.h"
 #include "capacities.h"
 #include "clock.h"
@@ -18,8 +19,11 @@
 #include "disk.h"
 #include "event_log.h"
 #include "reasons.h"
+#include "schedule.h"
 #include "settings.h"
 #include "trace_dir.h"
+#include "turns.h"
+#include "write_rate.h"
 
 static atomic_uint_fast64_t last_stamp;
 static atomic_uint_fast64_t saved;
@@ -53,6 +57,12 @@ const struct reason *result_reserve(const struct probing *probing, size_t saved_
 {
     const struct reason *reason = atomic_load_explicit(&stopped, memory_order_relaxed);
     return reason ? reason : booking_take(probing->kernel, booking(probing, saved_size));
+}
+
+size_t result_room(const struct probing *probing)
+{
+    const uint64_t room = booking_room(probing->kernel), about = budget_disk_bytes(booking(probing, 0));
+    return room > about ? (size_t)(room - about) : 0;
 }
 
 void result_unreserve(const struct probing *probing, size_t saved_size)
@@ -164,12 +174,12 @@ static void measure(struct saving *s)
         plain = plain && s->piece->probing->maps[i].layout == MAP_PLAIN && !is_reduced(s, i);
     }
     s->size = end;
-    if (plain && !s->piece->probing->sampled)
+    if (plain && !s->extent.is_sample)
         return;
     s->about_at = (end + 7) / 8 * 8;
     s->marks_at = s->about_at + sizeof ABOUT_MAGIC - 1 + n * sizeof(struct about_map);
     s->size = s->marks_at + marks;
-    if (s->piece->probing->sampled) {
+    if (s->extent.is_sample) {
         s->sample_at = (s->size + 7) / 8 * 8;
         s->size = s->sample_at + sizeof(struct about_sample);
     }
@@ -179,7 +189,7 @@ static bool write_header(struct saving *s)
 {
     const struct piece *piece = s->piece;
     const struct probing *probing = piece->probing;
-    const uint32_t row[3] = {(uint32_t)s->extent.blocks, 1, 1}, *grid = probing->sampled ? row : piece->grid;
+    const uint32_t row[3] = {(uint32_t)s->extent.blocks, 1, 1}, *grid = s->extent.is_sample ? row : piece->grid;
     uint32_t header[8] = {grid[0],         grid[1],         grid[2],       piece->block[0],
                           piece->block[1], piece->block[2], piece->shared, (uint32_t)probing->n_maps};
     uint64_t offset = HEADER_BYTES + MAP_BYTES * probing->n_maps;
@@ -284,8 +294,11 @@ static bool write_map(struct saving *s, size_t map, uint64_t from, uint64_t mark
     s->second.at = marked ? marks_at : end;
     if (!convert_map(&conversion) || !output_flush(&s->second))
         return false;
-    if (!probing->maps[map].cap && conversion.most > conversion.cap)
-        capacities_grow(probing, map, conversion.most);
+    if (!probing->maps[map].cap && conversion.most > conversion.cap &&
+        capacities_grow(probing, map, conversion.most) && s->piece->key) {
+        turns_first(probing, s->piece->grid, s->piece->block, s->piece->shared);
+        schedule_again(s->piece->key);
+    }
     return true;
 }
 
@@ -322,7 +335,7 @@ static bool write_all(struct saving *s)
 static bool begin(struct saving *s, int file, const struct piece *piece, const struct result_source *source)
 {
     *s = (struct saving){.file = file, .piece = piece, .source = source};
-    layout_extent(&s->extent, piece->probing, piece->grid, piece->block);
+    layout_extent(&s->extent, piece->probing, piece->capacities, piece->grid, piece->block);
     bool known = find_kept(s);
     measure(s);
     return known;
@@ -349,6 +362,11 @@ static void settle(const struct piece *piece, bool written, uint64_t on_disk)
         booking_settle(piece->probing->kernel, booked, on_disk);
     else
         booking_return(piece->probing->kernel, booked);
+}
+
+void result_drop(const struct piece *piece)
+{
+    settle(piece, false, 0);
 }
 
 /* Bytes of the blocks that a file of SIZE takes; file systems that are late to tell are not asked twice. */
@@ -416,10 +434,12 @@ bool result_write(const struct piece *piece, const struct result_source *source)
     snprintf(name, sizeof name, "result/%llu.%06llu.bin", (unsigned long long)(piece->stamp / 1000000),
              (unsigned long long)(piece->stamp % 1000000));
     const char *probe = piece->probing->probe;
+    const uint64_t began = clock_now();
     const bool written = !atomic_load(&stopped) && write_named(name, piece, source, &size, &on_disk);
     settle(piece, written, on_disk);
     if (!written)
         return false;
+    write_rate_saw(on_disk, clock_now() - began);
     atomic_fetch_add(&saved, 1);
     event_log("[exec] save %s size %llu kernel %u launch %llu%s%s\n", name, (unsigned long long)size,
               piece->probing->kernel->index, (unsigned long long)piece->number, probe ? " probe " : "",

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIGHT_DIVISOR = 8, HEAVY_DIVISOR = 1 };
+enum { LIGHT_DIVISOR = 8, HEAVY_DIVISOR = 1, MOST_EXTRAS = 2 };
 
 /* The keys of one kernel. Launching threads read without a lock: entries are only added, and published last. */
 struct key_table {
@@ -138,11 +138,18 @@ bool schedule_take(struct key *key, uint64_t nth, bool heavy)
     return pace_due(&key->probes, schedule_place(key, nth), key->seed, heavy ? HEAVY_DIVISOR : LIGHT_DIVISOR);
 }
 
+void schedule_again(struct key *key)
+{
+    if (atomic_fetch_add_explicit(&key->extras, 1, memory_order_relaxed) < MOST_EXTRAS)
+        atomic_store_explicit(&key->probes.next, 0, memory_order_relaxed);
+}
+
 static void renew(struct key *key)
 {
     const uint64_t launches = atomic_load(&key->launches); /* with the one that finds the switch turned */
     atomic_store_explicit(&key->begun, launches ? launches - 1 : 0, memory_order_relaxed);
     atomic_store_explicit(&key->probes.next, 0, memory_order_relaxed);
+    atomic_store_explicit(&key->extras, 0, memory_order_relaxed);
 }
 
 void schedule_renew(void)

@@ -35,6 +35,7 @@ struct key {
     _Alignas(64) atomic_uint_fast64_t launches;
     atomic_uint_fast64_t begun; /* launches before the schedule began anew */
     struct pace probes;
+    atomic_uint extras; /* launches that were due because one before had no room for all of its records */
     struct timed timed;
     atomic_uint_fast64_t lost; /* launches that the log could not take, and does not know of yet */
 };
@@ -66,6 +67,9 @@ void schedule_renew(void);
 
 /* Whether it is its turn, which is taken thereby. HEAVY probes have fewer. */
 bool schedule_take(struct key *key, uint64_t nth, bool heavy);
+
+/* A launch of KEY had no room for all of its records, and the next will have: it is due at once. Twice for a key at most. */
+void schedule_again(struct key *key);
 
 /* Calls VISIT for each key, the newest first. */
 void schedule_each(void (*visit)(struct key *key));

@@ -10,6 +10,7 @@
 #define DEFAULT_MIN_FREE_BYTES (2ull << 30)
 #define DEFAULT_LOG_BYTES (128ull << 20)
 #define DEFAULT_HOST_BYTES (256ull << 20)
+#define DEFAULT_WRITE_RATE (256ull << 20)
 enum { DEFAULT_MIN_FREE_PERCENT = 5, DEFAULT_RESULT_FILES = 2000 };
 
 struct settings settings;
@@ -150,6 +151,13 @@ static void read_probes(char *const *names, const char *samples)
     free(copy);
 }
 
+static enum machine_code_choice read_machine_code(void)
+{
+    if (says("TUI_PROBE_MACHINE_CODE", "off"))
+        return MACHINE_CODE_OFF;
+    return says("TUI_PROBE_MACHINE_CODE", "all") ? MACHINE_CODE_ALL : MACHINE_CODE_AUTO;
+}
+
 void settings_read(void)
 {
     const char *launcher = getenv("TUI_PROBE_LAUNCHER");
@@ -167,14 +175,15 @@ void settings_read(void)
     settings.benchmark = says("TUI_PROBE_BENCHMARK", "1");
     settings.detail = number("TUI_PROBE_DETAIL") == 1;
     settings.times = !says("TUI_PROBE_TIMES", "0");
+    settings.machine_code = read_machine_code();
+    settings.graft_faults = text("TUI_PROBE_GRAFT_FAULTS");
     settings.engine_timeout = seconds("TUI_PROBE_ENGINE_TIMEOUT", 60);
     settings.exit_timeout = seconds("TUI_PROBE_EXIT_TIMEOUT", 10);
     settings.control = text("TUI_PROBE_CONTROL");
     settings.max_trace_bytes = limit("TUI_PROBE_MAX_TRACE_BYTES", DEFAULT_TRACE_BYTES);
-    if (!settings.max_trace_bytes)
-        settings.max_trace_bytes = CONTROL_NO_LIMIT; /* as it was called before the others had a limit */
     settings.max_result_files = limit("TUI_PROBE_MAX_RESULT_FILES", DEFAULT_RESULT_FILES);
     settings.max_log_bytes = limit("TUI_PROBE_MAX_LOG_BYTES", DEFAULT_LOG_BYTES);
+    settings.max_write_rate = limit("TUI_PROBE_MAX_WRITE_RATE", DEFAULT_WRITE_RATE);
     settings.max_host_memory = number_or("TUI_PROBE_MAX_HOST_MEMORY", DEFAULT_HOST_BYTES);
     read_min_free(getenv("TUI_PROBE_MIN_FREE_DISK"));
     settings.max_probe_memory = number("TUI_PROBE_MAX_PROBE_MEMORY");

@@ -19,6 +19,13 @@ struct min_free {
     unsigned percent; /* of its size */
 };
 
+/* Which machine code is probed where a kernel has no PTX. */
+enum machine_code_choice {
+    MACHINE_CODE_AUTO,
+    MACHINE_CODE_ALL,
+    MACHINE_CODE_OFF
+}; /* auto: not that of closed libraries */
+
 enum { MOST_PROBES = 16 };
 
 /* One of the probes of a run. */
@@ -43,6 +50,8 @@ struct settings {
     bool heavy;     /* all probes cost much: fewer of them */
     bool benchmark;
     bool detail; /* maps are not reduced */
+    enum machine_code_choice machine_code;
+    const char *graft_faults; /* a file that names kernels not to be grafted; NULL: there is none */
     bool times; /* some launches are timed */
     bool capture_range;     /* only launches between cuProfilerStart and cuProfilerStop */
     const char *nvtx;       /* only launches in ranges of this text; NULL: all */
@@ -50,6 +59,7 @@ struct settings {
     const char *ending;      /* a file that is there once the run is asked to end; NULL: nobody tells */
     unsigned exit_timeout;   /* seconds that the end of the program may wait for its kernels */
     const char *control;       /* path of the run's control page; NULL: there is none */
+    uint64_t max_write_rate; /* bytes per second, where launches are sampled; CONTROL_NO_LIMIT: any */
     uint64_t max_trace_bytes, max_result_files,
         max_log_bytes; /* where there is none; CONTROL_NO_LIMIT: as many as are */
     struct min_free min_free;  /* all 0: results may fill the disk */

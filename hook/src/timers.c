@@ -16,7 +16,7 @@
 #include "schedule.h"
 #include "streams.h"
 
-enum { TIMERS = 128 };
+enum { TIMERS = 512, TRIED = 4 };
 
 /* TAKEN: a launch is under way. PENDING: its time is waited for. */
 enum timer_state { FREE, TAKEN, PENDING };
@@ -36,6 +36,8 @@ struct timers {
     _Atomic(CUcontext) context; /* NULL once it is gone: another one may have them */
     CUdevice device;
     struct empty_pair empty;
+    atomic_uint hint; /* where a free one is looked for first: those before it are the likeliest to be waited for */
+    atomic_uint made; /* those that were ever taken; more are made where these are busy */
     struct timer timers[TIMERS];
 };
 
@@ -85,20 +87,37 @@ static struct timers *of_current_context(void)
     return timers;
 }
 
+static bool claim(struct timer *timer)
+{
+    enum timer_state now = FREE;
+    return atomic_compare_exchange_strong(&timer->state, &now, TAKEN);
+}
+
+/* A free one among a few of those made; else one more. */
+static struct timer *find_free(struct timers *timers)
+{
+    unsigned int made = atomic_load(&timers->made);
+    for (unsigned int i = 0; i < TRIED && i < made; i++) {
+        struct timer *timer = &timers->timers[atomic_fetch_add(&timers->hint, 1) % made];
+        if (claim(timer))
+            return timer;
+    }
+    if (made == TIMERS || !atomic_compare_exchange_strong(&timers->made, &made, made + 1) ||
+        !claim(&timers->timers[made]))
+        return NULL;
+    return &timers->timers[made];
+}
+
 struct timer *timers_take(void)
 {
     struct timers *timers = of_current_context();
-    for (int i = 0; timers && i < TIMERS; i++) {
-        struct timer *timer = &timers->timers[i];
-        enum timer_state now = FREE;
-        if (!atomic_compare_exchange_strong(&timer->state, &now, TAKEN))
-            continue;
-        timer->started = timer->stopped = false;
-        if (event_pair_make(&timer->events))
-            return timer;
-        atomic_store(&timer->state, FREE);
+    struct timer *timer = timers ? find_free(timers) : NULL;
+    if (!timer)
         return NULL;
-    }
+    timer->started = timer->stopped = false;
+    if (event_pair_make(&timer->events))
+        return timer;
+    atomic_store(&timer->state, FREE);
     return NULL;
 }
 
@@ -156,6 +175,15 @@ static void log_time(const struct timer *timer, uint64_t nanoseconds)
               launch->key->id, kind, took, weight, host);
 }
 
+/* What launches of this shape take of late: it decides how many of them are timed. */
+static void learn(const struct timer *timer, uint64_t nanoseconds)
+{
+    const uint64_t host = timer->host ? timer->called : 0, took = nanoseconds > host ? nanoseconds - host : 0;
+    struct timed_kind *kind = &timer->launch.key->timed.of[timer->probed];
+    const uint64_t before = atomic_load_explicit(&kind->typical, memory_order_relaxed);
+    atomic_store_explicit(&kind->typical, before ? (3 * before + took) / 4 : took, memory_order_relaxed);
+}
+
 /* Logs the time if it is known. */
 static void read_timer(struct timers *timers, struct timer *timer)
 {
@@ -165,7 +193,9 @@ static void read_timer(struct timers *timers, struct timer *timer)
         return;
     if (done == CUDA_SUCCESS && event_pair_elapsed(&timer->events, &milliseconds)) {
         const double nanoseconds = (double)milliseconds * 1e6 - timers->empty.nanoseconds;
-        log_time(timer, nanoseconds > 0 ? (uint64_t)(nanoseconds + 0.5) : 0);
+        const uint64_t took = nanoseconds > 0 ? (uint64_t)(nanoseconds + 0.5) : 0;
+        learn(timer, took);
+        log_time(timer, took);
     }
     settle(timer);
 }
@@ -173,7 +203,7 @@ static void read_timer(struct timers *timers, struct timer *timer)
 static void read_context(struct timers *timers, CUcontext context)
 {
     bool entered = false;
-    for (int i = 0; i < TIMERS; i++) {
+    for (unsigned int i = 0; i < atomic_load(&timers->made); i++) {
         struct timer *timer = &timers->timers[i];
         if (atomic_load_explicit(&timer->state, memory_order_acquire) != PENDING)
             continue;

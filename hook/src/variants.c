@@ -10,14 +10,16 @@
 #include "real.h"
 #include "reasons.h"
 #include "registry.h"
+#include "shared_variables.h"
 #include "streams.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static struct variant *find(const struct probing *probing, CUcontext context)
+static struct variant *find(const struct probing *probing, CUcontext context, bool sampled)
 {
     struct variant *variant = atomic_load_explicit(&probing->variants, memory_order_acquire);
-    while (variant && atomic_load_explicit(&variant->context, memory_order_relaxed) != context)
+    while (variant &&
+           (atomic_load_explicit(&variant->context, memory_order_relaxed) != context || variant->sampled != sampled))
         variant = variant->next;
     return variant;
 }
@@ -45,26 +47,23 @@ static void copy_attributes(CUfunction original, CUfunction probed)
 
 static const struct reason *find_globals(const struct probing *probing, struct variant *variant)
 {
-    const struct code *code = probing->kernel->code;
     variant->globals = calloc(probing->n_globals + 1, sizeof *variant->globals);
     variant->global_sizes = calloc(probing->n_globals + 1, sizeof *variant->global_sizes);
     if (!variant->globals || !variant->global_sizes)
         return reason(HOST_MEMORY);
     for (size_t i = 0; i < probing->n_globals; i++) {
-        CUdeviceptr *address = &variant->globals[i];
-        size_t *size = &variant->global_sizes[i];
-        const char *name = probing->globals[i];
-        CUresult result = code->is_library ? REAL_OR_NOT_FOUND(cuLibraryGetGlobal, address, size, code->library, name)
-                                           : REAL_OR_NOT_FOUND(cuModuleGetGlobal_v2, address, size, code->module, name);
-        if (result != CUDA_SUCCESS)
-            return reason_with(VARIABLE_NOT_SHARED, name);
+        const struct reason *reason = shared_variable(probing->kernel->code, probing->globals[i], &variant->globals[i],
+                                                      &variant->global_sizes[i]);
+        if (reason)
+            return reason;
     }
     return NULL;
 }
 
-static void *read_file(const char *path)
+/* A whole file, with a 0 behind it. */
+static uint8_t *read_file(const char *path, size_t *length)
 {
-    char *bytes = NULL;
+    uint8_t *bytes = NULL;
     FILE *file = fopen(path, "rbe");
     long size = -1;
     if (file && fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) >= 0 && (bytes = calloc(1, (size_t)size + 1))) {
@@ -76,19 +75,27 @@ static void *read_file(const char *path)
     }
     if (file)
         fclose(file);
+    *length = bytes ? (size_t)size : 0;
     return bytes;
 }
 
 static const struct reason *load_module(const struct probing *probing, struct variant *variant)
 {
-    void *image = read_file(probing->load_path);
+    const char *path = variant->sampled ? probing->sampled_form.load_path : probing->load_path;
+    size_t size;
+    uint8_t *image = read_file(path, &size);
     if (!image)
-        return reason_with(PROBED_UNREADABLE, probing->load_path);
+        return reason_with(PROBED_UNREADABLE, path);
+    const struct reason *reason = shared_patch(probing, image, size);
+    if (reason) {
+        free(image);
+        return reason;
+    }
     CUresult result = REAL_OR_NOT_FOUND(cuModuleLoadData, &variant->module, image);
     free(image);
     if (result != CUDA_SUCCESS) {
         variant->module = NULL;
-        return reason_with(DRIVER_REFUSED, probing->load_path, reason_error_name(result));
+        return reason_with(DRIVER_REFUSED, path, reason_error_name(result));
     }
     result = REAL_OR_NOT_FOUND(cuModuleGetFunction, &variant->function, variant->module, probing->kernel->name);
     return result == CUDA_SUCCESS ? NULL : reason_with(KERNEL_MISSING, reason_error_name(result));
@@ -99,6 +106,8 @@ static const struct reason *load(const struct probing *probing, const struct lau
     const struct reason *reason = load_module(probing, variant);
     if (!reason)
         reason = find_globals(probing, variant);
+    if (!reason)
+        reason = shared_find_constants(probing, variant);
     if (reason) {
         variant->function = NULL;
         return reason;
@@ -109,12 +118,13 @@ static const struct reason *load(const struct probing *probing, const struct lau
     return NULL;
 }
 
-static struct variant *make(struct probing *probing, const struct launch *launch, CUcontext context)
+static struct variant *make(struct probing *probing, const struct launch *launch, CUcontext context, bool sampled)
 {
     struct variant *variant = calloc(1, sizeof *variant);
     if (!variant)
         return NULL;
     atomic_init(&variant->context, context);
+    variant->sampled = sampled;
     if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &variant->device) != CUDA_SUCCESS)
         variant->device = -1;
     int mode = capture_mode_relax();
@@ -127,15 +137,15 @@ static struct variant *make(struct probing *probing, const struct launch *launch
     return variant;
 }
 
-struct variant *variants_get(struct probing *probing, const struct launch *launch, CUcontext context,
+struct variant *variants_get(struct probing *probing, const struct launch *launch, CUcontext context, bool sampled,
                              const struct reason **reason)
 {
-    struct variant *variant = find(probing, context);
+    struct variant *variant = find(probing, context, sampled);
     if (!variant) {
         pthread_mutex_lock(&mutex);
-        variant = find(probing, context);
+        variant = find(probing, context, sampled);
         if (!variant)
-            variant = make(probing, launch, context);
+            variant = make(probing, launch, context, sampled);
         pthread_mutex_unlock(&mutex);
     }
     *reason = variant ? variant->reason : reason(HOST_MEMORY);
@@ -213,6 +223,7 @@ static void set_attribute(struct variant *variant, const void *argument)
     const struct setting *setting = argument;
     if (concerns(setting, variant))
         REAL_OR_NOT_FOUND(cuFuncSetAttribute, variant->function, setting->attribute, setting->value);
+    atomic_fetch_add(&variant->changes, 1);
 }
 
 static void set_cache(struct variant *variant, const void *argument)
@@ -220,6 +231,7 @@ static void set_cache(struct variant *variant, const void *argument)
     const struct setting *setting = argument;
     if (concerns(setting, variant))
         REAL_OR_NOT_FOUND(cuFuncSetCacheConfig, variant->function, setting->value);
+    atomic_fetch_add(&variant->changes, 1);
 }
 
 void variants_set_attribute(const void *handle, int attribute, int value, CUdevice device)

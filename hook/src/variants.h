@@ -5,9 +5,9 @@
 #include "kernel.h"
 #include "launch.h"
 
-/* The variant of PROBING for the current CONTEXT, loaded on first use; its function is NULL if that failed, and
- * *REASON says why. The load path, maps and globals are set. */
-struct variant *variants_get(struct probing *probing, const struct launch *launch, CUcontext context,
+/* The variant of PROBING for the current CONTEXT, loaded on first use; NULL if that failed, and *REASON says why. The
+ * load path, maps and globals are set. SAMPLED: its sampled form, which is ready. */
+struct variant *variants_get(struct probing *probing, const struct launch *launch, CUcontext context, bool sampled,
                              const struct reason **reason);
 
 /* The original as a CUfunction of the current context, which attributes are asked of; NULL if it has none. */

@@ -64,7 +64,7 @@ def measure(
     if arguments is not None:
         tool = [sys.executable, "-m", "tui_probe", "run", "--no-report", "--no-cache", "--tracedir", folder / "trace"]
         # Launches beyond a limit would cost nothing.
-        tool += ["--max-trace-bytes", "0", "--max-result-files", "none", "--max-log-bytes", "none"]
+        tool += ["--max-trace-bytes", "none", "--max-result-files", "none", "--max-log-bytes", "none"]
         tool += [*arguments, "--"]
     subprocess.run([str(part) for part in (*tool, *program)], check=True, stderr=subprocess.DEVNULL)
     for line in output.read_text().splitlines():

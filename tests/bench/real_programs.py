@@ -90,22 +90,29 @@ def main() -> None:
 
 def prepared(folder: Path, names: list[str]) -> dict[str, list[str]]:
     """How each program is started; those that cannot be are named on stderr with the reason."""
-    found: dict[str, list[str]] = {}
-    for path in sorted(PROGRAMS.iterdir()):
-        if names and path.stem not in names:
-            continue
-        problem = ""
-        if path.suffix == ".cu":
-            problem = built(path, folder / path.stem)
-            found[path.stem] = [str(folder / path.stem)]
-        elif path.suffix == ".py":
-            package = next(needed for prefix, needed in NEEDS.items() if path.stem.startswith(prefix))
-            problem = "" if importlib.util.find_spec(package) else f"{package} is not installed"
-            found[path.stem] = [sys.executable, str(path)]
+    chosen = [
+        path
+        for path in sorted(PROGRAMS.iterdir())
+        if path.suffix in (".cu", ".py") and path.stem in (names or [path.stem])
+    ]
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        problems = list(pool.map(lambda path: problem_of(path, folder), chosen))
+    for path, problem in zip(chosen, problems, strict=True):
         if problem:
-            del found[path.stem]
             print(f"{path.stem}: {problem}", file=sys.stderr)
-    return found
+    return {
+        path.stem: [str(folder / path.stem)] if path.suffix == ".cu" else [sys.executable, str(path)]
+        for path, problem in zip(chosen, problems, strict=True)
+        if not problem
+    }
+
+
+def problem_of(path: Path, folder: Path) -> str:
+    """Why a program cannot run here, else ""; programs of CUDA C++ are built into the folder."""
+    if path.suffix == ".cu":
+        return built(path, folder / path.stem)
+    package = next(needed for prefix, needed in NEEDS.items() if path.stem.startswith(prefix))
+    return "" if importlib.util.find_spec(package) else f"{package} is not installed"
 
 
 def built(source: Path, program: Path) -> str:

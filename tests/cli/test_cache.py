@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tui_probe.cli.checks import Item, cache
-from tui_probe.engine.cache import Cache, Usage, default_folder
+from tui_probe.engine.cache import Cache, Usage
+from tui_probe.engine.cache_folder import default_folder
 
 from .conftest import Command
 

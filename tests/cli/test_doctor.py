@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tui_probe.cli import doctor
-from tui_probe.cli.checks import Item, gpu, package, terminal, tools
+from tui_probe.cli.checks import Item, gpu, machine_code, package, terminal, tools
 from tui_probe.cli.checks.probing import ask
 from tui_probe.engine.toolchain import Tool
 from tui_probe.launcher.driver import Driver
+from tui_probe.launcher.graft_faults import graft_faults_file
 
 from ..launcher.conftest import compile_library
 from .conftest import Command
@@ -168,3 +169,14 @@ def test_a_locale_without_our_characters(command: Command, tmp_path: Path) -> No
     result = command("doctor", environment=environment)
     assert result.returncode == 3
     assert result.stderr == ""
+
+
+def test_kernels_that_are_left_alone_since_a_context_failed() -> None:
+    assert machine_code.faulted_items() == []
+    path = graft_faults_file()
+    assert path is not None
+    path.write_text("".join(f"700 179535827{n} kernel_{n}\n" for n in (1, 2, 2, 3, 4)))
+    (item,) = machine_code.faulted_items()
+    assert item.state == "warn"
+    assert item.found == "4 kernels left alone since a GPU context failed: kernel_1, kernel_2, kernel_3, ..."
+    assert str(path) in item.advice

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.cli.values import UNITS, launches, min_free, names, sample, size, size_or_none
+from tui_probe.cli.values import UNITS, count, launches, limit, min_free, names, sample, size
+from tui_probe.launcher.control import NO_LIMIT
 
 
 @pytest.mark.parametrize(
@@ -31,9 +32,11 @@ def test_what_is_no_size(text: str) -> None:
 
 
 def test_a_limit_that_is_none() -> None:
-    assert [size_or_none(text) for text in ("0", "none", " None ", "2K")] == [0, 0, 0, 2048]
-    with pytest.raises(argparse.ArgumentTypeError, match="not a size"):
-        size_or_none("nothing")
+    """A budget of nothing is another thing than none, whatever it is of."""
+    for reader in limit, count:
+        assert [reader(text) for text in ("0", "none", " None ", "2048")] == [0, NO_LIMIT, NO_LIMIT, 2048]
+        with pytest.raises(argparse.ArgumentTypeError, match=r"'nothing' is not .*; 0 for nothing, none for no limit"):
+            reader("nothing")
 
 
 @pytest.mark.parametrize(

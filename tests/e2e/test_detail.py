@@ -75,11 +75,30 @@ def test_the_run_says_what_it_kept(tool: Tool) -> None:
 
 
 def test_results_count_against_the_limit_as_they_are_saved(tool: Tool) -> None:
-    """All records of 1 563 blocks with eight warps each, 56 bytes per warp, would be too much for the trace."""
+    """All records of 1 563 blocks with eight warps each, 56 bytes per warp, would be too much for the trace: they are
+    reduced with --detail, too, if that is all there is room for.
+    """
     command = [*EXAMPLE, "--kernel", "saxpy", "--size", "400000"]
-    for detail, results in ((), 1), (("--detail",), 0):
-        _, trace = tool.run(command, "-p", "gmem_bytes", "--max-trace-bytes", "600K", *detail)
-        assert open_trace(trace).state.results == results
+    for limit, is_reduced in ("600K", True), ("10M", False):
+        _, trace = tool.run(command, "-p", "gmem_bytes", "--max-trace-bytes", limit, "--detail")
+        assert bool(of_saxpy(trace).reduced) == is_reduced
+
+
+def test_what_cannot_be_reduced_is_recorded_for_some_blocks(tool: Tool) -> None:
+    """The records of 1 563 blocks with 256 threads each are more than the trace may have: some blocks are, in a second
+    copy of the kernel that is made for it.
+    """
+    command = [*EXAMPLE, "--kernel", "saxpy", "--size", "400000"]
+    run, trace = tool.run(command, "-p", "dmat", "--max-trace-bytes", "2M")
+    assert (run.returncode, run.stdout) == (0, tool.alone(*command).stdout)
+    (kernel,) = [kernel for kernel in open_trace(trace).kernels if kernel.name == "saxpy"]
+    sample = kernel.read(kernel.results[0]).sample
+    assert sample is not None
+    assert (sample.grid, sample.blocks[0]) == ((1563, 1, 1), 0)
+    assert 16 <= len(sample.blocks) < 1563
+    assert (kernel.folder / "sampled" / "probed.ptx").exists()
+    shown = tool("report", str(trace), "--page", "results").stdout
+    assert f"{len(sample.blocks)} of 1 563 blocks" in shown, shown
 
 
 def test_pages_of_warps_say_what_to_do(tool: Tool) -> None:

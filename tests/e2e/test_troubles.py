@@ -54,7 +54,7 @@ def test_kernels_run_unprobed_when_the_engine_has_died(tool: Tool) -> None:
     with start(tool, IN_STEPS) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"zero_fill ok\n"
-        engine = next(child for child in children_of(process.pid) if "engine_process" in command_line(child))
+        engine = next(child for child in children_of(process.pid) if "tui-probe engine" in command_line(child))
         end = os.pidfd_open(engine)
         os.kill(engine, signal.SIGKILL)
         wait_for_end(end)

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.engine.cache import Cache, Usage, default_folder, digest
+from tui_probe.engine.cache import Cache, Usage, digest
+from tui_probe.engine.cache_folder import default_folder
 
 ROOT = Path(__file__).parents[2]
 FILES = st.dictionaries(st.text(max_size=20), st.binary(max_size=200), max_size=5)

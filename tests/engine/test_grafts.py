@@ -44,6 +44,9 @@ class ClosedGate:
     def closed(self, _arch: int) -> Reason | None:
         return because("graft-fails", words="everything is different")
 
+    def allows_slots(self, _arch: int) -> bool:
+        return False
+
 
 def prepared(
     folder: Path, image: bytes = IMAGE, kernel: str = "zero", probe: str = "block_sched", **given: object
@@ -141,6 +144,48 @@ def test_added_code_leaves_the_uniform_registers_of_the_kernel_alone(
         shown = [text for at, text in disassembled(made.probed).items() if at >= before.code.size]
         parameters = before.base + before.first_added
         assert any(f"c[0x0][{parameters:#x}]" in text for text in shown), "the map's address where it lies"
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_values_kept_in_slots(
+    assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]], arch: int
+) -> None:
+    """For kernels that leave no register: the clock of the entry lies behind the record until the exit."""
+    start = Target.of(assembled(SAXPY, arch), "saxpy").code.size
+    grafter = Grafter(load_probe("block_sched"), Assembler(), sampled=False)
+    made = grafter.graft(assembled(SAXPY, arch), "saxpy", in_slots=True)
+    shown = [text for at, text in sorted(disassembled(made.probed).items()) if at >= start]
+    back = next(index for index, text in enumerate(shown) if text.startswith("BRA"))
+    entry, leaving = shown[:back], shown[back:]
+    assert [text.split()[-2] for text in entry if text.startswith("STG.E")], "what the entry keeps"
+    assert sum("+0x14]" in text for text in entry if text.startswith("STG")) == 1
+    assert sum("+0x14]" in text for text in leaving if text.startswith("LDG")) == 1
+    assert not any("UR" in text for text in leaving), "nor do exits need uniform registers"
+    after = Target.of(Cubin.read(made.probed), "saxpy")
+    waits = after.words[start // 16 + back - 2]
+    assert waits.wait_mask >> 5 & 1, "the kernel goes on once the operands of the store were read"
+
+
+def test_values_are_kept_in_slots_where_no_register_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_probe.engine.grafts.used", lambda *_: frozenset(range(4, 63)))
+    monkeypatch.setattr("tui_probe.engine.grafts._above", lambda *_: None)
+    assert prepared(tmp_path / "allowed").outcome == "ok"
+    assert "values kept in slots" in (tmp_path / "allowed" / "process.log").read_text()
+
+    class Careful(OpenGate):
+        def allows_slots(self, _arch: int) -> bool:
+            return False
+
+    answer = prepared(tmp_path / "refused", gate=Careful())
+    assert answer.code == "graft-uniform"
+
+
+def test_the_driver_is_told_that_the_third_dimension_is_read(assembled: Callable[[str, int], Cubin]) -> None:
+    """Attribute 4 of older architectures, without which it need not be there."""
+    made = Grafter(load_probe("block_sched"), Assembler(), sampled=False).graft(assembled(SAXPY, 80), "saxpy")
+    before, after = (Target.of(cubin, "saxpy") for cubin in (assembled(SAXPY, 80), Cubin.read(made.probed)))
+    assert 4 not in {each.number for each in before.attributes}
+    assert [each.number for each in after.attributes].count(4) == 1
 
 
 def test_the_probes_code_is_assembled_once(assembled: Callable[[str, int], Cubin]) -> None:
@@ -259,6 +304,15 @@ def test_the_outcome_of_the_trial_decides_and_is_kept(
         assert (reason and reason.code) == code
         assert gate.closed(90) == reason
     assert trial.runs == (1 if kept else 2)
+
+
+def test_values_in_slots_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "words": "", "slots": "cuCtxSynchronize: error"}))
+    gate = GraftGate(tmp_path, [])
+    assert gate.closed(90) is None
+    assert not gate.allows_slots(90)
+    FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "words": "", "slots": "passed"}))
+    assert GraftGate(tmp_path / "other", []).allows_slots(90)
 
 
 def test_a_trial_for_every_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,10 @@ class Engine:
         self.storage: list[str] = []  # lines of kernel.info
         self.filled = ""  # as maps: what the stub's probed kernel fills, if that is something else
         self.globals = ""
+        self.tail = b""  # of the probed module
         self.sampled = False  # whether kernels measure the blocks of a sample alone
+        self.unsampled = ""  # why they cannot, where launches are too dear without
+        self.asked_for_samples: list[tuple[str, int]] = []
         self.answer: Prepare | None = None
         self.prepared: list[str] = []
         self.architectures: list[str] = []
@@ -114,6 +117,8 @@ class Engine:
     def _reply(self, words: list[str]) -> str | None:
         if words[0] == "hello":
             return self.greeting
+        if words[0] == "sample":
+            return self._reply_sample(words)
         _, number, directory, architecture, name = words
         self.prepared.append(name)
         self.architectures.append(architecture)
@@ -123,13 +128,27 @@ class Engine:
         self.write_probed(Path(directory), name)
         return f"ok\t{number}\tprobed.bin"
 
+    def _reply_sample(self, words: list[str]) -> str:
+        """The same kernel once more, to measure some blocks; or ``self.unsampled``, why not."""
+        _, number, directory, _, name, place = words
+        self.asked_for_samples.append((name, int(place)))
+        if self.unsampled:
+            return f"skipped\t{number}\t{self.unsampled}"
+        folder = Path(directory) / "sampled"
+        folder.mkdir()
+        self.sampled = True
+        self.write_probed(folder, name)
+        self.sampled = False
+        return f"ok\t{number}\tprobed.bin"
+
     def write_probed(self, directory: Path, name: str) -> None:
         """The kernel folder of a probed kernel, as the stub driver understands it."""
         sizes = re.search(r"__([0-9_]+)$", name)
         n_parameters = len(sizes.group(1).split("_")) if sizes else 0
         maps, variables = self.maps.split(), self.globals.split()
         kind = "sample" if self.sampled else "probed"
-        (directory / "probed.bin").write_text(f"//{kind} {n_parameters} {len(variables)} {self.filled or self.maps}")
+        probed = f"//{kind} {n_parameters} {len(variables)} {self.filled or self.maps}"
+        (directory / "probed.bin").write_bytes(probed.encode() + self.tail)
         lines = [name, str(n_parameters), str(len(maps)), *maps, *self.storage, *[f"global {v}" for v in variables]]
         lines += ["blocks sampled"] if self.sampled else []
         (directory / "kernel.info").write_text("\n".join(lines) + "\n")

@@ -27,6 +27,10 @@ int main(void)
     BUDGET(log_bytes);
     FIELD(over_share);
     FIELD(launcher_bytes);
+    FIELD(write_rate);
+    FIELD(written_until);
+    FIELD(over_rate);
+    FIELD(processes);
     printf("bytes %d\n", CONTROL_BYTES);
     while (scanf("%llu %llu %llu %llu %d", &left[0], &left[1], &held[0], &held[1], &first) == 5) {
         struct budget_amount share = budget_share((struct budget_amount){left[0], left[1]},

@@ -100,6 +100,7 @@ def launch(
     block: int = 64,
     stream: c_void_p | int | None = None,
     name: str = "cuLaunchKernel",
+    cluster: int = 0,
 ) -> None:
     """Launches with kernelParams."""
     x, y, z = (grid, 1, 1) if isinstance(grid, int) else grid
@@ -108,7 +109,9 @@ def launch(
     if "Cooperative" in name:
         call(name, what, x, y, z, block, 1, 1, 0, stream, parameters)
     elif "Ex" in name:
-        config = Config((c_uint * 3)(x, y, z), (c_uint * 3)(block, 1, 1), 0, stream, None, 0)
+        attribute = (c_uint * 18)(4, 0, cluster, 1, 1)
+        asked = ctypes.cast(attribute, c_void_p) if cluster else None
+        config = Config((c_uint * 3)(x, y, z), (c_uint * 3)(block, 1, 1), 0, stream, asked, int(cluster > 0))
         call(name, byref(config), what, parameters, None)
     else:
         call(name, what, x, y, z, block, 1, 1, 0, stream, parameters, None)

@@ -1,4 +1,4 @@
-/* Gives the hook's parsers what comes on standard input: u32 kind (0 image, 1 kernel.info, 2 sample), u32 size, bytes;
+/* Gives the hook's parsers what comes on standard input: u32 kind (0 image, 1 kernel.info, 2 sample, 3 machine code), u32 size, bytes;
  * again and again. Says what it made of each. Each input lies in a block of exactly its size, for a sanitizer to guard. */
 #include <stdint.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 static void image(const uint8_t *bytes, size_t size)
 {
-    struct image *image = image_capture(bytes, size);
+    struct image *image = image_capture(bytes, size, &(struct origin){0});
     uint64_t sum = 0;
     for (size_t i = 0; i < image->ptx_size; i++)
         sum += image->ptx[i];
@@ -32,11 +32,43 @@ static void kernel_info(const uint8_t *bytes, size_t size)
     fclose(stream);
     const struct reason *reason = kernel_info_read(path, &probing);
     remove(path);
-    printf("%s %zu %zu %zu\n", reason ? "refused" : "read", kernel.n_parameters, probing.n_maps, probing.n_globals);
+    printf("%s %zu %zu %zu", reason ? "refused" : "read", kernel.n_parameters, probing.n_maps, probing.n_globals);
+    for (size_t i = 0; i < probing.n_patches; i++) {
+        const struct patch *patch = &probing.patches[i];
+        printf(" %d:%llu:%lld:%s", patch->kind, (unsigned long long)patch->offset, (long long)patch->addend,
+               patch->variable);
+        free(patch->variable);
+    }
+    for (size_t i = 0; i < probing.n_constants; i++) {
+        printf(" %s:%zu", probing.constants[i].variable, probing.constants[i].size);
+        free(probing.constants[i].variable);
+    }
+    printf("%s\n", probing.way == WAY_GRAFT ? " graft" : "");
+    free(probing.patches);
+    free(probing.constants);
     for (size_t i = 0; i < probing.n_globals; i++)
         free(probing.globals[i]);
     free(probing.globals);
     free(probing.maps);
+}
+
+/* A compute capability, u32, and an image: what would be written of it for a device of that kind. */
+static void machine_code(const uint8_t *bytes, size_t size)
+{
+    uint32_t device = 0;
+    if (size < sizeof device)
+        exit(4);
+    memcpy(&device, bytes, sizeof device);
+    struct image *image = image_capture(bytes + sizeof device, size - sizeof device, &(struct origin){0});
+    struct image_part part = {0};
+    uint64_t sum = 0;
+    const struct reason *reason = image->code ? image_part_make(image, image->ptx ? device | FATBIN_PTX : device, &part) : NULL;
+    for (size_t i = 0; i < part.size; i++)
+        sum += part.bytes[i];
+    printf("%d %s %zu %llu %zu\n", image_ptx_for(image, device), reason ? "refused" : "made", part.size,
+           (unsigned long long)sum, image_most(image));
+    image_part_free(&part);
+    image_release(image);
 }
 
 /* "SPEC BLOCKS": which blocks of a grid of so many. */
@@ -60,7 +92,9 @@ int main(void)
         uint8_t *bytes = malloc(header[1]);
         if (!bytes || fread(bytes, 1, header[1], stdin) != header[1])
             return 2;
-        if (header[0] == 2)
+        if (header[0] == 3)
+            machine_code(bytes, header[1]);
+        else if (header[0] == 2)
             sample(bytes, header[1]);
         else if (header[0])
             kernel_info(bytes, header[1]);

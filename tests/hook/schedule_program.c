@@ -1,5 +1,5 @@
 /* Asks the schedule about launches. Standard input: "WEIGHT THREADS", then a line "COUNT KERNEL X Y Z BX BY BZ SHARED CX
- * CY CZ" for launches that follow one another; WEIGHT is 1 for heavy probes, CX 0 for none. One thread says of each
+ * CY CZ" for launches that follow one another, COUNT 0: one before had no room for its records; WEIGHT is 1 for heavy probes, CX 0 for none. One thread says of each
  * launch "KEY PROBED". Several do all lines each, at the same time; then each key says "KEY LAUNCHES PROBED". */
 #include <pthread.h>
 #include <stdio.h>
@@ -33,6 +33,8 @@ static void launch_row(const struct row *row)
                             .shared = row->shape.shared};
     memcpy(launch.grid, row->shape.grid, sizeof launch.grid);
     memcpy(launch.block, row->shape.block, sizeof launch.block);
+    if (!row->count)
+        schedule_again(schedule_key(&kernels[row->kernel], &launch));
     for (unsigned long i = 0; i < row->count; i++) {
         struct key *key = schedule_key(&kernels[row->kernel], &launch);
         if (!key)

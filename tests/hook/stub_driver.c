@@ -6,7 +6,11 @@
  * STUB_FAIL_LOAD_PROBED / STUB_FAIL_WAIT / STUB_FAIL_EVENT result codes; STUB_SLOW milliseconds that an event
  * takes; STUB_QUEUE milliseconds from recording an event until it is done; STUB_HOLD milliseconds that cuCtxSynchronize holds the driver's lock; STUB_SLOW_UNLOAD milliseconds that unloading the program's module takes once its handle is free again;
  * STUB_MEMORY bytes of device memory; STUB_PRIMARY_HELD the primary context outlives its release;
- * STUB_PAGEABLE kernels reach all host memory; STUB_NO_PARAM_INFO the two functions fail as if unsupported. */
+ * STUB_PAGEABLE kernels reach all host memory; STUB_NO_PARAM_INFO the two functions fail as if unsupported;
+ * STUB_BLOCKS, STUB_BLOCKS_PROBED blocks per SM, STUB_CLUSTERS, STUB_CLUSTERS_PROBED clusters on the device;
+ * STUB_FAIL_COPY result code of a copy on the device; STUB_CC_MINOR minor compute capability.
+ * The 16 bytes behind "dump " in a probed module are recorded as it is loaded. A kernel with "constant" in its name adds
+ * the constant of its module, too. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -30,7 +34,7 @@ struct module {
     char *text;  /* of a probed module: "//probed PARAMETERS level,bytes … | globals", or "//sample …" */
     struct function *functions;
     int is_library;
-    uint64_t variable;
+    uint64_t variable, constant;
 };
 
 struct function {
@@ -121,7 +125,7 @@ API int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
     (void)device;
     *value = attribute == 13 ? 1980000 : attribute == 16 ? 132 : attribute == 38 ? 1 << 20 : attribute == 75 ? 9
-             : attribute == 88 ? (int)number("STUB_PAGEABLE") : 0;
+             : attribute == 76 ? (int)number("STUB_CC_MINOR") : attribute == 88 ? (int)number("STUB_PAGEABLE") : 0;
     return 0;
 }
 API int cuGetErrorName(int code, const char **name)
@@ -224,12 +228,20 @@ static int load(struct module **module, const void *code, int is_library)
         return CAPTURE_UNSUPPORTED;
     if (probed && number("STUB_FAIL_LOAD_PROBED"))
         return (int)number("STUB_FAIL_LOAD_PROBED");
+    if (strncmp(text, ".version 6.3\n.target sm_75", 26) == 0 && !number("STUB_COMPILES"))
+        return 221; /* no compiler for PTX, as on machines without that part of the driver */
     struct module *again = probed ? NULL : atomic_exchange(&free_handle, NULL);
     *module = again ? again : calloc(1, sizeof **module);
     (*module)->magic = is_library ? 0xB : 0xA;
     (*module)->is_library = is_library;
     (*module)->text = probed ? strdup(text) : NULL;
     record("load%s", probed ? " probed" : "");
+    const unsigned char *dump = probed && strstr(text, "dump ") ? (const unsigned char *)strstr(text, "dump ") + 5 : NULL;
+    uint64_t words[2];
+    if (dump) {
+        memcpy(words, dump, sizeof words);
+        record("dump %016llx %016llx", (u64)words[0], (u64)words[1]);
+    }
     return 0;
 }
 
@@ -302,10 +314,13 @@ API int cuLibraryEnumerateKernels(struct function **kernels, unsigned n, struct 
 
 static int get_global(u64 *address, size_t *bytes, struct module *module, const char *name)
 {
-    if (strcmp(name, "shared_variable") != 0)
+    uint64_t *found = strcmp(name, "shared_variable") == 0     ? &module->variable
+                      : strcmp(name, "shared_constant") == 0 ? &module->constant
+                                                             : NULL;
+    if (!found)
         return NOT_FOUND;
-    *address = (u64)(uintptr_t)&module->variable;
-    *bytes = sizeof module->variable;
+    *address = (u64)(uintptr_t)found;
+    *bytes = sizeof *found;
     return 0;
 }
 API int cuModuleGetGlobal_v2(u64 *a, size_t *b, struct module *m, const char *n) { return get_global(a, b, m, n); }
@@ -359,8 +374,10 @@ API int cuKernelSetAttribute(int attribute, int value, struct function *f, int d
 API int cuFuncSetCacheConfig(struct function *f, int config) { record("cache %s%s %d", f->probed ? "probed " : "", f->name, config); return 0; }
 API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct function *f, int threads, size_t shared)
 {
-    (void)f, (void)shared;
-    *blocks = 2048 / threads;
+    (void)shared;
+    record("occupancy %s%s", f->probed ? "probed " : "", f->name);
+    const long chosen = number(f->probed ? "STUB_BLOCKS_PROBED" : "STUB_BLOCKS");
+    *blocks = chosen ? (int)chosen : 2048 / threads;
     return 0;
 }
 
@@ -417,7 +434,7 @@ static int launch(const char *form, struct function *f, uint64_t blocks, uint64_
     else if (f->n && f->sizes[0] == 8 && extra)
         memcpy(&word, extra[1], sizeof word);
     if (word)
-        atomic_fetch_add(word, 1);
+        atomic_fetch_add(word, 1 + (strstr(f->name, "constant") ? f->module->constant : 0));
     if (f->probed) {
         fill_maps(f, blocks, threads, parameters);
         for (int i = 0; i < f->n_globals; i++) {
@@ -446,6 +463,15 @@ static int launch_ex(const char *form, const struct config *c, struct function *
     char text[64];
     snprintf(text, sizeof text, "%s attributes %u", form, c->n);
     return launch(text, f, (uint64_t)c->grid[0] * c->grid[1] * c->grid[2], (uint64_t)c->block[0] * c->block[1] * c->block[2], c->stream, p, e);
+}
+API int cuOccupancyMaxActiveClusters(int *clusters, struct function *f, const struct config *c)
+{
+    const struct { unsigned id, pad; unsigned cluster[3]; } *attribute = c->attributes;
+    if (c->n != 1 || attribute->id != 4)
+        return INVALID_VALUE;
+    record("clusters %s%s %u", f->probed ? "probed " : "", f->name, attribute->cluster[0]);
+    *clusters = (int)number(f->probed ? "STUB_CLUSTERS_PROBED" : "STUB_CLUSTERS");
+    return *clusters ? 0 : INVALID_VALUE;
 }
 API int cuLaunchKernelEx(const struct config *c, struct function *f, void **p, void **e) { return launch_ex("ex", c, f, p, e); }
 API int cuLaunchKernelEx_ptsz(const struct config *c, struct function *f, void **p, void **e) { return launch_ex("ex_ptsz", c, f, p, e); }
@@ -501,7 +527,14 @@ API int cuMemGetInfo_v2(size_t *unused, size_t *total)
 }
 API int cuMemsetD8Async(u64 memory, unsigned char value, size_t size, void *stream) { (void)stream; memset((void *)(uintptr_t)memory, value, size); return 0; }
 API int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t size, void *stream) { (void)stream; memcpy(to, (void *)(uintptr_t)from, size); return 0; }
-API int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t size, void *stream) { (void)stream; memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, size); return 0; }
+API int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t size, void *stream)
+{
+    record("copy %s", stream == (void *)2 ? "thread" : stream ? "stream" : "null");
+    if (number("STUB_FAIL_COPY"))
+        return (int)number("STUB_FAIL_COPY");
+    memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, size);
+    return 0;
+}
 
 API int cuStreamCreate(struct stream **stream, unsigned flags) { (void)flags; *stream = calloc(1, sizeof **stream); (*stream)->context = current; return 0; }
 API int cuStreamDestroy_v2(struct stream *stream) { record("cuStreamDestroy"); stream->capturing = -1; free(stream); return 0; }

@@ -68,12 +68,14 @@ FORMS = {
 }
 
 
-def captured(host: Host, tmp_path: Path, image: bytes, form: str = "data") -> tuple[str, str, bytes | None]:
+def captured(
+    host: Host, tmp_path: Path, image: bytes, form: str = "data", **more: str
+) -> tuple[str, str, bytes | None]:
     """Loads an image; what the log calls it, the kernel's reason, and what was kept of it."""
     path = tmp_path / "image.bin"
     path.write_bytes(image)
     script = "from host import *\n" + LOAD + FORMS[form]
-    run = host.command(sys.executable, "-c", script, str(path))
+    run = host.command(sys.executable, "-c", script, str(path), **more)
     assert (run.status, run.stderr) == (0, "")
     (line,) = run.lines(r"\[bin\]")
     ((_, _, reason),) = run.fates()
@@ -109,9 +111,16 @@ def test_elf_with_its_ptx_is_kept_whole(host: Host, tmp_path: Path, form: str) -
     assert captured(host, tmp_path, image, form) == (f"elf size {len(image)}", "-", image)
 
 
-def test_elf_without_ptx(host: Host, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["data", "library", "file"])
+def test_elf_without_ptx_is_kept_for_its_machine_code(host: Host, tmp_path: Path, form: str) -> None:
     image = elf({".text.add": b"\1\2\3\4", ".nv_debug_ptx_txt_not": b"x"})
-    assert captured(host, tmp_path, image) == (f"elf size {len(image)}", "no PTX in image", None)
+    assert captured(host, tmp_path, image, form) == (f"elf size {len(image)}", "-", image)
+
+
+def test_machine_code_is_left_alone_when_it_is_switched_off(host: Host, tmp_path: Path) -> None:
+    image = elf({".text.add": b"\1\2\3\4"})
+    found = captured(host, tmp_path, image, TUI_PROBE_MACHINE_CODE="off")
+    assert found == (f"elf size {len(image)}", "no PTX in image", None)
 
 
 WHOLE_ELF = elf({".nv_debug_ptx_txt": PTX})

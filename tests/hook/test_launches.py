@@ -72,7 +72,7 @@ def test_lines_of_a_launch(host: Host) -> None:
         rf"\[probe\] read {where}/kernel.info name add__8_4 n_param 2 n_probe 1",
         rf"\[probe\] finish {pointer} name add__8_4 n_param 2 n_probe 1",
         r"\[kernel\] 0 probed registers 32 local 0 shared 0 blocks 51 name add__8_4 reason -",
-        r"\[kernel\] 0 probed-function registers 34 local 0 shared 0 blocks 51",
+        r"\[kernel\] 0 probed-function registers 34 local 0 shared 0 blocks 51 way ptx",
         rf"\[exec\] funcmap-find {pointer} success",
         r"\[exec\] \d{19} param [0-9a-f]+ 3",
         r"\[exec\] grid 3 1 1 block 40 1 1 shared 0 kernel 0 launch 0 stream 0",

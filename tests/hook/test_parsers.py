@@ -15,8 +15,15 @@ from .test_images import CODE, PACKED, PLAIN, PTX, elf, fatbin
 
 HERE = Path(__file__).resolve().parent
 SOURCES = ["image", "elf_image", "fatbin_image", "kernel_info", "capacities", "layout", "reasons", "real", "sampling"]
-SOURCES += ["reduce", "settings"]
-SEEDS = [PTX, elf({".text": b"abc", ".nv_debug_ptx_txt": PTX}), fatbin(CODE, PLAIN, PACKED), b"\n// x\n" + PTX]
+SOURCES += ["reduce", "settings", "machine_code"]
+ELSEWHERE = struct.pack("<HHIQIIHHI", 2, 1, 64, 4, 0, 0, 0, 0, 90).ljust(64, b"\0") + b"code"
+SEEDS = [
+    fatbin(ELSEWHERE, PLAIN),
+    PTX,
+    elf({".text": b"abc", ".nv_debug_ptx_txt": PTX}),
+    fatbin(CODE, PLAIN, PACKED),
+    b"\n// x\n" + PTX,
+]
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +86,88 @@ def test_fatbins_keep_exactly_their_ptx_entries(
     kept = [entry for kind, entry in made if kind == 1]
     expected = fatbin(*kept) if kept else b""
     assert parse(parsers, 0, [image + tail]) == [["fatbin", str(len(image)), str(len(expected)), str(sum(expected))]]
+
+
+@SOME
+@given(images=st.lists(damaged() | st.binary(max_size=200), min_size=1, max_size=30), device=st.integers(1, 130))
+def test_machine_code_of_any_bytes(parsers: Path, images: list[bytes], device: int) -> None:
+    for (verdict, *_), image in zip(
+        parse(parsers, 3, [struct.pack("<I", device) + image for image in images]), images, strict=True
+    ):
+        assert int(verdict) in range(4), image
+
+
+@SOME
+@given(
+    entries=st.lists(
+        st.tuples(st.integers(1, 3), st.sampled_from((75, 80, 86, 90, 91, 100, 103, 120)), st.binary(max_size=40)),
+        max_size=8,
+    ),
+    device=st.sampled_from((80, 86, 90, 103)),
+)
+def test_fatbins_keep_what_a_device_can_run(parsers: Path, entries: list[tuple[int, int, bytes]], device: int) -> None:
+    made = [
+        (kind, target, struct.pack("<HHIQIIHHI", kind, 1, 64, len(code), 0, 0, 0, 0, target).ljust(64, b"\7") + code)
+        for kind, target, code in entries
+    ]
+    code = [each for kind, target, each in made if kind == 2 and target // 10 == device // 10 and target <= device]
+    ptx = [each for kind, _, each in made if kind == 1]
+    targets = [target for kind, target, _ in made if kind == 1]
+    kept = (fatbin(*ptx) if ptx else b"") + (fatbin(*code) if code else b"")
+    ((verdict, outcome, size, total, _),) = parse(
+        parsers, 3, [struct.pack("<I", device) + fatbin(*[each for *_, each in made])]
+    )
+    assert int(verdict) == max((ptx_verdict(target, device) for target in targets), default=0)
+    if any(kind == 2 for kind, *_ in made):
+        assert (outcome, int(size), int(total)) == ("made" if kept else "refused", len(kept), sum(kept))
+
+
+def ptx_verdict(target: int, device: int) -> int:
+    """1: for newer devices; 2: only the text tells; 3: it runs."""
+    if target > device:
+        return 1
+    return 3 if target == device or target < 90 else 2
+
+
+@SOME
+@given(
+    patches=st.lists(
+        st.tuples(
+            st.sampled_from(("abs64", "abs32lo", "abs32hi")),
+            st.integers(0, 2**64 - 1),
+            st.integers(-(2**63) + 1, 2**63 - 1),
+            st.from_regex(r"\A[A-Za-z_$.][A-Za-z0-9_$.]{0,20}\Z"),
+        ),
+        max_size=20,
+    ),
+    constants=st.lists(
+        st.tuples(st.from_regex(r"\A[A-Za-z_$][A-Za-z0-9_$]{0,20}\Z"), st.integers(1, 1 << 16)), max_size=20
+    ),
+)
+def test_patches_and_constants_round_trip(
+    parsers: Path, patches: list[tuple[str, int, int, str]], constants: list[tuple[str, int]]
+) -> None:
+    lines = ["add", "0", "0", "way graft", "grafted 0 128 appended 4096"]
+    lines += [f"patch {kind} {offset} {addend} {name}" for kind, offset, addend, name in patches]
+    lines += [f"constant {name} {size}" for name, size in constants]
+    kinds = ("abs64", "abs32lo", "abs32hi")
+    expected = [f"{kinds.index(kind)}:{offset}:{addend}:{name}" for kind, offset, addend, name in patches]
+    expected += [f"{name}:{size}" for name, size in constants]
+    assert parse(parsers, 1, ["\n".join(lines).encode()]) == [["read", "0", "0", "0", *expected, "graft"]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "way", "way ", "way sass", "patch", "patch abs64", "patch abs64 0", "patch abs64 0 0", "patch abs64 0 0 ",
+        "patch abs64 -1 0 x", "patch abs64 0 --1 x", "patch abs64 0 0 x y", "patch abs64 1x 0 x", "patch  0 0 x",
+        "patch abs64 18446744073709551616 0 x", "patch abs 0 0 x", "constant", "constant x", "constant x 0",
+        "constant x -1", "constant x 65537", "constant x 4 y", "constant  4",
+    ],
+)  # fmt: skip
+def test_lines_of_machine_code_that_mean_nothing(parsers: Path, line: str) -> None:
+    ((found, *_),) = parse(parsers, 1, [f"add\n0\n0\n{line}\n".encode()])
+    assert found == ("read" if line in ("way", "patch", "constant") else "refused")
 
 
 @SOME

@@ -72,8 +72,18 @@ def test_times_are_those_between_the_events_less_the_empty_pair(host: Host) -> N
     run = host.python("context()\nlaunch(function(module(), 'add'))", TUI_PROBE_FILTER="add", STUB_SLOW_LAUNCH="20")
     (time,) = times(run)
     (empty,) = run.lines(r"\[time\] empty \d+")
-    assert int(empty.rpartition(" ")[2]) < 1_000_000
+    assert int(empty.split()[2]) < 1_000_000
     assert 19_000_000 < time.nanoseconds < 2_000_000_000
+
+
+@pytest.mark.parametrize("compiles", ["0", "1"])
+def test_what_events_cost_is_measured_around_a_kernel_that_does_nothing(host: Host, compiles: str) -> None:
+    run = host.python("context()\nlaunch(function(module(), 'add'))", TUI_PROBE_FILTER="add", STUB_COMPILES=compiles)
+    (empty,) = run.lines(r"\[time\] empty \d+")
+    assert empty.endswith(" without-kernel") == (compiles == "0")
+    launches = [call for call in run.calls if call.startswith("launch")]
+    assert len(launches) == (1 if compiles == "0" else 11), "one that may set things up, and nine between events"
+    assert len(times(run)) == 1
 
 
 @pytest.mark.parametrize("queue", ["0", "100"])
@@ -183,13 +193,13 @@ time.sleep(0.2)
 
 def test_kernels_that_do_not_end_hold_nobody_up(host: Host) -> None:
     """There are no more pairs of events than a fixed number, and the end of the program waits a moment for them."""
-    script = "for i in range(300): launch(function(m, f'kernel{i}'))\nprint(time.monotonic())"
+    script = "for i in range(700): launch(function(m, f'kernel{i}'))\nprint(time.monotonic())"
     run = host.python("context()\nm = module()\n" + script, TUI_PROBE_FILTER="kernel", STUB_QUEUE="100000")
     assert run.status == 0
     assert times(run) == []
     records = [line for line in run.calls if line.startswith("cuEventRecord")]
-    assert 100 < len(records) < 300
-    assert run.lines(r"\[exit\] launches 300")
+    assert 1000 < len(records) < 1100
+    assert run.lines(r"\[exit\] launches 700")
 
 
 def test_a_launch_that_fails_has_no_time(host: Host) -> None:

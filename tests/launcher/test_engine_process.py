@@ -2,56 +2,71 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
-from tui_probe.launcher.engine_process import main
+from tui_probe.errors import LaunchError
+from tui_probe.launcher.engine import Engine
+from tui_probe.launcher.options import RunOptions
+from tui_probe.probe_files.choices import choose
 
 NOT_NEEDED = ("numpy", "importlib.metadata", "tui_probe.dsl", "tui_probe.probekit", "tui_probe.trace.event_types")
 
 
-def test_it_answers_until_it_is_told_to_end(tmp_path: Path) -> None:
-    path = tmp_path / "engine"
-    root = Path(__file__).parents[2]
-    command = [sys.executable, "-m", "tui_probe.launcher.engine_process", "--socket", path, "--probe", "block_sched"]
-    environment = os.environ | {"PYTHONPATH": str(root)}
-    with subprocess.Popen(command, env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
-        while not path.exists():
-            assert process.poll() is None
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where engines have their temporary folders; a short path, as a socket's must be."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        monkeypatch.setattr(tempfile, "tempdir", name)
+        yield Path(name)
+
+
+def engine(log: Path) -> Engine:
+    probes = choose(["block_sched"])
+    return Engine(probes, RunOptions(command=("true",), probes=("block_sched",), trace_root=log.parent), False, log)
+
+
+def test_it_answers_until_it_is_told_to_end(tmp_path: Path, folder: Path) -> None:
+    serving = engine(tmp_path / "engine.log")
+    try:
         with socket.socket(socket.AF_UNIX) as hook:
-            hook.connect(str(path))
+            hook.connect(str(serving.socket))
             hook.sendall(b"hello\t1\t1\n")
             assert hook.recv(100) == b"hello\t1\n"
-            process.send_signal(signal.SIGTERM)
-            _, errors = process.communicate()
-        assert process.returncode == 0
-        assert errors == ""
-    assert not path.exists()
-
-
-def test_a_bad_probe_is_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bad = tmp_path / "bad.toml"
-    bad.write_text("x = ")
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, set())
-    try:
-        assert main(["--socket", str(tmp_path / "engine"), "--probe", str(bad)]) == 2
+        assert serving.failure() is None
+        assert serving.cache_counts() == {"hits": 0, "misses": 0}
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-    assert "bad.toml: this is not TOML" in capsys.readouterr().err
+        serving.stop()
+    assert serving.messages() == ""
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("broken", ["listen_at", "Forked"])
+def test_nothing_is_left_of_an_engine_that_cannot_start(
+    broken: str, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise LaunchError("no room")
+
+    monkeypatch.setattr(f"tui_probe.launcher.engine.{broken}", fail)
+    with pytest.raises(LaunchError, match="no room"):
+        engine(tmp_path / "engine.log")
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("probe", ["block_sched", "gmem_sectors"])
 def test_a_built_in_probe_is_read_without_what_shows_results(probe: str) -> None:
     program = (
-        "import sys, tui_probe.launcher.engine_process as engine\n"
-        f"engine.load_probe({probe!r})\n"
+        "import sys, tui_probe.launcher.engine_process\n"
+        "from tui_probe.probe_files.loading import load_probe\n"
+        f"load_probe({probe!r})\n"
         f"print([name for name in {NOT_NEEDED} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)

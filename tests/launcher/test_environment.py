@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from tui_probe.errors import LaunchError
+from tui_probe.launcher.control import NO_LIMIT
 from tui_probe.launcher.driver import Driver
 from tui_probe.launcher.environment import Places, framework_settings, target_environment
+from tui_probe.launcher.graft_faults import faulted_kernels, graft_faults_file
 from tui_probe.launcher.options import RunOptions
 
 PLACES = Places(
@@ -55,7 +57,7 @@ def test_what_the_hook_is_told() -> None:
         "TUI_PROBE_ENGINE": "/tmp/x/engine",
         "TUI_PROBE_PROBE": "/tool/probes/block_sched.toml",
         "TUI_PROBE_ENDING": "/here/trace/.run-1/ending",
-        "TUI_PROBE_MAX_TRACE_BYTES": "1073741824",
+        "TUI_PROBE_GRAFT_FAULTS": str(graft_faults_file()),
     }
 
 
@@ -68,6 +70,7 @@ def test_options_and_nothing_of_a_run_around_this_one() -> None:
     assert result["TUI_PROBE_MAX_PROBE_MEMORY"] == "1048576"
     assert not {*outer} & {*result}
     assert environment({}, max_trace_bytes=0)["TUI_PROBE_MAX_TRACE_BYTES"] == "0"
+    assert environment({}, max_trace_bytes=NO_LIMIT)["TUI_PROBE_MAX_TRACE_BYTES"] == "none"
     assert environment({}, benchmark=True)["TUI_PROBE_BENCHMARK"] == "1"
     assert environment({"TUI_PROBE_SIM_SMS": "4"})["TUI_PROBE_SIM_SMS"] == "4"
 
@@ -116,3 +119,16 @@ def test_a_place_that_the_loader_cannot_read(folder: str) -> None:
     places = Places(Path(folder, "libcuda.so.1"), *list(vars(PLACES).values())[1:])
     with pytest.raises(LaunchError, match="LD_PRELOAD"):
         target_environment({}, RunOptions(("x",)), REAL, places, "")
+
+
+@pytest.mark.parametrize(("choice", "told"), [("auto", None), ("all", "all"), ("off", "off")])
+def test_which_machine_code_is_probed(choice: str, told: str | None) -> None:
+    found = environment({"TUI_PROBE_MACHINE_CODE": "of a run around this one"}, machine_code=choice)
+    assert found.get("TUI_PROBE_MACHINE_CODE") == told
+
+
+def test_kernels_that_are_left_alone_since_a_context_failed(tmp_path: Path) -> None:
+    path = tmp_path / "graft-faults"
+    assert faulted_kernels(path) == []
+    path.write_text("715 1795358279 one\n700 3 with a blank\nbroken\nX 2 one\nX 3 two\n")
+    assert faulted_kernels(path) == ["one", "with a blank", "two"]

@@ -136,7 +136,7 @@ def test_the_engines_death_does_not_stop_the_target(launching: Runner, script: S
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.readline()
-        engine = next(child for child in children_of(process.pid) if "engine_process" in command_line(child))
+        engine = next(child for child in children_of(process.pid) if "tui-probe engine" in command_line(child))
         end = os.pidfd_open(engine)
         os.kill(engine, signal.SIGKILL)
         wait_for_end(end)  # a process that was killed is not gone at once

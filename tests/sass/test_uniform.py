@@ -76,11 +76,24 @@ def test_an_instruction_that_is_not_known_is_not_renamed() -> None:
     assert named(matrix, 90) is None
 
 
-def test_pairs_that_a_kernel_leaves() -> None:
-    places, carried = uniform_places([4, 6], {62, 61, 57, 4}, 1, "kernel")
-    taken = {*places.values(), *carried}
-    assert len(taken) == 3
-    assert all(number % 2 == 0 and not {number, number + 1} & {62, 61, 57, 4} for number in taken)
-    assert min(taken) >= 4
-    with pytest.raises(UnsupportedKernelError, match="leaves 1 pairs"):
-        uniform_places([4], set(range(REGISTERS)) - {30, 31, 33, 34}, 1, "kernel")
+def test_registers_that_a_kernel_leaves() -> None:
+    taken = {62, 61, 57, 4}
+    places = uniform_places([4], [4, 6], taken, 1, None)
+    assert len(places.exits) == 2
+    assert not {number + half for number in places.exits.values() for half in (0, 1)} & taken
+    (kept,) = places.carried
+    assert kept.is_uniform
+    assert kept.number not in taken | set(places.exits.values())
+    assert kept.number & ~1 not in {*places.exits.values(), *places.entry.values()}
+    assert min(places.pairs) >= 4
+
+
+def test_a_kernel_that_leaves_no_uniform_register_keeps_values_in_ordinary_ones() -> None:
+    taken = set(range(REGISTERS))
+    places = uniform_places([4], [], taken, 2, 40)
+    assert [(place.is_uniform, place.number) for place in places.carried] == [(False, 40), (False, 41)]
+    assert len(places.entry) == 1, "nothing is in uniform registers yet"
+    with pytest.raises(UnsupportedKernelError, match="too few uniform registers"):
+        uniform_places([4], [], taken, 1, None)
+    with pytest.raises(UnsupportedKernelError, match="too few uniform registers"):
+        uniform_places([], [4], taken - {31, 32}, 0, 40)

@@ -78,6 +78,7 @@ class TraceWriter:
         registers: tuple[int, int] = (18, 22),
         spills: tuple[int, int] = (0, 0),
         ptxas: bool = True,
+        way: Literal["ptx", "graft"] | None = None,
     ) -> Path:
         """A kernel whose fate is known; a probed or failed one has a folder, which is returned."""
         self.names[index] = name
@@ -91,7 +92,8 @@ class TraceWriter:
             f"reason {reason}"
         )
         if status == "probed":
-            self.lines(f"[kernel] {index} probed-function registers {registers[1]} local 0 shared 1024 blocks 12")
+            told = "" if way is None else f" way {way}"
+            self.lines(f"[kernel] {index} probed-function registers {registers[1]} local 0 shared 1024 blocks 12{told}")
         return folder
 
     def launch(

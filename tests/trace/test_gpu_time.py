@@ -97,6 +97,15 @@ def test_where_the_host_was_late_its_call_is_taken_off() -> None:
     assert (time.shown.host_bound, time.total_ns, time.shown.least_ns) == (2, 8000, 0)
 
 
+def test_where_others_tell_enough_samples_with_the_host_in_them_are_left_out() -> None:
+    late = original(90_000, host=80_000)
+    clean = [original(100), original(110), original(120)]
+    assert time_of(4, late, *clean).shown.mean_ns == 110
+    assert time_of(4, late, *clean).shown.host_bound == 0
+    assert time_of(4, late, *clean).total_ns == 440, "the launches that it stands for count as the others"
+    assert time_of(3, late, *clean[:2]).shown.host_bound == 1
+
+
 def test_probed_launches_are_kept_apart() -> None:
     time = time_of(10, probed(300), original(100), probed(260, weight=4), original(120, weight=4))
     assert time.original is not None

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.draw.table import Column
+    from tui_probe.trace.event_types import Way
     from tui_probe.trace.gpu_time import GpuTime
     from tui_probe.trace.model import Kernel as TracedKernel
     from tui_probe.trace.model import Status, Trace
@@ -56,6 +57,11 @@ class Kernel:
     def status(self) -> Status:
         """``probed``, ``skipped``, ``failed``, ``excluded``, or ``pending`` where the log ends too soon."""
         return self._kernel.status
+
+    @property
+    def way(self) -> Way | None:
+        """How the probe is in it: in its PTX (``ptx``), or grafted into its machine code (``graft``)."""
+        return self._kernel.way
 
     @property
     def reason(self) -> str | None:
@@ -141,7 +147,7 @@ class Kernels(Sequence[Kernel], Shown):
         return self._kernels[place]
 
     def _columns(self) -> Sequence[Column[Any]]:
-        return columns_for(KERNEL_COLUMNS, self._shown_rows())
+        return columns_for(KERNEL_COLUMNS, list(self._shown_rows()))
 
     def _shown_rows(self) -> Iterator[TracedKernel]:
         return (each._kernel for each in self._kernels)

@@ -12,6 +12,7 @@ from tui_probe.draw import units
 from tui_probe.draw.formats import SCHEMA
 from tui_probe.errors import ChoiceError, UsageError
 from tui_probe.pages.head import head_lines, head_record
+from tui_probe.pages.kernel_report import kernel_head
 from tui_probe.pages.schema import NEWEST
 from tui_probe.pages.views.choose import meant_by
 from tui_probe.probekit.registry import add_folder
@@ -82,7 +83,7 @@ class Trace:
         """The document of ``tui-probe report --format json``, of plain types. None is not measured."""
         kernels = [kernel.to_dict() for kernel in self.kernels]
         head = {"schema": SCHEMA, "version": NEWEST, "page": "kernels", **head_record(self._trace)}
-        return {**head, "kernels": kernels}
+        return {**head, **kernel_head(self._trace), "kernels": kernels}
 
     def __repr__(self) -> str:
         state = self._trace.state

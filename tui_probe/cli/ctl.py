@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.units import counted
 from tui_probe.draw.units import size as size_text
-from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage, find_page
+from tui_probe.launcher.control import BUDGETS, ControlPage, find_page
 
 from .chosen import trace_dir
-from .values import count, limit, size_or_none
+from .values import count, limit
 
 if TYPE_CHECKING:
     import argparse
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ACTIONS: Final = ("status", "on", "off", "probe", "budget")
 ALL: Final = "all"
 READERS: Final[dict[str, Callable[[str], int]]] = {
-    "trace-bytes": lambda text: size_or_none(text) or NO_LIMIT,
+    "trace-bytes": limit,
     "result-files": count,
     "log-bytes": limit,
 }

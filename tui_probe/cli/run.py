@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tui_probe.errors import ProbeFileError
 from tui_probe.launcher.held_target import HeldTarget
-from tui_probe.launcher.options import RunOptions
+from tui_probe.launcher.options import AUTO, MACHINE_CODE, RunOptions
 from tui_probe.launcher.outcome import Outcome
 from tui_probe.launcher.passing import run_passing_on
 from tui_probe.launcher.session import Session
@@ -25,8 +25,8 @@ from .processes import TOLD, TraceTeller, reported
 from .run_ncu import add_ncu_options, profile_with_ncu
 from .screen import add_screen_options, show, wants_screen
 from .status import ExitStatus
-from .text import report_after_run
-from .values import Unsupported, count, launches, limit, min_free, names, sample, seconds, size, size_or_none
+from .text import get_ready_to_report, report_after_run
+from .values import Unsupported, count, launches, limit, min_free, names, sample, seconds, size
 
 if TYPE_CHECKING:
     import argparse
@@ -65,6 +65,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="probe only some blocks of each grid: 1/16 (one in 16), 0-131 (a range), 64 (that many, evenly spread)",
     )  # fmt: skip
     chosen.add_argument(
+        "--machine-code", choices=MACHINE_CODE,
+        help="kernels without PTX: auto probes their machine code, but not that of NVIDIA's closed libraries (cuBLAS,"
+             " cuDNN, ...), whose licence is yours to read; all: theirs too; off: none. Default auto",
+    )  # fmt: skip
+    chosen.add_argument(
         "--no-times", action="store_true", help="do not take the GPU time of some launches of every kernel"
     )
     add_window_options(parser.add_argument_group("when"))
@@ -95,16 +100,21 @@ def add_window_options(when: argparse._ArgumentGroup) -> None:
 def add_limits(limits: argparse._ArgumentGroup) -> None:
     """What a run, with all its processes, may take; the settings file knows the same."""
     limits.add_argument(
-        "--max-trace-bytes", type=size_or_none, metavar="SIZE",
-        help="leave no more than this on disk, logs included, such as 4G; 0: no limit; default 1G",
+        "--max-trace-bytes", type=limit, metavar="SIZE",
+        help="leave no more than this on disk, such as 4G; 0: logs alone; none: no limit; default 1G",
     )  # fmt: skip
     limits.add_argument(
         "--max-result-files", type=count, metavar="N",
-        help="save the records of so many launches at most; none: no limit; default 2000",
+        help="save the records of so many launches at most; 0: of none; none: no limit; default 2000",
     )  # fmt: skip
     limits.add_argument(
         "--max-log-bytes", type=limit, metavar="SIZE",
         help="list launches in event.log up to this size, then count them; none: no limit; default 128M",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-write-rate", type=limit, metavar="SIZE",
+        help="leave launches out while results come faster than SIZE per second, or half as fast as the disk takes"
+             " them; none: any rate; default 256M",
     )  # fmt: skip
     limits.add_argument(
         "--min-free-disk", type=min_free, metavar="LEAST",
@@ -155,6 +165,7 @@ def run(arguments: argparse.Namespace) -> int:
         sample=arguments.sample,
         benchmark=arguments.benchmark,
         detail=wants_detail(arguments),
+        machine_code=arguments.machine_code or chosen_settings().machine_code or AUTO,
         times=not arguments.no_times,
         driver=arguments.driver,
         simulated=arguments.sim,
@@ -178,7 +189,7 @@ def probes_of(arguments: argparse.Namespace) -> tuple[str, ...]:
 def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """The limits of RunOptions: what the command line says, else the settings, else what holds anyway."""
     readers: dict[str, Callable[[str], int]] = {
-        "max_trace_bytes": size_or_none, "max_result_files": count, "max_log_bytes": limit,
+        "max_trace_bytes": limit, "max_result_files": count, "max_log_bytes": limit, "max_write_rate": limit,
         "max_probe_memory": size, "max_host_memory": size,
     }  # fmt: skip
     found = {}
@@ -234,7 +245,7 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
         if wants_screen(arguments):
             status, outcome = run_on_screen(options, probes, arguments)
         else:
-            status, outcome = run_plainly(options, probes)
+            status, outcome = run_plainly(options, probes, report=not arguments.no_report)
             tell_problems()  # not before: scripts take the first line of stderr for the trace
     for trace in reported(outcome.traces):
         remember(trace)
@@ -243,13 +254,13 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
     return status
 
 
-def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe]) -> tuple[int, Outcome]:
-    """Without a screen: streams passed on. Returns the exit status and what the run left."""
+def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe], *, report: bool) -> tuple[int, Outcome]:
+    """Without a screen: streams passed on. Returns the exit status and what the run left, for a ``report``."""
     # The first line is written by the new process, where descriptor 2 is the target's already.
     stderr = os.dup(2)
     with Session(options, probes, announce=TraceTeller(stderr)) as session:
         tell_no_trace(session.spool.problem)
-        returncode = run_passing_on(session)
+        returncode = run_passing_on(session, get_ready_to_report) if report else run_passing_on(session)
         outcome = session.outcome()
     tell_outcome(outcome)
     return exit_status(returncode), outcome

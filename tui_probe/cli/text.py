@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 from typing import TYPE_CHECKING
@@ -44,6 +45,17 @@ def write_report(traces: Sequence[Path], ascii_only: bool, seconds: float | None
     for number, report in enumerate(reports):
         sys.stdout.write(f"\n{report}" if number else report)
     sys.stdout.flush()
+
+
+def get_ready_to_report() -> None:
+    """Read the code that a report needs, which takes longer than a report. Errors are for the report to tell."""
+    with contextlib.suppress(Exception):
+        import tui_probe.draw.spans
+        import tui_probe.pages.summary
+        import tui_probe.trace.follow  # noqa: F401
+        from tui_probe.probekit.registry import all_probes
+
+        all_probes()
 
 
 def last_words(trace: Path) -> str:

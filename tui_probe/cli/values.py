@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from decimal import Decimal
 from typing import TYPE_CHECKING, NoReturn
 
 from tui_probe.launcher.options import ALL, AUTO
@@ -23,6 +22,8 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 def size(text: str) -> int:
     """``512M``, ``4G``, ``1.5G``, ``1048576``, ``64KiB``: a positive number of bytes, units of 1024."""
+    from decimal import Decimal  # which takes longer to read than the rest, and few runs give a size
+
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:I?B)?", text.strip().upper())
     value = int(Decimal(match[1]) * UNITS[match[2]]) if match else 0
     if value <= 0:
@@ -30,20 +31,18 @@ def size(text: str) -> int:
     return value
 
 
-def size_or_none(text: str) -> int:
-    """A size, or 0 for no limit: ``0``, ``none``."""
-    return 0 if text.strip().lower() in ("0", "none") else size(text)
-
-
 def limit(text: str) -> int:
     """A size, which may be 0, or ``none``, which is ``NO_LIMIT``."""
-    return _unlimited(text, lambda: 0 if text.strip() == "0" else size(text))
+    try:
+        return _unlimited(text, lambda: 0 if text.strip() == "0" else size(text))
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}; 0 for nothing, none for no limit") from error
 
 
 def count(text: str) -> int:
     """``2000``, ``0``, or ``none``, which is ``NO_LIMIT``."""
     if not re.fullmatch(r"\d{1,15}|none", text.strip().lower()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a count; write 2000, or none for no limit")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count; write 2000; 0 for nothing, none for no limit")
     return _unlimited(text, lambda: int(text))
 
 

@@ -123,17 +123,6 @@ class Cache:
                     yield Path(entry.path), entry.stat(follow_symlinks=False)
 
 
-def default_folder(what: str = "kernels") -> Path | None:
-    """``$XDG_CACHE_HOME/tui-probe/WHAT``, else below ``~/.cache``; None where there is no home."""
-    chosen = os.environ.get("XDG_CACHE_HOME", "")
-    if not chosen.startswith("/"):  # a relative path is to be ignored: XDG Base Directory Specification
-        try:
-            chosen = str(Path.home() / ".cache")
-        except RuntimeError:
-            return None
-    return Path(chosen) / "tui-probe" / what
-
-
 def digest(*parts: bytes) -> str:
     """A name for contents: of other parts, or of the same ones cut elsewhere, it is another one."""
     total = hashlib.blake2b(digest_size=_DIGEST_BYTES)

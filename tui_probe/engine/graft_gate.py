@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from tui_probe.engine.cache import digest
 from tui_probe.engine.files import read_file, write_file
@@ -31,11 +31,22 @@ _SECONDS: Final = 60
 _KEPT: Final = frozenset({"passed", "failed"})
 
 
+class Outcome(NamedTuple):
+    """How a trial went: ``passed``, ``failed`` or ``impossible``; ``slots``: with values kept in slots."""
+
+    outcome: str
+    words: str = ""
+    slots: str = ""
+
+
 class Gate(Protocol):
     """Says whether grafts are on."""
 
     def closed(self, arch: int) -> Reason | None:
         """Why there are no grafts on a device of ``arch`` (90); None if they are on."""
+
+    def allows_slots(self, arch: int) -> bool:
+        """Whether values may be kept in slots, for kernels that leave no register for them."""
 
 
 class OpenGate:
@@ -45,6 +56,10 @@ class OpenGate:
         """None."""
         return None
 
+    def allows_slots(self, _arch: int) -> bool:
+        """Always."""
+        return True
+
 
 class GraftGate:
     """Says of each architecture whether grafts are on. Safe to use from several threads, which wait for one trial."""
@@ -53,21 +68,26 @@ class GraftGate:
         """``folder`` is where outcomes are kept, None: nowhere."""
         self._folder = folder
         self._tools = tools
-        self._reasons: dict[int, Reason | None] = {}
+        self._outcomes: dict[int, Outcome] = {}
         self._lock = threading.Lock()
 
     def closed(self, arch: int) -> Reason | None:
         """Why there are no grafts on a device of ``arch`` (90); None if they are on."""
-        with self._lock:
-            if arch not in self._reasons:
-                self._reasons[arch] = self._reason(arch)
-            return self._reasons[arch]
-
-    def _reason(self, arch: int) -> Reason | None:
-        outcome, words = self._kept(arch) or self._tried(arch)
-        if outcome == "passed":
+        told = self._outcome(arch)
+        if told.outcome == "passed":
             return None
-        return because("graft-fails" if outcome == "failed" else "graft-untested", words=words)
+        return because("graft-fails" if told.outcome == "failed" else "graft-untested", words=told.words)
+
+    def allows_slots(self, arch: int) -> bool:
+        """Whether the trial went well with values kept in slots, too."""
+        told = self._outcome(arch)
+        return told.outcome == "passed" and told.slots == "passed"
+
+    def _outcome(self, arch: int) -> Outcome:
+        with self._lock:
+            if arch not in self._outcomes:
+                self._outcomes[arch] = self._kept(arch) or self._tried(arch)
+            return self._outcomes[arch]
 
     def _path(self, arch: int) -> Path | None:
         version = driver_version()
@@ -76,35 +96,35 @@ class GraftGate:
         tools = repr([(str(tool.path), tool.version) for tool in self._tools])
         return self._folder / f"{version}-sm_{arch}-{digest(code_digest().encode(), tools.encode())[:16]}.json"
 
-    def _kept(self, arch: int) -> tuple[str, str] | None:
+    def _kept(self, arch: int) -> Outcome | None:
         path = self._path(arch)
         try:
             return None if path is None else _outcome(read_file(path))
         except (OSError, ValueError):
             return None
 
-    def _tried(self, arch: int) -> tuple[str, str]:
+    def _tried(self, arch: int) -> Outcome:
         command = [sys.executable, "-P", "-m", "tui_probe.engine.graft_trial", "--arch", str(arch)]
         try:
             done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL)
             outcome = _outcome(done.stdout)
         except subprocess.TimeoutExpired:
-            outcome = "failed", f"it did not end within {_SECONDS} s"
+            outcome = Outcome("failed", f"it did not end within {_SECONDS} s")
         except OSError as error:
-            return "impossible", f"{sys.executable}: {error.strerror}"
+            return Outcome("impossible", f"{sys.executable}: {error.strerror}")
         except ValueError:
             last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no message"]
-            return "impossible", f"status {done.returncode}: {last[0]}"
+            return Outcome("impossible", f"status {done.returncode}: {last[0]}")
         self._keep(arch, outcome)
         return outcome
 
-    def _keep(self, arch: int, outcome: tuple[str, str]) -> None:
+    def _keep(self, arch: int, told: Outcome) -> None:
         path = self._path(arch)
-        if path is None or outcome[0] not in _KEPT:
+        if path is None or told.outcome not in _KEPT:
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, json.dumps({"outcome": outcome[0], "words": outcome[1]}).encode())
+            write_file(path, json.dumps(told._asdict()).encode())
         except OSError:  # the next run tries again
             return
 
@@ -118,9 +138,9 @@ def driver_version() -> str:
     return found[1] if found else ""
 
 
-def _outcome(text: bytes) -> tuple[str, str]:
-    """The outcome and its words in JSON. Raises ValueError."""
+def _outcome(text: bytes) -> Outcome:
+    """An outcome in JSON. Raises ValueError."""
     told = json.loads(text)
     if not isinstance(told, dict):
         raise ValueError("no outcome")
-    return str(told.get("outcome")), str(told.get("words"))
+    return Outcome(*(str(told.get(name, "")) for name in Outcome._fields))

@@ -1,7 +1,8 @@
 """A trial of grafts on this machine's GPU: a known kernel, with and without a probe in its machine code, compared.
 
 ``python -m tui_probe.engine.graft_trial --arch 90`` says in one line of JSON how it went: ``passed``, ``failed`` with
-words, or ``impossible`` with words. It has a process of its own, so that nothing that goes wrong reaches the program.
+words, or ``impossible`` with words; and how it went with values kept in slots. It has a process of its own, so that
+nothing that goes wrong reaches the program.
 
 What the kernel has in it is what grafts could break: lanes that leave early while others go on, at several places, in
 a loop too; values in registers and in uniform registers across them; a barrier; shared memory; a store right before
@@ -125,21 +126,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--arch", type=int, required=True, help="90 for a device of sm_90")
     parser.add_argument("--driver", default=LIBRARY)
     options = parser.parse_args(arguments)
-    outcome, words = "passed", ""
+    told = {"outcome": "passed", "words": "", "slots": "passed"}
     try:
-        run_trial(Cuda(options.driver, options.arch), options.arch, Assembler())
+        cuda = Cuda(options.driver, options.arch)
+        run_trial(cuda, options.arch, Assembler())
+        try:  # what goes wrong from here on is a matter of few kernels
+            run_trial(cuda, options.arch, Assembler(), in_slots=True)
+        except ProbeError as error:
+            told["slots"] = str(error)
     except TrialFailedError as error:
-        outcome, words = "failed", str(error)
+        told = {"outcome": "failed", "words": str(error)}
     except ProbeError as error:
-        outcome, words = "impossible", str(error)
-    sys.stdout.write(json.dumps({"outcome": outcome, "words": words}) + "\n")
+        told = {"outcome": "impossible", "words": str(error)}
+    sys.stdout.write(json.dumps(told) + "\n")
     return 0
 
 
-def run_trial(cuda: Cuda, arch: int, assembler: Assembler) -> None:
+def run_trial(cuda: Cuda, arch: int, assembler: Assembler, *, in_slots: bool = False) -> None:
     """Raises TrialFailedError where a grafted kernel does something else, ProbeError where there can be no trial."""
     cubin = trial_cubin(arch, assembler)
-    made = Grafter(trial_probe(), assembler, sampled=False).graft(cubin, KERNEL)
+    made = Grafter(trial_probe(), assembler, sampled=False).graft(cubin, KERNEL, in_slots=in_slots)
     original = cuda.load(cubin.image)
     image = bytearray(made.probed)
     for patch in made.grafted.patches:

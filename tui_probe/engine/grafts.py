@@ -36,15 +36,17 @@ from tui_probe.reasons import because
 from tui_probe.sass.cubin import Cubin
 from tui_probe.sass.graft import Grafted, Splice, graft
 from tui_probe.sass.operands import with_read_barriers
-from tui_probe.sass.snippets import Snippet, uniform_places, waiting
+from tui_probe.sass.snippets import Snippet, read_whole, uniform_places, waiting
 from tui_probe.sass.target import Target
 from tui_probe.sass.unchanged import refuse_changes
 from tui_probe.sass.uniform import KEPT_BY_CALLS, used
 from tui_probe.sass.variables import calls_outside
+from tui_probe.sass.words import MOST_REGISTERS, RESERVED
 
 if TYPE_CHECKING:
     from tui_probe.engine.assemble import Assembler, AssemblyReport
     from tui_probe.engine.model import Probe
+    from tui_probe.sass.nv_info import Attribute
 
 
 _ALIGNED: Final = 16
@@ -70,9 +72,9 @@ class ProbeCode:
         return max(self.exit.registers, self.entry.registers if self.entry else 0)
 
     @property
-    def uniform_pairs(self) -> list[int]:
-        """The pairs of uniform registers that it uses."""
-        return sorted({*self.exit.uniform_pairs(), *(self.entry.uniform_pairs() if self.entry else ())})
+    def flags(self) -> list[Attribute]:
+        """What the driver must be told of it."""
+        return [*self.exit.flags, *(self.entry.flags if self.entry else ())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class GraftedKernel:
     grafted: Grafted
     info: str
     said: str
+    in_slots: bool = False
 
     @property
     def probed(self) -> bytes:
@@ -100,27 +103,31 @@ class Grafter:
         self._probe = probe
         self._assembler = assembler
         self._sampled = sampled
-        self._codes: dict[tuple[int, int], ProbeCode] = {}
+        self._codes: dict[tuple[int, int, bool], ProbeCode] = {}
         self._lock = threading.Lock()
 
-    def code(self, target: Target) -> ProbeCode:
+    def code(self, target: Target, *, in_slots: bool = False) -> ProbeCode:
         """The probe's code for the architecture of a kernel. Raises UnsupportedKernelError and ToolchainError."""
         odd = target.first_added % _ALIGNED
-        code = self._code(target.arch, LEADING + odd)
-        return code if code.exit.base == target.base else self._code(target.arch, MANY_LEADING + odd)
+        code = self._code(target.arch, LEADING + odd, in_slots)
+        return code if code.exit.base == target.base else self._code(target.arch, MANY_LEADING + odd, in_slots)
 
-    def _code(self, arch: int, leading: int) -> ProbeCode:
+    def _code(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
         with self._lock:
-            if (arch, leading) not in self._codes:
-                self._codes[arch, leading] = self._assembled(arch, leading)
-            return self._codes[arch, leading]
+            key = arch, leading, in_slots
+            if key not in self._codes:
+                self._codes[key] = self._assembled(*key)
+            return self._codes[key]
 
-    def graft(self, cubin: Cubin, name: str) -> GraftedKernel:
-        """Put the probe into a kernel. Raises UnsupportedKernelError, ImageError and ToolchainError."""
+    def graft(self, cubin: Cubin, name: str, *, in_slots: bool = False) -> GraftedKernel:
+        """Put the probe into a kernel; ``in_slots``: what lives from the entry to the exits is kept in the slots.
+
+        Raises UnsupportedKernelError, ImageError and ToolchainError.
+        """
         target = Target.of(cubin, name)
         lines: dict[str, list[int]] = {}
         if is_graftable(self._probe):
-            grafted, rewritten = graft_code(target, self.code(target))
+            grafted, rewritten = graft_code(target, self.code(target, in_slots=in_slots))
         else:
             grafted, sites = graft_instructions(target, self._probe, self._assembler, sampled=self._sampled)
             lines, rewritten = site_lines(self._probe, sites), 0
@@ -132,18 +139,19 @@ class Grafter:
             sampled=self._sampled,
             way=_way(grafted),
         )
-        return GraftedKernel(cubin.image, grafted, info, _said(target, grafted, rewritten))
+        said = _said(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
+        return GraftedKernel(cubin.image, grafted, info, said, in_slots)
 
-    def _assembled(self, arch: int, leading: int) -> ProbeCode:
+    def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
         """The code, once ptxas itself showed that only known fields change where parameters lie elsewhere."""
-        code, other = self._assembled_at(arch, leading), self._assembled_at(arch, leading + _FURTHER)
+        code, other = (self._assembled_at(arch, at, in_slots=in_slots) for at in (leading, leading + _FURTHER))
         pairs = [(code.exit, other.exit)] + ([(code.entry, other.entry)] if code.entry and other.entry else [])
         if not all(one.reads_as(another) for one, another in pairs):
             raise UnsupportedKernelError(because("graft-snippet", what="parameters whose places are not understood"))
         return code
 
-    def _assembled_at(self, arch: int, leading: int) -> ProbeCode:
-        ptx = snippet_ptx(self._probe, arch, sampled=self._sampled, leading=leading)
+    def _assembled_at(self, arch: int, leading: int, *, in_slots: bool) -> ProbeCode:
+        ptx = snippet_ptx(self._probe, arch, sampled=self._sampled, leading=leading, in_slots=in_slots)
         with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
             source, binary = Path(folder) / "snippets.ptx", Path(folder) / "snippets.bin"
             source.write_text(ptx.text)
@@ -157,17 +165,35 @@ def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
     """Put a probe's code at the entry and at all ways out of a kernel; and how many instructions got a barrier more."""
     _refuse(target, code)
     taken = used(target.all_words(), target.arch)
-    uniform, carried = uniform_places(code.uniform_pairs, taken, code.ptx.carried, target.name)
-    if any(number < KEPT_BY_CALLS for number in carried) and (function := calls_outside(target)):
+    entry_pairs = code.entry.uniform_pairs() if code.entry else []
+    above = _above(target, code)
+    places = uniform_places(entry_pairs, code.exit.uniform_pairs(), taken, code.ptx.carried, above)
+    if any(place.number < KEPT_BY_CALLS for place in places.carried if place.is_uniform) and (
+        function := calls_outside(target)
+    ):
         raise UnsupportedKernelError(because("graft-calls", function=function))
-    place = target.base, target.base + target.first_added, uniform, carried
-    splices = [Splice(0, tuple(code.entry.placed(*place)))] if code.entry else []
-    leaving = tuple(waiting(code.exit.placed(*place)))
+    first = target.base, target.base + target.first_added
+    splices = []
+    if code.entry:
+        splices.append(Splice(0, tuple(read_whole(code.entry.placed(*first, places.entry, places.carried)))))
+    leaving = tuple(waiting(code.exit.placed(*first, places.exits, places.carried)))
     splices += [Splice(at, leaving) for at in target.exits()]
     rewritten = with_read_barriers(target.words)
-    grafted = graft(target, splices, code.ptx.parameters, code.registers, rewritten)
-    refuse_changes(target, grafted, {*uniform.values(), *carried})
+    registers = [place.number + 1 + RESERVED for place in places.carried if not place.is_uniform]
+    grafted = graft(target, splices, code.ptx.parameters, max(code.registers, *registers, 0), rewritten, code.flags)
+    refuse_changes(target, grafted, places.pairs)
     return grafted, len(rewritten)
+
+
+def _above(target: Target, code: ProbeCode) -> int | None:
+    """The first register beyond those of a kernel and of the probe's code; None where they cannot be more.
+
+    Functions that are called may use it, and warps that give registers away lose it.
+    """
+    first = max(target.registers, code.registers) - RESERVED
+    fits = first + code.ptx.carried + RESERVED <= MOST_REGISTERS
+    keeps = target.fewest_registers == target.registers and not calls_outside(target)
+    return first if fits and keeps else None
 
 
 def _refuse(target: Target, code: ProbeCode) -> None:
@@ -175,7 +201,7 @@ def _refuse(target: Target, code: ProbeCode) -> None:
     target.refuse_exits_in_functions()
     if code.registers > target.fewest_registers < target.registers:
         needed = {"needed": code.registers, "left": target.fewest_registers}
-        raise UnsupportedKernelError(because("graft-registers", kernel=target.name, **needed))
+        raise UnsupportedKernelError(because("graft-registers", **needed))
 
 
 def _way(grafted: Grafted) -> list[str]:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _CALLS: Final = frozenset({0x143, 0x144})
 _UNIFORM_PREDICATES: Final = 7
+_PARAMETERS_ALIGNED: Final = 16
+"""Parameters may be read two at a time, so they must lie as they will in the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,8 @@ def _assembled(
     target: Target, probe: Probe, sites: Sequence[MachineSite], assembler: Assembler, *, sampled: bool
 ) -> InstructionCode:
     ptx = InstructionPtx(probe, [place for one in sites for place in one.places], target.arch, sampled=sampled)
-    for leading in (LEADING, MANY_LEADING):
+    odd = target.first_added % _PARAMETERS_ALIGNED
+    for leading in (LEADING + odd, MANY_LEADING + odd):
         cubin = _cubin(ptx.text(leading), target.arch, assembler)
         keys = {key: Inline.of(cubin, site(index), leading) for index, key in enumerate(ptx.keys)}
         entry = Inline.of(cubin, ENTRY, leading) if ptx.has_entry else None

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.engine.assemble import Assembler, AssemblyReport
-from tui_probe.engine.cache import default_folder
+from tui_probe.engine.cache_folder import default_folder
 from tui_probe.engine.edits import Edits
 from tui_probe.engine.files import read_file, write_file
 from tui_probe.engine.graft_gate import Gate, GraftGate
-from tui_probe.engine.grafts import WAY, Grafter
+from tui_probe.engine.grafts import WAY, GraftedKernel, Grafter
 from tui_probe.engine.insertion import insert_probe
 from tui_probe.engine.kept_kernels import PREPARED_FILES, KeptKernels
 from tui_probe.engine.kernel import Kernel
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.cache import Cache
     from tui_probe.engine.model import Probe
     from tui_probe.engine.site_notes import SiteNotes
+    from tui_probe.sass.cubin import Cubin
 
 Load: TypeAlias = Literal["bin", "ptx"]
 MachineCode: TypeAlias = Literal["auto", "all", "off"]
@@ -53,6 +54,7 @@ KERNEL_FILES: Final = frozenset({"original.bin", "original.ptx", *PREPARED_FILES
 
 _ARCH: Final = re.compile(r"sm_(\d+)[af]?")
 _ASSEMBLERS: Final = 4
+_LACK_REGISTERS: Final = frozenset({"graft-uniform", "graft-calls"})
 _WITHOUT_PTX: Final = frozenset({"no-ptx", "ptx-for-other-gpu", "no-ptx-for-kernel"})
 """Codes of images in which there may be machine code all the same."""
 _SHORT: Final = 500
@@ -120,6 +122,7 @@ class Options:
     folder: str = ""
     """Where in a kernel's folder the files of this probe go, when it is one of several; "": they are the only ones."""
     machine_code: MachineCode = "auto"
+    """Which kernels without PTX are probed in their machine code; the hook leaves out closed libraries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,14 +364,24 @@ class _Preparation:
             raise error from None
         self.log.write(self._subject(found, name))
         write_file(self.directory / "pruned.bin", cubin.image)
-        made = self.grafter.graft(cubin, name)
+        made = self._made(self.grafter, cubin, name, arch)
         self._refuse_graft(arch)
         write_file(self.directory / "probed.bin", made.probed)
         self._write("kernel.info", made.info)
         self.log.write(made.said)
-        if self.kept is not None:
+        if self.kept is not None and not made.in_slots:  # whether that is allowed may change
             self.pool.submit(self._keep_files, self.kept, key, "probed.bin", found, [made.said])
         return Answer("ok", "probed.bin")
+
+    def _made(self, grafter: Grafter, cubin: Cubin, name: str, arch: int) -> GraftedKernel:
+        """The kernel with the probe in it; if it leaves no register for values, they are kept in slots."""
+        assert self.gate is not None
+        try:
+            return grafter.graft(cubin, name)
+        except UnsupportedKernelError as error:
+            if error.reason.code not in _LACK_REGISTERS or not self.gate.allows_slots(arch):
+                raise
+            return grafter.graft(cubin, name, in_slots=True)
 
     def _to_yield(self, kernel: Kernel, assemblies: Sequence[Future[AssemblyReport | ToolchainError]]) -> Reason | None:
         """Why the yielding points of the probe must not be in this kernel; "" if they may, or are not in it."""

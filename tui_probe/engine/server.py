@@ -4,6 +4,8 @@
     hook → engine   prepare TAB id TAB kernel directory TAB sm_XY TAB kernel name
     engine → hook   ok TAB id TAB file  |  skipped TAB id TAB reason  |  failed TAB id TAB reason
     Of several probes there is such an answer for each, in their order; its files are in a folder of the probe's name.
+    hook → engine   sample TAB id TAB kernel directory TAB sm_XY TAB kernel name TAB place of a probe, from 0
+    One answer: the same kernel, made to measure the blocks of a sample, in a folder ``sampled``.
     A reason ends with its code: no PTX in image code no-ptx
     launcher → engine  cache TAB id         engine → launcher  ok TAB id TAB hits SPACE misses
 
@@ -133,6 +135,8 @@ class EngineServer:
             case ["prepare", request, directory, arch, name]:
                 for answer in self._preparers.prepare(Path(directory), arch, name):
                     yield _line(answer, request)
+            case ["sample", request, directory, arch, name, place] if place.isdecimal():
+                yield _line(self._preparers.prepare_sampled(int(place), Path(directory), arch, name), request)
             case ["cache", request]:
                 counts = self._preparers.counts
                 yield f"ok\t{request}\t{counts.hits} {counts.misses}\n"

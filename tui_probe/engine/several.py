@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.originals import Originals
 from tui_probe.engine.prepare import Answer, CacheCounts, Options, Preparer
 from tui_probe.engine.pruned import PrunedAssemblies
+from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from tui_probe.engine.cache import Cache
     from tui_probe.engine.model import Probe
 
 _KERNELS_AT_ONCE = 4
+SAMPLED_FOLDER = "sampled"
+"""Where in the folder of a probe the files are of the form that measures some blocks alone."""
 
 
 class Preparers:
@@ -29,9 +34,14 @@ class Preparers:
         assembler: Assembler | None = None,
         cache: Cache | None = None,
     ) -> None:
-        originals, assembler = Originals(), assembler or Assembler()
+        self._probes, self._cache = probes, cache
+        self._originals, self._assembler = Originals(), assembler or Assembler()
         pruned = PrunedAssemblies() if len(probes) > 1 else None
-        self._preparers = [Preparer(probe, options, assembler, cache, originals, pruned) for probe, options in probes]
+        self._preparers = [
+            Preparer(probe, options, self._assembler, cache, self._originals, pruned) for probe, options in probes
+        ]
+        self._sampled: dict[int, Preparer] = {}
+        self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(_KERNELS_AT_ONCE * len(probes), thread_name_prefix="probe")
 
     def warm_up(self) -> None:
@@ -48,6 +58,26 @@ class Preparers:
         for answer in answers:
             yield answer.result()
 
+    def prepare_sampled(self, place: int, directory: Path, arch: str, name: str) -> Answer:
+        """A kernel that is prepared already, with the probe at ``place``, for launches of which only some blocks are
+        measured: all of their records would be too many.
+        """
+        if not 0 <= place < len(self._probes):
+            return Answer.refusal("failed", because("request-unknown"))
+        probe, _ = self._probes[place]
+        if probe.about.every_block:
+            return Answer.refusal("skipped", because("needs-every-block", probe=probe.name))
+        return self._sampled_preparer(place).prepare(directory, arch, name)
+
+    def _sampled_preparer(self, place: int) -> Preparer:
+        with self._lock:
+            if place not in self._sampled:
+                probe, options = self._probes[place]
+                folder = str(Path(options.folder) / SAMPLED_FOLDER)
+                sampled = replace(options, sampled=True, sources=0, folder=folder)
+                self._sampled[place] = Preparer(probe, sampled, self._assembler, self._cache, self._originals)
+            return self._sampled[place]
+
     @property
     def counts(self) -> CacheCounts:
         """Of all probes together: a kernel counts once for each."""
@@ -57,5 +87,5 @@ class Preparers:
     def close(self) -> None:
         """Wait for what still runs."""
         self._pool.shutdown(wait=True)
-        for preparer in self._preparers:
+        for preparer in (*self._preparers, *self._sampled.values()):
             preparer.close()

@@ -18,14 +18,14 @@ from tui_probe.engine.expansion import Expander
 from tui_probe.engine.model import Code, Locate, Save
 from tui_probe.engine.names import Names
 from tui_probe.engine.sampling import PARAMETERS, Sampling
-from tui_probe.engine.storage import parameters
+from tui_probe.engine.storage import MARK_BYTES, Layout, parameters, storage_of
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_probe.engine.model import Probe, Snippet
+    from tui_probe.engine.model import Map, Probe, Snippet
 
 LEADING: Final = 64
 """Bytes of parameters before those of the probe."""
@@ -40,6 +40,7 @@ _VERSIONS: Final = ((90, "8.1"), (101, "8.6"), (120, "8.7"))
 _NEWEST: Final = "9.0"
 _WORD: Final = re.compile(r"%[\w$]+")
 _HALF_BITS: Final = 32
+_HALF_BYTES: Final = 4
 _WIDE_BITS: Final = 64
 _BITS: Final = re.compile(r"[busf](\d+)")
 
@@ -59,8 +60,13 @@ def is_graftable(probe: Probe) -> bool:
     return all(position.is_kernel for point in probe.points for position in point.positions)
 
 
-def snippet_ptx(probe: Probe, arch: int, *, sampled: bool, leading: int = LEADING) -> SnippetPtx:
-    """The kernels of a probe for a device of ``arch`` (90). Raises UnsupportedKernelError if it needs more."""
+def snippet_ptx(
+    probe: Probe, arch: int, *, sampled: bool, leading: int = LEADING, in_slots: bool = False
+) -> SnippetPtx:
+    """The kernels of a probe for a device of ``arch`` (90). Raises UnsupportedKernelError if it needs more.
+
+    ``in_slots``: what is carried is kept in the slots of a map, in bytes that a record leaves, instead of registers.
+    """
     if not is_graftable(probe):
         raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
     if any(own_map.cap != 1 for own_map in probe.maps):
@@ -68,13 +74,24 @@ def snippet_ptx(probe: Probe, arch: int, *, sampled: bool, leading: int = LEADIN
     before = [point.before for point in probe.points if point.before]
     after = [point.after for point in probe.points if point.after]
     carried = _carried(probe, before, after)
-    entry = _Kernel(probe, arch, sampled=sampled)
+    room = _room(probe, _words(probe, carried), sampled=sampled) if in_slots and carried else None
+    entry = _Kernel(probe, arch, sampled=sampled, room=room)
     entry_lines = entry.at_entry(before, carried) if before else []
-    exit_ = _Kernel(probe, arch, sampled=sampled)
+    exit_ = _Kernel(probe, arch, sampled=sampled, room=room)
     exit_lines = exit_.at_exit(after, carried)
     head = f".version {ptx_version(arch)}\n.target sm_{arch}\n.address_size 64\n"
     text = head + entry.written(ENTRY_KERNEL, entry_lines, leading) + exit_.written(EXIT_KERNEL, exit_lines, leading)
-    return SnippetPtx(text, bool(before), _words(probe, carried), len(entry.parameters()))
+    return SnippetPtx(text, bool(before), 0 if in_slots else _words(probe, carried), len(entry.parameters()))
+
+
+def _room(probe: Probe, words: int, *, sampled: bool) -> Map:
+    """A map whose slots have room for so many words behind their records. Raises UnsupportedKernelError."""
+    for own_map in probe.maps:
+        storage = storage_of(probe, own_map)
+        left = storage.slot_bytes - storage.record_bytes - MARK_BYTES
+        if storage.layout is Layout.MARKED and left >= words * _HALF_BYTES and not sampled:
+            return own_map
+    raise UnsupportedKernelError(because("graft-value", probe=probe.name, register=min(probe.registers)))
 
 
 def ptx_version(arch: int) -> str:
@@ -118,8 +135,9 @@ def _width(probe: Probe, name: str) -> int:
 class _Kernel:
     """One of the two kernels."""
 
-    def __init__(self, probe: Probe, arch: int, *, sampled: bool) -> None:
+    def __init__(self, probe: Probe, arch: int, *, sampled: bool, room: Map | None) -> None:
         self._probe = probe
+        self._room = room
         self._names = Names("")
         self._sampling = Sampling(probe, self._names) if sampled else None
         self._addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "")
@@ -138,7 +156,12 @@ class _Kernel:
         if saves:
             lines = [*self._sample(), *(self._sampling.only_inside(lines) if self._sampling else lines)]
         mark = self._names.temporary("mark", "b32")
-        for index, value in enumerate(self._halves(carried, lines)):
+        halves = self._halves(carried, lines)
+        if self._room is not None:
+            places = self._places(self._room, len(halves))
+            stores = [f"st.global.u32 [{place}], {value};" for place, value in zip(places, halves, strict=True)]
+            return [*lines, *self._found(self._room), *stores]
+        for index, value in enumerate(halves):
             lines += [f"mov.b32 {mark}, {value};", f"st.volatile.shared.u32 [{mark}+{MARK_STEP * (index + 1)}], 0;"]
         return lines
 
@@ -147,11 +170,17 @@ class _Kernel:
         lines: list[str] = []
         mark = self._names.temporary("mark", "b32")
         index = 0
+        places = self._places(self._room, _words(self._probe, carried)) if self._room else []
+        if self._room is not None:
+            lines += self._found(self._room)
         for name in carried:
             own, halves = self._names.register(name, self._probe.registers[name]), []
             for _ in range(_width(self._probe, name) // _HALF_BITS):
                 index += 1
                 halves.append(self._names.temporary(f"half{index}", "b32"))
+                if places:
+                    lines.append(f"ld.global.u32 {halves[-1]}, [{places[index - 1]}];")
+                    continue
                 lines += [f"mov.u32 {mark}, 0;", f"ld.volatile.shared.u32 {halves[-1]}, [{mark}+{MARK_STEP * index}];"]
             lines.append(f"mov.b{len(halves) * _HALF_BITS} {own}, {_vector(halves)};")
         body = [line for snippet in snippets for line in self._expander.lines(snippet, {})] + self._expander.end()
@@ -163,6 +192,17 @@ class _Kernel:
         declared = ",\n".join([first, *(f"\t.param .u64 {parameter}" for parameter in self.parameters())])
         body = "\n\t".join(["", *self._names.declarations(), *lines, "ret;"])
         return f".visible .entry {name}(\n{declared}\n)\n{{{body}\n}}\n"
+
+    def _found(self, room: Map) -> list[str]:
+        """Lines that compute the address of this thread's or warp's slot."""
+        found = self._addressing.slot(room.level)
+        slot_bytes = storage_of(self._probe, room).slot_bytes
+        return found + self._addressing.pointer(self._names.parameter("map", room.name), slot_bytes)
+
+    def _places(self, room: Map, count: int) -> list[str]:
+        """Where in the slot so many words are kept."""
+        first = storage_of(self._probe, room).record_bytes + MARK_BYTES
+        return [f"{self._addressing.address}+{first + index * _HALF_BYTES}" for index in range(count)]
 
     def _sample(self) -> list[str]:
         if self._sampling is None:

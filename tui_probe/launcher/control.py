@@ -47,8 +47,14 @@ FIELDS: Final = {
     "log_bytes.refused": 128,
     "over_share": 136,
     "launcher_bytes": 144,
+    "write_rate": 152,
+    "written_until": 160,
+    "over_rate": 168,
+    "processes": 256,
 }
 """Byte offsets; every field has 64 bits, little-endian."""
+PROCESSES: Final = slice(256, 1024)
+"""Of each process its id, and the bytes and files that it has booked and not yet written."""
 PROBES: Final = slice(1024, BYTES)
 """Where the names of the run's probes stand, with commas between; zeros behind them."""
 BUDGETS: Final = ("trace_bytes", "result_files", "log_bytes")
@@ -77,7 +83,14 @@ class ControlPage:
 
     @classmethod
     def create(
-        cls, path: Path, limits: Mapping[str, int], *, shares: bool, on: bool, probes: Sequence[str] = ()
+        cls,
+        path: Path,
+        limits: Mapping[str, int],
+        *,
+        shares: bool,
+        on: bool,
+        probes: Sequence[str] = (),
+        write_rate: int = NO_LIMIT,
     ) -> Self:
         """Make the page of a run. Where the disk has no room for it, one that this process has to itself."""
         try:
@@ -94,6 +107,7 @@ class ControlPage:
         made["launcher"] = os.getpid()
         made["on"] = int(on)
         made["shares"] = int(shares)
+        made["write_rate"] = write_rate
         for name, limit in limits.items():
             made[f"{name}.limit"] = limit
         names = ",".join(probes).encode()
@@ -164,16 +178,37 @@ class ControlPage:
         self["shares"] = 0
 
     def budget(self, name: str) -> Budget:
+        """What processes that are no more had booked and did not write is not counted."""
         limit = self[f"{name}.limit"]
-        used = self[f"{name}.used"] + (self["launcher_bytes"] if name == "trace_bytes" else 0)
+        used = self[f"{name}.used"] - self._lost().get(name, 0)
+        used = max(0, used) + (self["launcher_bytes"] if name == "trace_bytes" else 0)
         return Budget(None if limit == NO_LIMIT else limit, used, self[f"{name}.refused"])
+
+    def _lost(self) -> dict[str, int]:
+        """What processes had booked that were killed, by budget. Hooks give it back when they need it."""
+        places = struct.iter_unpack("<QQQ", self._page[PROCESSES])
+        gone = [(size, files) for pid, size, files in places if pid and not is_alive(pid)]
+        return {"trace_bytes": sum(size for size, _ in gone), "result_files": sum(files for _, files in gone)}
 
     def budgets(self) -> dict[str, Budget]:
         return {name: self.budget(name) for name in BUDGETS}
 
     def record(self) -> dict[str, object]:
         """The budgets as run.json has them."""
-        return {name: vars(budget) for name, budget in self.budgets().items()} | {"over_share": self["over_share"]}
+        rate = self["write_rate"]
+        more: dict[str, object] = {"over_share": self["over_share"], "write_rate": None if rate == NO_LIMIT else rate}
+        return {name: vars(budget) for name, budget in self.budgets().items()} | more | {"over_rate": self["over_rate"]}
+
+
+def is_alive(pid: int) -> bool:
+    """Is there such a process? One that has ended and was not waited for is."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def find_page(path: Path) -> Path:

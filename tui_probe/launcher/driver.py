@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
 import subprocess
 from dataclasses import dataclass
@@ -60,7 +59,7 @@ def chosen_driver(chosen: Path) -> Driver:
     """The driver that the user named, checked as far as a file can be."""
     path = chosen.absolute()
     if not is_elf_for_this_machine(path):
-        raise LaunchError(f"--driver {chosen}: not a shared library for {platform.machine()}")
+        raise LaunchError(f"--driver {chosen}: not a shared library for {os.uname().machine}")
     if b"TUI_PROBE_DRIVER" in own_text(path):
         raise LaunchError(f"--driver {chosen}: this is tui-probe's own hook; name the driver that it should call")
     return Driver(path, simulated=b"TUI_PROBE_SIM" in own_text(path))
@@ -96,7 +95,7 @@ def is_elf_for_this_machine(path: Path) -> bool:
             head = file.read(20)
     except OSError:
         return False
-    machine = ELF_MACHINE.get(platform.machine())
+    machine = ELF_MACHINE.get(os.uname().machine)
     return head[:5] == b"\x7fELF\x02" and (machine is None or int.from_bytes(head[18:20], "little") == machine)
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.engine.listening import listen_at
 
-from .natives import package_path
-from .target import PR_SET_PDEATHSIG
+from .forked import Forked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +25,7 @@ STOP_LIMIT = 10.0
 ANSWER_LIMIT = 2.0
 HURRIED = 0.2
 """Instead of both, where the run was asked to end."""
+NAME = b"tui-probe engine"
 SOCKET_PATH_LIMIT = 107  # bytes in sockaddr_un, without the final NUL
 
 
@@ -39,33 +36,21 @@ class Engine:
         self._folder = Path(tempfile.mkdtemp(prefix="tui-probe-", dir=short_folder()))
         self.socket = self._folder / "engine"
         self._log = log
+        try:
+            self._process = self._start(probes, options, load_ptx)
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+
+    def _start(self, probes: Sequence[ChosenProbe], options: RunOptions, load_ptx: bool) -> Forked:
+        def work() -> int:
+            from .engine_process import serve  # read beside the program's start, not before it
+
+            return serve(self.socket, listener, probes, options, load_ptx=load_ptx)
+
         listener = listen_at(self.socket)  # the target need not wait for the engine: its first question does
-        command = [sys.executable, "-P", "-m", "tui_probe.launcher.engine_process"]
-        command += [
-            "--socket",
-            str(self.socket),
-            "--listener",
-            str(listener.fileno()),
-            "--load",
-            "ptx" if load_ptx else "bin",
-        ]
-        command += ["--kernels", options.kernels or "", "--filter", options.excluded or ""]
-        command += [] if options.cache else ["--no-cache"]
-        command += ["--sources", str(options.source_bytes())]
-        for place, probe in enumerate(probes):
-            command += ["--probe", str(probe.path), *(["--sampled", str(place)] if probe.sample else ())]
-        libc = ctypes.CDLL(None, use_errno=True)
-        with listener, log.open("wb") as output:
-            self._process = subprocess.Popen(
-                command,
-                env=os.environ | {"PYTHONPATH": f"{package_path()}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=(listener.fileno(),),
-                start_new_session=True,  # the terminal's keys are for the target
-                preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0),
-            )
+        with listener, self._log.open("wb") as output:
+            return Forked(work, NAME, output.fileno(), {listener.fileno()})
 
     def messages(self) -> str:
         """What the engine wrote to its standard streams."""
@@ -94,12 +79,10 @@ class Engine:
 
     def stop(self, seconds: float = STOP_LIMIT) -> None:
         """End the engine when it has finished the kernels under way, at most after so long, and remove its socket."""
-        self._process.terminate()
-        try:
-            self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)  # with the assemblers that it has started
-            self._process.wait()
+        self._process.send(signal.SIGTERM)
+        if self._process.wait(seconds) is None:
+            self._process.kill()  # with the assemblers that it has started
+        self._process.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from tui_probe.errors import LaunchError
 
 from .control import NO_LIMIT
+from .graft_faults import graft_faults_file
 from .natives import package_path
-from .options import ALL, MAX_LOG_BYTES, MAX_RESULT_FILES
+from .options import ALL, AUTO, MAX_LOG_BYTES, MAX_RESULT_FILES, MAX_TRACE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,8 +108,10 @@ def choices(options: RunOptions) -> dict[str, str]:
         "TUI_PROBE_LAUNCHES": "" if options.launches == ALL else options.launches,
         "TUI_PROBE_BENCHMARK": "1" if options.benchmark else "",
         "TUI_PROBE_DETAIL": "1" if options.detail else "",
+        "TUI_PROBE_MACHINE_CODE": "" if options.machine_code == AUTO else options.machine_code,
+        "TUI_PROBE_GRAFT_FAULTS": str(graft_faults_file() or ""),
         "TUI_PROBE_TIMES": "" if options.times else "0",
-        "TUI_PROBE_MAX_TRACE_BYTES": str(options.max_trace_bytes),
+        "TUI_PROBE_MAX_TRACE_BYTES": limit_text(options.max_trace_bytes, MAX_TRACE_BYTES),
         "TUI_PROBE_MAX_RESULT_FILES": limit_text(options.max_result_files, MAX_RESULT_FILES),
         "TUI_PROBE_MAX_LOG_BYTES": limit_text(options.max_log_bytes, MAX_LOG_BYTES),
         "TUI_PROBE_MAX_PROBE_MEMORY": str(options.max_probe_memory or ""),

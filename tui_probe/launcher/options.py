@@ -13,12 +13,16 @@ from .control import NO_LIMIT
 MAX_TRACE_BYTES = 1 << 30
 """How many bytes a run leaves on disk if nobody says otherwise."""
 MAX_RESULT_FILES = 2000
+MAX_WRITE_RATE = 256 << 20
+"""Bytes per second."""
 MAX_LOG_BYTES = 128 << 20
 """Of event.log, of all processes together."""
 OUTPUT_PART, LEAST_OUTPUT = 8, 64 << 10
 SOURCES_PART, MOST_SOURCES = 16, 16 << 20
 AUTO = "auto"
 ALL = "all"
+OFF = "off"
+MACHINE_CODE = (AUTO, ALL, OFF)
 
 
 @dataclass(frozen=True)
@@ -37,18 +41,22 @@ class RunOptions:
     benchmark: bool = False
     detail: bool = False
     """Save all records of a probe, and not only what its pages need by default."""
+    machine_code: str = AUTO
+    """Which kernels without PTX are probed in their machine code: ``auto``: not those of closed libraries; ``all``;
+    ``off``: none."""
     times: bool = True
     """Take the GPU time of some launches of every kernel."""
     driver: Path | None = None
     simulated: bool = False
     max_trace_bytes: int = MAX_TRACE_BYTES
-    """0: as many as there are."""
+    """This and the next two may be ``NO_LIMIT``; 0 leaves logs alone."""
     min_free_disk: str | None = None
     """What results leave free of the trace's disk, as ``2147483648,5%``: both hold; ``0``: nothing. None: what
     ``TUI_PROBE_MIN_FREE_DISK`` says in the environment, else the hook's default."""
     max_result_files: int = MAX_RESULT_FILES
     max_log_bytes: int = MAX_LOG_BYTES
-    """This and the one before may be ``NO_LIMIT``."""
+    max_write_rate: int = MAX_WRITE_RATE
+    """Bytes of results per second where launches are sampled; ``NO_LIMIT``: any."""
     shares: bool = True
     """Nobody has said how much may be kept, nor of which launches: each gets its share."""
     max_probe_memory: int | None = None
@@ -68,20 +76,21 @@ class RunOptions:
     def limits(self) -> dict[str, int]:
         """The budgets of the run, by their names in the control page."""
         return {
-            "trace_bytes": self.max_trace_bytes or NO_LIMIT,
+            "trace_bytes": self.max_trace_bytes,
             "result_files": self.max_result_files,
             "log_bytes": self.max_log_bytes,
         }
 
     def output_limit(self) -> int | None:
         """Bytes that the copy of each stream of the target may have; None: as many as there are."""
-        return max(LEAST_OUTPUT, self.max_trace_bytes // OUTPUT_PART) if self.max_trace_bytes else None
+        unlimited = self.max_trace_bytes == NO_LIMIT
+        return None if unlimited else max(LEAST_OUTPUT, self.max_trace_bytes // OUTPUT_PART)
 
     def source_bytes(self) -> int:
         """Bytes that the copies of source files may have, per trace; 0: there are none."""
         if not self.sources:
             return 0
-        return min(MOST_SOURCES, self.max_trace_bytes // SOURCES_PART) if self.max_trace_bytes else MOST_SOURCES
+        return min(MOST_SOURCES, self.max_trace_bytes // SOURCES_PART)
 
     def record(self) -> dict[str, Any]:
         """What run.json keeps of the options: those that change what is measured."""
@@ -92,10 +101,12 @@ class RunOptions:
             "sample": self.sample,
             "benchmark": self.benchmark,
             "detail": self.detail,
+            "machine_code": self.machine_code,
             "times": self.times,
-            "max_trace_bytes": self.max_trace_bytes,
+            "max_trace_bytes": told(self.max_trace_bytes),
             "max_result_files": told(self.max_result_files),
             "max_log_bytes": told(self.max_log_bytes),
+            "max_write_rate": told(self.max_write_rate),
             "min_free_disk": self.min_free_disk,
             "max_probe_memory": self.max_probe_memory,
             "max_host_memory": self.max_host_memory,

@@ -8,18 +8,30 @@ import threading
 from typing import TYPE_CHECKING
 
 from . import signals
+from .session import toolchain
 from .streams import Pump, pumps_for
 from .target import Group, Standard
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .session import Session
 
 READER_LIMIT = 0.3
 """Seconds that a run which was asked to end waits for those who read its output and do not."""
 
 
-def run_passing_on(session: Session) -> int:
-    """Run the session's target to its end with our own standard streams. Returns ``Popen.returncode``."""
+def run_passing_on(session: Session, meanwhile: Callable[[], object] = lambda: None) -> int:
+    """Run the session's target to its end with our own standard streams. Returns ``Popen.returncode``.
+
+    ``meanwhile`` is work that would otherwise be done after the target's end; it is done when this returns.
+    """
+
+    def beside_the_target() -> None:
+        toolchain()
+        meanwhile()
+
+    beside = threading.Thread(target=beside_the_target, name="meanwhile")
     with signals.held_back() as mask:
         pumps = pumps_for(1, 2, session.spool.stdout, session.spool.stderr, session.options.output_limit())
         group = Group.SHARED if has_terminal() else Group.OWN
@@ -27,6 +39,7 @@ def run_passing_on(session: Session) -> int:
         target = session.start(streams, group, mask)
         for pump in pumps:
             pump.start()
+        beside.start()  # with the signals held back, which must not be taken there
 
         def resize() -> None:
             for pump in pumps:
@@ -35,8 +48,11 @@ def run_passing_on(session: Session) -> int:
         returncode = signals.wait(target, session.poll, resize)
     patience = READER_LIMIT if target.asked_to_end else None
     open_pumps = [pump for pump in pumps if not pump.finish(patience)]
+    if open_pumps:
+        beside.join()  # a process that is forked while modules are read could read none itself
     leave_behind(open_pumps, [pump for pump in pumps if pump not in open_pumps])
     session.finish(returncode, cut=any(pump.cut for pump in pumps))
+    beside.join()
     return returncode
 
 

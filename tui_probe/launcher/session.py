@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import threading
 import time
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import tui_probe
-from tui_probe.engine.cache import default_folder
+from tui_probe.engine.cache_folder import default_folder
 from tui_probe.engine.read_script import read_script
 from tui_probe.engine.toolchain import find_tools
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 
 NO_ROOM = os.strerror(errno.ENOSPC)
+LOOKING = threading.Lock()
 CUT = "keep more with --max-trace-bytes"
 
 
@@ -69,6 +71,7 @@ class Session:
             self.spool.folder / FILE,
             options.limits(),
             shares=options.shares,
+            write_rate=options.max_write_rate,
             on=options.after <= 0,
             probes=[each.name for each in probes],
         )
@@ -235,8 +238,9 @@ class Session:
 
 
 def toolchain() -> dict[str, str | None]:
-    """The assembler that the engine tries first; None where there is none."""
-    tools = find_tools("ptxas")
+    """The assembler that the engine tries first; None where there is none. Any thread may ask first."""
+    with LOOKING:
+        tools = find_tools("ptxas")
     return {"ptxas": str(tools[0].path), "version": tools[0].version} if tools else {"ptxas": None, "version": None}
 
 

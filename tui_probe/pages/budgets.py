@@ -19,10 +19,11 @@ OPTIONS: Final = {
     "result-files": "--max-result-files",
     "log-bytes": "--max-log-bytes",
     "share": "--max-trace-bytes",
+    "write-rate": "--max-write-rate",
 }
 
 
-_CODES: Final = ("trace-full", "results-full", "trace-share")
+_CODES: Final = ("trace-full", "results-full", "trace-share", "write-rate")
 
 
 def budget_lines(trace: Trace) -> Iterator[str]:
@@ -41,6 +42,8 @@ def _what(told: BudgetTold) -> str:
             return f"the run has {units.counted(told.limit, 'result file')}, as many as allowed"
         case "log-bytes":
             return f"event.log reached {units.size(told.limit)}: launches since then are counted, not listed"
+        case "write-rate":
+            return f"launches passed while results came faster than {units.rate(told.limit)}, or the disk took them"
         case _:
             return "launches passed that would have taken more than their share of the trace"
 

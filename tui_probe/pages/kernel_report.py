@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import Column, table
 from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.pages.covered import covered
 from tui_probe.pages.launch_counts import probed_of
 from tui_probe.pages.time_columns import TABLE_COLUMNS, TIME_COLUMNS, by_share, columns_for, time_notes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.trace.event_types import Dim3
+    from tui_probe.trace.event_types import Dim3, Way
     from tui_probe.trace.model import Kernel, Trace
 
 
@@ -37,6 +39,11 @@ def milliseconds(value: float | None) -> str:
     return NOT_MEASURED if value is None else units.duration(value / 1e3)
 
 
+def way_word(way: Way | None) -> str:
+    """``PTX`` or ``graft``; a dash where there is no probe."""
+    return {"ptx": "PTX", "graft": "graft", None: NOT_MEASURED}[way]
+
+
 def probed_record(kernel: Kernel) -> dict[str, Any]:
     """A kernel as one of several probes had it, as data."""
     return {
@@ -56,6 +63,7 @@ KERNEL_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
     Column("name", lambda k: k.name),
     Column("demangled", lambda k: k.demangled, "kernel", lambda k: k.demangled, False, 0, 24, shorten),
     Column("status", lambda k: k.status, "status", lambda k: k.status, False),
+    Column("way", lambda k: k.way, "way", lambda k: way_word(k.way), False, rank=10),
     Column("launches", lambda k: k.launches, "launches", lambda k: probed_of(k.launches, k.launches_probed), rank=1),
     Column("launches_probed", lambda k: k.launches_probed),
     *TABLE_COLUMNS,
@@ -94,8 +102,16 @@ def kernel_columns(trace: Trace) -> list[Column[Kernel]]:
     return columns_for(KERNEL_COLUMNS, trace.kernels)
 
 
+def kernel_head(trace: Trace) -> dict[str, Any]:
+    """How much was probed, as data; None where no kernel was launched."""
+    part = covered(trace)
+    return {"covered": None if part is None else part.record()}
+
+
 def kernel_table(trace: Trace, width: int) -> Iterator[str]:
-    """The kernels as a table, those that take most of the GPU time first, and what has to be said of it."""
+    """How much was probed, and the kernels as a table, those that take most of the GPU time first."""
+    if (part := covered(trace)) is not None:
+        yield from [*wrap(f"Probed {part.sentence}", width), ""]
     yield from table(kernel_columns(trace), by_share(trace.kernels), width)
     notes = time_notes(trace.kernels)
     yield from ["", *notes] if notes else []

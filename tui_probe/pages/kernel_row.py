@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.reasons import Reason
-    from tui_probe.trace.event_types import Device, Dim3
+    from tui_probe.trace.event_types import Device, Dim3, Way
     from tui_probe.trace.gpu_time import GpuTime
     from tui_probe.trace.model import Kernel
 
@@ -22,6 +22,8 @@ class KernelRow:
     name: str
     demangled: str
     status: str
+    way: Way | None
+    """How its probe is in it; None where it is not."""
     why: Reason | None
     """Why it was not probed; of a probed kernel what the engine remarks."""
     launches: int

@@ -35,7 +35,7 @@ _KEYS: Final[Mapping[str, Mapping[str, str]]] = {
 ADDED: Final = frozenset((
     "time_share", "time_of", "time_samples", "time_samples_host_bound", "time_total_ms", "time_total_doubt_ms",
     "time_mean_ms", "time_mean_doubt_ms", "time_median_ms", "time_p99_ms", "time_min_ms", "time_max_ms",
-    "slowdown_doubt",
+    "slowdown_doubt", "way",
 ))  # fmt: skip
 """What only schema 2 says of a kernel."""
 _OF_KERNELS: Final = ("kernels", "summary")

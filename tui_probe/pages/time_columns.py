@@ -9,7 +9,7 @@ from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from tui_probe.trace.gpu_time import GpuTime
     from tui_probe.trace.model import Kernel
@@ -92,9 +92,12 @@ TIME_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
 """As data: of launches without the probe, or with it where no other was timed (``time_of``)."""
 
 
-def columns_for(columns: Sequence[Column[Kernel]], kernels: Iterable[Kernel]) -> list[Column[Kernel]]:
-    """Those for a table of such kernels: where no launch was timed there are no columns of times."""
-    hidden = _INSTEAD if any(kernel.gpu_time is not None for kernel in kernels) else _SHOWN
+def columns_for(columns: Sequence[Column[Kernel]], kernels: Collection[Kernel]) -> list[Column[Kernel]]:
+    """Those for a table of such kernels: where no launch was timed there are no columns of times, and where all probes
+    are in PTX none for the way.
+    """
+    hidden = set(_INSTEAD if any(kernel.gpu_time is not None for kernel in kernels) else _SHOWN)
+    hidden |= set() if any(kernel.way == "graft" for kernel in kernels) else {"way"}
     return [column for column in columns if column.key not in hidden]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.pages.findings.report import FINDING_COLUMNS, finding_rows, summary_head, summary_lines
-from tui_probe.pages.kernel_report import KERNEL_COLUMNS, kernel_columns, kernel_table
+from tui_probe.pages.kernel_report import KERNEL_COLUMNS, kernel_columns, kernel_head, kernel_table
 from tui_probe.pages.launch_report import LAUNCH_COLUMNS, launch_lines, launch_rows
 from tui_probe.pages.log_report import LOG_COLUMNS, log_rows
 from tui_probe.pages.range_report import RANGE_COLUMNS, range_lines, range_rows
@@ -28,7 +28,7 @@ _SHARED: Final = (
     TracePage(
         "kernels", kernel_table, KERNEL_COLUMNS, lambda trace: iter(by_share(trace.kernels)),
         "Kernels", "every kernel: its part of the GPU time, what became of it, and what the probe costs it",
-        table=kernel_columns,
+        head=kernel_head, table=kernel_columns,
     ),
     TracePage(
         "summary", summary_lines, FINDING_COLUMNS, finding_rows,

@@ -23,7 +23,7 @@ from tui_probe.sass.variables import SharedVariables, shared_variables
 from tui_probe.sass.words import ALWAYS, WORD_BYTES, Word, code_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tui_probe.sass.target import Target
 
@@ -83,11 +83,17 @@ class Grafted:
 
 
 def graft(
-    target: Target, splices: Sequence[Splice], parameters: int, registers: int, rewritten: dict[int, Word] | None = None
+    target: Target,
+    splices: Sequence[Splice],
+    parameters: int,
+    registers: int,
+    rewritten: Mapping[int, Word] | None = None,
+    flags: Iterable[Attribute] = (),
 ) -> Grafted:
     """Put splices into a kernel, which gets so many more ``parameters`` of 8 bytes, and ``registers`` at least.
 
-    ``rewritten`` are instructions that stay where they are, changed, by byte offset. Raises UnsupportedKernelError.
+    ``rewritten`` are instructions that stay where they are, changed, by byte offset; ``flags`` attributes that the
+    kernel has besides its own. Raises UnsupportedKernelError.
     """
     _refuse_moved_relocations(target, splices)
     words = list(target.words)
@@ -108,7 +114,8 @@ def graft(
     count = max(target.registers, registers)
     places = sorted({at if exit_ is None else exit_ for at, exit_ in exits.items()})
     shared = shared_variables(target)
-    image = _written(target, words, places, parameters, count, shared)
+    attributes = [*_attributes(target, places, parameters), *_new_flags(target, flags)]
+    image = _written(target, words, attributes, parameters, count, shared)
     branches = tuple(sorted(splice.at for splice in splices))
     patches = _file_patches(image, shared)
     return Grafted(image, branches, target.code.size, count, len(code.words), patches, shared.constants)
@@ -148,7 +155,7 @@ def _refuse_splice(target: Target, splice: Splice, word: Word) -> None:
     at = f"{splice.at:#06x}"
     if word.operation == EXIT & 0x1FF:
         if splice.after:
-            raise UnsupportedKernelError(because("graft-exits", kernel=target.name))
+            raise UnsupportedKernelError(because("graft-exits"))
         return
     if word.operation in _CONTROL_FLOW or not (word.is_unconditional or splice.together):
         raise UnsupportedKernelError(because("graft-position", at=at))
@@ -177,19 +184,34 @@ def _file_patches(image: bytes, shared: SharedVariables) -> tuple[FilePatch, ...
     )
 
 
+def _size(target: Target, parameters: int) -> int:
+    """The bytes of all parameters, with so many added ones."""
+    return target.first_added + parameters * PARAMETER_BYTES if parameters else target.parameter_bytes
+
+
+def _new_flags(target: Target, flags: Iterable[Attribute]) -> list[Attribute]:
+    known = {each.number for each in target.attributes}
+    return [each for each in dict.fromkeys(flags) if each.number not in known]
+
+
 def _written(
-    target: Target, words: list[Word], exits: list[int], parameters: int, registers: int, shared: SharedVariables
+    target: Target,
+    words: list[Word],
+    attributes: list[Attribute],
+    parameters: int,
+    registers: int,
+    shared: SharedVariables,
 ) -> bytes:
     cubin = target.cubin
     code = code_of(words)
-    size = target.first_added + parameters * PARAMETER_BYTES if parameters else target.parameter_bytes
+    size = _size(target, parameters)
     if size > (_MANY_PARAMETERS if target.base == _SHORT_BASE else _MOST_PARAMETERS):
-        raise UnsupportedKernelError(because("graft-parameters", kernel=target.name))
+        raise UnsupportedKernelError(because("graft-parameters"))
     module = cubin.section(INFO)
     contents = shared.relocations | {
         target.code.number: code,
         target.constants.number: cubin.content(target.constants).ljust(target.base + size, b"\0"),
-        target.info.number: attribute_bytes(_attributes(target, exits, parameters, size)),
+        target.info.number: attribute_bytes(attributes),
         module.number: _with_registers(cubin.content(module), target.symbol.number, registers),
         cubin.symbol_section.number: _with_size(target, len(code)),
     }
@@ -210,8 +232,9 @@ def _kept_sections(cubin: Cubin) -> int:
     return kept
 
 
-def _attributes(target: Target, exits: list[int], parameters: int, size: int) -> list[Attribute]:
+def _attributes(target: Target, exits: list[int], parameters: int) -> list[Attribute]:
     """Those of the kernel, with its new parameters and ways out."""
+    size = _size(target, parameters)
     added = _added(target, parameters)
     result = []
     for each in target.attributes:
@@ -257,7 +280,7 @@ def _of_first_parameters(target: Target, size: int) -> list[Attribute]:
         if symbol.section == target.constants.number:
             bank = struct.pack("<IHH", symbol.number, target.base, size)
             return [short(nv_info.PARAMETERS_SIZE, size), Attribute(SIZED, nv_info.PARAMETER_BANK, bank)]
-    raise UnsupportedKernelError(because("graft-parameters", kernel=target.name))
+    raise UnsupportedKernelError(because("graft-parameters"))
 
 
 def _with_registers(content: bytes, symbol: int, registers: int) -> bytes:

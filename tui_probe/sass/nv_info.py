@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _HEAD: Final = struct.Struct("<BBH")
 _LAST_FORMAT: Final = 4
+FLAG: Final = 1
+"""The format of an attribute without a value: that it is there tells something, such as that ctaid.z is read."""
 SIZED: Final = 4
 """The format of a value that lies behind the head."""
 SHORT: Final = 3

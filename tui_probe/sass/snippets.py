@@ -9,22 +9,24 @@ and that only in code at ways out. So a warp stays together, and no convergence 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
-from tui_probe.sass.branches import EXIT
+from tui_probe.sass.branches import EXIT, nop
 from tui_probe.sass.constants import bank_of, is_indexed, offset_of, with_offset
 from tui_probe.sass.nv_info import read_attributes
+from tui_probe.sass.ordinary import without_uniform
 from tui_probe.sass.target import INFO, Target
-from tui_probe.sass.uniform import FIRST, REGISTERS, exact_fields, named, renamed
+from tui_probe.sass.uniform import FIRST, KEPT_BY_CALLS, REGISTERS, exact_fields, named, renamed
 from tui_probe.sass.words import ALL_BARRIERS, NO_BARRIER, RZ, Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tui_probe.sass.cubin import Cubin
+    from tui_probe.sass.nv_info import Attribute
 
 STACK_POINTER: Final = 1
 
@@ -33,11 +35,13 @@ _STORE_MARK: Final = 0x188
 _LOAD_MARK: Final = 0x184
 _MARK_AT, _MARK_BITS = 40, 24
 _STORES: Final = frozenset({0x185, 0x186, 0x18E, 0x1A6, 0x1A8, 0x1A9, 0x18A, 0x18B, 0x1A1, 0x1A2, 0x1A3})
-_S2UR: Final = 0x1C3
 _OPERAND_BARRIER: Final = 5
+_BARRIER_SET: Final = 2
+"""Cycles until a barrier that an instruction sets can be waited for."""
 _MOVE_STALL: Final = 12
 _UMOV: Final = 0xC82
 _MOV_UNIFORM: Final = 0xC02
+_MOV: Final = 0x202
 _UNIFORM_OPERAND: Final = 91
 _ALL_BYTES: Final = 0xF
 
@@ -45,7 +49,7 @@ _ALL_BYTES: Final = 0xF
 @dataclass(frozen=True, slots=True)
 class Snippet:
     """The code of a snippet. ``base`` and ``parameters_at`` say where its kernel's parameters, and the probe's among
-    them, lie in bank 0; ``registers`` are those that its kernel needs.
+    them, lie in bank 0; ``registers`` are those that its kernel needs, ``flags`` what else the driver is to be told.
     """
 
     arch: int
@@ -53,6 +57,7 @@ class Snippet:
     base: int
     parameters_at: int
     registers: int
+    flags: tuple[Attribute, ...]
 
     @classmethod
     def of(cls, cubin: Cubin, name: str, leading: int, *, leaves: bool) -> Snippet:
@@ -67,14 +72,19 @@ class Snippet:
             words = words[1:]
         for word in words:
             _refuse(word, leaves=leaves)
-        return cls(target.arch, words, target.base, target.base + leading, target.registers)
+        registers = target.registers
+        if leaves:
+            made, registers = without_uniform(words, registers, target.arch)
+            words = tuple(made)
+        flags = tuple(each for each in target.attributes if each.format == nv_info.FLAG)
+        return cls(target.arch, words, target.base, target.base + leading, registers, flags)
 
     def uniform_pairs(self) -> list[int]:
         """The even numbers of the pairs of uniform registers that it uses."""
         pairs = {number & ~1 for word in self.words for number in named(word, self.arch) or ()}
         return sorted(pairs)
 
-    def placed(self, base: int, parameters_at: int, uniform: Mapping[int, int], carried: Sequence[int]) -> list[Word]:
+    def placed(self, base: int, parameters_at: int, uniform: Mapping[int, int], carried: Sequence[Place]) -> list[Word]:
         """Its words in a kernel whose parameters begin at ``base`` and the probe's at ``parameters_at``.
 
         ``uniform`` says which even register stands for each of ``uniform_pairs``; ``carried`` are those that keep what
@@ -106,18 +116,53 @@ class Snippet:
 _MARKS: Final = frozenset({_STORE_MARK, _LOAD_MARK})
 
 
-def uniform_places(
-    pairs: Sequence[int], taken: Iterable[int], carried: int, name: str
-) -> tuple[dict[int, int], list[int]]:
-    """Pairs of uniform registers that a kernel does not use: for each of ``pairs`` one, and ``carried`` more registers.
+class Place(NamedTuple):
+    """A register that keeps a value from the entry to the exits: a uniform one or, of each lane, an ordinary one."""
 
-    Raises UnsupportedKernelError if there are too few.
+    is_uniform: bool
+    number: int
+
+
+class UniformPlaces(NamedTuple):
+    """Which even uniform register stands for each pair of the entry's code and of the exits', and which ones carry."""
+
+    entry: dict[int, int]
+    exits: dict[int, int]
+    carried: list[Place]
+
+    @property
+    def pairs(self) -> set[int]:
+        """The even numbers of all uniform registers that the code uses."""
+        kept = {place.number & ~1 for place in self.carried if place.is_uniform}
+        return {*self.entry.values(), *self.exits.values(), *kept}
+
+
+def uniform_places(
+    entry: Sequence[int], exits: Sequence[int], taken: Iterable[int], carried: int, above: int | None
+) -> UniformPlaces:
+    """Uniform registers that a kernel does not use, for the pairs of the code at its exits and what is carried there.
+
+    At the entry none holds anything yet: the code there may have all but those that carry. Where too few are free,
+    ordinary registers from number ``above`` on carry; with None, or too few for the exits, UnsupportedKernelError.
     """
     used = set(taken)
-    free = [pair for pair in range(REGISTERS - 3, FIRST - 1, -2) if pair not in used and pair + 1 not in used]
-    if len(free) < len(pairs) + carried:
-        raise UnsupportedKernelError(because("graft-uniform", kernel=name, free=len(free), needed=len(pairs) + carried))
-    return dict(zip(pairs, free[carried:], strict=False)), free[:carried]
+    free = [number for number in range(REGISTERS - 2, FIRST - 1, -1) if number not in used]
+    pairs = [number for number in free if not number & 1 and number + 1 in free]
+    chosen = dict(zip(exits, pairs, strict=False))
+    # Those that calls leave as they are first, then those that are in no pair.
+    single = sorted(
+        (number for number in free if number & ~1 not in chosen.values()),
+        key=lambda number: (number < KEPT_BY_CALLS, number & ~1 in pairs, -number),
+    )
+    if len(chosen) < len(exits) or (len(single) < carried and above is None):
+        raise UnsupportedKernelError(because("graft-uniform"))
+    if len(single) < carried:
+        kept = [Place(False, number) for number in range(above or 0, (above or 0) + carried)]
+    else:
+        kept = [Place(True, number) for number in single[:carried]]
+    taken_pairs = {place.number & ~1 for place in kept if place.is_uniform}
+    others = [pair for pair in [*pairs, *range(FIRST, REGISTERS - 1, 2)] if pair not in taken_pairs]
+    return UniformPlaces(dict(zip(entry, dict.fromkeys(others), strict=False)), chosen, kept)
 
 
 def waiting(words: Sequence[Word]) -> list[Word]:
@@ -125,13 +170,15 @@ def waiting(words: Sequence[Word]) -> list[Word]:
     return [words[0].with_wait_mask(ALL_BARRIERS), *words[1:]] if words else []
 
 
-def back_mask(words: Sequence[Word]) -> int:
-    """The barriers that must be waited for behind code at whose end the kernel goes on."""
-    mask = 0
-    for word in words:
-        if word.operation != _S2UR:
-            mask |= sum(1 << one for one in (word.write_barrier, word.read_barrier) if one != NO_BARRIER)
-    return mask & ALL_BARRIERS
+def read_whole(words: Sequence[Word]) -> list[Word]:
+    """Code behind which the kernel goes on, once all that this code began is over: it reads and writes registers."""
+    barriers = {one for word in words for one in (word.write_barrier, word.read_barrier) if one != NO_BARRIER}
+    waited = sum(1 << one for one in barriers) & ALL_BARRIERS
+    return [*words, nop().with_stall(_BARRIER_SET).with_wait_mask(waited)] if _accesses(words) else list(words)
+
+
+def _accesses(words: Sequence[Word]) -> bool:
+    return any(word.operation in _STORES for word in words)
 
 
 def _parameter(word: Word) -> int | None:
@@ -149,24 +196,30 @@ def _refuse(word: Word, *, leaves: bool) -> None:
     if exact_fields(word) is None:
         raise UnsupportedKernelError(because("graft-snippet", what=f"the instruction {word.opcode:#05x}"))
     if word.operation in _CONTROL_FLOW and not (leaves and word.opcode == EXIT and not word.is_unconditional):
-        raise UnsupportedKernelError(because("graft-snippet", what="a branch"))
+        raise UnsupportedKernelError(because("graft-snippet", what="control flow"))
     if bank_of(word) is not None and is_indexed(word):
         raise UnsupportedKernelError(because("graft-snippet", what="a constant whose place is in a register"))
 
 
-def _mark(word: Word, numbers: Mapping[int, int], carried: Sequence[int], arch: int) -> Word | None:
+def _mark(word: Word, numbers: Mapping[int, int], carried: Sequence[Place], arch: int) -> Word | None:
     """The move that stands in the place of a mark."""
     if word.operation not in _MARKS:
         return None
     index = word.field(_MARK_AT, _MARK_BITS) // 0x1000 - 1
+    place = carried[index]
     if word.operation == _LOAD_MARK:
-        move = _like(word, _MOV_UNIFORM).with_field(16, 8, word.rd).with_field(32, 8, carried[index])
-        return move.with_field(72, 4, _ALL_BYTES).with_field(_UNIFORM_OPERAND, 1, 1)
+        return _move(word, Place(False, word.rd), place)
     if word.ra != RZ or not word.is_uniform_operand:
         raise UnsupportedKernelError(because("graft-lanes"))
-    source = numbers[word.field(64, 8 if arch >= 100 else 6)]
-    move = _like(word, _UMOV).with_field(16, 8, carried[index]).with_field(32, 8, source)
-    return move.with_field(_UNIFORM_OPERAND, 1, 1)
+    return _move(word, place, Place(True, numbers[word.field(64, 8 if arch >= 100 else 6)]))
+
+
+def _move(mark: Word, to: Place, source: Place) -> Word:
+    """From one register to another, in the place of a mark. A uniform one only takes what a uniform one has."""
+    opcode = _UMOV if to.is_uniform else _MOV_UNIFORM if source.is_uniform else _MOV
+    move = _like(mark, opcode).with_field(16, 8, to.number).with_field(32, 8, source.number)
+    move = move if to.is_uniform else move.with_field(72, 4, _ALL_BYTES)
+    return move.with_field(_UNIFORM_OPERAND, 1, source.is_uniform)
 
 
 def _like(word: Word, opcode: int) -> Word:

@@ -64,7 +64,7 @@ class Target:
         attributes = tuple(read_attributes(cubin.content(info)))
         base, size = _parameters(attributes, constants)
         if base + size != constants.size:
-            raise UnsupportedKernelError(because("graft-parameters", kernel=name))
+            raise UnsupportedKernelError(because("graft-parameters"))
         words = tuple(words_of(cubin.content(code)))
         registers = _registers(cubin, symbol)
         return cls(cubin, symbol, code, info, constants, _functions(cubin), words, attributes, base, size, registers)
@@ -116,7 +116,7 @@ class Target:
         found = [index * WORD_BYTES for index, word in enumerate(self.words) if word.operation == _EXIT]
         told = [each.words() for each in self.attributes if each.number == nv_info.EXITS]
         if sorted(offset for offsets in told for offset in offsets) != found:
-            raise UnsupportedKernelError(because("graft-exits", kernel=self.name))
+            raise UnsupportedKernelError(because("graft-exits"))
         return found
 
     def refuse_exits_in_functions(self) -> None:
@@ -150,4 +150,4 @@ def _registers(cubin: Cubin, symbol: Symbol) -> int:
     for each in read_attributes(cubin.content(cubin.section(INFO))):
         if each.number == nv_info.REGISTERS and each.words()[:1] == [symbol.number]:
             return [*each.words(), 0][1]
-    raise UnsupportedKernelError(because("graft-parameters", kernel=symbol.name))
+    raise UnsupportedKernelError(because("graft-parameters"))

@@ -24,7 +24,7 @@ FIRST: Final = 4
 KEPT_BY_CALLS: Final = 36
 """From this number on functions leave them as they found them: ptxas keeps values in them across calls."""
 
-_WIDE_FROM: Final = 100
+WIDE_FROM: Final = 100
 """The first architecture whose fields have eight bits instead of six."""
 _RD, _RA, _RB, _RC = 16, 24, 32, 64
 _TEXTURE: Final = 40
@@ -52,6 +52,7 @@ _LDCU: Final = 0x1AC
 _ULDC: Final = 0x0B9
 _WIDTH, _WIDTH_OF_PAIR = (73, 3), 5
 _MATRIX: Final = range(0x1D0, 0x200)
+"""HGMMA and the like: before sm_100 they add to ordinary registers and have descriptors in four uniform ones."""
 _TENSOR_COPIES: Final = range(0x1B4, 0x1BC)
 _LONG: Final = 8
 _QUAD: Final = 4
@@ -62,13 +63,13 @@ def used(words: Iterable[Word], arch: int) -> frozenset[int]:
     """The uniform registers that instructions may use, some of them perhaps not."""
     found: set[int] = set()
     for word in words:
-        for at, count in _fields(word):
-            first = _number(word, at, arch)
+        for at, count in _fields(word, arch):
+            first = register_at(word, at, arch)
             found.update(range(first, first + count))
     return frozenset(number for number in found if number < REGISTERS)
 
 
-def _fields(word: Word) -> Iterable[tuple[int, int]]:
+def _fields(word: Word, arch: int) -> Iterable[tuple[int, int]]:
     """Where uniform registers may be named: the lowest bit, and how many follow one another from that number on."""
     operation = word.operation
     if operation in _TO_UNIFORM:
@@ -78,7 +79,7 @@ def _fields(word: Word) -> Iterable[tuple[int, int]]:
     elif operation in (_ELECT, _LDCU):
         yield from ((_RD, _QUAD), (_RA, _PAIR), (_RB, _PAIR))
     elif operation in _MATRIX:
-        yield from ((at, _LONG) for at in (_RD, _RA, _RB, _RC))
+        yield from ((at, _LONG) for at in (_RD, _RA, _RB, _RC)) if arch >= WIDE_FROM else ((_RA, _QUAD), (_RB, _QUAD))
     elif operation in _TENSOR_COPIES:
         yield from ((at, _LONG) for at in (_RA, _RB, _RC, _TEXTURE))
     elif not word.is_uniform_operand:
@@ -108,12 +109,13 @@ def _of_uniform_path(word: Word) -> Iterable[tuple[int, int]]:
         yield _RB, _PAIR
 
 
-def _number(word: Word, at: int, arch: int) -> int:
+def register_at(word: Word, at: int, arch: int) -> int:
+    """The number of the uniform register that is named there."""
     return word.field(at, _bits(arch))
 
 
 def _bits(arch: int) -> int:
-    return 8 if arch >= _WIDE_FROM else 6
+    return 8 if arch >= WIDE_FROM else 6
 
 
 _SOURCES_OF_UNIFORM: Final[Mapping[int, tuple[int, ...]]] = {
@@ -132,7 +134,7 @@ _SOURCES_OF_UNIFORM: Final[Mapping[int, tuple[int, ...]]] = {
     0x0BF: (_RB,),  # UPOPC
     0x0CB: (),  # CS2UR
 }
-_MEMORY: Final[Mapping[int, int]] = {
+MEMORY: Final[Mapping[int, int]] = {
     0x181: _RB, 0x184: _RB, 0x186: _RC, 0x188: _RC, 0x18E: _RC, 0x1A8: _RC,
 }  # fmt: skip
 """LDG, LDS, STG, STS, RED, ATOMG: where their uniform register is."""
@@ -151,8 +153,8 @@ def exact_fields(word: Word) -> tuple[int, ...] | None:
         return (_RD,)
     if operation == _LDCU:
         return _RD, _RA
-    if operation in _MEMORY:
-        return (_MEMORY[operation],) if word.is_uniform_operand else ()
+    if operation in MEMORY:
+        return (MEMORY[operation],) if word.is_uniform_operand else ()
     if operation in _WITHOUT:
         return None if word.is_uniform_operand else ()
     if any(operation in path for path in _ORDINARY_PATHS) and operation != _ELECT:
@@ -165,13 +167,13 @@ def named(word: Word, arch: int) -> frozenset[int] | None:
     fields = exact_fields(word)
     if fields is None:
         return None
-    return frozenset(number for at in fields if (number := _number(word, at, arch)) < REGISTERS)
+    return frozenset(number for at in fields if (number := register_at(word, at, arch)) < REGISTERS)
 
 
 def renamed(word: Word, numbers: Mapping[int, int], arch: int) -> Word:
     """A word of a snippet with other uniform registers. Raises KeyError for one that has no other."""
     for at in exact_fields(word) or ():
-        number = _number(word, at, arch)
+        number = register_at(word, at, arch)
         if number < REGISTERS:
             word = word.with_field(at, _bits(arch), numbers[number])
     return word

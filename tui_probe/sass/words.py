@@ -22,6 +22,9 @@ ALL_BARRIERS: Final = 0x3F
 ALWAYS: Final = 7
 """The guard PT: all active lanes."""
 RZ: Final = 255
+RESERVED: Final = 2
+"""Registers that a kernel must have beyond the last one that it names; an instruction that names more is illegal."""
+MOST_REGISTERS: Final = 255
 
 
 @dataclass(frozen=True, slots=True, order=True)

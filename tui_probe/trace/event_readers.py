@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_probe.reasons import Reason
+    from tui_probe.trace.event_types import Way
 
 Match: TypeAlias = re.Match[bytes]
 Reader: TypeAlias = "tuple[Pattern, Callable[[Match], Event]]"
@@ -155,6 +156,8 @@ FATES: Final[dict[bytes, Fate]] = {
     b"filtered": "excluded",
 }
 """What a log says of a kernel; ``filtered`` is how the hook writes that it was excluded."""
+WAYS: Final[dict[bytes | None, Way]] = {b"ptx": "ptx", b"graft": "graft"}
+"""How a probe came into a kernel."""
 
 
 def _kernel_fate(m: Match) -> Event:
@@ -170,7 +173,8 @@ def _probing_fate(m: Match) -> Event:
 
 
 def _probed_function(m: Match) -> Event:
-    return ProbedFunction(int(m[1]), FunctionFigures(_number(m[2]), _number(m[3]), _number(m[4]), _number(m[5])))
+    figures = FunctionFigures(_number(m[2]), _number(m[3]), _number(m[4]), _number(m[5]))
+    return ProbedFunction(int(m[1]), figures, WAYS.get(m[6]))
 
 
 def _memory_call(m: Match) -> Event:
@@ -255,7 +259,9 @@ _LAUNCH: Final = "grid {SHAPE}(?: kernel {INDEX} launch {COUNT}(?: stream {POINT
 _BACKUP: Final = "backup {SHAPE}(?: kernel {INDEX} launch {COUNT}(?: time {NS})?(?: reason (.*))?)?"
 _MEMORY: Final = r"(cu\w+) {CODE} dptr {POINTER}(?: bytesize {COUNT})?"
 _EXIT: Final = "launches {COUNT} probed {COUNT} dropped {COUNT}(?: reason (.*))?"
-_PROBED_FUNCTION: Final = "{INDEX} probed-function registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE}"
+_PROBED_FUNCTION: Final = (
+    r"{INDEX} probed-function registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE}(?: way (\S+))?"
+)
 _FATE: Final = (
     "{INDEX} (probed|skipped|failed|excluded|filtered) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
     r"name (\S*)(?: reason (.*))?"

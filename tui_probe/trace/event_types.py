@@ -17,6 +17,8 @@ Dim3: TypeAlias = tuple[int, int, int]
 Shape: TypeAlias = tuple[int, int, int, int, int, int, int]
 """Grid x y z, block x y z in threads, dynamic shared memory in bytes per block; each at most the largest u32."""
 Fate: TypeAlias = Literal["probed", "skipped", "failed", "excluded"]
+Way: TypeAlias = Literal["ptx", "graft"]
+"""How a probe is in a kernel: in its PTX, which was assembled anew, or grafted into its machine code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +204,11 @@ class ProbingFate:
 
 @dataclass(frozen=True, slots=True)
 class ProbedFunction:
-    """The function that is launched in the place of a kernel."""
+    """The function that is launched in the place of a kernel, and how the probe came into it; None: by its PTX."""
 
     index: int
     figures: FunctionFigures
+    way: Way | None = None
 
 
 @dataclass(frozen=True, slots=True)

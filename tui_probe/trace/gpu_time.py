@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import nan, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -27,7 +27,8 @@ class TimeOfKind:
 
     samples: int
     host_bound: int
-    """Samples for which the device had to wait: their time holds some of the host's."""
+    """Samples for which the device had to wait: their time holds some of the host's. Those that were needed: of a shape
+    with enough others they are left out, and not among ``samples``."""
     mean_ns: float
     mean_doubt_ns: float | None
     """None where a shape was timed once and launched more often."""
@@ -82,6 +83,10 @@ def gpu_time(samples: TimeSamples, launches: int) -> GpuTime | None:
     return GpuTime(launches, strata.kind(0), strata.kind(1), total, total_doubt, slowdown, doubt)
 
 
+_ENOUGH: Final = 3
+"""Samples of a shape that hold nothing of the host, beside which those that hold some are not needed."""
+
+
 class _Strata:
     """Means (2, strata) of originals and probed launches, NaN where there is no sample, and their variances."""
 
@@ -93,9 +98,20 @@ class _Strata:
         keys, self._stratum = np.unique(samples.column("key"), return_inverse=True)
         stood_for = np.bincount(self._stratum, self._weight, len(keys))
         self._launches = stood_for * (launches / stood_for.sum()) if launches else stood_for
+        self._leave_out_host_bound()
         moments = [self._moments(self._probed == kind, len(keys)) for kind in (False, True)]
         self._mean = np.array([mean for mean, _ in moments])
         self._variance = np.array([variance for _, variance in moments])
+
+    def _leave_out_host_bound(self) -> None:
+        """What the host's part is taken off is a bound rather than a time: the call that launches may take a while to
+        come to the device, above all the first of a kernel. Launches that such samples stand for go to the others.
+        """
+        group = 2 * self._stratum + self._probed
+        others = np.bincount(group, ~self._host)
+        kept = ~self._host | (others[group] < _ENOUGH)
+        for name in ("_taken", "_weight", "_probed", "_host", "_stratum"):
+            setattr(self, name, getattr(self, name)[kept])
 
     def _moments(self, chosen: NDArray[np.bool_], strata: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and variance of the mean of the chosen samples of each stratum."""

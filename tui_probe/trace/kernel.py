@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tui_probe.reasons import Reason
     from tui_probe.trace.columns import TimeColumns
-    from tui_probe.trace.event_types import Benchmark, Dim3, FunctionFigures, Shape
+    from tui_probe.trace.event_types import Benchmark, Dim3, FunctionFigures, Shape, Way
     from tui_probe.trace.probing import Probing, Status
     from tui_probe.trace.run import Run
 
@@ -57,6 +57,7 @@ class Kernel:
     trace: Run = field(repr=False, compare=False)
     status: Status = "pending"
     stated_reason: Reason | None = None
+    stated_way: Way | None = None
     launches: int = 0
     launches_probed: int = 0
     launches_unlisted: int = 0
@@ -178,6 +179,11 @@ class Kernel:
         """A file of its folder, if it is there and no link leads out of the trace."""
         path = self._place(name)
         return Path(path) if path is not None and os.path.isfile(path) else None  # noqa: PTH113 - as above
+
+    @property
+    def way(self) -> Way | None:
+        """How the probe is in it; None where it is not. Logs that do not say it are of the time of PTX alone."""
+        return (self.stated_way or "ptx") if self.status == "probed" else None
 
     @property
     def reason(self) -> str | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.trace.event_readers import FATES, reason_of
+from tui_probe.trace.event_readers import FATES, WAYS, reason_of
 from tui_probe.trace.event_types import FunctionFigures
 from tui_probe.trace.line_fields import LineFields
 from tui_probe.trace.text import text_of
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tui_probe.trace.event_types import Way
     from tui_probe.trace.line_block import LineBlock
     from tui_probe.trace.recorder import Recorder
 
@@ -64,7 +65,7 @@ class KernelLines:
         numbers = (each.tolist() for each in (kinds, block.starts[at], rest, block.ends[at], index))
         for kind, start, said, end, kernel, figures in zip(*numbers, map(FunctionFigures, *columns), strict=True):
             if kind == 0:
-                self._recorder.probed_function(kernel, figures)
+                self._recorder.probed_function(kernel, figures, _way(block.text[said:end]))
             elif kind < 0 or not self._read_fate(kernel, _WORDS[kind], figures, block.text[said:end]):
                 self._read_line(block.text[start:end])
 
@@ -75,6 +76,12 @@ class KernelLines:
             return False
         self._recorder.fate(index, FATES[word], figures, text_of(words[1]), reason_of(words[3].rstrip(b"\r")))
         return True
+
+
+def _way(said: bytes) -> Way | None:
+    """``way WAY``, and what a later version may say behind it."""
+    words = said.split()
+    return WAYS.get(words[1]) if len(words) > 1 and words[0] == b"way" else None
 
 
 _WORDS: Final = (_FUNCTION, *FATES)

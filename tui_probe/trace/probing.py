@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from tui_probe.reasons import Reason
     from tui_probe.trace.event_types import FunctionFigures
-
 Status = Literal["pending", "probed", "skipped", "failed", "excluded"]
 """``pending``: being prepared, or the log ends before its fate is known."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tui_probe.reasons import Reason
     from tui_probe.trace.columns import LaunchColumns, ResultColumns
-    from tui_probe.trace.event_types import Fate, FunctionFigures, GpuTimed, KeyNamed, Shape
+    from tui_probe.trace.event_types import Fate, FunctionFigures, GpuTimed, KeyNamed, Shape, Way
     from tui_probe.trace.model import Trace
     from tui_probe.trace.packed_lines import Items, Segments
 
@@ -77,9 +77,10 @@ class Recorder:
         kernel.stated_reason = reason
         kernel.driver_original = figures
 
-    def probed_function(self, index: int, figures: FunctionFigures) -> None:
+    def probed_function(self, index: int, figures: FunctionFigures, way: Way | None) -> None:
         """The function that is launched in the place of a kernel."""
-        self.kernel(index).driver_probed = figures
+        kernel = self.kernel(index)
+        kernel.driver_probed, kernel.stated_way = figures, way
 
     def probing(self, index: int, probe: str, status: Fate, figures: FunctionFigures, reason: Reason | None) -> None:
         """What became of a kernel with one of several probes; ``figures`` are those of the probed function."""

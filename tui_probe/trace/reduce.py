@@ -145,7 +145,7 @@ class Reducer:
         self.recorder.fate(event.index, event.status, event.figures, event.name, event.reason)
 
     def _probed_function(self, event: ProbedFunction) -> None:
-        self.recorder.probed_function(event.index, event.figures)
+        self.recorder.probed_function(event.index, event.figures, event.way)
 
     def _probing_fate(self, event: ProbingFate) -> None:
         self.recorder.probing(event.index, event.probe, event.status, event.figures, event.reason)

@@ -1,6 +1,6 @@
 """The columns of the kernel table on screen: those of the reports, with what only a screen needs.
 
-Where there is no room for all of them, columns leave in this order: probe memory, time, spills, block, grid, p99,
+Where there is no room for all of them, columns leave in this order: way, probe memory, time, spills, block, grid, p99,
 slowdown, registers, median, launches, finding, share. Number, kernel and status stay. What stays gets shorter first:
 the share has a bar from 100 columns on, and ``12 of 6 060`` becomes ``12/6.1k``.
 """
@@ -86,6 +86,7 @@ COLUMNS: tuple[Shown[KernelRow], ...] = (
     Shown(_column("index"), lambda r: r.index, 1, 6),
     Shown(_ranked(_column("demangled"), 0, narrow=20), lambda r: r.demangled.lower(), 20, 48),
     Shown(replace(_column("status"), text=status_text), lambda r: r.status, 10, 10),
+    Shown(_ranked(_column("way"), 13), lambda r: r.way, 5, 5),
     Shown(_ranked(_column("share"), 1, text=_share), lambda r: r.time_share, 6, 18, _short_share),
     Shown(
         _ranked(_column("launches"), 3),
@@ -109,12 +110,13 @@ PLACES: Final = {column.key: place for place, column in enumerate(COLUMNS)}
 RANK: Final = PLACES["share"]
 
 
-def columns_of(*, timed: bool, ranked: bool, cells: int) -> list[Shown[KernelRow]]:
-    """Those for rows of which some are ``ranked`` by times of launches, or ``timed`` by a benchmark.
+def columns_of(*, timed: bool, ranked: bool, cells: int, grafted: bool = False) -> list[Shown[KernelRow]]:
+    """Those for rows of which some are ``ranked`` by times of launches, ``timed`` by a benchmark, or ``grafted``.
 
     A wide table has more room for what was found before it has more columns.
     """
     left_out = {*(() if ranked else RANKED), *(("time_ms",) if ranked else () if timed else TIMED)}
+    left_out |= set() if grafted else {"way"}
     return [_in(cells, column) for column in COLUMNS if column.key not in left_out]
 
 

@@ -6,7 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 from tui_probe.draw.units import size
-from tui_probe.engine.cache import Cache, Usage, default_folder
+from tui_probe.engine.cache import Cache, Usage
+from tui_probe.engine.cache_folder import default_folder
 from tui_probe.errors import ProbeError
 
 from . import Item

@@ -93,6 +93,7 @@ class KernelTable(View):
         self._unread = 0
         self.timed = True
         self.ranked = False
+        self.grafted = False
         """Is there anything to rank by?"""
         self._held = False
         self._natural: dict[str, int] = {}
@@ -104,6 +105,7 @@ class KernelTable(View):
         if rows is not self.rows or timed != self.timed:
             self.rows, self.timed = rows, timed
             self.ranked = any(row.time_share is not None for row in rows)
+            self.grafted = any(row.way == "graft" for row in rows)
             self._rearrange()
 
     def say_empty(self, words: str) -> None:
@@ -202,7 +204,8 @@ class KernelTable(View):
         return lines
 
     def _layout(self, width: int) -> list[tuple[Shown[KernelRow], int]]:
-        return fit_columns(columns_of(timed=self.timed, ranked=self.ranked, cells=width), self._natural, width - 2)
+        columns = columns_of(timed=self.timed, ranked=self.ranked, cells=width, grafted=self.grafted)
+        return fit_columns(columns, self._natural, width - 2)
 
     @property
     def _sorted_by(self) -> int:

@@ -1,0 +1,110 @@
+#define _GNU_SOURCE
+#include "graft_faults.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "event_log.h"
+#include "settings.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static char **names; /* NULL-terminated; NULL: there are none */
+
+/* Lines are "ERROR SECONDS NAME": the number of the driver's error, the time since 1970, and the kernel's name. */
+static char *name_in(char *line)
+{
+    char *name = strchr(line, ' ');
+    name = name ? strchr(name + 1, ' ') : NULL;
+    line[strcspn(line, "\n")] = '\0';
+    return name && name[1] ? name + 1 : NULL;
+}
+
+static void read_names(void)
+{
+    FILE *file = settings.graft_faults ? fopen(settings.graft_faults, "re") : NULL;
+    char *line = NULL;
+    size_t capacity = 0, n = 0;
+    while (file && getline(&line, &capacity, file) > 0) {
+        const char *name = name_in(line);
+        char **grown = name ? realloc(names, (n + 2) * sizeof *grown) : NULL;
+        if (!grown)
+            continue;
+        names = grown;
+        names[n] = strdup(name);
+        n += names[n] != NULL;
+        names[n] = NULL;
+    }
+    free(line);
+    if (file)
+        fclose(file);
+}
+
+const struct reason *graft_faults_refuse(const char *kernel)
+{
+    pthread_once(&once, read_names);
+    for (char *const *name = names; name && *name; name++)
+        if (strcmp(*name, kernel) == 0)
+            return reason_with(GRAFT_FAULTED, settings.graft_faults);
+    return NULL;
+}
+
+/* What a kernel does wrong. A context that is destroyed or an assertion of the program's is none of it. */
+static bool is_fault(CUresult error)
+{
+    switch (error) {
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool was_before(const struct chunk *chunk, size_t piece)
+{
+    for (size_t i = 0; i < piece; i++)
+        if (chunk->pieces[i].probing->kernel == chunk->pieces[piece].probing->kernel && !chunk->pieces[i].void_launch)
+            return true;
+    return false;
+}
+
+static void write_name(int file, const char *name, CUresult error)
+{
+    char *line;
+    int length = asprintf(&line, "%d %lld %s\n", error, (long long)time(NULL), name);
+    if (length < 0)
+        return;
+    if (write(file, line, (size_t)length) == length)
+        event_log("[exec] graft left out from now on, for %s: %s\n", reason_error_name(error), name);
+    free(line);
+}
+
+void graft_faults_note(const struct chunk *chunk, CUresult error)
+{
+    int file = -1;
+    if (!settings.graft_faults || !is_fault(error))
+        return;
+    for (size_t i = 0; i < chunk->n_pieces; i++) {
+        const struct piece *piece = &chunk->pieces[i];
+        if (piece->void_launch || piece->probing->way != WAY_GRAFT || was_before(chunk, i))
+            continue;
+        if (file < 0)
+            file = open(settings.graft_faults, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+        if (file >= 0)
+            write_name(file, piece->probing->kernel->name, error);
+    }
+    if (file >= 0)
+        close(file);
+}

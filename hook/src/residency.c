@@ -1,0 +1,164 @@
+#include "residency.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real.h"
+#include "reasons.h"
+#include "variants.h"
+
+enum { SLOTS = 16, MOST_KEPT = 256 };
+
+/* Blocks of one shape, with the clusters that the launch asks for, and how often the function had been changed. */
+struct block_shape {
+    uint32_t block[3], shared, cluster[3], changes;
+};
+
+/* What the driver says of a shape; constant. 0: it does not say. */
+struct resident {
+    struct block_shape shape;
+    uint64_t original, probed; /* blocks on the device at once */
+};
+
+/* Answers by a hash of their shapes. One that gives way to another stays in memory, since a launch may be reading it. */
+struct residency {
+    _Atomic(const struct resident *) of[SLOTS];
+    unsigned kept; /* guarded by the mutex */
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static struct block_shape shape_of(const struct launch *launch, struct variant *variant)
+{
+    struct block_shape shape = {.block = {launch->block[0], launch->block[1], launch->block[2]},
+                                .shared = launch->shared,
+                                .changes = atomic_load_explicit(&variant->changes, memory_order_relaxed)};
+    for (unsigned i = 0; launch->form == LAUNCH_EX && i < launch->config->numAttrs; i++)
+        if (launch->config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            memcpy(shape.cluster, launch->config->attrs[i].value.bytes, sizeof shape.cluster);
+    return shape;
+}
+
+static bool same(const struct block_shape *a, const struct block_shape *b)
+{
+    return a->block[0] == b->block[0] && a->block[1] == b->block[1] && a->block[2] == b->block[2] &&
+           a->shared == b->shared && a->cluster[0] == b->cluster[0] && a->cluster[1] == b->cluster[1] &&
+           a->cluster[2] == b->cluster[2] && a->changes == b->changes;
+}
+
+static unsigned slot_of(const struct block_shape *shape)
+{
+    uint32_t hash = shape->shared;
+    for (int i = 0; i < 3; i++)
+        hash = (hash * 16777619u ^ shape->block[i]) * 16777619u ^ shape->cluster[i];
+    return (hash ^ hash >> 16) % SLOTS;
+}
+
+/* Clusters that were chosen when the kernel was compiled. */
+static void read_compiled_cluster(CUfunction function, uint32_t cluster[3])
+{
+    for (int i = 0; i < 3; i++) {
+        int blocks = 0;
+        if (REAL_OR_NOT_FOUND(cuFuncGetAttribute, &blocks, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + i, function) ==
+            CUDA_SUCCESS)
+            cluster[i] = (uint32_t)blocks;
+    }
+}
+
+static uint64_t clusters_at_once(CUfunction function, const struct launch *launch, const uint32_t cluster[3])
+{
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    CUlaunchConfig config = {launch->grid[0],  launch->grid[1], launch->grid[2], launch->block[0], launch->block[1],
+                             launch->block[2], launch->shared,  launch->stream,  &attribute,       1};
+    int clusters = 0;
+    memcpy(attribute.value.bytes, cluster, 3 * sizeof *cluster);
+    if (REAL_OR_NOT_FOUND(cuOccupancyMaxActiveClusters, &clusters, function, &config) != CUDA_SUCCESS || clusters < 0)
+        return 0;
+    return (uint64_t)clusters * cluster[0] * cluster[1] * cluster[2];
+}
+
+static uint64_t blocks_at_once(CUfunction function, const struct launch *launch, CUdevice device)
+{
+    const uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+    int blocks = 0, multiprocessors = 0;
+    if (threads > INT_MAX ||
+        REAL_OR_NOT_FOUND(cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, function, (int)threads,
+                          launch->shared) != CUDA_SUCCESS ||
+        REAL_OR_NOT_FOUND(cuDeviceGetAttribute, &multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device) !=
+            CUDA_SUCCESS)
+        return 0;
+    return (uint64_t)blocks * (uint64_t)multiprocessors;
+}
+
+static struct resident ask(const struct variant *variant, const struct kernel *kernel, const struct launch *launch,
+                           const struct block_shape *shape)
+{
+    struct resident resident = {.shape = *shape};
+    uint32_t cluster[3] = {shape->cluster[0], shape->cluster[1], shape->cluster[2]};
+    CUfunction original = variants_original(kernel, launch->function);
+    if (!original)
+        return resident;
+    if (!cluster[0])
+        read_compiled_cluster(original, cluster);
+    if (cluster[0] && cluster[1] && cluster[2]) {
+        resident.original = clusters_at_once(original, launch, cluster);
+        resident.probed = clusters_at_once(variant->function, launch, cluster);
+    } else {
+        resident.original = blocks_at_once(original, launch, variant->device);
+        resident.probed = blocks_at_once(variant->function, launch, variant->device);
+    }
+    return resident;
+}
+
+static struct residency *residency_of(struct variant *variant)
+{
+    struct residency *residency = atomic_load_explicit(&variant->residency, memory_order_acquire);
+    if (residency)
+        return residency;
+    pthread_mutex_lock(&mutex);
+    residency = atomic_load(&variant->residency);
+    if (!residency && (residency = calloc(1, sizeof *residency)))
+        atomic_store_explicit(&variant->residency, residency, memory_order_release);
+    pthread_mutex_unlock(&mutex);
+    return residency;
+}
+
+/* Keeps an answer for later launches, up to a number. */
+static void keep(struct residency *residency, const struct resident *answer)
+{
+    struct resident *kept = NULL;
+    pthread_mutex_lock(&mutex);
+    if (residency->kept < MOST_KEPT && (kept = malloc(sizeof *kept))) {
+        *kept = *answer;
+        residency->kept++;
+        atomic_store_explicit(&residency->of[slot_of(&kept->shape)], kept, memory_order_release);
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+static struct resident find(struct variant *variant, const struct kernel *kernel, const struct launch *launch)
+{
+    const struct block_shape shape = shape_of(launch, variant);
+    struct residency *residency = residency_of(variant);
+    const struct resident *known =
+        residency ? atomic_load_explicit(&residency->of[slot_of(&shape)], memory_order_acquire) : NULL;
+    if (known && same(&known->shape, &shape))
+        return *known;
+    const struct resident answer = ask(variant, kernel, launch, &shape);
+    if (residency)
+        keep(residency, &answer);
+    return answer;
+}
+
+const struct reason *residency_refuses(struct variant *variant, const struct kernel *kernel,
+                                       const struct launch *launch)
+{
+    const uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    char fit[REASON_NUMBER_SIZE], with_probe[REASON_NUMBER_SIZE];
+    const struct resident resident = find(variant, kernel, launch);
+    if (!resident.probed || resident.original < blocks || blocks <= resident.probed)
+        return NULL;
+    return reason_with(RESIDENCY, reason_number(fit, resident.original), reason_number(with_probe, resident.probed));
+}

@@ -1,0 +1,66 @@
+"""Probes in machine code do on a real GPU what probes in PTX do, and the program computes the same."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.results import read_result
+
+from .conftest import PROGRAMS, Runner
+
+PROGRAM_NAMES = ("tiled_matmul", "memory_patterns", "runtime_api")
+LONG_CYCLES = 20_000
+"""Where a kernel takes less, its launches differ more from each other than the two ways do."""
+
+
+@pytest.fixture(scope="module")
+def both_ways(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
+    """Each program twice: with PTX inside, and with machine code alone."""
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if nvcc is None:
+        pytest.skip("no nvcc on this machine to build the test programs with")
+    folder = tmp_path_factory.mktemp("ways")
+    jobs = []
+    for name in PROGRAM_NAMES:
+        for way, code in {"ptx": "compute_90", "graft": "sm_90"}.items():
+            command = [nvcc, f"-gencode=arch=compute_90,code={code}", "-cudart=static", "-o", f"{name}-{way}"]
+            jobs.append(subprocess.Popen([*command, str(PROGRAMS / f"{name}.cu")], cwd=folder))
+    assert all(job.wait(300) == 0 for job in jobs)
+    return {name: (folder / f"{name}-ptx", folder / f"{name}-graft") for name in PROGRAM_NAMES}
+
+
+def schedules_of(trace: Path, way: str) -> dict[str, list[BlockSchedule]]:
+    """The schedules of each kernel's launches, in their order; all kernels must have been probed in this way."""
+    found = {}
+    for kernel in open_trace(trace).kernels:
+        print(f"GPU-GRAFT\t{kernel.name}\t{kernel.status}\t{kernel.way}\t{kernel.registers_pruned}\t"
+              f"{kernel.registers_probed}\t{kernel.reason}")  # fmt: skip
+        assert (kernel.status, kernel.way) == ("probed", way), f"{kernel.name}: {kernel.reason}"
+        found[kernel.name] = [analyse(read_result(path)) for path in kernel.results]
+    return found
+
+
+@pytest.mark.parametrize("name", PROGRAM_NAMES)
+def test_both_ways_see_the_same_blocks(name: str, both_ways: dict[str, tuple[Path, Path]], runner: Runner) -> None:
+    with_ptx, without = both_ways[name]
+    alone = runner.alone([str(with_ptx)])
+    seen = {}
+    for way, program in {"ptx": with_ptx, "graft": without}.items():
+        profiled = runner.profiled([str(program)], "-p", "block_sched", "--machine-code", "all")
+        assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout)
+        seen[way] = schedules_of(profiled.trace, way)
+    assert seen["ptx"].keys() == seen["graft"].keys()
+    for kernel, schedules in seen["ptx"].items():
+        others = seen["graft"][kernel]
+        assert [one.blocks for one in schedules] == [one.blocks for one in others], kernel
+        one, other = (median(each.running + each.scheduling for each in side) for side in (schedules, others))
+        print(f"GPU-FIGURE {kernel}: {one:.0f} cycles by PTX, {other:.0f} by machine code")
+        if one >= LONG_CYCLES:
+            assert abs(other - one) <= 0.02 * one, kernel

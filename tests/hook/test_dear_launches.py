@@ -1,0 +1,205 @@
+"""Launches whose records would take too much: those of a sample of blocks are kept, or less of each."""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+
+import pytest
+
+from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage
+
+from .conftest import Engine, Host, Run
+from .test_schedule import Key, seed_of
+
+LAUNCHES = """
+context()
+f = function(module(), "add__8")
+w = word()
+for _ in range({n}): launch(f, w, grid={grid}, block=64)
+print(read(w))
+"""
+REDUCED = "reduce 0 launch record 16 sum:u64@0:u64@0 sum:u64@8:u64@8"
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> ControlPage:
+    limits = dict.fromkeys(BUDGETS, NO_LIMIT) | {"trace_bytes": 4 << 20}
+    return ControlPage.create(tmp_path / "control", limits, shares=True, on=True)
+
+
+@pytest.fixture
+def serving(host: Host) -> Engine:
+    assert host.engine
+    return host.engine
+
+
+def under(host: Host, page: ControlPage, script: str, **environment: str) -> Run:
+    return host.python(script, TUI_PROBE_CONTROL=str(page.path), TUI_PROBE_LAUNCHES="auto", **environment)
+
+
+def samples(run: Run) -> list[tuple[tuple[int, int, int], int, int, int]]:
+    """(grid, first, step, count) of each result; of one with all blocks the count is 0."""
+    found = []
+    for path in sorted((run.directory / "result").glob("*.bin")):
+        data = path.read_bytes()
+        x, y, z, first, step, count = struct.unpack("<6I", data[-24:])
+        is_sample = data[-32:-24] == b"sampled\1"
+        found.append(((x, y, z), first, step, count) if is_sample else (struct.unpack("<3I", data[:12]), 0, 1, 0))
+    return found
+
+
+def test_a_launch_that_is_too_dear_is_recorded_for_a_sample_of_blocks(
+    host: Host, page: ControlPage, serving: Engine
+) -> None:
+    run = under(host, page, LAUNCHES.format(n=1, grid=40_000))
+    assert (run.status, run.stdout, run.stderr) == (0, "1\n", "")
+    (((x, y, z), first, step, count),) = samples(run)
+    assert (x, y, z, first) == (40_000, 1, 1, 0)
+    assert count == 8192  # of 32 bytes: the largest power of two within an eighth of what is left
+    assert step * count <= 40_000
+    assert serving.asked_for_samples == [("add__8", 0)]
+    assert run.lines(r"\[probe\] sampled kernel 0 probe - reason -$")
+    assert not [line for line in run.calls if "DIRTY" in line]
+
+
+def test_the_form_for_samples_is_asked_for_once(host: Host, page: ControlPage, serving: Engine) -> None:
+    run = under(host, page, LAUNCHES.format(n=30, grid=40_000))
+    assert (run.status, run.stdout) == (0, "30\n"), run.stderr
+    counts = [count for *_, count in samples(run)]
+    assert len(counts) > 3
+    assert all(0 < count < 40_000 for count in counts)
+    assert counts[0] > counts[-1]  # later ones have less of the budget
+    assert serving.asked_for_samples == [("add__8", 0)]
+    assert page.budget("trace_bytes").used < 4 << 20
+
+
+def test_launches_that_fit_are_recorded_whole(host: Host, page: ControlPage, serving: Engine) -> None:
+    script = LAUNCHES.format(n=1, grid=40_000) + "\nlaunch(f, w, grid=10)\n"
+    run = under(host, page, script)
+    assert [count for *_, count in samples(run)] == [8192, 0]
+    assert serving.asked_for_samples == [("add__8", 0)]
+
+
+@pytest.mark.parametrize("words", ["x needs every block, so that none is left out code needs-every-block", "no PTX"])
+def test_a_probe_that_needs_every_block_is_passed(host: Host, page: ControlPage, serving: Engine, words: str) -> None:
+    serving.unsampled = words
+    run = under(host, page, LAUNCHES.format(n=20, grid=40_000))
+    assert (run.status, run.stdout, run.results) == (0, "20\n", []), run.stderr
+    assert {line.split(" code ")[1] for line in run.written_log if "[exec] backup" in line} == {"trace-share"}
+    assert len(serving.asked_for_samples) == 1
+
+
+def test_with_detail_the_records_are_reduced_first(host: Host, page: ControlPage, serving: Engine) -> None:
+    serving.storage = [REDUCED]
+    script = LAUNCHES.format(n=1, grid=40_000) + "\nlaunch(f, w, grid=10)\n"
+    run = under(host, page, script, TUI_PROBE_DETAIL="1")
+    assert (run.status, run.stdout) == (0, "1\n"), run.stderr
+    sizes = [path.stat().st_size for path in sorted((run.directory / "result").glob("*.bin"))]
+    assert sizes[0] < 1000  # one record
+    assert sizes[1] == 48 + 10 * 2 * 16
+    assert serving.asked_for_samples == []
+
+
+def test_a_form_that_is_of_another_kernel_is_not_used(host: Host, page: ControlPage, serving: Engine) -> None:
+    script = "import os\n" + LAUNCHES.format(n=4, grid=40_000)
+    write = serving.write_probed
+
+    def other(directory: Path, name: str) -> None:
+        serving.maps = "1,32" if directory.name == "sampled" else "1,16"
+        write(directory, name)
+
+    serving.write_probed = other  # type: ignore[method-assign]
+    run = under(host, page, script)
+    assert (run.status, run.stdout, run.results) == (0, "4\n", []), run.stderr
+    (told,) = run.lines(r"\[probe\] sampled kernel 0 probe - reason ")
+    assert told.endswith("kernel.info of the form for samples is about other maps code kernel-info")
+
+
+def test_a_sample_that_the_user_asked_for_stays_as_it_is(host: Host, page: ControlPage, serving: Engine) -> None:
+    serving.sampled = True
+    run = under(host, page, LAUNCHES.format(n=1, grid=400_000), TUI_PROBE_SAMPLE="1/2")
+    assert (run.status, run.stdout, run.results, serving.asked_for_samples) == (0, "1\n", [], []), run.stderr
+
+
+def test_no_launch_takes_more_than_a_sixteenth_of_the_devices_memory(host: Host, serving: Engine) -> None:
+    """Whatever is said of launches and the trace: 64 MiB of 1 GiB."""
+    serving.maps = "1,4096"
+    script = LAUNCHES.format(n=1, grid=8192) + "\nlaunch(f, w, grid=8193)\n"
+    run = host.python(script, STUB_MEMORY=str(1 << 30), TUI_PROBE_MAX_TRACE_BYTES="none")
+    assert run.status == 0, run.stderr
+    assert [count for *_, count in samples(run)] == [0, 4096]
+
+
+def test_a_launch_with_too_many_records_has_another_after_it(host: Host, serving: Engine) -> None:
+    """The stub's numbers stand for more than 64 records: the next launch has room for them, and is due at once."""
+    serving.maps, serving.filled = "1,-1 1,4", "1,200"
+    serving.storage = ["storage 0 queue record 16 cap 0", "storage 1 counts"]
+    script = (
+        LAUNCHES.format(n=400, grid=200)
+        + """
+wait_for(lambda: logged("[exec] save "))
+time.sleep(0.1)
+launch(f, w, grid=200, block=64)
+"""
+    )
+    run = host.python(script, TUI_PROBE_LAUNCHES="auto")
+    assert run.status == 0, run.stderr
+    rule = Key(0, seed_of("add__8", 0))
+    due = {n for n in range(401) if rule.launch(8)}
+    probed = {int(line.split(" launch ")[1].split()[0]) for line in run.lines(r"\[exec\] grid .* launch ")}
+    assert probed - due
+    assert len({int(line.split()[2]) for line in run.lines(r"\[exec\] probe-mem")}) == 2  # the room grew
+
+
+# Several probes.
+
+NAMES = "dear:cheap"
+
+
+def answering(engine: Engine) -> None:
+    """Two probes: records of the first take a thousand times as much, and it needs every block."""
+
+    def answer(directory: Path, name: str) -> str:
+        for probe, maps in zip(NAMES.split(":"), ("1,4096", "1,16"), strict=True):
+            engine.maps = maps
+            (directory / probe).mkdir()
+            engine.write_probed(directory / probe, name)
+        return "ok\t<id>\tprobed.bin\nok\t<id>\tprobed.bin"
+
+    engine.answer = answer
+    engine.unsampled = "dear needs every block, so that none is left out code needs-every-block"
+
+
+def saved(run: Run) -> list[str]:
+    """The probes of the results, by launch."""
+    found = (re.search(r"launch (\d+) probe (\S+)$", line) for line in run.lines(r"\[exec\] save "))
+    return [name for _, name in sorted((int(match[1]), match[2]) for match in found if match)]
+
+
+def test_a_probe_that_is_refused_leaves_the_launch_to_another(host: Host, page: ControlPage, serving: Engine) -> None:
+    answering(serving)
+    run = under(host, page, LAUNCHES.format(n=12, grid=1000), TUI_PROBE_PROBES=NAMES)
+    assert (run.status, run.stdout) == (0, "12\n"), run.stderr
+    assert set(saved(run)) == {"cheap"}
+    assert len(saved(run)) >= 8
+    assert not [line for line in run.written_log if "code trace-share" in line and "backup" in line]
+    assert page["over_share"] == 0
+
+
+def test_a_refused_probe_has_the_next_turn(host: Host, page: ControlPage, serving: Engine) -> None:
+    answering(serving)
+    script = f"""
+from tui_probe.launcher.control import NO_LIMIT, ControlPage
+page = ControlPage.open(Path({str(page.path)!r}))
+{LAUNCHES.format(n=4, grid=1000)}
+page["trace_bytes.limit"] = NO_LIMIT
+for _ in range(4): launch(f, w, grid=1000, block=64)
+"""
+    run = under(host, page, script, TUI_PROBE_PROBES=NAMES)
+    assert run.status == 0, run.stderr
+    probes = saved(run)
+    first = probes.index("dear")
+    assert set(probes[:first]) == {"cheap"}
+    assert probes[first : first + 3] == ["dear", "cheap", "dear"]

@@ -1,0 +1,438 @@
+"""Kernels without PTX: what is captured of their machine code, and how a probe in it is loaded and launched."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .conftest import Engine, Host, compile_c
+from .test_images import PTX, captured, elf, fatbin
+
+CUBIN = elf({".text.add": b"\1\2\3\4"})
+
+
+def entry(kind: int, architecture: int, payload: bytes) -> bytes:
+    """An entry of a fatbin for one architecture, 90 for sm_90."""
+    header = struct.pack("<HHIQIIHHI", kind, 0x101, 64, len(payload), 0, 0, 0, 0, architecture)
+    return header.ljust(64, b"\0") + payload
+
+
+SM_80, SM_90, SM_90_TOO, SM_91, SM_100 = (
+    entry(2, architecture, CUBIN + bytes([number])) for number, architecture in enumerate((80, 90, 90, 91, 100))
+)
+PTX_80, PTX_90, PTX_120 = (entry(1, architecture, PTX) for architecture in (80, 90, 120))
+
+
+@pytest.mark.parametrize("form", ["data", "library", "file", "library file", "options", "wrapped"])
+def test_of_a_fatbin_only_what_the_device_can_run_is_kept(host: Host, tmp_path: Path, form: str) -> None:
+    image = fatbin(SM_80, SM_90, SM_91, SM_100, SM_90_TOO)
+    assert captured(host, tmp_path, image, form)[1:] == ("-", fatbin(SM_90, SM_90_TOO))
+
+
+def test_machine_code_runs_on_later_minor_versions(host: Host, tmp_path: Path) -> None:
+    kept = captured(host, tmp_path, fatbin(SM_80, SM_90, SM_91, SM_100), STUB_CC_MINOR="1")
+    assert kept[1:] == ("-", fatbin(SM_90, SM_91))
+
+
+@pytest.mark.parametrize(
+    ("entries", "kept"),
+    [
+        ([SM_90, PTX_80], fatbin(PTX_80)),
+        ([SM_90, PTX_120, PTX_90], fatbin(PTX_120, PTX_90)),
+        ([SM_80, SM_90, PTX_120], fatbin(PTX_120) + fatbin(SM_90)),
+        ([SM_80, PTX_120], fatbin(PTX_120)),
+    ],
+)
+def test_ptx_that_runs_wins(host: Host, tmp_path: Path, entries: list[bytes], kept: bytes) -> None:
+    assert captured(host, tmp_path, fatbin(*entries))[2] == kept
+
+
+def test_ptx_whose_text_alone_tells_its_devices_comes_with_machine_code(host: Host, tmp_path: Path) -> None:
+    """PTX for sm_90a does not run on a device of 9.1, and the entry's header has no letter."""
+    found = captured(host, tmp_path, fatbin(SM_90, PTX_90), STUB_CC_MINOR="1")
+    assert found[2] == fatbin(PTX_90) + fatbin(SM_90)
+
+
+def test_no_machine_code_for_this_device(host: Host, tmp_path: Path) -> None:
+    assert captured(host, tmp_path, fatbin(SM_80, SM_100))[1] == "no PTX in image"
+
+
+@pytest.mark.parametrize("image", [CUBIN, fatbin(SM_90)])
+@pytest.mark.parametrize("change", ["os.remove(path)", "open(path, 'ab').write(b'x')", "os.utime(path, (1, 1))"])
+def test_file_that_is_no_longer_what_was_loaded(host: Host, tmp_path: Path, image: bytes, change: str) -> None:
+    path = tmp_path / "image.bin"
+    path.write_bytes(image)
+    run = host.python(
+        f"""
+path = {str(path)!r}
+context()
+m = c_void_p()
+call("cuModuleLoad", byref(m), path.encode())
+{change}
+launch(function(m, "add"))
+"""
+    )
+    assert run.status == 0, run.stderr
+    assert run.codes in (["code-changed"], ["file-error"])
+    assert str(path) in run.fates()[0][2]
+
+
+def test_file_that_is_replaced_by_one_of_the_same_size_and_time(host: Host, tmp_path: Path) -> None:
+    path = tmp_path / "image.bin"
+    path.write_bytes(CUBIN)
+    os.utime(path, (1, 1))
+    run = host.python(
+        f"""
+context()
+m = c_void_p()
+call("cuModuleLoad", byref(m), {str(path)!r}.encode())
+with open({str(path)!r}, "r+b") as file:
+    file.write(b"\\0" * 20)
+os.utime({str(path)!r}, (1, 1))
+launch(function(m, "add"))
+"""
+    )
+    assert (run.status, run.codes) == (0, ["code-changed"]), run.stderr
+
+
+def test_image_too_large_to_be_copied(host: Host) -> None:
+    run = host.python(
+        """
+import struct
+context()
+body = struct.pack("<HHIQIIHHI", 2, 0x101, 64, 65 << 20, 0, 0, 0, 0, 90).ljust(64, b"\\0") + bytes(65 << 20)
+launch(function(module(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body), "add"))
+"""
+    )
+    assert run.codes == ["code-too-large"]
+
+
+def test_copies_have_a_bound_together_and_unloading_makes_room(host: Host) -> None:
+    run = host.python(
+        """
+import struct
+context()
+body = struct.pack("<HHIQIIHHI", 2, 0x101, 64, 60 << 20, 0, 0, 0, 0, 90).ljust(64, b"\\0") + bytes(60 << 20)
+image = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
+modules = [module(image) for _ in range(5)]
+call("cuModuleUnload", modules[0])
+modules.append(module(image))
+launch(function(modules[4], "add"))
+launch(function(modules[5], "add"))
+"""
+    )
+    (full, room) = run.fates()
+    assert (full[0], full[2]) == ("skipped", "copies of machine code take as much memory as they may")
+    assert room[0] == "probed"
+
+
+def test_image_with_several_kernels_is_written_once(host: Host) -> None:
+    run = host.python(
+        f"""
+context()
+m = module({fatbin(SM_90)!r})
+for name in ("one", "two"):
+    launch(function(m, name))
+"""
+    )
+    inodes = {path.stat().st_ino for path in (run.directory / "kernel").glob("*/original.bin")}
+    assert (len(run.fates()), len(inodes)) == (2, 1)
+
+
+LIBRARY = """
+#define API __attribute__((visibility("default")))
+API const unsigned char image[] = {%s};
+API int load(int (*f)(void **, const void *), void **module, const void *code)
+{
+    int result = f(module, code);
+    return result;
+}
+"""
+
+
+def shared_object(directory: Path, name: str, image: bytes) -> Path:
+    """A library that holds an image, and loads what it is told to."""
+    source = directory / "library.c"
+    source.write_text(LIBRARY % ",".join(map(str, image)))
+    compile_c(source, directory / name, "-shared", "-fno-optimize-sibling-calls")
+    return directory / name
+
+
+LOADED = """
+library = ctypes.CDLL({path!r})
+library.load.argtypes = [c_void_p] * 3
+context()
+image = ctypes.create_string_buffer({image!r})
+m = c_void_p()
+where = ctypes.addressof((ctypes.c_char * 1).in_dll(library, "image")) if {inside} else ctypes.addressof(image)
+assert library.load(ctypes.cast(cuda.cuModuleLoadData, c_void_p), ctypes.addressof(m), where) == 0
+launch(function(m, {kernel!r}))
+"""
+
+
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize(
+    ("name", "choice", "kept"),
+    [
+        ("libcublasLt.so.13", "auto", False),
+        ("libcudnn_cnn.so.9", "auto", False),
+        ("libcublasLt.so.13", "all", True),
+        ("libtorch_cuda.so", "auto", True),
+        ("libtorch_cuda.so", "off", False),
+    ],
+)
+def test_closed_libraries_are_left_alone(
+    host: Host, tmp_path: Path, name: str, choice: str, kept: bool, inside: bool
+) -> None:
+    image = fatbin(SM_90)
+    path = shared_object(tmp_path, name, image)
+    script = LOADED.format(path=str(path), image=image, inside=inside, kernel="add")
+    run = host.python(script, TUI_PROBE_MACHINE_CODE=choice)
+    assert run.status == 0, run.stderr
+    ((status, _, reason),) = run.fates()
+    if kept:
+        assert (status, reason) == ("probed", "-")
+    elif choice == "off":
+        assert (status, reason) == ("skipped", "no PTX in image")
+    else:
+        assert (status, reason) == ("skipped", f"machine code of {name}, which is left alone")
+    written = [path.read_bytes() for path in run.directory.glob("kernel/*/original.bin")]
+    assert written == ([image] if kept else [])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "closed"),
+    [
+        ("_ZN8cublasLt19splitKreduce_kernelILi32EEvv", "cublas"),
+        ("_ZN5cudnn3ops10nchwToNhwcEv", "cudnn"),
+        ("nvjet_tst_128x64_64x8", "nvjet_"),
+        ("_ZN7cutlass6KernelEv", None),
+        ("_Z6updatePfcublas", None),
+        ("my_cudnn_like_kernel", None),
+    ],
+)
+def test_names_of_closed_kernels_that_were_linked_into_something_else(
+    host: Host, kernel: str, closed: str | None
+) -> None:
+    run = host.python(f"context()\nlaunch(function(module({CUBIN!r}), {kernel!r}))")
+    reason = "-" if closed is None else f"machine code of {closed}, which is left alone"
+    assert [fate[2] for fate in run.fates()] == [reason]
+
+
+def test_closed_library_with_ptx_is_probed_by_that(host: Host, tmp_path: Path) -> None:
+    image = fatbin(SM_90, PTX_80)
+    path = shared_object(tmp_path, "libcudnn.so.9", image)
+    run = host.python(LOADED.format(path=str(path), image=image, inside=True, kernel="add"))
+    assert [fate[0] for fate in run.fates()] == ["probed"]
+
+
+def grafted(engine: Engine, *lines: str, tail: bytes = b"") -> None:
+    engine.storage = ["way graft", "grafted 0 64 appended 512", *lines]
+    engine.tail = tail
+
+
+def test_the_way_is_logged(host: Host, engine: Engine) -> None:
+    grafted(engine)
+    run = host.python(f"context()\nlaunch(function(module({CUBIN!r}), 'add'))\nlaunch(function(module(), 'mul'))")
+    assert [line.rsplit(" ", 1)[1] for line in run.lines(r"\[kernel\] \d+ probed-function")] == ["graft"] * 2
+
+
+@pytest.mark.parametrize("form", ["module", "library"])
+def test_addresses_of_the_originals_variables_are_patched_in(host: Host, engine: Engine, form: str) -> None:
+    tail = b" \ndump " + b"\xee" * 16
+    at = len("//probed 0 0 1,16") + tail.index(b"\xee")
+    grafted(
+        engine,
+        f"patch abs64 {at} -8 shared_variable",
+        f"patch abs32lo {at + 8} 4 shared_variable",
+        f"patch abs32hi {at + 12} 0x10 shared_variable",
+        tail=tail,
+    )
+    owner, finder = ("library", "kernel") if form == "library" else ("module", "function")
+    run = host.python(
+        f"""
+context()
+m = {owner}({CUBIN!r})
+launch({finder}(m, "add"))
+where, size = c_uint64(), c_size_t()
+call("cuModuleGetGlobal_v2", byref(where), byref(size), m, b"shared_variable")
+low, high = (where.value + 4) & 0xFFFFFFFF, where.value + 16 >> 32
+print(f"dump {{where.value - 8:016x}} {{high << 32 | low:016x}}")
+"""
+    )
+    assert run.status == 0, run.stderr
+    assert run.stdout.strip() in run.calls
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("patch abs64 0 0 no_such_variable", "variable-not-shared"),
+        ("patch abs64 17 0 shared_variable", "kernel-info"),
+        ("patch abs64 18446744073709551615 0 shared_variable", "kernel-info"),
+        ("patch abs32 0 0 shared_variable", "kernel-info"),
+        ("constant no_such_variable 8", "variable-not-shared"),
+        ("constant shared_constant 4", "variable-not-shared"),
+        ("constant shared_constant", "kernel-info"),
+        ("way sanitizer", "kernel-info"),
+    ],
+)
+def test_what_cannot_be_shared_leaves_the_original(host: Host, engine: Engine, line: str, code: str) -> None:
+    grafted(engine, line)
+    run = host.python(f"context()\nw = word()\nlaunch(function(module({CUBIN!r}), 'add__8'), w)\nprint(read(w))")
+    assert (run.stdout, run.codes) == ("1\n", [code])
+
+
+@pytest.mark.parametrize(
+    ("call", "where", "stream"),
+    [
+        ("cuLaunchKernel", "None", "null"),
+        ("cuLaunchKernel_ptsz", "None", "thread"),
+        ("cuLaunchKernelEx_ptsz", "None", "thread"),
+        ("cuLaunchCooperativeKernel", "stream()", "stream"),
+        ("cuLaunchKernelEx", "1", "stream"),
+    ],
+)
+def test_constants_are_copied_before_each_launch(
+    host: Host, engine: Engine, call: str, where: str, stream: str
+) -> None:
+    grafted(engine, "constant shared_constant 8")
+    run = host.python(
+        f"""
+context()
+m = module({CUBIN!r})
+f = function(m, "constant__8")
+where, size = c_uint64(), c_size_t()
+call("cuModuleGetGlobal_v2", byref(where), byref(size), m, b"shared_constant")
+w = word()
+on = {where}
+for value in (10, 100):
+    c_uint64.from_address(where.value).value = value
+    launch(f, w, stream=on, name={call!r})
+print(read(w))
+"""
+    )
+    assert run.stdout == "112\n", run.stderr
+    assert run.calls.count("launch probed constant__8 " + {"cuLaunchKernel": "kernel"}.get(call, "")) in (0, 2)
+    assert [line for line in run.calls if line.startswith("copy ")] == [f"copy {stream}"] * 2
+    assert run.codes == []
+
+
+def test_constants_that_cannot_be_copied(host: Host, engine: Engine) -> None:
+    grafted(engine, "constant shared_constant 8")
+    run = host.python(
+        f"context()\nw = word()\nlaunch(function(module({CUBIN!r}), 'add__8'), w)\nprint(read(w))", STUB_FAIL_COPY="1"
+    )
+    assert (run.stdout, run.codes) == ("1\n", ["constants-not-copied"])
+    assert run.results == []
+
+
+WAITING = """
+context()
+f = function(module(), "wait__8")
+w = word()
+for blocks in ({grids}):
+    launch(f, w, grid=blocks, name={call!r}, cluster={cluster})
+print(read(w))
+"""
+
+
+def probed_grids(host: Host, grids: str, call: str = "cuLaunchKernel", cluster: int = 0, **more: str) -> list[bool]:
+    """Whether launches of these grids had the probe; each ran once."""
+    run = host.python(WAITING.format(grids=grids, call=call, cluster=cluster), **more)
+    assert run.stdout == f"{grids.count(',')}\n", run.stderr
+    assert set(run.codes) <= {"residency"}
+    return [line.startswith("launch probed") for line in run.calls if line.startswith("launch ")]
+
+
+@pytest.mark.parametrize("call", ["cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchKernelEx"])
+def test_blocks_that_would_no_longer_all_be_resident_are_left_alone(host: Host, call: str) -> None:
+    """132 SMs: 1056 blocks fit without the probe, 792 with it."""
+    found = probed_grids(host, "792, 793, 1056, 1057,", call, STUB_BLOCKS="8", STUB_BLOCKS_PROBED="6")
+    assert found == [True, False, False, True]
+
+
+def test_clusters_that_would_no_longer_all_be_resident_are_left_alone(host: Host) -> None:
+    """Clusters of 4: 240 blocks fit without the probe, 160 with it."""
+    settings = {"STUB_BLOCKS": "8", "STUB_BLOCKS_PROBED": "8", "STUB_CLUSTERS": "60", "STUB_CLUSTERS_PROBED": "40"}
+    found = probed_grids(host, "160, 164, 240, 244,", "cuLaunchKernelEx", 4, **settings)
+    assert found == [True, False, False, True]
+
+
+def test_the_driver_is_asked_once_per_shape_of_blocks(host: Host) -> None:
+    run = host.python(
+        """
+context()
+f = function(module(), "add")
+for block in (64, 128, 64, 64, 128, 64):
+    launch(f, grid=3, block=block)
+call("cuFuncSetAttribute", f, 9, 50)
+launch(f, grid=3, block=64)
+"""
+    )
+    assert run.calls.count("occupancy probed add") == 1 + 2 + 1  # the figures in the log; each shape; what changed
+
+
+@pytest.mark.parametrize("error", [700, 715, 719])
+def test_grafts_of_a_failed_context_are_left_out_from_then_on(
+    host: Host, engine: Engine, tmp_path: Path, error: int
+) -> None:
+    faults = tmp_path / "graft-faults"
+    grafted(engine)
+    script = (
+        f"context()\nw = word()\nf = function(module({CUBIN!r}), 'add__8')\nlaunch(f, w)\nlaunch(f, w)\nprint(read(w))"
+    )
+    first = host.python(script, TUI_PROBE_GRAFT_FAULTS=str(faults), STUB_FAIL_WAIT=str(error))
+    assert first.stdout == "2\n", first.stderr
+    (line,) = faults.read_text().splitlines()
+    assert line.endswith(" add__8")
+    (first.directory / "event.log").unlink()
+    for path in first.root.iterdir():
+        subprocess.run(["rm", "-r", str(path)], check=True)
+    second = host.python(script, TUI_PROBE_GRAFT_FAULTS=str(faults))
+    assert (second.stdout, second.codes) == ("2\n", ["graft-faulted"])
+
+
+def test_other_errors_and_ptx_leave_no_kernel_out(host: Host, engine: Engine, tmp_path: Path) -> None:
+    faults = tmp_path / "graft-faults"
+    host.python(
+        "context()\nlaunch(function(module(), 'add'))", TUI_PROBE_GRAFT_FAULTS=str(faults), STUB_FAIL_WAIT="700"
+    )
+    grafted(engine)
+    host.python(
+        f"context()\nlaunch(function(module({CUBIN!r}), 'add'))",
+        TUI_PROBE_GRAFT_FAULTS=str(faults),
+        STUB_FAIL_WAIT="709",
+    )
+    assert not faults.exists()
+
+
+PROGRAM = """
+#include <stddef.h>
+typedef unsigned u;
+int cuInit(u), cuCtxCreate_v2(void **, u, int), cuModuleLoadData(void **, const void *);
+int cuModuleGetFunction(void **, void *, const char *);
+int cuLaunchKernel(void *, u, u, u, u, u, u, u, void *, void **, void **);
+static const unsigned char image[] = {%s};
+int main(void)
+{
+    void *c, *m, *f;
+    return cuInit(0) || cuCtxCreate_v2(&c, 0, 0) || cuModuleLoadData(&m, image) ||
+           cuModuleGetFunction(&f, m, "add") || cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);
+}
+"""
+
+
+def test_the_program_that_is_run_is_a_file_too(host: Host, tmp_path: Path) -> None:
+    """The images of an executable lie in its own file."""
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    image = fatbin(entry(2, 90, bytes(65 << 10)), SM_90)
+    source.write_text(PROGRAM % ",".join(map(str, image)))
+    compile_c(source, program, str(host.built.stub))
+    run = host.command(str(program), LD_LIBRARY_PATH=str(host.built.hook.parent))
+    assert run.status == 0, run.stderr
+    assert [path.read_bytes() for path in run.directory.glob("kernel/*/original.bin")] == [image]

@@ -1,0 +1,44 @@
+"""What a report needs is read while the program runs, not when it has ended."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from tests.conftest import ROOT
+from tests.recorded import H200
+
+if TYPE_CHECKING:
+    from .conftest import Runner
+
+TOUCH = """
+import pathlib, sys, tui_probe.cli.main
+import tui_probe.cli.run as run
+run.get_ready_to_report = lambda: pathlib.Path('ready').touch()
+sys.exit(tui_probe.cli.main.main(sys.argv[1:]))
+"""
+UNTIL_READY = ["sh", "-c", "until [ -e ready ]; do sleep 0.01; done; exit 3"]
+
+REPORT = """
+import contextlib, io, pathlib, sys
+from tui_probe.cli.text import get_ready_to_report, report_after_run
+get_ready_to_report()
+before = set(sys.modules)
+with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), 'utf-8')) as shown:
+    report_after_run([pathlib.Path(sys.argv[1])], False)
+    shown.seek(0)
+    words = shown.read()
+names = [name for name in set(sys.modules) - before if name.startswith(('tui_probe', 'numpy'))]
+print(len(words) > 1000, names)
+"""
+
+
+def test_it_is_read_beside_the_program(tool: Runner) -> None:
+    assert tool("run", "--sim", "--", *UNTIL_READY, program=TOUCH).returncode == 3
+
+
+def test_a_report_then_reads_nothing_more() -> None:
+    command = [sys.executable, "-c", REPORT, str(H200 / "demo")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "True []\n"

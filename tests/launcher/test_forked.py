@@ -1,0 +1,133 @@
+"""A forked helper has nothing of its launcher's but what it is given, and does not outlive it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tui_probe.launcher.forked import CRASHED, Forked
+
+from .test_signals import command_line, wait_for_end
+
+NAME = b"a helper"
+
+
+@contextmanager
+def helper(work: Callable[[], int], output: Path, kept: tuple[int, ...] = ()) -> Iterator[Forked]:
+    with output.open("wb") as file:
+        forked = Forked(work, NAME, file.fileno(), kept)
+    try:
+        yield forked
+    finally:
+        forked.kill()
+        forked.close()
+
+
+def sleep() -> int:
+    time.sleep(60)
+    return 0
+
+
+def told(work: Callable[[], object], folder: Path, kept: tuple[int, ...] = ()) -> str:
+    """What the work returns, as text that the helper prints."""
+
+    def show() -> int:
+        sys.stdout.write(f"{work()}\n")
+        return 0
+
+    with helper(show, folder / "output", kept) as forked:
+        assert forked.wait(30) == 0
+    return (folder / "output").read_text()
+
+
+def test_how_it_ended_is_known_at_once(tmp_path: Path) -> None:
+    with helper(lambda: 7, tmp_path / "output") as forked:
+        assert (forked.wait(30), forked.poll()) == (7, 7)
+    with helper(sleep, tmp_path / "output") as forked:
+        assert (forked.wait(0.01), forked.poll()) == (None, None)
+        forked.send(signal.SIGTERM)
+        assert forked.wait(30) == -signal.SIGTERM
+
+
+def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
+    def fail() -> int:
+        raise ValueError("this work is impossible")
+
+    with helper(fail, tmp_path / "output") as forked:
+        assert forked.wait(30) == CRASHED
+    assert (tmp_path / "output").read_text().endswith("ValueError: this work is impossible\n")
+
+
+def test_it_has_the_descriptors_that_it_is_given_alone(tmp_path: Path) -> None:
+    ours, given = socket.socketpair()
+    with ours, given:
+        listed = told(
+            lambda: sorted(int(each.name) for each in Path("/proc/self/fd").iterdir()), tmp_path, (given.fileno(),)
+        )
+        descriptors = [int(each) for each in listed.strip("[]\n").split(",")]
+        assert descriptors[:3] == [0, 1, 2]
+        assert given.fileno() in descriptors
+    assert len(descriptors) == 6  # the pipe that tells of its end, and that of the listing
+
+
+def test_it_has_a_session_of_its_own_and_no_terminal(tmp_path: Path) -> None:
+    def surroundings() -> list[object]:
+        return [os.getsid(0) == os.getpid(), os.read(0, 1), [os.isatty(each) for each in range(3)]]
+
+    assert told(surroundings, tmp_path) == "[True, b'', [False, False, False]]\n"
+
+
+def test_signals_act_as_in_a_new_process(tmp_path: Path) -> None:
+    before = {
+        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda *_: None),
+        signal.SIGUSR1: signal.signal(signal.SIGUSR1, signal.SIG_IGN),
+    }
+    try:
+        actions = told(lambda: [signal.getsignal(number).name for number in before], tmp_path)
+    finally:
+        for number, action in before.items():
+            signal.signal(number, action)
+    assert actions == "['SIG_DFL', 'SIG_IGN']\n"
+
+
+def test_its_command_line_is_its_name(tmp_path: Path) -> None:
+    def work() -> int:
+        sys.stdout.write("up\n")
+        time.sleep(60)
+        return 0
+
+    with helper(work, tmp_path / "output") as forked:
+        while not (tmp_path / "output").read_text():
+            time.sleep(0.001)
+        assert command_line(forked.pid).rstrip() == "a helper"
+        assert command_line(os.getpid()).rstrip() != "a helper"
+
+
+def test_it_ends_with_the_process_that_made_it(tmp_path: Path) -> None:
+    launcher = """
+import os, signal, sys, time
+from tui_probe.launcher.forked import Forked
+def work():
+    print("up", flush=True)
+    time.sleep(60)
+    return 0
+forked = Forked(work, b"helper", 1, ())
+print(forked.pid, flush=True)
+sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", launcher], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as process:
+        assert process.stdout is not None
+        lines = {process.stdout.readline().strip() for _ in range(2)}
+        (pid,) = lines - {"up"}
+        end = os.pidfd_open(int(pid))
+        process.kill()
+        wait_for_end(end)

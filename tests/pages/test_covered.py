@@ -1,0 +1,130 @@
+"""How much of a run was probed, in a sentence and as data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.trace.make import TraceWriter
+from tui_probe.pages.covered import covered, percent
+from tui_probe.pages.report import report_lines
+from tui_probe.pages.summary import run_report
+from tui_probe.trace.follow import open_trace
+
+CLOSED = "machine code of {}, which is left alone code closed-library"
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> TraceWriter:
+    writer = TraceWriter(tmp_path / "trace")
+    writer.start()
+    return writer
+
+
+def closed(writer: TraceWriter, index: int, library: str, *, ns: int | None = None, launches: int = 1) -> None:
+    reason = CLOSED.format(library)
+    writer.kernel(index, f"kernel_{index}", "skipped", reason=reason)
+    for _ in range(launches):
+        number = writer.pass_through(index, reason)
+        if ns is not None:
+            writer.time(index, number, ns)
+
+
+def sentence(writer: TraceWriter) -> str:
+    found = covered(open_trace(writer.directory))
+    assert found is not None
+    return found.sentence
+
+
+def test_shares_are_of_gpu_time_and_libraries_are_named_as_people_call_them(writer: TraceWriter) -> None:
+    writer.kernel(0, "mine")
+    writer.time(0, writer.launch(0), 960_000, probed=True)
+    for index, library in enumerate(("libcudnn_cnn.so.9", "libcudnn_ops.so.9", "libcublasLt.so.13", "nvjet_"), 1):
+        closed(writer, index, library, ns=10_000)
+    assert sentence(writer) == (
+        "96% of GPU time (1 of 5 kernels); not: 2 kernels of cuBLAS (by choice: --machine-code all); "
+        "2 kernels of cuDNN (by choice: --machine-code all)"
+    )
+
+
+def test_where_no_launch_was_timed_shares_are_of_launches(writer: TraceWriter) -> None:
+    writer.kernel(0, "mine")
+    for _ in range(3):
+        writer.launch(0)
+    closed(writer, 1, "libother.so")
+    assert sentence(writer) == (
+        "75% of launches (1 of 2 kernels); not: 1 kernel of libother.so (by choice: --machine-code all)"
+    )
+
+
+def test_a_kernel_of_which_no_launch_had_the_probe_is_not_covered(writer: TraceWriter) -> None:
+    writer.kernel(0, "mine")
+    writer.launch(0)
+    writer.kernel(1, "captured")
+    writer.pass_through(1, "stream is capturing code capturing")
+    assert sentence(writer) == "50% of launches (1 of 2 kernels); not: 1 kernel (launched only without it)"
+
+
+def test_what_is_least_is_counted_together(writer: TraceWriter) -> None:
+    for index in range(5):
+        writer.kernel(index, f"k{index}", "failed", reason=f"because {index}")
+        for _ in range(5 - index):
+            writer.pass_through(index, "because")
+    assert sentence(writer).endswith("1 kernel (because 0); 1 kernel (because 1); 1 kernel (because 2); 2 more kernels")
+    assert sentence(writer).startswith("0% of launches (0 of 5 kernels); not: ")
+
+
+def test_everything(writer: TraceWriter) -> None:
+    writer.kernel(0, "mine")
+    writer.launch(0)
+    assert sentence(writer) == "100% of launches (1 of 1 kernel)"
+
+
+def test_nothing(writer: TraceWriter) -> None:
+    assert covered(open_trace(writer.directory)) is None
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(1.0, "100%"), (0.99996, "99.9%"), (0.992, "99.2%"), (0.96, "96%"), (0.004, "less than 1%"), (0.0, "0%")],
+)
+def test_less_than_all_never_reads_as_all(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
+def test_the_report_says_it_first_and_json_has_it(writer: TraceWriter) -> None:
+    writer.kernel(0, "mine")
+    writer.launch(0)
+    closed(writer, 1, "libcufft.so.12")
+    trace = open_trace(writer.directory)
+    lines = run_report(trace, width=200).splitlines()
+    told = next(line for line in lines if line.startswith("Probed "))
+    assert told == ("Probed 50% of launches (1 of 2 kernels); not: 1 kernel of cuFFT (by choice: --machine-code all)")
+    assert lines.index(told) < next(number for number, line in enumerate(lines) if line.startswith("#"))
+    record = json.loads("".join(report_lines(trace, "kernels", "json")))["covered"]
+    assert record == {
+        "kernels": 2,
+        "kernels_probed": 1,
+        "share_probed": 0.5,
+        "share_of": "launches",
+        "left_out": [{"reason": "of cuFFT (by choice: --machine-code all)", "kernels": 1, "share": 0.5}],
+    }
+
+
+def test_the_way_is_a_column_where_a_kernel_was_grafted(writer: TraceWriter) -> None:
+    writer.kernel(0, "from_ptx")
+    writer.launch(0)
+    before = "\n".join(report_lines(open_trace(writer.directory), width=200))
+    writer.kernel(1, "grafted", way="graft")
+    writer.launch(1)
+    closed(writer, 2, "libcufft.so.12")
+    after = list(report_lines(open_trace(writer.directory), width=200))
+    assert " way " not in before
+    title = next(line for line in after if line.startswith("#"))
+    at = title.index(" way ") + 1
+    rows = {line.split()[1]: line[at : at + 5].strip() for line in after if line[:1].isdigit()}
+    assert rows == {"from_ptx": "PTX", "grafted": "graft", "kernel_2": "–"}
+    kernels = json.loads("".join(report_lines(open_trace(writer.directory), "kernels", "json")))["kernels"]
+    assert {each["name"]: each["way"] for each in kernels} == {"from_ptx": "ptx", "grafted": "graft", "kernel_2": None}

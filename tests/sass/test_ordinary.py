@@ -1,0 +1,69 @@
+"""Code at ways out does without uniform registers."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.disassembler import disassembler
+from tui_probe.engine.snippet_ptx import EXIT_KERNEL, LEADING, snippet_ptx
+from tui_probe.probe_files.loading import load_probe
+from tui_probe.sass.cubin import Cubin
+from tui_probe.sass.snippets import Snippet
+from tui_probe.sass.words import code_of
+
+
+def exit_code(arch: int, folder: Path, *, sampled: bool) -> Snippet:
+    source, binary = folder / "exit.ptx", folder / "exit.cubin"
+    source.write_text(snippet_ptx(load_probe("block_sched"), arch, sampled=sampled).text)
+    Assembler().assemble(source, binary, f"sm_{arch}", EXIT_KERNEL)
+    return Snippet.of(Cubin.read(binary.read_bytes()), EXIT_KERNEL, LEADING, leaves=True)
+
+
+def disassembled(snippet: Snippet, folder: Path) -> list[str]:
+    tool = disassembler()
+    if tool is None:
+        pytest.skip("needs nvdisasm")
+    (folder / "code").write_bytes(code_of(snippet.words))
+    command = [str(tool.path), "-b", f"SM{snippet.arch}", str(folder / "code")]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [line.split("*/", 1)[1].strip(" ;") for line in text.splitlines() if "/*0" in line]
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+@pytest.mark.parametrize("arch", [80, 86, 89, 90, 100, 120])
+def test_only_a_wide_clock_stays_uniform(arch: int, sampled: bool, tmp_path: Path) -> None:
+    snippet = exit_code(arch, tmp_path, sampled=sampled)
+    assert len(snippet.uniform_pairs()) <= (arch >= 120)
+    code = disassembled(snippet, tmp_path)
+    makers = {line.split()[0].partition(".")[0] for line in code if line.split()[1].startswith("UR")}
+    assert makers <= ({"CS2UR"} if arch >= 120 else set())
+    assert not [line for line in code if line.startswith(("UIMAD", "USHF", "UMOV", "VOTEU", "S2UR"))]
+
+
+@pytest.mark.parametrize("arch", [90, 100])
+def test_what_is_read_from_constant_memory_is_read_from_the_same_places(arch: int, tmp_path: Path) -> None:
+    code = "\n".join(disassembled(exit_code(arch, tmp_path, sampled=False), tmp_path))
+    map_address = 0x250 if arch == 90 else 0x3C0
+    sizes = (0x0, 0x4, 0x8, 0xC, 0x10) if arch == 90 else (0x360, 0x364, 0x368, 0x370, 0x374)
+    for offset in (*sizes, map_address):
+        assert f"c[0x0][{offset:#x}]" in code or (offset == 0 and "c[0x0][RZ]" in code)
+
+
+@pytest.mark.parametrize("arch", [90, 100, 120])
+def test_from_sm_90_on_constants_are_loaded_and_waited_for(arch: int, tmp_path: Path) -> None:
+    """No other instruction takes a constant there: the GPU calls it illegal, though nvdisasm prints it."""
+    snippet = exit_code(arch, tmp_path, sampled=False)
+    code = disassembled(snippet, tmp_path)
+    assert {line.split()[0].partition(".")[0] for line in code if "c[0x0]" in line} <= {"LDC"}
+    awaited: dict[str, int] = {}
+    for line, word in zip(code, snippet.words, strict=True):
+        names = line.replace(",", " ").replace(".64", "").split()
+        for name in names[2:]:
+            assert awaited.get(name, 7) == 7 or word.wait_mask >> awaited.pop(name) & 1, line
+        if names[0] in ("LDC", "S2R"):
+            awaited[names[1]] = word.write_barrier
+            assert word.write_barrier != 7, line

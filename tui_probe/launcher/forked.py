@@ -1,0 +1,128 @@
+"""A helper process of the launcher's own code: forked, since starting Python anew takes half a second on some machines.
+
+It has what a process started anew would have, and no more: a session of its own, no terminal, no descriptor but those
+that it is given, the signals' usual actions. It is told to end when the launcher's thread that made it does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import select
+import signal
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from .target import PR_SET_PDEATHSIG
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+PR_SET_NAME = 15
+ARG_START = 45  # of the fields of /proc/PID/stat that follow the program's name
+CRASHED = 1
+
+
+class Forked:
+    """A process that does ``work`` and ends with its result; its standard streams are ``output``, a descriptor.
+
+    ``name`` is its command line in the eyes of tools such as ps; ``kept`` are the other descriptors that it has.
+    """
+
+    def __init__(self, work: Callable[[], int], name: bytes, output: int, kept: Collection[int]) -> None:
+        self._lock = threading.Lock()
+        self._status: int | None = None
+        libc, parent = ctypes.CDLL(None), os.getpid()
+        # Nobody writes to this pipe: that it ends says that the process has ended, without a look now and then.
+        self._end, alive = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            become_apart(lambda: enter(libc, parent, name, output, {alive, *kept}), work)
+        os.close(alive)
+
+    def poll(self) -> int | None:
+        """None while it runs, then its exit status, or minus the number of the signal that ended it."""
+        return self._reap(os.WNOHANG)
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait for its end; None if it still runs after so long."""
+        ready, _, _ = select.select([self._end], [], [], seconds)
+        return self._reap(0) if ready else self.poll()
+
+    def send(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it, with all that it has started, and wait."""
+        if self.poll() is None:
+            os.killpg(self.pid, signal.SIGKILL)
+            self._reap(0)
+
+    def close(self) -> None:
+        """Let go of it, after its end."""
+        os.close(self._end)
+
+    def _reap(self, how: int) -> int | None:
+        with self._lock:
+            if self._status is None:
+                try:
+                    pid, status = os.waitpid(self.pid, how)
+                except ChildProcessError:  # where SIGCHLD is ignored nobody learns the status
+                    pid, status = self.pid, 0
+                self._status = os.waitstatus_to_exitcode(status) if pid else None
+            return self._status
+
+
+def become_apart(prepare: Callable[[], None], work: Callable[[], int]) -> NoReturn:
+    """In a process that was just forked: do the work, tell what goes wrong with it, and end."""
+    status = CRASHED
+    try:
+        prepare()
+        status = work()
+    except BaseException:  # noqa: BLE001  nothing of the launcher's may run on in this process
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def enter(libc: ctypes.CDLL, parent: int, name: bytes, output: int, kept: Collection[int]) -> None:
+    """Leave behind what belongs to the launcher."""
+    os.setsid()  # the terminal's keys are for the target
+    reset_signals()
+    libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(CRASHED)
+    libc.prctl(PR_SET_NAME, name, 0, 0, 0)
+    rename(name)
+    sys.stdout = sys.stderr = open(1, "w", buffering=1, errors="replace", closefd=False)  # noqa: SIM115
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    for ours, standard in ((nowhere, 0), (output, 1), (output, 2)):
+        os.dup2(ours, standard)
+    gc.freeze()  # objects of the launcher that nobody uses must not close descriptors of ours by their old numbers
+    for descriptor in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
+        if descriptor > 2 and descriptor not in kept:
+            try:
+                os.close(descriptor)
+            except OSError:  # that of the listing
+                continue
+
+
+def rename(name: bytes) -> None:
+    """Write a command line over the launcher's, which names the program: ``pkill -f`` shall find the program alone."""
+    fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+    start, end = int(fields[ARG_START]), int(fields[ARG_START + 1])
+    if 0 < start < end:  # 0 where the system does not tell
+        ctypes.memmove(start, name[: end - start - 1].ljust(end - start, b"\0"), end - start)
+
+
+def reset_signals() -> None:
+    """As after an exec: what was caught has its usual action again, what was ignored is still ignored."""
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
