@@ -56,6 +56,7 @@ def test_without_a_file_all_is_unset(tmp_path: Path) -> None:
         ('max_trace_bytes = "much"', "max_trace_bytes: 'much' is no limit; an example: max_trace_bytes = \"4G\""),
         ("max_result_files = 3", "max_result_files: 3 is not a text"),
         ('launches = "some"', "launches: 'some' is neither auto nor all nor a list such as 0-9,20"),
+        ('machine_code = "some"', "machine_code: 'some' is not one of auto, all, off"),
         ("keys = 3", "keys: 3 is not a table"),
         ("[keys]\nsort = 3", "keys.sort: 3 is neither a key nor a list of keys"),
         ("palette", "not TOML, nothing of it is used"),
@@ -126,12 +127,15 @@ def test_the_readme_section_names_every_setting() -> None:
 
 
 def test_limits_of_a_run_come_from_the_command_line_before_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Settings(max_trace_bytes="2G", max_result_files="none", max_log_bytes="0")
+    settings = Settings(max_trace_bytes="2G", max_result_files="none", max_log_bytes="0", max_write_rate="30M")
     monkeypatch.setattr(run, "chosen_settings", lambda: settings)
-    names = ("max_trace_bytes", "max_result_files", "max_log_bytes", "max_probe_memory", "max_host_memory")
+    names = (
+        "max_trace_bytes", "max_result_files", "max_log_bytes", "max_write_rate", "max_probe_memory", "max_host_memory",
+    )  # fmt: skip
     told = argparse.Namespace(**dict.fromkeys(names) | {"max_result_files": 7})
     assert run.limits_of(told) == {
-        "max_trace_bytes": 2 << 30, "max_result_files": 7, "max_log_bytes": 0, "shares": False,
+        "max_trace_bytes": 2 << 30, "max_result_files": 7, "max_log_bytes": 0, "max_write_rate": 30 << 20,
+        "shares": False,
     }  # fmt: skip
     monkeypatch.setattr(run, "chosen_settings", Settings)
     assert run.limits_of(argparse.Namespace(**dict.fromkeys(names))) == {"shares": True}

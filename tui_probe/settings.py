@@ -77,7 +77,7 @@ LIMITS = (
             'min_free_disk = "10G"'),
     Setting("max_probe_memory", str, "a tenth of what is free", "`--max-probe-memory`: GPU memory of probes",
             'max_probe_memory = "2G"'),
-    Setting("max_host_memory", str, "`256M`", "`--max-host-memory`: memory for records on their way to files",
+    Setting("max_host_memory", str, "`256M`", "`--max-host-memory`: records on their way to files, copies of PTX",
             'max_host_memory = "1G"'),
 )  # fmt: skip
 _AMOUNTS = {setting.key: rf"{_SIZE}|NONE" for setting in LIMITS} | {

@@ -2,6 +2,12 @@
 
 enum { FIRST_PART = 8, LATER_PART = 32, LATER_BYTES = 64 << 20, BLOCK_BYTES = 4096, ENTRY_BYTES = 64 };
 
+/* A launch takes a file or none: the last ones are not left over because they are few. */
+static uint64_t part_of_files(uint64_t left, unsigned part)
+{
+    return left && left < part ? 1 : left / part;
+}
+
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -16,11 +22,11 @@ static uint64_t quota(uint64_t left, uint64_t held)
 struct budget_amount budget_share(struct budget_amount left, struct budget_amount held, bool first)
 {
     const unsigned part = first ? FIRST_PART : LATER_PART;
-    struct budget_amount share = {left.bytes / part, left.files / part};
+    struct budget_amount share = {left.bytes / part, part_of_files(left.files, part)};
     if (!first)
         share.bytes = least(share.bytes, LATER_BYTES);
     share.bytes = least(share.bytes, quota(left.bytes, held.bytes));
-    share.files = least(share.files, quota(left.files, held.files));
+    share.files = least(share.files, part_of_files(left.files > held.files ? left.files - held.files : 0, 2));
     return share;
 }
 

@@ -11,6 +11,7 @@
 #include "real.h"
 #include "reasons.h"
 #include "result.h"
+#include "settings.h"
 #include "signals.h"
 
 enum { WAIT_MILLISECONDS = 1000 };
@@ -122,7 +123,7 @@ static struct chunk *chunk_at_hand(struct pool *pool, size_t size)
     return chunk_at_hand(pool, size);
 }
 
-/* The same, waiting a moment for the draining thread if there is something to wait for. */
+/* The same, waiting a moment for the draining thread if there is something to wait for, and no other launch to record. */
 static struct chunk *find_chunk(struct pool *pool, size_t size, const struct reason **reason)
 {
     struct timespec deadline = clock_deadline(WAIT_MILLISECONDS);
@@ -132,7 +133,7 @@ static struct chunk *find_chunk(struct pool *pool, size_t size, const struct rea
             return chunk;
         if (pool->ready) /* returned while the lock was not held */
             continue;
-        if (!pool->busy || pool->starved) {
+        if (!pool->busy || pool->starved || settings.scheduled) {
             *reason = reason(PROBE_MEMORY);
             return NULL;
         }

@@ -76,6 +76,7 @@ enum {
 #define CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION 4
 #define CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION 6
 #define CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT 7
+#define CU_DEV_RESOURCE_TYPE_SM 1
 #define CU_LAUNCH_PARAM_END ((void *)0x0)
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x1)
 #define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)0x2)
@@ -101,6 +102,15 @@ typedef struct {
     unsigned int numAttrs;
 } CUlaunchConfig;
 
+/* What a context has of a device; newer drivers may fill more of it. */
+typedef struct {
+    int type;
+    unsigned char internal[92];
+    unsigned int multiprocessors;
+    unsigned char rest[412];
+} CUdevResource;
+
+_Static_assert(offsetof(CUdevResource, multiprocessors) == 96, "as in the driver");
 _Static_assert(sizeof(CUlaunchAttribute) == 72, "launch attributes are 72 bytes in the driver");
 _Static_assert(sizeof(CUlaunchConfig) == 56, "launch configurations are 56 bytes in the driver");
 

@@ -87,9 +87,7 @@ static CUresult copy_chunk(struct chunk *chunk, uint8_t *bytes)
 /* Gets the records off the device; files are written later, by another thread, if host memory allows. */
 static CUresult save_results(struct chunk *chunk)
 {
-    uint8_t *bytes = NULL;
-    if (chunk->used <= HOST_COPY_LIMIT && writer_has_room(chunk->used))
-        bytes = malloc(chunk->used);
+    uint8_t *bytes = chunk->used <= HOST_COPY_LIMIT ? writer_room(chunk->used) : NULL;
     if (!bytes)
         return write_through(chunk);
     CUresult result = copy_chunk(chunk, bytes);
@@ -98,7 +96,7 @@ static CUresult save_results(struct chunk *chunk)
         chunk->n_pieces = chunk->pieces_capacity = 0;
         return result;
     }
-    free(bytes);
+    writer_give_back(bytes, chunk->used);
     if (result != CUDA_SUCCESS)
         chunk_lose(chunk, reason_of_driver(result));
     return result == CUDA_SUCCESS ? write_through(chunk) : result;

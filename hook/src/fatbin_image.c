@@ -138,6 +138,21 @@ static void each_entry(const void *bytes, size_t size,
         visit(&entry, start, argument);
 }
 
+/* FNV-1a. */
+static void note_header(const struct entry *entry, const char *start, void *argument)
+{
+    uint64_t *hash = argument;
+    for (uint32_t i = 0; i < entry->header_size; i++)
+        *hash = (*hash ^ (unsigned char)start[i]) * 0x100000001b3;
+}
+
+uint64_t fatbin_fingerprint(const void *bytes, size_t size)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+    each_entry(bytes, size, note_header, &hash);
+    return hash;
+}
+
 static void note_larger(const struct entry *entry, const char *start, void *argument)
 {
     size_t *largest = argument;

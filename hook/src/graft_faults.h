@@ -1,5 +1,5 @@
 /* Kernels whose machine code had been changed by us and was running when a context failed. Whether or not that was the
- * cause, the next runs leave them alone: their names are kept in a file beside the cache. */
+ * cause, the next runs leave them alone: their names are kept in the file settings.graft_faults. */
 #ifndef TUI_PROBE_GRAFT_FAULTS_H
 #define TUI_PROBE_GRAFT_FAULTS_H
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host_memory.h"
 #include "image_formats.h"
 #include "settings.h"
 
@@ -37,13 +38,23 @@ static bool looks_like_ptx(const char *text, size_t size)
     return matched == sizeof version - 1;
 }
 
-static void keep(struct image *image, const void *bytes, size_t size)
+/* Memory for a copy of SIZE bytes, of which the image knows even if there is none. */
+static bool make_room(struct image *image, size_t size)
 {
+    image->ptx_size = size;
+    image->is_too_large = !host_memory_take(HOST_IMAGES, size);
+    if (image->is_too_large)
+        return false;
     image->ptx = malloc(size ? size : 1);
     if (!image->ptx)
-        return;
-    memcpy(image->ptx, bytes, size);
-    image->ptx_size = size;
+        host_memory_give(HOST_IMAGES, size);
+    return image->ptx;
+}
+
+static void keep(struct image *image, const void *bytes, size_t size)
+{
+    if (make_room(image, size))
+        memcpy(image->ptx, bytes, size);
 }
 
 static void keep_code(struct image *image, const void *code, bool is_fatbin, const struct origin *origin)
@@ -55,8 +66,8 @@ static void keep_code(struct image *image, const void *code, bool is_fatbin, con
 static void capture_fatbin(struct image *image, const void *code, size_t size, const struct origin *origin)
 {
     image->size = fatbin_size(code, size);
-    image->ptx_size = fatbin_kept_size(code, image->size, FATBIN_PTX);
-    if (image->ptx_size && (image->ptx = malloc(image->ptx_size)))
+    const size_t ptx_size = fatbin_kept_size(code, image->size, FATBIN_PTX);
+    if (ptx_size && make_room(image, ptx_size))
         fatbin_copy(code, image->size, FATBIN_PTX, image->ptx);
     keep_code(image, code, true, origin);
 }
@@ -188,6 +199,8 @@ void image_release(struct image *image)
 {
     if (!image || atomic_fetch_sub(&image->references, 1) != 1)
         return;
+    if (image->ptx)
+        host_memory_give(HOST_IMAGES, image->ptx_size);
     free(image->ptx);
     machine_code_free(image->code);
     free(image->saved_path);

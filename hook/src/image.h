@@ -4,6 +4,7 @@
 #define TUI_PROBE_IMAGE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ struct image {
     size_t size;       /* bytes of the program's image */
     uint8_t *ptx;      /* our copy: the PTX, or the container or ELF that carries it; NULL: no PTX */
     size_t ptx_size;
+    bool is_too_large; /* there is no copy of the PTX because the limit of the hook's memory is reached */
     struct machine_code *code; /* NULL: none, or nobody asks for it */
     /* Guarded by the preparation lock: where the image was written, and what of it. */
     char *saved_path;

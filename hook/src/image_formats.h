@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 bool elf_is(const void *bytes, size_t limit);
 size_t elf_size(const void *bytes, size_t limit);
@@ -22,6 +23,9 @@ size_t fatbin_size(const void *bytes, size_t limit);
  * as they are (compressed ones stay compressed). */
 size_t fatbin_kept_size(const void *bytes, size_t size, unsigned kept);
 void fatbin_copy(const void *bytes, size_t size, unsigned kept, void *copy);
+
+/* A number that tells its entries' headers, and so their kinds and sizes, from others. */
+uint64_t fatbin_fingerprint(const void *bytes, size_t size);
 
 /* Bytes of the largest machine code in it. */
 size_t fatbin_largest_code(const void *bytes, size_t size);

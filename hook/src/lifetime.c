@@ -22,6 +22,7 @@
 #include "engine_client.h"
 #include "event_log.h"
 #include "hook_state.h"
+#include "host_memory.h"
 #include "launch_counts.h"
 #include "launch_log.h"
 #include "log_file.h"
@@ -191,6 +192,7 @@ static void begin_in_child(void)
     prepare_reset();
     booking_reset();
     control_reset();
+    host_memory_reset();
     background_reset();
     buffers_reset();
     allocations_reset();

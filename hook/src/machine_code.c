@@ -113,6 +113,7 @@ static bool note_file(struct machine_code *code, const void *bytes, const struct
         return false;
     }
     memcpy(code->first, bytes, code->size < CODE_FIRST_BYTES ? code->size : CODE_FIRST_BYTES);
+    code->fingerprint = code->is_fatbin ? fatbin_fingerprint(bytes, code->size) : 0;
     code->closed = closed_library(code->path);
     return true;
 }
@@ -190,14 +191,19 @@ static bool read_at(int file, uint8_t *bytes, size_t size, off_t offset)
     return true;
 }
 
+static bool has_same_content(const struct machine_code *code, const uint8_t *bytes)
+{
+    return memcmp(bytes, code->first, code->size < CODE_FIRST_BYTES ? code->size : CODE_FIRST_BYTES) == 0 &&
+           (!code->is_fatbin || fatbin_fingerprint(bytes, code->size) == code->fingerprint);
+}
+
 static const struct reason *read_file(const struct machine_code *code, uint8_t *bytes)
 {
     int file = open(code->path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return reason_of_file(code->path, errno);
     const struct reason *reason = NULL;
-    if (!is_as_it_was(file, code) || !read_at(file, bytes, code->size, code->offset) ||
-        memcmp(bytes, code->first, code->size < CODE_FIRST_BYTES ? code->size : CODE_FIRST_BYTES) != 0)
+    if (!is_as_it_was(file, code) || !read_at(file, bytes, code->size, code->offset) || !has_same_content(code, bytes))
         reason = reason_with(CODE_CHANGED, code->path);
     close(file);
     return reason;

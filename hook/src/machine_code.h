@@ -28,6 +28,7 @@ struct machine_code {
     ino_t inode;
     struct timespec modified;
     uint8_t first[CODE_FIRST_BYTES];
+    uint64_t fingerprint; /* of a container */
     /* Elsewhere: a copy. */
     uint8_t *copy;
     const struct reason *lost; /* why there is neither; NULL: there is one */

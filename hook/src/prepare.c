@@ -289,7 +289,7 @@ static struct fate decide(struct kernel *kernel, const struct launch *launch, st
     if (!image)
         return skipped(reason(IMAGE_UNSEEN));
     if (!image->ptx && image->ptx_size)
-        return failed(reason(HOST_MEMORY));
+        return failed(image->is_too_large ? reason(HOST_LIMIT) : reason(HOST_MEMORY));
     reason = choose_part(kernel, &kept);
     return reason ? skipped(reason) : make_probed(kernel, launch, kept, fates);
 }
@@ -395,22 +395,19 @@ static const struct reason *read_sampled(struct probing *probing, const char *fo
 static const struct reason *make_sampled(struct probing *probing)
 {
     const struct kernel *kernel = probing->kernel;
-    const struct reason *reason = booking_refuses_folder(0);
     char architecture[16], *folder = sampled_folder(probing);
     struct engine_answer answer;
     CUdevice device;
-    if (!reason && !folder)
-        reason = reason(HOST_MEMORY);
-    if (!reason && (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS ||
-                    !device_architecture(device, architecture, sizeof architecture)))
-        reason = reason(NO_DEVICE);
-    if (reason) {
+    if (!folder)
+        return reason(HOST_MEMORY);
+    if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS ||
+        !device_architecture(device, architecture, sizeof architecture)) {
         free(folder);
-        return reason;
+        return reason(NO_DEVICE);
     }
     count_folder(NULL, false); /* without this one, which is counted by itself */
     engine_prepare_sampled(kernel->folder, architecture, kernel->name, (size_t)(probing - kernel->probings), &answer);
-    reason = read_sampled(probing, folder, &answer);
+    const struct reason *reason = read_sampled(probing, folder, &answer);
     count_folder(folder, false);
     return reason;
 }
@@ -419,7 +416,7 @@ void prepare_sampled_form(struct probing *probing)
 {
     struct sampled_form *form = &probing->sampled_form;
     pthread_mutex_lock(&mutex);
-    if (!atomic_load(&form->ready)) {
+    if (!atomic_load(&form->ready) && !booking_refuses_folder(0)) {
         int mode = capture_mode_relax();
         const struct reason *reason = make_sampled(probing);
         capture_mode_restore(mode);
@@ -429,6 +426,13 @@ void prepare_sampled_form(struct probing *probing)
         atomic_store_explicit(&form->ready, true, memory_order_release);
     }
     pthread_mutex_unlock(&mutex);
+}
+
+void prepare_give_up_sampled(struct probing *probing, const struct reason *reason)
+{
+    if (!atomic_exchange(&probing->sampled_form.reason, reason))
+        event_log("[probe] sampled kernel %u probe %s reason %s\n", probing->kernel->index,
+                  probing->probe ? probing->probe : "-", reason->written);
 }
 
 void prepare_give_up(struct probing *probing, const struct launch *launch, const struct reason *reason)

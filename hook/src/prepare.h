@@ -8,7 +8,8 @@
 /* Decides the kernel's fate, with the engine's help, and logs it. Other threads that launch it wait. */
 enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *launch);
 
-/* Asks the engine for the sampled form of PROBING, and settles what it says. Other threads that want it wait. */
+/* Asks the engine for the sampled form of PROBING, and settles what it says, unless the trace has no room for it. Other
+ * threads that want it wait. */
 void prepare_sampled_form(struct probing *probing);
 
 /* Why a new kernel is not to be prepared now; NULL if it may be. */
@@ -16,6 +17,9 @@ const struct reason *prepare_refused(const struct kernel *kernel);
 
 /* A kernel turns out not to be launchable with a probe: from now on it has the others, or the original runs. */
 void prepare_give_up(struct probing *probing, const struct launch *launch, const struct reason *reason);
+
+/* The same of its sampled form alone. */
+void prepare_give_up_sampled(struct probing *probing, const struct reason *reason);
 
 /* Kernels that were never prepared, for want of a launch that might be probed, have no fate yet: log it at the end. */
 void prepare_log_unprepared(void);

@@ -44,12 +44,14 @@ CUresult probed_log_launch(const struct launch *launch, const struct probing *pr
 }
 
 /* The probed kernel needs more than the device gives, or the launch itself is wrong: the original decides. */
-static CUresult launch_original(const struct launch *launch, struct probing *probing, CUresult error)
+static CUresult launch_original(const struct launch *launch, const struct holding *holding, CUresult error)
 {
     const struct reason *reason = reason_with(LAUNCH_FAILED, reason_error_name(error));
     CUresult result = launch_pass(launch, reason);
-    if (result == CUDA_SUCCESS)
-        prepare_give_up(probing, launch, reason);
+    if (result == CUDA_SUCCESS && holding->variant->sampled)
+        prepare_give_up_sampled(holding->probing, reason);
+    else if (result == CUDA_SUCCESS)
+        prepare_give_up(holding->probing, launch, reason);
     return result;
 }
 
@@ -116,5 +118,5 @@ CUresult launch_probed(struct launch *launch, struct kernel *kernel)
     holding_launched(&holding, launch, result);
     if (result == CUDA_SUCCESS || error_is_sticky(result))
         return result;
-    return launch_original(launch, holding.probing, result);
+    return launch_original(launch, &holding, result);
 }

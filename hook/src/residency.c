@@ -20,6 +20,7 @@ struct block_shape {
 struct resident {
     struct block_shape shape;
     uint64_t original, probed; /* blocks on the device at once */
+    const struct reason *reason; /* for launches between the two; made once, since launches are many */
 };
 
 /* Answers by a hash of their shapes. One that gives way to another stays in memory, since a launch may be reading it. */
@@ -79,17 +80,36 @@ static uint64_t clusters_at_once(CUfunction function, const struct launch *launc
     return (uint64_t)clusters * cluster[0] * cluster[1] * cluster[2];
 }
 
-static uint64_t blocks_at_once(CUfunction function, const struct launch *launch, CUdevice device)
+/* Those of the context: green contexts have a part of the device. 0: the driver does not say. */
+static uint64_t multiprocessors_of(const struct variant *variant)
+{
+    CUdevResource resource = {0};
+    int all = 0;
+    if (REAL_OR_NOT_FOUND(cuDeviceGetAttribute, &all, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, variant->device) !=
+            CUDA_SUCCESS ||
+        all <= 0)
+        return 0;
+    if (REAL_OR_NOT_FOUND(cuCtxGetDevResource, atomic_load(&variant->context), &resource, CU_DEV_RESOURCE_TYPE_SM) ==
+            CUDA_SUCCESS &&
+        resource.multiprocessors && resource.multiprocessors < (unsigned)all)
+        return resource.multiprocessors;
+    return (uint64_t)all;
+}
+
+static uint64_t blocks_at_once(CUfunction function, const struct launch *launch, uint64_t multiprocessors)
 {
     const uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
-    int blocks = 0, multiprocessors = 0;
-    if (threads > INT_MAX ||
-        REAL_OR_NOT_FOUND(cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, function, (int)threads,
-                          launch->shared) != CUDA_SUCCESS ||
-        REAL_OR_NOT_FOUND(cuDeviceGetAttribute, &multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device) !=
-            CUDA_SUCCESS)
+    int blocks = 0;
+    if (threads > INT_MAX || REAL_OR_NOT_FOUND(cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, function,
+                                               (int)threads, launch->shared) != CUDA_SUCCESS)
         return 0;
-    return (uint64_t)blocks * (uint64_t)multiprocessors;
+    return (uint64_t)blocks * multiprocessors;
+}
+
+static const struct reason *make_reason(const struct resident *resident)
+{
+    char fit[REASON_NUMBER_SIZE], with_probe[REASON_NUMBER_SIZE];
+    return reason_with(RESIDENCY, reason_number(fit, resident->original), reason_number(with_probe, resident->probed));
 }
 
 static struct resident ask(const struct variant *variant, const struct kernel *kernel, const struct launch *launch,
@@ -106,9 +126,12 @@ static struct resident ask(const struct variant *variant, const struct kernel *k
         resident.original = clusters_at_once(original, launch, cluster);
         resident.probed = clusters_at_once(variant->function, launch, cluster);
     } else {
-        resident.original = blocks_at_once(original, launch, variant->device);
-        resident.probed = blocks_at_once(variant->function, launch, variant->device);
+        const uint64_t multiprocessors = multiprocessors_of(variant);
+        resident.original = blocks_at_once(original, launch, multiprocessors);
+        resident.probed = blocks_at_once(variant->function, launch, multiprocessors);
     }
+    if (resident.probed && resident.probed < resident.original)
+        resident.reason = make_reason(&resident);
     return resident;
 }
 
@@ -156,9 +179,6 @@ const struct reason *residency_refuses(struct variant *variant, const struct ker
                                        const struct launch *launch)
 {
     const uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-    char fit[REASON_NUMBER_SIZE], with_probe[REASON_NUMBER_SIZE];
     const struct resident resident = find(variant, kernel, launch);
-    if (!resident.probed || resident.original < blocks || blocks <= resident.probed)
-        return NULL;
-    return reason_with(RESIDENCY, reason_number(fit, resident.original), reason_number(with_probe, resident.probed));
+    return resident.probed < blocks && blocks <= resident.original ? resident.reason : NULL;
 }

@@ -294,8 +294,8 @@ static bool write_map(struct saving *s, size_t map, uint64_t from, uint64_t mark
     s->second.at = marked ? marks_at : end;
     if (!convert_map(&conversion) || !output_flush(&s->second))
         return false;
-    if (!probing->maps[map].cap && conversion.most > conversion.cap &&
-        capacities_grow(probing, map, conversion.most) && s->piece->key) {
+    if (!probing->maps[map].cap && conversion.most > conversion.cap && capacities_grow(probing, map, conversion.most) &&
+        s->piece->key) {
         turns_first(probing, s->piece->grid, s->piece->block, s->piece->shared);
         schedule_again(s->piece->key);
     }

@@ -64,7 +64,7 @@ struct settings {
         max_log_bytes; /* where there is none; CONTROL_NO_LIMIT: as many as are */
     struct min_free min_free;  /* all 0: results may fill the disk */
     uint64_t max_probe_memory; /* 0: a tenth of what is free of the device's memory */
-    uint64_t max_host_memory;  /* for records on their way to files */
+    uint64_t max_host_memory;  /* for records on their way to files, and copies of images; see host_memory.h */
 };
 
 extern struct settings settings;

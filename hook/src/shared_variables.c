@@ -6,16 +6,23 @@
 #include "real.h"
 #include "reasons.h"
 
+/* A library tells of its managed variables separately, and its module may tell of more. */
+static CUresult find_in_library(CUlibrary library, const char *name, CUdeviceptr *address, size_t *size)
+{
+    CUmodule module;
+    CUresult result = REAL_OR_NOT_FOUND(cuLibraryGetGlobal, address, size, library, name);
+    if (result != CUDA_SUCCESS)
+        result = REAL_OR_NOT_FOUND(cuLibraryGetManaged, address, size, library, name);
+    if (result != CUDA_SUCCESS && REAL_OR_NOT_FOUND(cuLibraryGetModule, &module, library) == CUDA_SUCCESS)
+        result = REAL_OR_NOT_FOUND(cuModuleGetGlobal_v2, address, size, module, name);
+    return result;
+}
+
 const struct reason *shared_variable(const struct code *code, const char *name, CUdeviceptr *address, size_t *size)
 {
-    CUresult result;
-    if (!code->is_library) {
-        result = REAL_OR_NOT_FOUND(cuModuleGetGlobal_v2, address, size, code->module, name);
-    } else {
-        result = REAL_OR_NOT_FOUND(cuLibraryGetGlobal, address, size, code->library, name);
-        if (result != CUDA_SUCCESS)
-            result = REAL_OR_NOT_FOUND(cuLibraryGetManaged, address, size, code->library, name);
-    }
+    const CUresult result = code->is_library
+                                ? find_in_library(code->library, name, address, size)
+                                : REAL_OR_NOT_FOUND(cuModuleGetGlobal_v2, address, size, code->module, name);
     return result == CUDA_SUCCESS ? NULL : reason_with(VARIABLE_NOT_SHARED, name);
 }
 

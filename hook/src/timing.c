@@ -64,11 +64,12 @@ struct timer *timing_begin(const struct launch *launch, bool probed, struct time
     const bool alone = stands_alone(launch);
     if (!is_due(&key->timed, key->seed, probed, n) || !alone || streams_any_capture())
         return NULL;
+    /* Without a pair to spare the launches that it would stand for belong to nobody: the next one would otherwise count
+     * for all that came while the device was behind, and it is always the same one of a loop. */
+    const uint64_t counted = atomic_exchange_explicit(&kind->counted, n + 1, memory_order_relaxed);
     struct timer *timer = timers_take();
-    if (timer) {
-        const uint64_t counted = atomic_exchange_explicit(&kind->counted, n + 1, memory_order_relaxed);
+    if (timer)
         *timed = (struct timed_launch){key, launch->number, counted <= n ? n + 1 - counted : 1};
-    }
     return timer;
 }
 

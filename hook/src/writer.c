@@ -7,8 +7,8 @@
 #include "buffers.h"
 #include "drain_dropped.h"
 #include "drain_wake.h"
+#include "host_memory.h"
 #include "result.h"
-#include "settings.h"
 #include "threads.h"
 
 struct job {
@@ -22,15 +22,23 @@ struct job {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
 static struct job *oldest, **newest = &oldest;
-static size_t waiting; /* bytes */
 static atomic_uint_fast64_t submitted, finished;
 
-bool writer_has_room(size_t size)
+uint8_t *writer_room(size_t size)
 {
-    pthread_mutex_lock(&mutex);
-    bool room = waiting + size <= settings.max_host_memory;
-    pthread_mutex_unlock(&mutex);
-    return room;
+    if (!host_memory_take(HOST_RECORDS, size))
+        return NULL;
+    uint8_t *bytes = malloc(size);
+    if (!bytes)
+        host_memory_give(HOST_RECORDS, size);
+    return bytes;
+}
+
+void writer_give_back(uint8_t *bytes, size_t size)
+{
+    if (bytes)
+        host_memory_give(HOST_RECORDS, size);
+    free(bytes);
 }
 
 bool writer_submit(uint8_t *bytes, size_t size, struct piece *pieces, size_t n)
@@ -42,7 +50,6 @@ bool writer_submit(uint8_t *bytes, size_t size, struct piece *pieces, size_t n)
     pthread_mutex_lock(&mutex);
     *newest = job;
     newest = &job->next;
-    waiting += size;
     atomic_fetch_add(&submitted, 1);
     pthread_cond_signal(&arrived);
     pthread_mutex_unlock(&mutex);
@@ -92,10 +99,7 @@ static void *write_results(void *unused)
     for (;;) {
         struct job *job = take();
         write_job(job);
-        pthread_mutex_lock(&mutex);
-        waiting -= job->size;
-        pthread_mutex_unlock(&mutex);
-        free(job->bytes);
+        writer_give_back(job->bytes, job->size);
         free(job->pieces);
         free(job);
         atomic_fetch_add(&finished, 1);
@@ -115,7 +119,6 @@ void writer_reset(void)
     pthread_cond_init(&arrived, NULL);
     oldest = NULL;
     newest = &oldest;
-    waiting = 0;
     atomic_store(&submitted, 0);
     atomic_store(&finished, 0);
 }

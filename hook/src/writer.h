@@ -10,10 +10,13 @@ struct piece;
 
 bool writer_start(void);
 
-/* Whether SIZE more bytes may wait to be written. */
-bool writer_has_room(size_t size);
+/* Memory for SIZE bytes that are to be written; NULL if so many more may not wait. */
+uint8_t *writer_room(size_t size);
 
-/* Hands over the records of a chunk, SIZE bytes, and its pieces; both are freed once they are written. */
+/* They are not written after all. Accepts NULL. */
+void writer_give_back(uint8_t *bytes, size_t size);
+
+/* Hands over the records of a chunk, SIZE bytes of writer_room, and its pieces; both are freed once they are written. */
 bool writer_submit(uint8_t *bytes, size_t size, struct piece *pieces, size_t n);
 
 /* Hand-overs so far, and whether the first N of them are written. */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tui_probe.cli import doctor
 from tui_probe.cli.checks import Item, gpu, machine_code, package, terminal, tools
 from tui_probe.cli.checks.probing import ask
+from tui_probe.engine.cache import default_folder
 from tui_probe.engine.toolchain import Tool
 from tui_probe.launcher.driver import Driver
 from tui_probe.launcher.graft_faults import graft_faults_file
@@ -172,11 +174,33 @@ def test_a_locale_without_our_characters(command: Command, tmp_path: Path) -> No
 
 
 def test_kernels_that_are_left_alone_since_a_context_failed() -> None:
-    assert machine_code.faulted_items() == []
     path = graft_faults_file()
     assert path is not None
     path.write_text("".join(f"700 179535827{n} kernel_{n}\n" for n in (1, 2, 2, 3, 4)))
-    (item,) = machine_code.faulted_items()
+    _, item = machine_code.machine_code_items()
     assert item.state == "warn"
     assert item.found == "4 kernels left alone since a GPU context failed: kernel_1, kernel_2, kernel_3, ..."
     assert str(path) in item.advice
+
+
+def test_how_the_trial_of_probes_in_machine_code_went() -> None:
+    (item,) = machine_code.machine_code_items()
+    assert (item.state, "no trial" in item.found) == ("ok", True)
+    folder = default_folder("grafts")
+    assert folder is not None
+    folder.mkdir(parents=True, exist_ok=True)
+    outcomes = [
+        ("580.159-sm_90-0123.json", '{"outcome": "failed", "words": "an older one"}'),
+        ("580.159-sm_90-4567.json", '{"outcome": "passed", "words": ""}'),
+        ("580.159-sm_80-4567.json", '{"outcome": "failed", "words": "other sums"}'),
+        ("570.1-sm_80-4567.json", "no JSON"),
+        ("something else.json", "{}"),
+    ]
+    for number, (name, text) in enumerate(outcomes):
+        (folder / name).write_text(text)
+        os.utime(folder / name, (number, number))
+    assert [(each.state, each.found) for each in machine_code.machine_code_items()] == [
+        ("warn", "not probed on sm_80, driver 570.1: what the trial found cannot be read"),
+        ("warn", "not probed on sm_80, driver 580.159: other sums"),
+        ("ok", "kernels without PTX can be probed on sm_90, driver 580.159"),
+    ]

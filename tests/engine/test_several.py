@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 NAMES = ("one", "two", "three")
 PROBES = [(replace(BLOCK_SCHED, name=name), Options(folder=name)) for name in NAMES]
+ANY_BLOCK = replace(BLOCK_SCHED, name="two", about=replace(BLOCK_SCHED.about, every_block=False))
 
 
 class Counting(Assembler):
@@ -83,6 +84,39 @@ def test_a_server_answers_once_for_each_probe(tmp_path: Path) -> None:
         assert [first, hook.send(b""), hook.send(b"")] == ["ok\t7\tprobed.ptx"] * 3
         first = hook.send(f"prepare\t8\t{directory}\tsm_80\tnothing\n".encode())
         assert [line.split("\t")[:2] for line in (first, hook.send(b""), hook.send(b""))] == [["skipped", "8"]] * 3
+
+
+def test_a_form_for_samples_is_made_on_demand(tmp_path: Path, ptxas: Tool) -> None:
+    """Beside what is there: of the probe that is asked for, told which blocks to measure, and found in the cache."""
+    cache = Cache(tmp_path / "cache")
+    for run in ("first", "second"):
+        directory = kernel_directory(tmp_path, (HEADER + STORE).encode(), run)
+        preparers = Preparers([PROBES[0], (ANY_BLOCK, Options(folder="two"))], Assembler([ptxas]), cache)
+        list(preparers.prepare(directory, "sm_80", "store"))
+        answer = preparers.prepare_sampled(1, directory, "sm_80", "store")
+        preparers.close()
+        assert (answer.outcome, answer.text) == ("ok", "probed.bin")
+        whole, sampled = ((directory / "two" / own / "kernel.info").read_text() for own in ("", "sampled"))
+        assert sampled.replace("blocks sampled\n", "") == whole
+        assert sampled != whole
+        assert not (directory / "one" / "sampled").exists()
+    assert "[cache]" in (directory / "two" / "sampled" / "process.log").read_text()
+
+
+def test_a_server_makes_forms_for_samples(tmp_path: Path) -> None:
+    socket = tmp_path / "engine"
+    others = [(ANY_BLOCK, Options(folder="two"))]
+    server = EngineServer(socket, BLOCK_SCHED, Options(folder="one"), assembler=Assembler([]), others=others)
+    directory = kernel_directory(tmp_path, (HEADER + STORE).encode(), "k")
+    for name in ("one", "two"):
+        (directory / name).mkdir()
+    with server, connected(socket) as hook:
+        assert hook.send(f"sample\t1\t{directory}\tsm_80\tstore\t1\n".encode()) == "ok\t1\tprobed.ptx"
+        refused = hook.send(f"sample\t2\t{directory}\tsm_80\tstore\t0\n".encode())
+        assert refused.split("\t")[:2] == ["skipped", "2"]
+        assert refused.endswith("block_sched needs every block, so that none is left out code needs-every-block")
+        for place in ("2", "x"):
+            assert hook.send(f"sample\t3\t{directory}\tsm_80\tstore\t{place}\n".encode()).startswith("failed\t3\t")
 
 
 @pytest.mark.parametrize("there", [None, "other", "same"])

@@ -45,7 +45,9 @@ static void launch(void *function, void *stream)
 {
     uint64_t address = (uint64_t)(uintptr_t)word;
     void *parameters[] = {&address};
-    check(cuLaunchKernel(function, 4, 1, 1, 100, 1, 1, 0, stream, parameters, NULL), "launch");
+    const char *blocks = getenv("BUSY_BLOCKS");
+    check(cuLaunchKernel(function, blocks ? (unsigned)atoi(blocks) : 4, 1, 1, 100, 1, 1, 0, stream, parameters, NULL),
+          "launch");
 }
 
 static void one_turn(int turn)

@@ -8,8 +8,7 @@
 typedef unsigned long long ull;
 
 #define FIELD(name) printf(#name " %zu\n", offsetof(struct control, name))
-#define BUDGET(name)                                                     \
-    (FIELD(name.limit), FIELD(name.used), FIELD(name.refused))
+#define BUDGET(name) (FIELD(name.limit), FIELD(name.used), FIELD(name.refused))
 
 int main(void)
 {
@@ -33,8 +32,8 @@ int main(void)
     FIELD(processes);
     printf("bytes %d\n", CONTROL_BYTES);
     while (scanf("%llu %llu %llu %llu %d", &left[0], &left[1], &held[0], &held[1], &first) == 5) {
-        struct budget_amount share = budget_share((struct budget_amount){left[0], left[1]},
-                                                  (struct budget_amount){held[0], held[1]}, first);
+        struct budget_amount share =
+            budget_share((struct budget_amount){left[0], left[1]}, (struct budget_amount){held[0], held[1]}, first);
         printf("%llu %llu\n", (ull)share.bytes, (ull)share.files);
     }
     return 0;

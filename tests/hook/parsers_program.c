@@ -8,6 +8,7 @@
 #include "image.h"
 #include "kernel_info.h"
 #include "sampling.h"
+#include "settings.h"
 
 static void image(const uint8_t *bytes, size_t size)
 {
@@ -62,7 +63,8 @@ static void machine_code(const uint8_t *bytes, size_t size)
     struct image *image = image_capture(bytes + sizeof device, size - sizeof device, &(struct origin){0});
     struct image_part part = {0};
     uint64_t sum = 0;
-    const struct reason *reason = image->code ? image_part_make(image, image->ptx ? device | FATBIN_PTX : device, &part) : NULL;
+    const struct reason *reason =
+        image->code ? image_part_make(image, image->ptx ? device | FATBIN_PTX : device, &part) : NULL;
     for (size_t i = 0; i < part.size; i++)
         sum += part.bytes[i];
     printf("%d %s %zu %llu %zu\n", image_ptx_for(image, device), reason ? "refused" : "made", part.size,
@@ -87,6 +89,7 @@ static void sample(const uint8_t *bytes, size_t size)
 
 int main(void)
 {
+    settings.max_host_memory = SIZE_MAX;
     uint32_t header[2];
     while (fread(header, sizeof header, 1, stdin) == 1) {
         uint8_t *bytes = malloc(header[1]);

@@ -45,8 +45,8 @@ static void reduce(const struct request *r, const char *text, uint8_t *device)
     const size_t size = (size_t)layout_reduced(&map, &extent);
     char *bytes = malloc(size), path[] = "/tmp/reduced.XXXXXX";
     int file = mkstemp(path);
-    struct conversion conversion = {.map = &map, .cap = 1, .file_cap = 1, .extent = extent, .source = &source,
-                                    .second = &second};
+    struct conversion conversion = {
+        .map = &map, .cap = 1, .file_cap = 1, .extent = extent, .source = &source, .second = &second};
     if (!bytes || file < 0 || !output_begin(&second, file, 0, 64) || !convert_map(&conversion) ||
         !output_flush(&second) || lseek(file, 0, SEEK_END) != (off_t)size ||
         pread(file, bytes, size, 0) != (ssize_t)size)

@@ -63,8 +63,8 @@ static void tell(struct key *key)
 static int read_row(struct row *row)
 {
     struct shape *s = &row->shape;
-    return scanf("%lu %u %u %u %u %u %u %u %u %u %u %u", &row->count, &row->kernel, &s->grid[0], &s->grid[1], &s->grid[2],
-                 &s->block[0], &s->block[1], &s->block[2], &s->shared, &s->cluster[0], &s->cluster[1],
+    return scanf("%lu %u %u %u %u %u %u %u %u %u %u %u", &row->count, &row->kernel, &s->grid[0], &s->grid[1],
+                 &s->grid[2], &s->block[0], &s->block[1], &s->block[2], &s->shared, &s->cluster[0], &s->cluster[1],
                  &s->cluster[2]) == 12;
 }
 

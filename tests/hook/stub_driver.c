@@ -8,14 +8,17 @@
  * STUB_MEMORY bytes of device memory; STUB_PRIMARY_HELD the primary context outlives its release;
  * STUB_PAGEABLE kernels reach all host memory; STUB_NO_PARAM_INFO the two functions fail as if unsupported;
  * STUB_BLOCKS, STUB_BLOCKS_PROBED blocks per SM, STUB_CLUSTERS, STUB_CLUSTERS_PROBED clusters on the device;
- * STUB_FAIL_COPY result code of a copy on the device; STUB_CC_MINOR minor compute capability.
+ * STUB_FAIL_COPY result code of a copy on the device; STUB_CC_MINOR minor compute capability;
+ * STUB_GREEN_SMS the SMs that the context has;
+ * STUB_LIBRARY_VARIABLES libraries tell of their variables as of managed ones (1), or not at all (2);
+ * STUB_SAVE file that receives the ELF file that was loaded last.
  * The 16 bytes behind "dump " in a probed module are recorded as it is loaded. A kernel with "constant" in its name adds
  * the constant of its module, too. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,11 +113,33 @@ static int forbidden(const char *what)
     return 1;
 }
 
-API int cuInit(unsigned flags) { (void)flags; record("cuInit"); return 0; }
-API int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
-API int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return ordinal ? 101 : 0; }
-API int cuDeviceGetCount(int *count) { *count = 1; return 0; }
-API int cuDeviceGetName(char *name, int size, int device) { (void)device; snprintf(name, (size_t)size, "Stub GPU"); return 0; }
+API int cuInit(unsigned flags)
+{
+    (void)flags;
+    record("cuInit");
+    return 0;
+}
+API int cuDriverGetVersion(int *version)
+{
+    *version = 13000;
+    return 0;
+}
+API int cuDeviceGet(int *device, int ordinal)
+{
+    *device = ordinal;
+    return ordinal ? 101 : 0;
+}
+API int cuDeviceGetCount(int *count)
+{
+    *count = 1;
+    return 0;
+}
+API int cuDeviceGetName(char *name, int size, int device)
+{
+    (void)device;
+    snprintf(name, (size_t)size, "Stub GPU");
+    return 0;
+}
 API int cuDeviceTotalMem_v2(size_t *bytes, int device)
 {
     (void)device;
@@ -124,14 +149,21 @@ API int cuDeviceTotalMem_v2(size_t *bytes, int device)
 API int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
     (void)device;
-    *value = attribute == 13 ? 1980000 : attribute == 16 ? 132 : attribute == 38 ? 1 << 20 : attribute == 75 ? 9
-             : attribute == 76 ? (int)number("STUB_CC_MINOR") : attribute == 88 ? (int)number("STUB_PAGEABLE") : 0;
+    *value = attribute == 13   ? 1980000
+             : attribute == 16 ? 132
+             : attribute == 38 ? 1 << 20
+             : attribute == 75 ? 9
+             : attribute == 76 ? (int)number("STUB_CC_MINOR")
+             : attribute == 88 ? (int)number("STUB_PAGEABLE")
+                               : 0;
     return 0;
 }
 API int cuGetErrorName(int code, const char **name)
 {
-    *name = code == 701 ? "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" : code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS"
-            : code == 218 ? "CUDA_ERROR_INVALID_PTX" : NULL;
+    *name = code == 701   ? "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"
+            : code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+            : code == 218 ? "CUDA_ERROR_INVALID_PTX"
+                          : NULL;
     return *name ? 0 : INVALID_VALUE;
 }
 
@@ -141,12 +173,39 @@ API int cuCtxCreate_v2(void **context, unsigned flags, int device)
     *context = current = current == &context_one ? (void *)&context_two : (void *)&context_one;
     return 0;
 }
-API int cuCtxDestroy_v2(void *context) { record("cuCtxDestroy %d", context == &context_two); atomic_fetch_add((atomic_int *)context, 1); if (current == context) current = NULL; return 0; }
-API int cuProfilerStart(void) { record("cuProfilerStart"); return 0; }
-API int cuProfilerStop(void) { record("cuProfilerStop"); return 0; }
-API int cuCtxGetCurrent(void **context) { *context = current; return 0; }
-API int cuCtxSetCurrent(void *context) { current = context; return 0; }
-API int cuCtxGetDevice(int *device) { *device = 0; return current ? 0 : 201; }
+API int cuCtxDestroy_v2(void *context)
+{
+    record("cuCtxDestroy %d", context == &context_two);
+    atomic_fetch_add((atomic_int *)context, 1);
+    if (current == context)
+        current = NULL;
+    return 0;
+}
+API int cuProfilerStart(void)
+{
+    record("cuProfilerStart");
+    return 0;
+}
+API int cuProfilerStop(void)
+{
+    record("cuProfilerStop");
+    return 0;
+}
+API int cuCtxGetCurrent(void **context)
+{
+    *context = current;
+    return 0;
+}
+API int cuCtxSetCurrent(void *context)
+{
+    current = context;
+    return 0;
+}
+API int cuCtxGetDevice(int *device)
+{
+    *device = 0;
+    return current ? 0 : 201;
+}
 API int cuCtxSynchronize(void)
 {
     record("cuCtxSynchronize%s", atomic_load(&captures) ? " FORBIDDEN during capture" : "");
@@ -157,12 +216,49 @@ API int cuCtxSynchronize(void)
     }
     return atomic_load(&captures) ? CAPTURE_UNSUPPORTED : 0;
 }
-API int cuDevicePrimaryCtxRetain(void **context, int device) { (void)device; *context = &context_one; return 0; }
-API int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) { (void)device; *flags = 0; *active = (int)number("STUB_PRIMARY_HELD"); return 0; }
-API int cuDevicePrimaryCtxReset_v2(int device) { (void)device; record("cuDevicePrimaryCtxReset"); return 0; }
-API int cuCtxFromGreenCtx(void **context, void *green) { *context = green; return 0; }
-API int cuGreenCtxDestroy(void *green) { (void)green; record("cuGreenCtxDestroy"); return 0; }
-API int cuDevicePrimaryCtxRelease_v2(int device) { (void)device; record("cuDevicePrimaryCtxRelease"); return 0; }
+API int cuCtxGetDevResource(void *context, unsigned *resource, int type)
+{
+    if (!context || type != 1 || !number("STUB_GREEN_SMS"))
+        return 801;
+    resource[24] = (unsigned)number("STUB_GREEN_SMS");
+    return 0;
+}
+API int cuDevicePrimaryCtxRetain(void **context, int device)
+{
+    (void)device;
+    *context = &context_one;
+    return 0;
+}
+API int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
+{
+    (void)device;
+    *flags = 0;
+    *active = (int)number("STUB_PRIMARY_HELD");
+    return 0;
+}
+API int cuDevicePrimaryCtxReset_v2(int device)
+{
+    (void)device;
+    record("cuDevicePrimaryCtxReset");
+    return 0;
+}
+API int cuCtxFromGreenCtx(void **context, void *green)
+{
+    *context = green;
+    return 0;
+}
+API int cuGreenCtxDestroy(void *green)
+{
+    (void)green;
+    record("cuGreenCtxDestroy");
+    return 0;
+}
+API int cuDevicePrimaryCtxRelease_v2(int device)
+{
+    (void)device;
+    record("cuDevicePrimaryCtxRelease");
+    return 0;
+}
 
 static void parse_name(struct function *f)
 {
@@ -216,6 +312,21 @@ static struct function *function_in(struct module *module, const char *name)
 
 static _Atomic(struct module *) free_handle;
 
+static void save_elf(const char *path, const char *code)
+{
+    uint64_t sections;
+    uint16_t size, count;
+    memcpy(&sections, code + 40, sizeof sections);
+    memcpy(&size, code + 58, sizeof size);
+    memcpy(&count, code + 60, sizeof count);
+    FILE *file = fopen(path, "wb");
+    if (file) {
+        fwrite(code, 1, sections + (size_t)size * count,
+               file); /* cubins have their segments before or in the sections */
+        fclose(file);
+    }
+}
+
 static int load(struct module **module, const void *code, int is_library)
 {
     uint32_t magic;
@@ -236,7 +347,10 @@ static int load(struct module **module, const void *code, int is_library)
     (*module)->is_library = is_library;
     (*module)->text = probed ? strdup(text) : NULL;
     record("load%s", probed ? " probed" : "");
-    const unsigned char *dump = probed && strstr(text, "dump ") ? (const unsigned char *)strstr(text, "dump ") + 5 : NULL;
+    if (getenv("STUB_SAVE") && memcmp(code, "\177ELF", 4) == 0)
+        save_elf(getenv("STUB_SAVE"), code);
+    const unsigned char *dump =
+        probed && strstr(text, "dump ") ? (const unsigned char *)strstr(text, "dump ") + 5 : NULL;
     uint64_t words[2];
     if (dump) {
         memcpy(words, dump, sizeof words);
@@ -276,25 +390,58 @@ static int unload(struct module *module)
     return 0;
 }
 
-API int cuModuleLoad(struct module **module, const char *path) { return load_file(module, path, 0); }
-API int cuModuleLoadData(struct module **module, const void *code) { return load(module, code, 0); }
-API int cuModuleLoadDataEx(struct module **module, const void *code, unsigned n, int *o, void **v) { (void)n, (void)o, (void)v; return load(module, code, 0); }
-API int cuModuleLoadFatBinary(struct module **module, const void *code) { return load(module, code, 0); }
-API int cuModuleUnload(struct module *module) { return unload(module); }
-API int cuLibraryLoadData(struct module **library, const void *code, int *o, void **v, unsigned n, int *lo, void **lv, unsigned ln)
+API int cuModuleLoad(struct module **module, const char *path)
+{
+    return load_file(module, path, 0);
+}
+API int cuModuleLoadData(struct module **module, const void *code)
+{
+    return load(module, code, 0);
+}
+API int cuModuleLoadDataEx(struct module **module, const void *code, unsigned n, int *o, void **v)
+{
+    (void)n, (void)o, (void)v;
+    return load(module, code, 0);
+}
+API int cuModuleLoadFatBinary(struct module **module, const void *code)
+{
+    return load(module, code, 0);
+}
+API int cuModuleUnload(struct module *module)
+{
+    return unload(module);
+}
+API int cuLibraryLoadData(struct module **library, const void *code, int *o, void **v, unsigned n, int *lo, void **lv,
+                          unsigned ln)
 {
     (void)o, (void)v, (void)n, (void)lo, (void)lv, (void)ln;
     return load(library, code, 1);
 }
-API int cuLibraryLoadFromFile(struct module **library, const char *path, int *o, void **v, unsigned n, int *lo, void **lv, unsigned ln)
+API int cuLibraryLoadFromFile(struct module **library, const char *path, int *o, void **v, unsigned n, int *lo,
+                              void **lv, unsigned ln)
 {
     (void)o, (void)v, (void)n, (void)lo, (void)lv, (void)ln;
     return load_file(library, path, 1);
 }
-API int cuLibraryUnload(struct module *library) { return unload(library); }
-API int cuModuleGetFunction(struct function **f, struct module *module, const char *name) { *f = function_in(module, name); return 0; }
-API int cuLibraryGetKernel(struct function **f, struct module *library, const char *name) { *f = function_in(library, name); return 0; }
-API int cuLibraryGetModule(struct module **module, struct module *library) { *module = library; return 0; }
+API int cuLibraryUnload(struct module *library)
+{
+    return unload(library);
+}
+API int cuModuleGetFunction(struct function **f, struct module *module, const char *name)
+{
+    *f = function_in(module, name);
+    return 0;
+}
+API int cuLibraryGetKernel(struct function **f, struct module *library, const char *name)
+{
+    *f = function_in(library, name);
+    return 0;
+}
+API int cuLibraryGetModule(struct module **module, struct module *library)
+{
+    *module = library;
+    return 0;
+}
 API int cuModuleGetFunctionCount(unsigned *n, struct module *module)
 {
     *n = 0;
@@ -309,12 +456,18 @@ API int cuModuleEnumerateFunctions(struct function **functions, unsigned n, stru
         functions[i++] = f;
     return 0;
 }
-API int cuLibraryGetKernelCount(unsigned *n, struct module *library) { return cuModuleGetFunctionCount(n, library); }
-API int cuLibraryEnumerateKernels(struct function **kernels, unsigned n, struct module *library) { return cuModuleEnumerateFunctions(kernels, n, library); }
+API int cuLibraryGetKernelCount(unsigned *n, struct module *library)
+{
+    return cuModuleGetFunctionCount(n, library);
+}
+API int cuLibraryEnumerateKernels(struct function **kernels, unsigned n, struct module *library)
+{
+    return cuModuleEnumerateFunctions(kernels, n, library);
+}
 
 static int get_global(u64 *address, size_t *bytes, struct module *module, const char *name)
 {
-    uint64_t *found = strcmp(name, "shared_variable") == 0     ? &module->variable
+    uint64_t *found = strcmp(name, "shared_variable") == 0   ? &module->variable
                       : strcmp(name, "shared_constant") == 0 ? &module->constant
                                                              : NULL;
     if (!found)
@@ -323,8 +476,18 @@ static int get_global(u64 *address, size_t *bytes, struct module *module, const 
     *bytes = sizeof *found;
     return 0;
 }
-API int cuModuleGetGlobal_v2(u64 *a, size_t *b, struct module *m, const char *n) { return get_global(a, b, m, n); }
-API int cuLibraryGetGlobal(u64 *a, size_t *b, struct module *m, const char *n) { return get_global(a, b, m, n); }
+API int cuModuleGetGlobal_v2(u64 *a, size_t *b, struct module *m, const char *n)
+{
+    return get_global(a, b, m, n);
+}
+API int cuLibraryGetGlobal(u64 *a, size_t *b, struct module *m, const char *n)
+{
+    return number("STUB_LIBRARY_VARIABLES") ? NOT_FOUND : get_global(a, b, m, n);
+}
+API int cuLibraryGetManaged(u64 *a, size_t *b, struct module *m, const char *n)
+{
+    return number("STUB_LIBRARY_VARIABLES") == 1 ? get_global(a, b, m, n) : NOT_FOUND;
+}
 
 API int cuKernelGetFunction(struct function **f, struct function *kernel)
 {
@@ -339,10 +502,26 @@ API int cuKernelGetFunction(struct function **f, struct function *kernel)
     pthread_mutex_unlock(&mutex);
     return 0;
 }
-API int cuKernelGetName(const char **name, struct function *f) { *name = f->name; return 0; }
-API int cuKernelGetLibrary(struct module **m, struct function *f) { *m = f->module; return f->module->is_library ? 0 : INVALID_HANDLE; }
-API int cuFuncGetName(const char **name, struct function *f) { *name = f->name; return number("STUB_NO_NAMES") ? INVALID_HANDLE : 0; }
-API int cuFuncGetModule(struct module **m, struct function *f) { *m = f->module; return f->module->is_library ? INVALID_HANDLE : 0; }
+API int cuKernelGetName(const char **name, struct function *f)
+{
+    *name = f->name;
+    return 0;
+}
+API int cuKernelGetLibrary(struct module **m, struct function *f)
+{
+    *m = f->module;
+    return f->module->is_library ? 0 : INVALID_HANDLE;
+}
+API int cuFuncGetName(const char **name, struct function *f)
+{
+    *name = f->name;
+    return number("STUB_NO_NAMES") ? INVALID_HANDLE : 0;
+}
+API int cuFuncGetModule(struct module **m, struct function *f)
+{
+    *m = f->module;
+    return f->module->is_library ? INVALID_HANDLE : 0;
+}
 
 static int param_info(struct function *f, size_t i, size_t *offset, size_t *size)
 {
@@ -354,8 +533,14 @@ static int param_info(struct function *f, size_t i, size_t *offset, size_t *size
     *size = f->sizes[i];
     return 0;
 }
-API int cuFuncGetParamInfo(struct function *f, size_t i, size_t *o, size_t *s) { return param_info(f, i, o, s); }
-API int cuKernelGetParamInfo(struct function *f, size_t i, size_t *o, size_t *s) { return param_info(f, i, o, s); }
+API int cuFuncGetParamInfo(struct function *f, size_t i, size_t *o, size_t *s)
+{
+    return param_info(f, i, o, s);
+}
+API int cuKernelGetParamInfo(struct function *f, size_t i, size_t *o, size_t *s)
+{
+    return param_info(f, i, o, s);
+}
 
 API int cuFuncGetAttribute(int *value, int attribute, struct function *f)
 {
@@ -370,8 +555,16 @@ API int cuFuncSetAttribute(struct function *f, int attribute, int value)
     f->attributes[attribute] = value;
     return 0;
 }
-API int cuKernelSetAttribute(int attribute, int value, struct function *f, int device) { (void)device; return cuFuncSetAttribute(f, attribute, value); }
-API int cuFuncSetCacheConfig(struct function *f, int config) { record("cache %s%s %d", f->probed ? "probed " : "", f->name, config); return 0; }
+API int cuKernelSetAttribute(int attribute, int value, struct function *f, int device)
+{
+    (void)device;
+    return cuFuncSetAttribute(f, attribute, value);
+}
+API int cuFuncSetCacheConfig(struct function *f, int config)
+{
+    record("cache %s%s %d", f->probed ? "probed " : "", f->name, config);
+    return 0;
+}
 API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct function *f, int threads, size_t shared)
 {
     (void)shared;
@@ -422,6 +615,8 @@ static int launch(const char *form, struct function *f, uint64_t blocks, uint64_
     record("launch %s%s %s", f->probed ? "probed " : "", f->name, form);
     if (number("STUB_SLOW_LAUNCH"))
         usleep((useconds_t)number("STUB_SLOW_LAUNCH") * 1000);
+    if (f->sampled && number("STUB_FAIL_SAMPLED"))
+        return (int)number("STUB_FAIL_SAMPLED");
     if (number(f->probed ? "STUB_FAIL_PROBED" : "STUB_FAIL_ORIGINAL"))
         return (int)number(f->probed ? "STUB_FAIL_PROBED" : "STUB_FAIL_ORIGINAL");
     if (stream_of(stream)->capturing) {
@@ -446,12 +641,29 @@ static int launch(const char *form, struct function *f, uint64_t blocks, uint64_
     return 0;
 }
 
-#define GEOMETRY unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream
-#define COUNTS (uint64_t)gx *gy *gz, (uint64_t)bx *by *bz
-API int cuLaunchKernel(struct function *f, GEOMETRY, void **p, void **e) { (void)shared; return launch("kernel", f, COUNTS, stream, p, e); }
-API int cuLaunchKernel_ptsz(struct function *f, GEOMETRY, void **p, void **e) { (void)shared; return launch("kernel_ptsz", f, COUNTS, stream ? stream : (void *)2, p, e); }
-API int cuLaunchCooperativeKernel(struct function *f, GEOMETRY, void **p) { (void)shared; return launch("cooperative", f, COUNTS, stream, p, NULL); }
-API int cuLaunchCooperativeKernel_ptsz(struct function *f, GEOMETRY, void **p) { (void)shared; return launch("cooperative_ptsz", f, COUNTS, stream, p, NULL); }
+#define GEOMETRY \
+    unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream
+#define COUNTS (uint64_t)gx * gy * gz, (uint64_t)bx * by * bz
+API int cuLaunchKernel(struct function *f, GEOMETRY, void **p, void **e)
+{
+    (void)shared;
+    return launch("kernel", f, COUNTS, stream, p, e);
+}
+API int cuLaunchKernel_ptsz(struct function *f, GEOMETRY, void **p, void **e)
+{
+    (void)shared;
+    return launch("kernel_ptsz", f, COUNTS, stream ? stream : (void *)2, p, e);
+}
+API int cuLaunchCooperativeKernel(struct function *f, GEOMETRY, void **p)
+{
+    (void)shared;
+    return launch("cooperative", f, COUNTS, stream, p, NULL);
+}
+API int cuLaunchCooperativeKernel_ptsz(struct function *f, GEOMETRY, void **p)
+{
+    (void)shared;
+    return launch("cooperative_ptsz", f, COUNTS, stream, p, NULL);
+}
 
 struct config {
     unsigned grid[3], block[3], shared;
@@ -462,19 +674,29 @@ static int launch_ex(const char *form, const struct config *c, struct function *
 {
     char text[64];
     snprintf(text, sizeof text, "%s attributes %u", form, c->n);
-    return launch(text, f, (uint64_t)c->grid[0] * c->grid[1] * c->grid[2], (uint64_t)c->block[0] * c->block[1] * c->block[2], c->stream, p, e);
+    return launch(text, f, (uint64_t)c->grid[0] * c->grid[1] * c->grid[2],
+                  (uint64_t)c->block[0] * c->block[1] * c->block[2], c->stream, p, e);
 }
 API int cuOccupancyMaxActiveClusters(int *clusters, struct function *f, const struct config *c)
 {
-    const struct { unsigned id, pad; unsigned cluster[3]; } *attribute = c->attributes;
+    const struct {
+        unsigned id, pad;
+        unsigned cluster[3];
+    } *attribute = c->attributes;
     if (c->n != 1 || attribute->id != 4)
         return INVALID_VALUE;
     record("clusters %s%s %u", f->probed ? "probed " : "", f->name, attribute->cluster[0]);
     *clusters = (int)number(f->probed ? "STUB_CLUSTERS_PROBED" : "STUB_CLUSTERS");
     return *clusters ? 0 : INVALID_VALUE;
 }
-API int cuLaunchKernelEx(const struct config *c, struct function *f, void **p, void **e) { return launch_ex("ex", c, f, p, e); }
-API int cuLaunchKernelEx_ptsz(const struct config *c, struct function *f, void **p, void **e) { return launch_ex("ex_ptsz", c, f, p, e); }
+API int cuLaunchKernelEx(const struct config *c, struct function *f, void **p, void **e)
+{
+    return launch_ex("ex", c, f, p, e);
+}
+API int cuLaunchKernelEx_ptsz(const struct config *c, struct function *f, void **p, void **e)
+{
+    return launch_ex("ex_ptsz", c, f, p, e);
+}
 
 API int cuMemAlloc_v2(u64 *memory, size_t size)
 {
@@ -500,9 +722,21 @@ API int cuMemAllocPitch_v2(u64 *memory, size_t *pitch, size_t width, size_t heig
     *pitch = (width + 511) / 512 * 512;
     return cuMemAlloc_v2(memory, *pitch * height);
 }
-API int cuMemAllocManaged(u64 *memory, size_t size, unsigned flags) { (void)flags; return cuMemAlloc_v2(memory, size); }
-API int cuMemAllocAsync(u64 *memory, size_t size, void *stream) { (void)stream; return cuMemAlloc_v2(memory, size); }
-API int cuMemCreate(u64 *handle, size_t size, const void *properties, u64 flags) { (void)properties, (void)flags; return cuMemAlloc_v2(handle, size); }
+API int cuMemAllocManaged(u64 *memory, size_t size, unsigned flags)
+{
+    (void)flags;
+    return cuMemAlloc_v2(memory, size);
+}
+API int cuMemAllocAsync(u64 *memory, size_t size, void *stream)
+{
+    (void)stream;
+    return cuMemAlloc_v2(memory, size);
+}
+API int cuMemCreate(u64 *handle, size_t size, const void *properties, u64 flags)
+{
+    (void)properties, (void)flags;
+    return cuMemAlloc_v2(handle, size);
+}
 API int cuMemFree_v2(u64 memory)
 {
     record("cuMemFree");
@@ -515,18 +749,45 @@ API int cuMemFree_v2(u64 memory)
     free(block);
     return 0;
 }
-API int cuMemFreeAsync(u64 memory, void *stream) { (void)stream; return cuMemFree_v2(memory); }
-API int cuMemAllocHost_v2(void **memory, size_t size) { *memory = malloc(size); return 0; }
-API int cuMemHostAlloc(void **memory, size_t size, unsigned flags) { (void)flags; *memory = malloc(size); return 0; }
-API int cuMemFreeHost(void *memory) { free(memory); return 0; }
+API int cuMemFreeAsync(u64 memory, void *stream)
+{
+    (void)stream;
+    return cuMemFree_v2(memory);
+}
+API int cuMemAllocHost_v2(void **memory, size_t size)
+{
+    *memory = malloc(size);
+    return 0;
+}
+API int cuMemHostAlloc(void **memory, size_t size, unsigned flags)
+{
+    (void)flags;
+    *memory = malloc(size);
+    return 0;
+}
+API int cuMemFreeHost(void *memory)
+{
+    free(memory);
+    return 0;
+}
 API int cuMemGetInfo_v2(size_t *unused, size_t *total)
 {
     cuDeviceTotalMem_v2(total, 0);
     *unused = *total - atomic_load(&allocated);
     return 0;
 }
-API int cuMemsetD8Async(u64 memory, unsigned char value, size_t size, void *stream) { (void)stream; memset((void *)(uintptr_t)memory, value, size); return 0; }
-API int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t size, void *stream) { (void)stream; memcpy(to, (void *)(uintptr_t)from, size); return 0; }
+API int cuMemsetD8Async(u64 memory, unsigned char value, size_t size, void *stream)
+{
+    (void)stream;
+    memset((void *)(uintptr_t)memory, value, size);
+    return 0;
+}
+API int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t size, void *stream)
+{
+    (void)stream;
+    memcpy(to, (void *)(uintptr_t)from, size);
+    return 0;
+}
 API int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t size, void *stream)
 {
     record("copy %s", stream == (void *)2 ? "thread" : stream ? "stream" : "null");
@@ -536,10 +797,30 @@ API int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t size, void *stream)
     return 0;
 }
 
-API int cuStreamCreate(struct stream **stream, unsigned flags) { (void)flags; *stream = calloc(1, sizeof **stream); (*stream)->context = current; return 0; }
-API int cuStreamDestroy_v2(struct stream *stream) { record("cuStreamDestroy"); stream->capturing = -1; free(stream); return 0; }
-API int cuStreamSynchronize(void *stream) { (void)stream; return 0; }
-API int cuStreamIsCapturing(void *stream, int *status) { *status = stream_of(stream)->capturing; return 0; }
+API int cuStreamCreate(struct stream **stream, unsigned flags)
+{
+    (void)flags;
+    *stream = calloc(1, sizeof **stream);
+    (*stream)->context = current;
+    return 0;
+}
+API int cuStreamDestroy_v2(struct stream *stream)
+{
+    record("cuStreamDestroy");
+    stream->capturing = -1;
+    free(stream);
+    return 0;
+}
+API int cuStreamSynchronize(void *stream)
+{
+    (void)stream;
+    return 0;
+}
+API int cuStreamIsCapturing(void *stream, int *status)
+{
+    *status = stream_of(stream)->capturing;
+    return 0;
+}
 API int cuStreamBeginCapture_v2(void *stream, int mode)
 {
     stream_of(stream)->capturing = 1;
@@ -558,7 +839,13 @@ API int cuStreamEndCapture(void *stream, void **graph)
     atomic_fetch_sub(&strict_captures, stream_of(stream)->strict);
     return 0;
 }
-API int cuThreadExchangeStreamCaptureMode(int *mode) { int before = capture_mode; capture_mode = *mode; *mode = before; return 0; }
+API int cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    int before = capture_mode;
+    capture_mode = *mode;
+    *mode = before;
+    return 0;
+}
 
 API int cuEventCreate(struct event **event, unsigned flags)
 {
@@ -583,7 +870,11 @@ static uint64_t nanoseconds(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
-API int cuEventDestroy_v2(struct event *event) { free(event); return 0; }
+API int cuEventDestroy_v2(struct event *event)
+{
+    free(event);
+    return 0;
+}
 API int cuEventRecord(struct event *event, void *stream)
 {
     void *context = stream_of(stream)->context;
@@ -608,12 +899,16 @@ API int cuEventSynchronize(struct event *event)
         usleep((useconds_t)number("STUB_SLOW") * 1000);
     return (int)number("STUB_FAIL_WAIT");
 }
-API int cuEventElapsedTime(float *ms, struct event *from, struct event *to) { *ms = (float)(to->recorded - from->recorded) / 1e6f; return 0; }
+API int cuEventElapsedTime(float *ms, struct event *from, struct event *to)
+{
+    *ms = (float)(to->recorded - from->recorded) / 1e6f;
+    return 0;
+}
 
 /* The driver's own look-up: the form that the version and the flags ask for. */
 static int look_up(const char *name, void **address, int version, uint64_t flags)
 {
-    static const char *const second[] = {"cuMemAlloc", "cuMemFree", "cuCtxDestroy", "cuStreamDestroy",
+    static const char *const second[] = {"cuMemAlloc",           "cuMemFree",        "cuCtxDestroy",  "cuStreamDestroy",
                                          "cuStreamBeginCapture", "cuGetProcAddress", "cuMemAllocHost"};
     char form[128];
     snprintf(form, sizeof form, "%s", name);
@@ -632,7 +927,10 @@ static int look_up(const char *name, void **address, int version, uint64_t flags
     *address = dlsym(self, form);
     return *address ? 0 : NOT_FOUND;
 }
-API int cuGetProcAddress(const char *name, void **address, int version, uint64_t flags) { return look_up(name, address, version, flags); }
+API int cuGetProcAddress(const char *name, void **address, int version, uint64_t flags)
+{
+    return look_up(name, address, version, flags);
+}
 API int cuGetProcAddress_v2(const char *name, void **address, int version, uint64_t flags, int *status)
 {
     int result = look_up(name, address, version, flags);

@@ -12,6 +12,7 @@ import pytest
 from tui_probe.launcher.control import BUDGETS, BYTES, FIELDS, NO_LIMIT, ControlPage
 
 from .conftest import ROOT, Host, Run
+from .test_images import elf
 
 HERE = Path(__file__).resolve().parent
 LAUNCHES = """
@@ -60,9 +61,10 @@ def test_the_layout_is_the_same_here_and_in_the_hook(program: Path) -> None:
 def share(left: tuple[int, int], held: tuple[int, int], first: bool) -> tuple[int, int]:
     """The most that a launch may take of what is left, as bytes and files: the rule in a few words of Python."""
     part = 8 if first else 32
-    most = (left[0] // part if first else min(left[0] // part, 64 << 20), left[1] // part)
-    quota = tuple(max(0, (left[i] - held[i]) // 2) for i in (0, 1))
-    return min(most[0], quota[0]), min(most[1], quota[1])
+    most = left[0] // part if first else min(left[0] // part, 64 << 20)
+    beyond = [max(0, left[i] - held[i]) for i in (0, 1)]
+    files = min(max(of // parts, min(of, 1)) for of, parts in ((left[1], part), (beyond[1], 2)))
+    return min(most, beyond[0] // 2), files
 
 
 def test_the_rule_is_the_same_here_and_in_the_hook(program: Path) -> None:
@@ -116,6 +118,32 @@ def test_the_bytes_of_a_run_are_those_of_its_blocks(host: Host, page: ControlPag
     used, taken = page.budget("trace_bytes").used, disk_bytes(run.directory)
     assert taken * 0.9 <= used <= taken * 1.1
     assert page.budget("log_bytes").used == (run.directory / "event.log").stat().st_size
+
+
+LOAD = "context()\nm = c_void_p()\ncall('cuModuleLoad', byref(m), {path!r}.encode())\n"
+
+
+@pytest.fixture
+def cubin(tmp_path: Path) -> Path:
+    """A file of a MiB of machine code."""
+    path = tmp_path / "kernel.cubin"
+    path.write_bytes(elf({".text.add": bytes(1 << 20)}))
+    return path
+
+
+def test_an_image_with_several_kernels_counts_once(host: Host, page: ControlPage, cubin: Path) -> None:
+    """Machine code has megabytes, and each folder a link to the same file."""
+    run = under(host, page, LOAD.format(path=str(cubin)) + "for name in 'abcde': launch(function(m, name))")
+    used, taken = page.budget("trace_bytes").used, disk_bytes(run.directory) - 4 * cubin.stat().st_blocks * 512
+    assert len(run.fates()) == 5
+    assert taken * 0.9 <= used <= taken * 1.1
+
+
+def test_an_image_beyond_the_budget_is_not_written(host: Host, page: ControlPage, cubin: Path) -> None:
+    page.set_limit("trace_bytes", 1 << 20)
+    run = under(host, page, LOAD.format(path=str(cubin)) + "launch(function(m, 'add'))")
+    assert run.codes == ["trace-full"]
+    assert not list(run.directory.glob("kernel/*/original.bin"))
 
 
 @pytest.mark.parametrize("limit", [0, 1, 50_000, 200_000])
@@ -179,6 +207,26 @@ w = word()
 launch(f, w)
 os.kill(os.getpid(), 9)
 """
+
+
+@pytest.mark.parametrize("files", [1, 5, 40])
+def test_all_of_few_result_files_are_used(host: Host, page: ControlPage, files: int) -> None:
+    """Each kernel takes what it leaves to others, and the last of them the last one."""
+    page["result_files.limit"], page["shares"] = files, 1
+    names = [f"{kind}__8" for kind in ("add", "sub", "mul", "div", "mod", "pow")]
+    script = f"""
+context()
+w = word()
+for name in {names!r}:
+    f = function(module(), name)
+    for _ in range(60): launch(f, w)
+print(read(w))
+"""
+    run = under(host, page, script, TUI_PROBE_LAUNCHES="auto")
+    assert (run.status, run.stdout) == (0, "360\n"), run.stderr
+    kernels = [line.split(" kernel ")[1].split()[0] for line in run.lines(r"\[exec\] save ")]
+    assert len(kernels) == files
+    assert len(set(kernels)) == {1: 1, 5: 3, 40: 6}[files]
 
 
 def test_what_a_killed_process_had_booked_is_given_back(host: Host, page: ControlPage) -> None:
@@ -314,6 +362,44 @@ print(read(w))
     run = host.python(script, STUB_MEMORY=str(8 << 30))
     assert run.stdout == "1\n", run.stderr
     assert len(run.results) == 0
+
+
+def test_copies_of_images_take_half_of_the_hooks_memory(host: Host) -> None:
+    """An image that would take more is not copied: its kernel runs as it is, and others are probed."""
+    script = """
+context()
+large, small = function(module(PTX + b" " * 600_000), "add__8"), function(module(), "sub__8")
+w = word()
+launch(large, w)
+launch(small, w)
+print(read(w))
+"""
+    run = host.python(script, TUI_PROBE_MAX_HOST_MEMORY="1000000")
+    assert (run.status, run.stdout, len(run.results)) == (0, "2\n", 1), run.stderr
+    assert run.codes == ["host-limit"]
+    run = host.python(
+        script.replace("600_000", "400_000"), TUI_PROBE_MAX_HOST_MEMORY="1000000", TUI_PROBE_STAMP="Nov22"
+    )
+    assert len(list(run.root.glob("Nov22*/result/*.bin"))) == 2
+
+
+def test_an_image_that_is_unloaded_makes_room_for_others(host: Host) -> None:
+    script = """
+context()
+w = word()
+for _ in range(5):
+    code = module(PTX + b" " * 400_000)
+    launch(function(code, "add__8"), w)
+    call("cuModuleUnload", code)
+print(read(w))
+"""
+    run = host.python(script, TUI_PROBE_MAX_HOST_MEMORY="1000000")
+    assert (run.status, run.stdout, len(run.results), run.codes) == (0, "5\n", 5, []), run.stderr
+
+
+def test_records_that_find_no_memory_on_their_way_are_written_at_once(host: Host) -> None:
+    run = host.python(LAUNCHES.format(n=50), TUI_PROBE_MAX_HOST_MEMORY="200")
+    assert (run.status, run.stdout, len(run.results)) == (0, "50\n", 50), run.stderr
 
 
 def test_the_schedule_begins_anew_when_recording_is_switched_on(host: Host, page: ControlPage) -> None:

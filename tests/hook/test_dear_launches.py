@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import struct
 from pathlib import Path
@@ -117,6 +118,15 @@ def test_a_form_that_is_of_another_kernel_is_not_used(host: Host, page: ControlP
     assert told.endswith("kernel.info of the form for samples is about other maps code kernel-info")
 
 
+def test_a_form_that_cannot_be_launched_leaves_the_other(host: Host, page: ControlPage) -> None:
+    script = LAUNCHES.format(n=5, grid=40_000) + "\nfor _ in range(3): launch(f, w)\nprint(read(w))\n"
+    run = under(host, page, script, STUB_FAIL_SAMPLED="701")
+    assert (run.status, run.stdout) == (0, "5\n8\n"), run.stderr
+    assert [count for *_, count in samples(run)] == [0, 0, 0]
+    assert len([line for line in run.calls if line.startswith("launch probed")]) == 4  # it was tried once
+    assert page.budget("result_files").used == 3
+
+
 def test_a_sample_that_the_user_asked_for_stays_as_it_is(host: Host, page: ControlPage, serving: Engine) -> None:
     serving.sampled = True
     run = under(host, page, LAUNCHES.format(n=1, grid=400_000), TUI_PROBE_SAMPLE="1/2")
@@ -151,6 +161,47 @@ launch(f, w, grid=200, block=64)
     probed = {int(line.split(" launch ")[1].split()[0]) for line in run.lines(r"\[exec\] grid .* launch ")}
     assert probed - due
     assert len({int(line.split()[2]) for line in run.lines(r"\[exec\] probe-mem")}) == 2  # the room grew
+
+
+@pytest.mark.parametrize("launches", ["all", "auto"])
+def test_sampled_launches_do_not_wait_for_memory(host: Host, launches: str) -> None:
+    """There is memory for one launch at a time: where all are asked for, each waits for the one before."""
+    chosen = "" if launches == "all" else launches
+    script = LAUNCHES.format(n=8, grid=64)
+    run = host.python(script, TUI_PROBE_MAX_PROBE_MEMORY="2048", TUI_PROBE_LAUNCHES=chosen)
+    assert (run.status, run.stdout) == (0, "8\n"), run.stderr
+    if launches == "all":
+        assert (len(run.results), run.codes) == (8, [])
+    else:
+        assert 1 <= len(run.results) < 8
+        assert [line for line in run.written_log if line.endswith(" code probe-memory")]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_programs_stay_within_their_budgets(host: Host, page: ControlPage, serving: Engine, seed: int) -> None:
+    """Kernels, shapes and budgets by chance: nothing is lost of the program, nothing is beyond a budget."""
+    numbers = random.Random(seed)
+    serving.maps = numbers.choice(["1,16", "1,64", "0,8"])
+    size, files = numbers.randrange(300_000, 6_000_000), numbers.randrange(4, 60)
+    page["trace_bytes.limit"], page["result_files.limit"] = size, files
+    kernels = numbers.sample(["add__8", "sub__8", "mul__8", "div__8"], numbers.randrange(1, 4))
+    launches = [
+        (numbers.randrange(len(kernels)), numbers.choice([1, 3, 50, 700, 9000, 40_000]), numbers.choice([32, 100, 256]))
+        for _ in range(150)
+    ]
+    script = f"""
+context()
+kernels = [function(module(), name) for name in {kernels!r}]
+w = word()
+for kernel, grid, block in {launches!r}: launch(kernels[kernel], w, grid=grid, block=block)
+print(read(w))
+"""
+    run = under(host, page, script)
+    assert (run.status, run.stdout, run.stderr) == (0, "150\n", "")
+    assert sum(path.lstat().st_blocks * 512 for path in run.directory.rglob("*")) <= size
+    assert 0 < len(samples(run)) == page.budget("result_files").used <= files
+    assert run.lines(rf"\[exit\] launches 150 probed {len(samples(run))} dropped 0")
+    assert not [line for line in run.calls if "DIRTY" in line]
 
 
 # Several probes.

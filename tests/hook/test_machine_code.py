@@ -81,9 +81,10 @@ launch(function(m, "add"))
     assert str(path) in run.fates()[0][2]
 
 
-def test_file_that_is_replaced_by_one_of_the_same_size_and_time(host: Host, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("image", "at"), [(CUBIN, 0), (fatbin(SM_90, SM_91), len(fatbin(SM_90)) + 8)])
+def test_file_with_other_content_of_the_same_size_and_time(host: Host, tmp_path: Path, image: bytes, at: int) -> None:
     path = tmp_path / "image.bin"
-    path.write_bytes(CUBIN)
+    path.write_bytes(image)
     os.utime(path, (1, 1))
     run = host.python(
         f"""
@@ -91,7 +92,8 @@ context()
 m = c_void_p()
 call("cuModuleLoad", byref(m), {str(path)!r}.encode())
 with open({str(path)!r}, "r+b") as file:
-    file.write(b"\\0" * 20)
+    file.seek({at})
+    file.write(bytes(4))
 os.utime({str(path)!r}, (1, 1))
 launch(function(m, "add"))
 """
@@ -241,8 +243,8 @@ def test_the_way_is_logged(host: Host, engine: Engine) -> None:
     assert [line.rsplit(" ", 1)[1] for line in run.lines(r"\[kernel\] \d+ probed-function")] == ["graft"] * 2
 
 
-@pytest.mark.parametrize("form", ["module", "library"])
-def test_addresses_of_the_originals_variables_are_patched_in(host: Host, engine: Engine, form: str) -> None:
+@pytest.mark.parametrize(("form", "told"), [("module", "0"), ("library", "0"), ("library", "1"), ("library", "2")])
+def test_addresses_of_the_originals_variables_are_patched_in(host: Host, engine: Engine, form: str, told: str) -> None:
     tail = b" \ndump " + b"\xee" * 16
     at = len("//probed 0 0 1,16") + tail.index(b"\xee")
     grafted(
@@ -262,7 +264,8 @@ where, size = c_uint64(), c_size_t()
 call("cuModuleGetGlobal_v2", byref(where), byref(size), m, b"shared_variable")
 low, high = (where.value + 4) & 0xFFFFFFFF, where.value + 16 >> 32
 print(f"dump {{where.value - 8:016x}} {{high << 32 | low:016x}}")
-"""
+""",
+        STUB_LIBRARY_VARIABLES=told,
     )
     assert run.status == 0, run.stderr
     assert run.stdout.strip() in run.calls
@@ -322,6 +325,47 @@ print(read(w))
     assert run.codes == []
 
 
+def test_parameters_in_one_buffer(host: Host, engine: Engine) -> None:
+    grafted(engine)
+    run = host.python(
+        f"""
+context()
+f = function(module({CUBIN!r}), "add__8_4")
+w = word()
+buffer = (c_uint64 * 2)(w.value, 7)
+size = c_size_t(12)
+extra = (c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), None)
+call("cuLaunchKernel", f, 2, 1, 1, 64, 1, 1, 0, None, None, extra)
+print(read(w))
+"""
+    )
+    assert (run.stdout, run.codes) == ("1\n", [])
+    assert "launch probed add__8_4 kernel" in run.calls
+    assert len(run.results) == 1
+
+
+def test_constants_are_copied_where_launches_are_timed_too(host: Host, engine: Engine) -> None:
+    grafted(engine, "constant shared_constant 8")
+    run = host.python(
+        f"""
+context()
+m = module({CUBIN!r})
+f = function(m, "constant__8")
+where, size = c_uint64(), c_size_t()
+call("cuModuleGetGlobal_v2", byref(where), byref(size), m, b"shared_constant")
+c_uint64.from_address(where.value).value = 10
+w = word()
+launch(f, w)
+print(read(w))
+""",
+        TUI_PROBE_BENCHMARK="1",
+    )
+    assert (run.stdout, run.status) == ("11\n", 0), run.stderr
+    probed = run.calls.index("launch probed constant__8 kernel")
+    assert run.calls[probed - 1].startswith(("copy", "cuEventRecord"))
+    assert "copy null" in run.calls[:probed]
+
+
 def test_constants_that_cannot_be_copied(host: Host, engine: Engine) -> None:
     grafted(engine, "constant shared_constant 8")
     run = host.python(
@@ -354,6 +398,11 @@ def test_blocks_that_would_no_longer_all_be_resident_are_left_alone(host: Host, 
     """132 SMs: 1056 blocks fit without the probe, 792 with it."""
     found = probed_grids(host, "792, 793, 1056, 1057,", call, STUB_BLOCKS="8", STUB_BLOCKS_PROBED="6")
     assert found == [True, False, False, True]
+
+
+def test_a_green_context_has_fewer_sms(host: Host) -> None:
+    settings = {"STUB_BLOCKS": "8", "STUB_BLOCKS_PROBED": "6", "STUB_GREEN_SMS": "10"}
+    assert probed_grids(host, "60, 61, 80, 81,", **settings) == [True, False, False, True]
 
 
 def test_clusters_that_would_no_longer_all_be_resident_are_left_alone(host: Host) -> None:

@@ -28,19 +28,25 @@ def program(sanitized: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("mode", ["traced", "benchmark", "little memory", "watched disk"])
+@pytest.mark.parametrize("mode", ["traced", "benchmark", "little memory", "watched disk", "dear launches"])
 def test_busy_program(sanitized: Build, program: Path, tmp_path: Path, engine: Engine, mode: str) -> None:
     host = Host(sanitized, tmp_path, engine)
     more = {
         "benchmark": {"TUI_PROBE_BENCHMARK": "1"},
         "little memory": {"TUI_PROBE_MAX_PROBE_MEMORY": "65536"},
         "watched disk": {"TUI_PROBE_MIN_FREE_DISK": "1"},
+        "dear launches": {
+            "TUI_PROBE_MAX_TRACE_BYTES": "2000000",
+            "TUI_PROBE_LAUNCHES": "auto",
+            "BUSY_BLOCKS": "4000",
+        },
     }
     options = OPTIONS | {"LD_PRELOAD": "", "LD_LIBRARY_PATH": str(sanitized.hook.parent)} | more.get(mode, {})
     run = host.command(str(program), **options)
     assert (run.status, run.stderr) == (0, "")
     assert not [line for line in run.calls if line.startswith(("DIRTY", "EVENT"))]
     assert run.lines(r"\[exit\] launches ")
+    assert bool(engine.asked_for_samples) == (mode == "dear launches")
 
 
 def test_records_of_every_layout(sanitized: Build, program: Path, tmp_path: Path, engine: Engine) -> None:

@@ -81,12 +81,14 @@ def test_ctl_says_how_it_stands(root: Path, capsys: pytest.CaptureFixture[str]) 
     control = page(root)
     control["result_files.used"], control["result_files.refused"] = 64, 2
     control["trace_bytes.used"], control["launcher_bytes"] = 5000, 3000
+    control["over_rate"], control["write_rate"] = 3, 10_000
     assert main(["ctl", str(root)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"recording is on  (run of process {os.getpid()})",
         "trace-bytes      8.00 kB of 1.07 GB",
         "result-files          64 of 2000, 2 launches refused",
         "log-bytes            0 B of 134 MB",
+        "3 launches passed: faster than 10.0 kB/s, or than the disk takes them",
     ]
 
 

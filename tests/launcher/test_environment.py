@@ -70,6 +70,7 @@ def test_options_and_nothing_of_a_run_around_this_one() -> None:
     assert result["TUI_PROBE_MAX_PROBE_MEMORY"] == "1048576"
     assert not {*outer} & {*result}
     assert environment({}, max_trace_bytes=0)["TUI_PROBE_MAX_TRACE_BYTES"] == "0"
+    assert environment({}, max_write_rate=50)["TUI_PROBE_MAX_WRITE_RATE"] == "50"
     assert environment({}, max_trace_bytes=NO_LIMIT)["TUI_PROBE_MAX_TRACE_BYTES"] == "none"
     assert environment({}, benchmark=True)["TUI_PROBE_BENCHMARK"] == "1"
     assert environment({"TUI_PROBE_SIM_SMS": "4"})["TUI_PROBE_SIM_SMS"] == "4"

@@ -28,3 +28,16 @@ def test_a_long_name_does_not_hide_why_a_kernel_was_not_probed(tmp_path: Path, c
     assert "…" in text[1]
     whole = "".join(line[17:].strip() for line in text[text.index(next(x for x in text if "whole name" in x)) :])
     assert name in whole
+
+
+def test_a_probe_in_machine_code_is_told(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "t")
+    writer.start()
+    writer.kernel(0, "from_ptx", way="ptx")
+    writer.kernel(1, "grafted", way="graft")
+    trace = open_trace(writer.directory)
+    texts = [
+        "\n".join(plain(line) for line in detail_lines(row_of(kernel, trace.state.device), 100))
+        for kernel in trace.kernels
+    ]
+    assert ["in its machine code (graft)" in text for text in texts] == [False, True]

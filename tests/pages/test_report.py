@@ -14,7 +14,10 @@ from tests.fixed_probes import fixed_probes
 from tests.golden import golden
 from tests.pages.example import write_example
 from tests.trace.make import TraceWriter
+from tui_probe.pages.budgets import kept_of
 from tui_probe.pages.choices import Format
+from tui_probe.pages.head import head_record
+from tui_probe.pages.kernel_row import row_of
 from tui_probe.pages.report import page_names, report_lines
 from tui_probe.pages.summary import run_report
 from tui_probe.trace.follow import open_trace
@@ -199,3 +202,28 @@ def test_the_head_says_what_the_budgets_left_out(tmp_path: Path) -> None:
     assert "event.log reached 2.00 kB: launches since then are counted, not listed" in report
     assert "kept 0 of 20 000 launches of fill" in report
     assert "20 000 launches" in report
+    assert head_record(open_trace(writer.directory))["run"]["budgets"] == {
+        "reached": [
+            {"name": "result-files", "reached": True, "limit": 1, "used": 1, "option": "--max-result-files"},
+            {"name": "log-bytes", "reached": True, "limit": 2000, "used": 2001, "option": "--max-log-bytes"},
+        ],
+        "kept": {"kernel": "fill", "results": 0, "launches": 20_000, "other_kernels": 0},
+    }
+
+
+def test_data_of_a_run_within_its_budgets_say_so(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "trace")
+    writer.kernel(0, "fill")
+    writer.launch(0)
+    assert head_record(open_trace(writer.directory))["run"]["budgets"] == {"reached": [], "kept": None}
+
+
+def test_the_state_line_says_of_which_kernel_least_was_kept(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "trace")
+    for index, name in enumerate(("fill", "copy")):
+        writer.kernel(index, name)
+        writer.launch(index)
+    writer.lines("[budget] unlisted kernel 1 launches 19999")
+    rows = [row_of(kernel, None) for kernel in open_trace(writer.directory).kernels]
+    assert kept_of(rows) == "kept 0 of 20 000 launches of copy"
+    assert kept_of([]) == ""

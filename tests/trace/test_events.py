@@ -63,6 +63,11 @@ KNOWN = [
     ("[exec] save-paused disk is nearly full", t.Trouble("save-paused disk is nearly full")),
     ("[exec] save-resumed 9 of 10 bytes are free", t.Trouble("save-resumed 9 of 10 bytes are free")),
     ("[exec] drain-failed 700 1.000000.bin", t.Trouble("drain-failed 700 1.000000.bin")),
+    ("[exec] graft left out from now on, for X: k", t.Trouble("graft left out from now on, for X: k")),
+    (
+        "[kernel] 3 probed-function registers 36 local - shared 0 blocks 6 way graft",
+        t.ProbedFunction(3, t.FunctionFigures(36, None, 0, 6), "graft"),
+    ),
     ("[init] lost 7 lines before the first launch", t.Trouble("lost 7 lines before the first launch")),
     ("[exit] gave up waiting after 2000 ms", t.Trouble("gave up waiting after 2000 ms")),
     ("[bin] type warpped_fatbin size 1234", t.Image("warpped_fatbin", 1234)),

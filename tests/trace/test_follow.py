@@ -27,7 +27,7 @@ def write_example(directory: Path) -> bytes:
     """A log with everything in it; returns its bytes."""
     writer = TraceWriter(directory)
     writer.start()
-    writer.kernel(0, "_Z4fillPf")
+    writer.kernel(0, "_Z4fillPf", way="graft")
     writer.kernel(1, "gemm", "skipped", reason="no PTX in image")
     for i in range(6):
         number = writer.launch(0, (8 + i // 3, 1, 1))
@@ -61,8 +61,8 @@ def summary(trace: Trace) -> dict[str, Any]:
     """All that a trace knows, comparable."""
     state = {name: getattr(trace.state, name) for name in trace.state.__slots__}
     kernels = [
-        (k.index, k.name, k.status, k.reason, k.launches, k.launches_probed, k.shape, k.grid_varies, k.block_varies,
-         k.registers_pruned, k.registers_probed, k.probe_bytes, k.slowdown, list(k.rows), k.results)
+        (k.index, k.name, k.status, k.way, k.reason, k.launches, k.launches_probed, k.shape, k.grid_varies,
+         k.block_varies, k.registers_pruned, k.registers_probed, k.probe_bytes, k.slowdown, list(k.rows), k.results)
         for k in trace.kernels
     ]  # fmt: skip
     times = {k.index: sorted(zip(*(k.samples.column(each.name) for each in fields(k.samples)), strict=True))

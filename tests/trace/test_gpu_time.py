@@ -57,6 +57,15 @@ def test_samples_count_for_the_launches_that_they_stand_for() -> None:
     assert not time.with_probe
 
 
+def test_the_last_times_are_those_of_one_kind_and_less_the_call() -> None:
+    samples = samples_of(
+        original(100), (900, 1, True, 0, -1), original(300, host=50), original(200), original(9, host=20)
+    )
+    assert samples.last(3, probed=False) == (250, 200, 0)
+    assert samples.last(3, probed=True) == (900,)
+    assert TimeSamples().last(3, probed=False) == ()
+
+
 def test_all_launches_timed_leave_no_doubt() -> None:
     time = time_of(3, original(100), original(200), original(300))
     assert (time.total_ns, time.total_doubt_ns, time.shown.mean_doubt_ns) == (600, 0, 0)

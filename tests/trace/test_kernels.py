@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.trace.make import PTXAS
 from tui_probe.errors import TraceError
 from tui_probe.trace.kernels import (
+    Graft,
     KernelInfo,
     MapInfo,
     ProcessLog,
@@ -39,6 +40,30 @@ def test_the_lines_of_sites() -> None:
     assert info.maps == (MapInfo("warp", 16), MapInfo("warp", 0))
     with pytest.raises(TraceError, match="a count was expected, not 'x'"):
         parse_kernel_info([*lines, "sites 0 x"])
+
+
+WORDS = st.sampled_from(["appended", "0", "16", "384", "1234567", "x", "-1", "1" * 10, "\u0663"])
+
+
+def test_where_code_was_grafted() -> None:
+    lines = ["f", "1", "1", "1,16", "callback block_sched", "way graft", "grafted 0 160 1234560 appended 1234576"]
+    info = parse_kernel_info([*lines, "patch abs64 23584 0 chosen", "constant lut 64"])
+    assert info.graft == Graft((0, 160, 1234560), 1234576)
+    assert info.callback == "block_sched"
+    assert parse_kernel_info(lines[:5]).graft is None
+
+
+@given(st.lists(WORDS, max_size=6))
+def test_any_grafted_line_is_read_or_refused(words: list[str]) -> None:
+    lines = ["f", "1", "1", "1,16", "way graft", f"grafted {' '.join(words)}"]
+    graft = None
+    with suppress(TraceError):
+        graft = parse_kernel_info(lines).graft
+    if graft is None:
+        with pytest.raises(TraceError, match="'grafted'"):
+            parse_kernel_info(lines)
+    else:
+        assert [*map(str, graft.replaced), "appended", str(graft.appended)] == words
 
 
 @pytest.mark.parametrize(("last", "callback"), [(["block_sched.py"], "block_sched.py"), ([""], None), ([], None)])

@@ -49,6 +49,16 @@ def test_other_ways_of_probing_and_words_that_are_added_do_no_harm() -> None:
     assert found.probe == "p"
 
 
+def test_sites_in_machine_code_have_an_offset_in_place_of_a_line() -> None:
+    load = {"offset": 0x70, "at": "instruction", "points": ["load"], "opcode": "LDG.E", "class": "load"}
+    graft = {"probe": "g", "way": "graft", "sites": [load], "maps": {"m": {"sites": [0]}}, "unchecked": []}
+    ptx, found = parse_sites(json.dumps({**WHOLE, "probes": [PROBE, graft]}).encode())
+    assert ptx.sites[0].instruction.line == 12
+    assert found.sites[0].instruction == SiteInstruction(0x70, "LDG.E", "load")
+    with pytest.raises(TraceError, match="a number from 0 on was expected, not None"):
+        parse_sites(json.dumps({**WHOLE, "probes": [{**PROBE, "way": "graft"}]}).encode())
+
+
 def changed(*path: str | int, to: object) -> bytes:
     """The file with one value changed."""
     whole = json.loads(json.dumps(WHOLE))

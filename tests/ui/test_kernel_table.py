@@ -9,6 +9,7 @@ import pytest
 
 from tests.golden import golden
 from tests.ui.desk import TestDesk, said, shown
+from tui_probe.draw.spans import to_ascii
 from tui_probe.pages.kernel_row import KernelRow, row_of
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.gpu_time import GpuTime, TimeOfKind
@@ -58,6 +59,16 @@ def test_without_a_benchmark_there_are_no_columns_of_times(table: KernelTable, r
     assert "slowdown" not in shown(table)[0]
     assert "time" not in shown(table)[0]
     assert "probe mem" in shown(table)[0]
+
+
+def test_the_way_of_each_kernel_where_one_was_grafted(table: KernelTable, rows: Rows) -> None:
+    assert "way" not in shown(table)[0].split()
+    table.show(tuple(replace(row, way="graft") if row.index == 1 else row for row in rows))
+    titles, *lines = shown(table)
+    at = titles.index(" way ") + 1
+    words = [line[at : at + 5].strip() for line in lines if line.strip()]
+    assert words == ["graft" if row.index == 1 else "PTX" if row.way else "–" for row in table.shown[: len(words)]]
+    assert {"PTX", "graft", "–"} <= set(words)
 
 
 def test_every_row_says_its_status_in_words(table: KernelTable) -> None:
@@ -158,6 +169,7 @@ def timed(rows: Rows) -> Rows:
     return tuple(
         replace(
             row, gpu_time=time, time_share=None if time is None else time.total_ns / 5e5, finding=words,
+            trend=() if time is None else (4e4, 4e4, 4e4, 8e4 + 1e4 * row.index),
             launches=6060, launches_probed=12 if row.index == 0 else row.launches_probed,
         )
         for row, time, words in zip(rows, times, found, strict=True)
@@ -178,6 +190,35 @@ def test_timed_kernels_rank_and_say_what_was_found(table: KernelTable, timed: Ro
     assert names(table) == [1, 0, 4, 3, 5, 2]
 
 
+def test_the_trend_is_a_chart_of_the_last_times_that_sorts_by_the_last_rise(table: KernelTable, timed: Rows) -> None:
+    table.resize(200, 8)
+    table.show(timed, timed=False)
+    (line,) = (line for line in shown(table) if "zero_fill" in line)
+    assert " ▄▄▄█ " in line
+    assert to_ascii("▄▄▄█").isascii()
+    while "sorted by trend" not in said(table):
+        table.sort(1)
+    assert names(table) == [0, 1, 3, 4, 5, 2]
+    table.reverse()
+    assert names(table) == [5, 4, 3, 1, 0, 2]
+
+
+def test_every_column_sorts_what_it_knows_and_puts_the_rest_last(table: KernelTable, timed: Rows) -> None:
+    table.resize(300, 8)
+    table.show(timed, timed=True)
+    shown(table)
+    seen = set[str]()
+    for _ in columns.COLUMNS:
+        table.sort(1)
+        column = columns.COLUMNS[table._sorted_by]
+        seen.add(column.key)
+        values = [column.value(row) for row in table.shown]
+        known = [value for value in values if value is not None]
+        assert values == known + [None] * (len(values) - len(known)), column.key
+        assert known == sorted(known, reverse=column.key == "share"), column.key  # type: ignore[type-var]
+    assert seen == {column.key for column in columns_of(timed=True, ranked=True, cells=300)}
+
+
 def test_how_many_launches_were_probed_is_never_cut(table: KernelTable, timed: Rows) -> None:
     table.show(timed, timed=False)
     for cells in range(80, 200):
@@ -188,13 +229,17 @@ def test_how_many_launches_were_probed_is_never_cut(table: KernelTable, timed: R
 
 
 def test_columns_leave_in_the_order_that_is_stated(table: KernelTable, timed: Rows) -> None:
-    table.show(timed)
+    table.show((replace(timed[0], way="graft"), *timed[1:]))
     left: list[str] = []
     for cells in range(300, 60, -1):
         table.resize(cells, 8)
         shown(table)
         titles = [column.title for column, _ in table._layout(cells)]
-        left += [c.title for c in columns_of(timed=True, ranked=True, cells=cells) if c.title not in {*titles, *left}]
+        left += [
+            c.title
+            for c in columns_of(timed=True, ranked=True, cells=cells, grafted=True)
+            if c.title not in {*titles, *left}
+        ]
     stated = " ".join((columns.__doc__ or "").partition("in this order: ")[2].partition(". Number")[0].split())
     assert left
     assert [name for name in stated.replace("probe memory", "probe mem").split(", ") if name in left] == left

@@ -277,7 +277,7 @@ async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
     await stage.refresh()
     assert control.is_on
-    assert "budget reached: result files" in stage.text
+    assert "budget reached: result files; raise with --max-result-files; kept 0 of 1 launch of " in stage.text
 
 
 @checks("pause")

@@ -16,6 +16,7 @@ from tests.ui.synthetic import TraceWriter, example
 from tests.ui.terminal import ROOT, Terminal, on_screen
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 SLEEPER = "import time\ntime.sleep(600)\n"
@@ -170,6 +171,49 @@ def test_byte_budgets(root: Path) -> None:
                 trace.launch(kernel)
             terminal.wait(f"{trace.launches} launches")
             assert terminal.quiet(0.6, steady=True) - before <= 12_000, "log tail"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=str)
+def test_byte_budgets_of_kernels_with_times(size: tuple[int, int], root: Path) -> None:
+    """Shares, medians and findings change with every launch: cells that stay the same are not sent."""
+    shutil.rmtree(root / "trace")
+    trace = TraceWriter(root / "trace")
+    for number in range(20):
+        trace.kernel(f"triton_poi_fused_kernel_number_{number}")
+
+    def launch(kernels: Iterable[int], times: int = 1) -> None:
+        for kernel in kernels:
+            for number in range(times):
+                trace.timed(kernel, trace.launch(kernel), 10_000 * (kernel + 1) + 100 * number)
+
+    launch(range(20), 30)
+    with Terminal(on_screen(root), size) as terminal:
+        terminal.wait(f"{trace.launches} launches")
+        terminal.quiet(0.6, steady=True)
+        assert terminal.count <= 60_000, "first paint"
+
+        def tick(kernels: Iterable[int]) -> int:
+            before = terminal.count
+            launch(kernels)
+            terminal.wait(f"{trace.launches} launches")
+            return terminal.quiet(0.4, steady=True) - before
+
+        # A tick is two frames if the log was read while it was written.
+        assert min(tick((3, 4, 5)) for _ in range(2)) <= 2000, "3 rows changed"
+        least = min(tick(range(20)) for _ in range(2))
+        assert least <= (2000 if size[0] == 80 else 5000), "20 rows changed"
+
+        before = terminal.count
+        began = _seconds(terminal)
+        terminal.wait(lambda: _seconds(terminal, locked=True) >= began + 2)
+        assert terminal.count - before <= 100 * (_seconds(terminal) - began + 1), "idle: 1 KB in 10 s"
+
+
+def _seconds(terminal: Terminal, *, locked: bool = False) -> int:
+    """How long the target has been running, as the screen says."""
+    found = re.search(r"running (?:(\d+) min )?(\d+)", terminal.shown if locked else terminal.text)
+    assert found is not None
+    return 60 * int(found[1] or 0) + int(found[2])
 
 
 def test_byte_budgets_of_the_kernel_screen(tmp_path: Path) -> None:

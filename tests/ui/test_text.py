@@ -247,9 +247,23 @@ def test_the_changed_cells_make_the_old_line_the_new_one(
 ) -> None:
     length = max(len(_cells(tuple(old))), len(_cells(tuple(new))))
     one, other = ([*line, (" " * (length - len(_cells(tuple(line)))), "")] for line in (old, new))
-    start, end = changed_columns(tuple(one), tuple(other))
-    before, after = _cells(tuple(one)), _cells(tuple(other))
-    assert before[:start] + after[start:end] + before[end:] == after
+    made, after = _cells(tuple(one)), _cells(tuple(other))
+    for start, end in changed_columns(tuple(one), tuple(other)):
+        made[start:end] = after[start:end]
+    assert made == after
+
+
+def test_parts_that_changed_far_from_each_other_are_sent_by_themselves() -> None:
+    middle = "=" * 30
+    assert changed_columns(((f"1{middle}2{middle}3", ""),), ((f"9{middle}2{middle}8", ""),)) == [(0, 1), (62, 63)]
+    assert changed_columns((("1==2", ""),), (("8==9", ""),)) == [(0, 4)]
+    assert changed_columns((("same", ""),), (("same", ""),)) == []
+
+
+def test_a_wide_character_is_sent_whole() -> None:
+    assert changed_columns((("a日b", ""),), (("axyb", ""),)) == [(1, 3)]
+    assert changed_columns((("axyb", ""),), (("a日b", ""),)) == [(1, 3)]
+    assert changed_columns((("e\u0301x", ""),), (("ex", ""),)) == [(0, 1)]
 
 
 def test_blanks_take_the_colours_beside_them() -> None:

@@ -96,6 +96,11 @@ def status_text(control: ControlPage) -> str:
     lines += [budget_line(name, control.budget(name)) for name in BUDGETS]
     if control["over_share"]:
         lines.append(f"{counted(control['over_share'], 'launch')} passed: more than a share of what is left")
+    if control["over_rate"]:
+        rate = size_text(control["write_rate"])
+        lines.append(
+            f"{counted(control['over_rate'], 'launch')} passed: faster than {rate}/s, or than the disk takes them"
+        )
     return "\n".join(lines) + "\n"
 
 

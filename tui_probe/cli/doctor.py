@@ -11,7 +11,7 @@ from tui_probe import __version__
 
 from .checks.cache import cache_items, clear_cache
 from .checks.gpu import counter_items, driver_items, gpu_items
-from .checks.machine_code import faulted_items
+from .checks.machine_code import machine_code_items
 from .checks.package import hook_items, package_items, simulator_items
 from .checks.preferences import setting_items
 from .checks.terminal import terminal_items
@@ -35,7 +35,7 @@ CHECKS = (
     setting_items,
     package_items,
     cache_items,
-    faulted_items,
+    machine_code_items,
 )
 
 

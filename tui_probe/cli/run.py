@@ -127,7 +127,7 @@ def add_limits(limits: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     limits.add_argument(
         "--max-host-memory", type=size, metavar="SIZE",
-        help="limit the memory for records on their way to files; default 256M",
+        help="limit the memory for records on their way to files and for copies of PTX; default 256M",
     )  # fmt: skip
 
 

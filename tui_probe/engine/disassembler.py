@@ -22,9 +22,14 @@ def disassembler() -> Tool | None:
     return next(iter(find_tools("nvdisasm")), None)
 
 
-def disassemble(tool: Tool, cubin: Path) -> str:
-    """The code sections of a cubin, with the source lines that it carries. Raises ToolchainError."""
-    command = [str(tool.path), "-c", "-g", str(cubin)]
+def disassemble(tool: Tool, cubin: Path, symbol: int | None = None) -> str:
+    """The code sections of a cubin, with the source lines that it carries. Raises ToolchainError.
+
+    With ``symbol``, the index of a function's symbol, the section with that function alone: of a cubin with hundreds of
+    kernels nothing else is read.
+    """
+    chosen = [] if symbol is None else ["-fun", str(symbol)]
+    command = [str(tool.path), "-c", "-g", *chosen, str(cubin)]
     try:
         done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)
     except (OSError, subprocess.SubprocessError) as error:

@@ -18,8 +18,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.instruction_grafts import graft_instructions
 from tui_probe.engine.kernel_info import kernel_info
-from tui_probe.engine.snippet_ptx import ENTRY_KERNEL, EXIT_KERNEL, LEADING, MANY_LEADING, SnippetPtx, snippet_ptx
+from tui_probe.engine.machine_positions import site_lines
+from tui_probe.engine.snippet_ptx import (
+    ENTRY_KERNEL,
+    EXIT_KERNEL,
+    LEADING,
+    MANY_LEADING,
+    SnippetPtx,
+    is_graftable,
+    snippet_ptx,
+)
 from tui_probe.engine.storage import map_slots
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
@@ -115,12 +125,16 @@ class Grafter:
         Raises UnsupportedKernelError, ImageError and ToolchainError.
         """
         target = Target.of(cubin, name)
-        code = self.code(target, in_slots=in_slots)
-        grafted, rewritten = graft_code(target, code)
+        lines: dict[str, list[int]] = {}
+        if is_graftable(self._probe):
+            grafted, rewritten = graft_code(target, self.code(target, in_slots=in_slots))
+        else:
+            grafted, sites = graft_instructions(target, self._probe, self._assembler, sampled=self._sampled)
+            lines, rewritten = site_lines(self._probe, sites), 0
         info = kernel_info(
             name,
             target.parameters,
-            map_slots(self._probe, {}),
+            map_slots(self._probe, lines),
             self._probe.callback,
             sampled=self._sampled,
             way=_way(grafted),

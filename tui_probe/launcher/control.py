@@ -196,8 +196,9 @@ class ControlPage:
     def record(self) -> dict[str, object]:
         """The budgets as run.json has them."""
         rate = self["write_rate"]
-        more: dict[str, object] = {"over_share": self["over_share"], "write_rate": None if rate == NO_LIMIT else rate}
-        return {name: vars(budget) for name, budget in self.budgets().items()} | more | {"over_rate": self["over_rate"]}
+        record: dict[str, object] = {name: vars(budget) for name, budget in self.budgets().items()}
+        record |= {"over_share": self["over_share"], "over_rate": self["over_rate"]}
+        return record | {"write_rate": None if rate == NO_LIMIT else rate}
 
 
 def is_alive(pid: int) -> bool:

@@ -12,7 +12,7 @@ from tui_probe.errors import LaunchError
 from .control import NO_LIMIT
 from .graft_faults import graft_faults_file
 from .natives import package_path
-from .options import ALL, AUTO, MAX_LOG_BYTES, MAX_RESULT_FILES, MAX_TRACE_BYTES
+from .options import ALL, AUTO, MAX_LOG_BYTES, MAX_RESULT_FILES, MAX_TRACE_BYTES, MAX_WRITE_RATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -114,6 +114,7 @@ def choices(options: RunOptions) -> dict[str, str]:
         "TUI_PROBE_MAX_TRACE_BYTES": limit_text(options.max_trace_bytes, MAX_TRACE_BYTES),
         "TUI_PROBE_MAX_RESULT_FILES": limit_text(options.max_result_files, MAX_RESULT_FILES),
         "TUI_PROBE_MAX_LOG_BYTES": limit_text(options.max_log_bytes, MAX_LOG_BYTES),
+        "TUI_PROBE_MAX_WRITE_RATE": limit_text(options.max_write_rate, MAX_WRITE_RATE),
         "TUI_PROBE_MAX_PROBE_MEMORY": str(options.max_probe_memory or ""),
         "TUI_PROBE_MAX_HOST_MEMORY": str(options.max_host_memory or ""),
         "TUI_PROBE_CAPTURE_RANGE": "1" if options.capture_range else "",

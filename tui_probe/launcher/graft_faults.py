@@ -1,6 +1,6 @@
 """Kernels whose machine code had a probe in it when a GPU context failed: the hook leaves them alone from then on.
 
-Their names are in a file beside the cache; see ``hook/src/graft_faults.h``.
+Their names are in a file beside what the trial of grafts found; see ``hook/src/graft_faults.h``.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 def graft_faults_file() -> Path | None:
     """The file that the hook reads and appends to, its folder made; None where there is no home."""
-    path = default_folder("graft-faults")
-    if path is not None:
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-    return path
+    folder = default_folder("grafts")
+    if folder is None:
+        return None
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder / "faulted"
 
 
 def faulted_kernels(path: Path) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw import units
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import safe
-from tui_probe.pages.budgets import budget_lines
+from tui_probe.pages.budgets import budget_lines, budget_record
 from tui_probe.pages.launch_counts import launches_in_words
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def head_record(trace: Trace) -> dict[str, Any]:
             "dropped_reason_code": state.dropped_reason_code,
             "results": state.results,
             "bytes_written": state.bytes_written,
+            "budgets": budget_record(trace),
         },
     }
 

@@ -67,7 +67,8 @@ def name_lines(row: KernelRow, cells: int) -> tuple[list[Line], list[Line]]:
 
 def state_lines(row: KernelRow, cells: int) -> list[Line]:
     """Whether it was probed, why not, and what to do."""
-    lines = list(_field("status", f"{_GLYPHS.get(row.status, ' ')} {row.status}", cells, row.status))
+    where = " in its machine code (graft)" if row.way == "graft" else ""
+    lines = list(_field("status", f"{_GLYPHS.get(row.status, ' ')} {row.status}{where}", cells, row.status))
     if row.reason:
         label = "note" if row.status == "probed" else "why"
         lines += _field(label, row.reason, cells, "bad" if row.status == "failed" else "")

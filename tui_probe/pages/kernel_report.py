@@ -63,7 +63,7 @@ KERNEL_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
     Column("name", lambda k: k.name),
     Column("demangled", lambda k: k.demangled, "kernel", lambda k: k.demangled, False, 0, 24, shorten),
     Column("status", lambda k: k.status, "status", lambda k: k.status, False),
-    Column("way", lambda k: k.way, "way", lambda k: way_word(k.way), False, rank=10),
+    Column("way", lambda k: k.way, "way", lambda k: way_word(k.way), False, rank=4),
     Column("launches", lambda k: k.launches, "launches", lambda k: probed_of(k.launches, k.launches_probed), rank=1),
     Column("launches_probed", lambda k: k.launches_probed),
     *TABLE_COLUMNS,

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from tui_probe.trace.gpu_time import GpuTime
     from tui_probe.trace.model import Kernel
 
+TREND = 8
+"""Launches whose times a row has."""
+
 
 @dataclass(frozen=True, slots=True)
 class KernelRow:
@@ -58,6 +61,8 @@ class KernelRow:
     device: Device | None
     read: bool
     """Whether it has what the folder of the kernel tells: without, that is None."""
+    trend: tuple[float, ...] = ()
+    """GPU time in ns of the last launches that were timed without the probe, else with it; at most ``TREND``."""
     finding: str = ""
     """What its probes found in words, with ``!`` before what stands out; "" where that was not read."""
 
@@ -72,7 +77,7 @@ class KernelRow:
         return None if self.why is None else self.why.code
 
 
-_MADE = ("results", "device", "folder", "read", "finding")
+_MADE = ("results", "device", "folder", "read", "trend", "finding")
 _COPIED = [name for name in KernelRow.__slots__ if name not in _MADE]
 _OF_FOLDER = (
     "registers_pruned", "registers_probed", "spills_pruned", "spills_probed", "shared", "static_shared",
@@ -90,6 +95,7 @@ def row_of(kernel: Kernel, device: Device | None) -> KernelRow:
         device=device,
         folder=kernel.folder if has_folder(kernel) else None,
         read=True,
+        trend=_trend(kernel),
     )
 
 
@@ -98,7 +104,14 @@ def first_row_of(kernel: Kernel, device: Device | None) -> KernelRow:
     values = {name: getattr(kernel, name) for name in _OF_LOG}
     values |= _NONE
     values["why"] = kernel.stated_reason
-    return KernelRow(**values, results=len(kernel.result_rows), device=device, folder=None, read=False)
+    return KernelRow(
+        **values, results=len(kernel.result_rows), device=device, folder=None, read=False, trend=_trend(kernel)
+    )
+
+
+def _trend(kernel: Kernel) -> tuple[float, ...]:
+    time = kernel.gpu_time
+    return () if time is None else kernel.samples.last(TREND, probed=time.with_probe)
 
 
 def has_folder(kernel: Kernel) -> bool:

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.analysis.alignment import align_probed
+from tui_probe.analysis.graft_alignment import added_lines, without_padding
 from tui_probe.analysis.sass import parse
 from tui_probe.analysis.sass_alignment import with_labels
 from tui_probe.analysis.sass_lines import doing, ptx_lines
 from tui_probe.engine.disassembler import INSTALL_HINT, disassemble, disassembler
-from tui_probe.errors import ToolchainError, TraceError
+from tui_probe.engine.kernel_cubins import kernel_cubin
+from tui_probe.errors import ImageError, ToolchainError, TraceError
 from tui_probe.pages.source_text import read_lines
+from tui_probe.ptx.images import image_kind
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tui_probe.analysis.alignment import Pair
     from tui_probe.analysis.sass import Code
     from tui_probe.draw.view import Progress
     from tui_probe.engine.toolchain import Tool
+    from tui_probe.trace.kernels import Graft
     from tui_probe.trace.model import Kernel
 
 FILES: Final = ("pruned.bin", "probed.bin")
+ORIGINAL: Final = "original.bin"
+_LARGEST: Final = 1 << 30
+_HEAD: Final = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -33,45 +40,86 @@ class MachineCode:
 
     ``origins`` gives, for each line of each code, the line of pruned.ptx that it came from, counted from 1, None where
     that is not known; ``owners`` the probe of each line of the probed code that came from an inserted line of PTX.
+    ``graft`` is there of a kernel that was probed in its machine code: its ``origins`` are offsets in the pruned code,
+    in bytes.
     """
 
     tool: str
     codes: dict[str, Code]
     origins: dict[str, list[int | None]]
     owners: list[str | None]
+    graft: Graft | None = None
 
     @cached_property
     def acting(self) -> dict[str, list[int | None]]:
         """The origins of those instructions alone that do what their line of PTX says."""
+        if self.graft is not None:
+            return self.origins
         return {side: doing(self.codes[side], self.origins[side]) for side in self.codes}
 
     @property
     def known(self) -> bool:
-        """Is it known of any instruction from which line it came?"""
-        return any(line is not None for line in self.origins["pruned"])
+        """Is it known of any instruction from which line of PTX it came?"""
+        return self.graft is None and any(line is not None for line in self.origins["pruned"])
+
+
+def has_both(kernel: Kernel) -> bool:
+    """Is the machine code of the pruned and of the probed kernel in the trace?"""
+    return all(kernel.file(name) is not None for name in FILES)
+
+
+def has_original(kernel: Kernel) -> bool:
+    """Is the image that the program loaded in the trace, and more than PTX text?"""
+    path = kernel.file(ORIGINAL)
+    if path is None:
+        return False
+    try:
+        with path.open("rb") as file:
+            return image_kind(file.read(_HEAD)) != "ptx"
+    except (OSError, ImageError):
+        return False
 
 
 def missing_code(kernel: Kernel) -> str | None:
     """Why there is no machine code, or nothing to read it with."""
-    absent = [name for name in FILES if kernel.file(name) is None]
-    if absent:
-        return kernel.reason or f"{' and '.join(absent)} of it are not in the trace: they are made by ptxas"
+    if not has_both(kernel) and not has_original(kernel):
+        absent = " and ".join(name for name in FILES if kernel.file(name) is None)
+        return kernel.reason or f"{absent} of it are not in the trace: they are made by ptxas"
     return None if disassembler() is not None else f"no nvdisasm on this machine: {INSTALL_HINT}"
+
+
+def read_original(kernel: Kernel, progress: Progress) -> tuple[str, Code]:
+    """What printed it, and the machine code that the program loaded. Raises TraceError if it cannot be read."""
+    tool, path = _tool(), kernel.file(ORIGINAL)
+    if path is None:
+        raise TraceError(f"kernel #{kernel.index} has no {ORIGINAL} any more")
+    progress(0.1)
+    return f"{tool.path.name} {tool.version}", _read_kernel(tool, path, kernel)
+
+
+def _tool() -> Tool:
+    tool = disassembler()
+    if tool is None:
+        raise TraceError(f"no nvdisasm on this machine: {INSTALL_HINT}")
+    return tool
 
 
 def read_code(kernel: Kernel, progress: Progress) -> MachineCode:
     """Both codes. Raises TraceError if one is absent or cannot be read."""
-    tool = disassembler()
-    if tool is None:
-        raise TraceError(f"no nvdisasm on this machine: {INSTALL_HINT}")
+    tool, info = _tool(), kernel.info
+    graft = None if info is None else info.graft
     paths = {name.removesuffix(".bin"): kernel.file(name) for name in FILES}
     found = {side: path for side, path in paths.items() if path is not None}
     if len(found) < len(paths):
         raise TraceError(f"kernel #{kernel.index} has no {' and no '.join(paths.keys() - found.keys())}.bin any more")
     progress(0.1)
+    read = partial(_read, tool) if graft is None else partial(_read_kernel, tool, kernel=kernel)
     with ThreadPoolExecutor(len(found)) as pool:  # each is a process of its own
-        codes = dict(zip(found, pool.map(partial(_read, tool), found.values()), strict=True))
+        codes = dict(zip(found, pool.map(read, found.values()), strict=True))
     progress(0.8)
+    if graft is not None:
+        owner = (info.callback if info else None) or "probe"
+        return _grafted(f"{tool.path.name} {tool.version}", codes, graft, owner)
     origins = {side: ptx_lines(path, codes[side]) for side, path in found.items()}
     pairs = _probed_lines(kernel) if any(origins["probed"]) else {}
     told = [None if line is None else pairs.get(line - 1) for line in origins["probed"]]
@@ -86,6 +134,42 @@ def _read(tool: Tool, path: Path) -> Code:
         return _disassembled(tool, path, path.stat().st_mtime_ns)
     except (ToolchainError, OSError) as error:
         raise TraceError(str(error)) from error
+
+
+def _grafted(tool: str, codes: dict[str, Code], graft: Graft, owner: str) -> MachineCode:
+    """Instructions that stayed have the offsets that they had; those from ``appended`` on are of the probe."""
+    pruned = codes["pruned"]
+    probed = without_padding(codes["probed"], pruned, graft)
+    owners = added_lines(probed, graft, owner)
+    kept = [at if own is None else None for at, own in zip(probed.addresses, owners, strict=True)]
+    own_sources = ["" if own else source for own, source in zip(owners, probed.sources, strict=True)]
+    probed = replace(probed, sources=own_sources)  # nvdisasm repeats the line before; added code has none
+    return MachineCode(
+        tool, {"pruned": pruned, "probed": probed}, {"pruned": list(pruned.addresses), "probed": kept}, owners, graft
+    )
+
+
+def _read_kernel(tool: Tool, path: Path, kernel: Kernel) -> Code:
+    """The code of this kernel alone, out of an image that may have hundreds."""
+    device = kernel.trace.state.device
+    major, _, minor = ("" if device is None else device.capability).partition(".")
+    arch = int(major + minor) if (major + minor).isdigit() else None
+    try:
+        return _kernel_disassembled(tool, path, path.stat().st_mtime_ns, kernel.name, arch)
+    except (ToolchainError, ImageError, OSError) as error:
+        words = str(error)
+        raise TraceError(words if str(path) in words else f"{path}: {words}") from error
+
+
+@lru_cache(maxsize=16)
+def _kernel_disassembled(tool: Tool, path: Path, changed: int, kernel: str, arch: int | None) -> Code:
+    del changed
+    with path.open("rb") as file:
+        cubin, symbol = kernel_cubin(file.read(_LARGEST), kernel, arch)
+    with NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        return parse(disassemble(tool, Path(file.name), symbol))
 
 
 @lru_cache(maxsize=16)

@@ -20,7 +20,7 @@ from tui_probe.sass.layout import laid_out
 from tui_probe.sass.nv_info import SIZED, Attribute, attribute_bytes, of_words, read_attributes, short
 from tui_probe.sass.target import INFO, PARAMETER_BYTES
 from tui_probe.sass.variables import SharedVariables, shared_variables
-from tui_probe.sass.words import WORD_BYTES, Word, code_of
+from tui_probe.sass.words import ALWAYS, WORD_BYTES, Word, code_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -46,12 +46,13 @@ class Splice:
     """What to put around the instruction at byte offset ``at`` of a kernel.
 
     ``before`` runs in all lanes that come there; of an ``EXIT``, in those that its guard lets leave. Behind an ``EXIT``
-    there is no ``after``.
+    there is no ``after``. ``together``: it runs in all lanes, and minds the guard of the instruction itself.
     """
 
     at: int
     before: tuple[Word, ...]
     after: tuple[Word, ...] = ()
+    together: bool = False
 
 
 class FilePatch(NamedTuple):
@@ -106,7 +107,8 @@ def graft(
         exit_ = code.add(splice, word)
         if splice.at in exits:
             exits[splice.at] = exit_
-        words[splice.at // WORD_BYTES] = branch(target.arch, splice.at, code.places[splice], word)
+        like = word.guarded(ALWAYS) if splice.together else word
+        words[splice.at // WORD_BYTES] = branch(target.arch, splice.at, code.places[splice], like)
     words += code.words
     words += [nop()] * (-len(words) % (_CODE_ALIGN // WORD_BYTES))
     count = max(target.registers, registers)
@@ -155,7 +157,7 @@ def _refuse_splice(target: Target, splice: Splice, word: Word) -> None:
         if splice.after:
             raise UnsupportedKernelError(because("graft-exits"))
         return
-    if word.operation in _CONTROL_FLOW or not word.is_unconditional:
+    if word.operation in _CONTROL_FLOW or not (word.is_unconditional or splice.together):
         raise UnsupportedKernelError(because("graft-position", at=at))
     if splice.at == 0 and any(
         one.opcode == BRA and branch_target(target.arch, index * WORD_BYTES, one) == 0

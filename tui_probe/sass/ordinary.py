@@ -35,7 +35,8 @@ _LDC: Final = 0x182
 _MARK_LOAD: Final = 0x184
 _ACCESSES: Final[Mapping[int, tuple[int, int]]] = {0x986: (0x386, 64), 0x981: (0x381, 32)}
 """STG and LDG with a descriptor: what they are without, and where it is."""
-_WIDE_ADDRESS: Final = 90
+_HAS_DESCRIPTOR, _WIDE_ADDRESS = 76, 90
+"""Whether the uniform register is a descriptor or an offset; whether the address beside it has 64 bits."""
 _REGISTER_FORM, _CONSTANT_FORM, _UNIFORM_FORM = 1, 5, 6
 _FORM_AT, _FORM_BITS = 9, 3
 _MASK_AT, _MASK_BITS, _ALL_BYTES = 72, 4, 0xF
@@ -45,6 +46,7 @@ _OFFSET_AT, _CONSTANT_BITS = 38, 16
 _UNIFORM_OPERAND: Final = 91
 _REUSE_AT, _REUSE_BITS = 122, 4
 """Operands kept for the next instruction, which may be another one now."""
+_MOST_STALL: Final = 15
 _READY: Final = 6
 """Cycles until the result of an instruction of fixed latency is there."""
 _LOADS_FROM: Final = 90
@@ -60,7 +62,12 @@ def without_uniform(words: Sequence[Word], registers: int, arch: int) -> tuple[l
     """
     flow = _Flow.of(_each_with_barrier(words), arch)
     places = _Places(registers + (registers & 1))
-    made = [twin for index, word in enumerate(flow.words) for twin in _twins(word, index, flow, places)]
+    made: list[Word] = []
+    for index, word in enumerate(flow.words):
+        twins = _twins(word, index, flow, places)
+        if not twins and made:  # what comes next may have relied on its cycles
+            made[-1] = made[-1].with_stall(min(made[-1].stall + word.stall, _MOST_STALL))
+        made += twins
     return [word.with_field(_REUSE_AT, _REUSE_BITS, 0) for word in made], max(registers, places.end)
 
 
@@ -175,7 +182,9 @@ def _twins(word: Word, index: int, flow: _Flow, places: _Places) -> list[Word]:
     if word.opcode in _ACCESSES:
         opcode, descriptor = _ACCESSES[word.opcode]
         made = word.with_field(0, 12, opcode).with_field(descriptor, 8, 0)
-        return [made.with_field(_UNIFORM_OPERAND, 1, 0).with_field(_WIDE_ADDRESS, 1, 0)]
+        for flag in (_UNIFORM_OPERAND, _HAS_DESCRIPTOR, _WIDE_ADDRESS):
+            made = made.with_field(flag, 1, 0)
+        return [made]
     if word.form == _UNIFORM_FORM and word.is_uniform_operand and _sources(word) == [_RB]:
         if flow.stays(index, _RB):
             return [word]

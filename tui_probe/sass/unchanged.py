@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _CONTROL_FLOW: Final = range(0x140, 0x160)
 _READ_BARRIER: Final = 113
 _REUSE: Final = 122, 4
+BSSY: Final = 0x945
+BSYNC: Final = 0x941
 _TABLES: Final = frozenset({".symtab", INFO})
 
 
@@ -81,15 +83,21 @@ def _refuse_added_code(target: Target, after: Target, grafted: Grafted, uniform:
     first = grafted.start // WORD_BYTES
     moved = {target.words[at // WORD_BYTES].with_field(*_REUSE, 0) for at in grafted.branches}
     added = after.words[first : first + grafted.added]
+    added_end = grafted.start + grafted.added * WORD_BYTES
     for index, word in enumerate(added, first):
         at = index * WORD_BYTES
-        if word.opcode == BRA and branch_target(after.arch, at, word) not in back:
+        if word.opcode == BRA and not _stays(branch_target(after.arch, at, word), at, added_end, back):
             _refuse(f"the way back at {at:#06x}")
-        if word.operation in _CONTROL_FLOW and word.opcode not in (BRA, EXIT):
+        if word.operation in _CONTROL_FLOW and word.opcode not in (BRA, EXIT, BSSY, BSYNC):
             _refuse(f"the way through the added code at {at:#06x}")
         own = word.operation not in _CONTROL_FLOW and word.with_field(*_REUSE, 0) not in moved
         if own and not _names_only(word, uniform, after.arch):
             _refuse(f"uniform registers at {at:#06x}")
+
+
+def _stays(target: int, at: int, end: int, back: Collection[int]) -> bool:
+    """Whether a branch leads on in the added code, or back to where an instruction was replaced."""
+    return target in back or at < target < end
 
 
 def _names_only(word: Word, uniform: Collection[int], arch: int) -> bool:

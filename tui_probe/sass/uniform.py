@@ -130,14 +130,17 @@ _SOURCES_OF_UNIFORM: Final[Mapping[int, tuple[int, ...]]] = {
     0x0A4: (_RA, _RB, _RC),  # UIMAD
     0x0A5: (_RA, _RB, _RC),  # UIMAD.WIDE
     0x0B9: (),  # ULDC
+    0x0BD: (_RB,),  # UFLO
+    0x0BF: (_RB,),  # UPOPC
     0x0CB: (),  # CS2UR
 }
 MEMORY: Final[Mapping[int, int]] = {
     0x181: _RB, 0x184: _RB, 0x186: _RC, 0x188: _RC, 0x18E: _RC, 0x1A8: _RC,
 }  # fmt: skip
 """LDG, LDS, STG, STS, RED, ATOMG: where their uniform register is."""
-_WITHOUT: Final = frozenset({0x119, 0x118, 0x11A, 0x14D, 0x005, 0x182, 0x147, 0x191, 0x192, 0x1AF})
-"""S2R, NOP, DEPBAR, EXIT, CS2R, LDC, BRA, ERRBAR, MEMBAR: without any, unless bit 91 says that they have one."""
+_WITHOUT: Final = frozenset({0x119, 0x118, 0x11A, 0x14D, 0x005, 0x182, 0x147, 0x191, 0x192, 0x1A1, 0x1AA, 0x1AF})
+"""S2R, NOP, DEPBAR, EXIT, CS2R, LDC, BRA, ERRBAR, MEMBAR, MATCH, QSPC, LDGDEPBAR: without any, unless bit 91 says that
+they have one."""
 
 
 def exact_fields(word: Word) -> tuple[int, ...] | None:
@@ -146,7 +149,7 @@ def exact_fields(word: Word) -> tuple[int, ...] | None:
     if operation in _SOURCES_OF_UNIFORM:
         sources = _SOURCES_OF_UNIFORM[operation]
         return (_RD, *(at for at in sources if at != _RB or word.form not in _NUMBERS))
-    if operation == 0x1C3:
+    if operation in (0x1C3, 0x1C4):
         return (_RD,)
     if operation == _LDCU:
         return _RD, _RA

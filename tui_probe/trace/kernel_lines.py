@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -25,6 +26,7 @@ _KERNEL: Final = b"[kernel] "
 _FIGURES: Final = {3: 18, 5: 18, 7: 18, 9: 18}
 """``INDEX WORD registers R local L shared S blocks B``: where the figures are, and the most digits of each."""
 _FUNCTION: Final = b"probed-function"
+_WAY: Final = re.compile(rb"way (\S+)")
 
 
 class KernelLines:
@@ -80,8 +82,8 @@ class KernelLines:
 
 def _way(said: bytes) -> Way | None:
     """``way WAY``, and what a later version may say behind it."""
-    words = said.split()
-    return WAYS.get(words[1]) if len(words) > 1 and words[0] == b"way" else None
+    match = _WAY.match(said)
+    return None if match is None else WAYS.get(match[1])
 
 
 _WORDS: Final = (_FUNCTION, *FATES)

@@ -13,6 +13,7 @@ from tui_probe.reasons import read_reason
 from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from tui_probe.reasons import Reason
@@ -31,6 +32,16 @@ class MapInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Graft:
+    """Where the machine code of a kernel was changed, in bytes from its beginning: instructions at ``replaced`` became
+    branches to code that was added from ``appended`` on.
+    """
+
+    replaced: tuple[int, ...]
+    appended: int
+
+
+@dataclass(frozen=True, slots=True)
 class KernelInfo:
     """``kernel.info``: the parameters and maps of a probed kernel, the analysis it asks for, and shared variables."""
 
@@ -42,7 +53,10 @@ class KernelInfo:
     no_replay: str | None = None
     """Why the kernel must not run a second time, if so."""
     sites: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """The lines in ``pruned.ptx`` of the instructions that maps, by their index, have a record for."""
+    """The lines in ``pruned.ptx`` of the instructions that maps, by their index, have a record for; of a grafted kernel
+    their offsets in its machine code, in bytes."""
+    graft: Graft | None = None
+    """Of a kernel that was probed in its machine code; None of one that was probed in PTX."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +108,21 @@ def parse_kernel_info(lines: list[str], source: str = "kernel.info") -> KernelIn
     bare = next((word for word, _, rest in words if not rest), None)
     variables = tuple(rest for word, _, rest in words if word == "global" and rest)
     sites = dict(_sites(rest, source) for word, _, rest in words if word == "sites")
+    graft = _graft(said, source)
     return KernelInfo(
-        lines[0], parameters, maps, said.get("callback") or bare, variables, _words(said.get("no-replay")), sites
+        lines[0], parameters, maps, said.get("callback") or bare, variables, _words(said.get("no-replay")), sites, graft
     )
+
+
+def _graft(said: Mapping[str, str], source: str) -> Graft | None:
+    """``grafted OFFSET … appended START``, None for a kernel that was probed in PTX."""
+    if said.get("way") != "graft":
+        return None
+    words, where = said.get("grafted", "").split(), f"{source}, 'grafted'"
+    if len(words) < 2 or words[-2] != "appended":
+        raise TraceError(f"{where}: 'OFFSET … appended START' was expected, not {' '.join(words)[:40]!r}")
+    *replaced, appended = (_count(word, where, 9) for word in (*words[:-2], words[-1]))
+    return Graft(tuple(replaced), appended)
 
 
 def _words(reason: str | None) -> str | None:
@@ -105,13 +131,13 @@ def _words(reason: str | None) -> str | None:
 
 def _sites(words: str, source: str) -> tuple[int, tuple[int, ...]]:
     """``INDEX LINE …``."""
-    index, *lines = (_count(word, f"{source}, 'sites'") for word in words.split() or [""])
+    index, *lines = (_count(word, f"{source}, 'sites'", 9) for word in words.split() or [""])
     return index, tuple(lines)
 
 
-def _count(word: str, where: str) -> int:
+def _count(word: str, where: str, digits: int = 6) -> int:
     word = word.strip()
-    if not re.fullmatch(r"[0-9]{1,6}", word):
+    if not re.fullmatch(rf"[0-9]{{1,{digits}}}", word):
         raise TraceError(f"{where}: a count was expected, not {word[:40]!r}")
     return int(word)
 

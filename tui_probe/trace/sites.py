@@ -29,6 +29,8 @@ NAME: Final = "sites.json"
 FORMAT: Final = 1
 PTX: Final = "ptx"
 """The way of a probe that was put into PTX."""
+GRAFT: Final = "graft"
+"""The way of a probe that was put into machine code: its sites have an ``offset`` in place of a ``line``."""
 LARGEST: Final = 64 << 20
 """Bytes of a file that is read."""
 MOST: Final = 1 << 32
@@ -44,6 +46,8 @@ class SiteInstruction:
 
     ``type`` and ``space`` are the types and state spaces among the modifiers, joined by dots, "" without any. ``bytes``
     are those of one lane, None where that is not known or nothing is accessed.
+
+    Of a kernel that was probed in its machine code ``line`` is the instruction's offset in that, in bytes.
     """
 
     line: int
@@ -89,7 +93,7 @@ class ProbeSites:
 
 
 def read_sites(folder: Path) -> tuple[ProbeSites, ...] | None:
-    """What ``sites.json`` of a kernel's folder tells of the probes that were put into its PTX; None without the file.
+    """What ``sites.json`` of a kernel's folder tells of the probes that were put into it; None without the file.
 
     TraceError for a file that is not as it should be, or of a later version.
     """
@@ -123,14 +127,16 @@ class _Reader:
         if version != FORMAT:
             raise ValueError(f"version {version} is not read, only {FORMAT}: a newer tui-probe may")
         self._whole = whole
+        self._place = "line"
         self._files = _each(_text, whole.get("files"))
 
     def probes(self) -> tuple[ProbeSites, ...]:
-        """Those of the way that is read; what is said of other ways is for others."""
+        """Those of the ways that are read; what is said of other ways is for others."""
         tables = _each(_table, self._whole.get("probes"))
-        return tuple(self._probe(each) for each in tables if each.get("way") == PTX)
+        return tuple(self._probe(each) for each in tables if each.get("way") in (PTX, GRAFT))
 
     def _probe(self, told: Mapping[str, Any]) -> ProbeSites:
+        self._place = "offset" if told.get("way") == GRAFT else "line"
         sites = _each(self._site, told.get("sites"))
         maps = {
             _text(name): tuple(_picked(sites, number) for number in _listed(_table(own).get("sites")))
@@ -149,7 +155,7 @@ class _Reader:
         told = _table(value)
         access, size = told.get("access"), told.get("bytes")
         return SiteInstruction(
-            line=_number(told.get("line")),
+            line=_number(told.get(self._place)),
             opcode=_text(told.get("opcode")),
             work=_one_of(told.get("class"), CLASSES),
             type=_text(told.get("type", "")),

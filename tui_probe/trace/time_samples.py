@@ -59,6 +59,11 @@ class TimeSamples:
         """A copy of one column."""
         return np.array(getattr(self, name))
 
+    def last(self, count: int, *, probed: bool) -> tuple[float, ...]:
+        """What the device took for the last ``count`` probed, or original, launches that were timed, in ns."""
+        chosen = [i for i, kind in enumerate(self.probed) if bool(kind) is probed][-count:]
+        return tuple(float(max(self.ns[i] - max(self.host[i], 0), 0)) for i in chosen)
+
     @property
     def taken_ns(self) -> NDArray[np.float64]:
         """What the device took for each launch, in ns.

@@ -1,8 +1,8 @@
 """The columns of the kernel table on screen: those of the reports, with what only a screen needs.
 
-Where there is no room for all of them, columns leave in this order: way, probe memory, time, spills, block, grid, p99,
-slowdown, registers, median, launches, finding, share. Number, kernel and status stay. What stays gets shorter first:
-the share has a bar from 100 columns on, and ``12 of 6 060`` becomes ``12/6.1k``.
+Where there is no room for all of them, columns leave in this order: probe memory, time, spills, block, grid, trend,
+way, p99, slowdown, registers, median, launches, finding, share. Number, kernel and status stay. What stays gets shorter
+first: the share has a bar from 100 columns on, and ``12 of 6 060`` becomes ``12/6.1k``.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from tui_probe.draw.sparkline import column_chart
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.pages.kernel_report import KERNEL_COLUMNS
+from tui_probe.pages.kernel_row import TREND
 from tui_probe.pages.launch_counts import probed_of_short
 from tui_probe.ui.arrange import Shown
 
@@ -24,7 +26,7 @@ GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "excluded": "·", 
 STATUSES = ("probed", "skipped", "failed", "excluded")
 TIMED = ("slowdown", "time_ms")
 """Columns that only a benchmark fills, unless launches were timed."""
-RANKED = ("share", "median", "p99")
+RANKED = ("share", "median", "p99", "trend")
 """Columns that sampled times of launches fill."""
 UNREAD = "…"
 BAR_CELLS = 6
@@ -73,6 +75,17 @@ def _share(row: KernelRow) -> str:
     return text if row.time_share is None else f"{bar(row.time_share, BAR_CELLS)} {text:>11}"
 
 
+def _trend(row: KernelRow) -> str:
+    """Newest right, as parts of the longest: whatever stays the same is flat."""
+    return column_chart(row.trend, TREND, high=max(row.trend))[0] if row.trend else NOT_MEASURED
+
+
+def _rise(row: KernelRow) -> float | None:
+    """The last time over the mean of those before it; None where there is nothing to compare."""
+    *before, last = row.trend or (0.0,)
+    return last * len(before) / sum(before) if sum(before) > 0 else None
+
+
 def _finding(row: KernelRow) -> str:
     """What was found, else why there is nothing: the reason why it is not probed, or what the engine remarks."""
     return row.finding or row.reason or ""
@@ -86,7 +99,7 @@ COLUMNS: tuple[Shown[KernelRow], ...] = (
     Shown(_column("index"), lambda r: r.index, 1, 6),
     Shown(_ranked(_column("demangled"), 0, narrow=20), lambda r: r.demangled.lower(), 20, 48),
     Shown(replace(_column("status"), text=status_text), lambda r: r.status, 10, 10),
-    Shown(_ranked(_column("way"), 13), lambda r: r.way, 5, 5),
+    Shown(_ranked(_column("way"), 8), lambda r: r.way, 5, 5),
     Shown(_ranked(_column("share"), 1, text=_share), lambda r: r.time_share, 6, 18, _short_share),
     Shown(
         _ranked(_column("launches"), 3),
@@ -94,13 +107,14 @@ COLUMNS: tuple[Shown[KernelRow], ...] = (
     ),
     Shown(_ranked(_column("median"), 4), lambda r: r.gpu_time and r.gpu_time.shown.median_ns, 8, 8),
     Shown(_ranked(_column("p99"), 7), lambda r: r.gpu_time and r.gpu_time.shown.p99_ns, 8, 8),
+    Shown(Column("trend", None, "trend", _trend, True, 8), _rise, TREND, TREND),
     Shown(_ranked(_of_folder("registers"), 5), lambda r: r.registers_probed or r.registers_pruned, 9, 9),
-    Shown(_ranked(_of_folder("spills"), 10), lambda r: r.spills_probed, 6, 11),
-    Shown(_ranked(_column("grid"), 8), lambda r: _extent(r.grid), 5, 16),
-    Shown(_ranked(_column("block"), 9), lambda r: _extent(r.block), 5, 12),
+    Shown(_ranked(_of_folder("spills"), 11), lambda r: r.spills_probed, 6, 11),
+    Shown(_ranked(_column("grid"), 9), lambda r: _extent(r.grid), 5, 16),
+    Shown(_ranked(_column("block"), 10), lambda r: _extent(r.block), 5, 12),
     Shown(_ranked(_column("slowdown"), 6), lambda r: r.slowdown, 8, 8),
-    Shown(_ranked(_column("time_ms"), 11), lambda r: r.time_ms, 7, 8),
-    Shown(_ranked(_column("probe_bytes"), 12), lambda r: r.probe_bytes, 9, 9),
+    Shown(_ranked(_column("time_ms"), 12), lambda r: r.time_ms, 7, 8),
+    Shown(_ranked(_column("probe_bytes"), 13), lambda r: r.probe_bytes, 9, 9),
     Shown(
         Column("finding", None, "finding", _finding, False, 2, 22),
         lambda r: _finding(r).lstrip("! ").lower() or None, 22, 160,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAMES = {"trace_bytes": "trace", "result_files": "result files", "log_bytes": "log"}
+OPTIONS = {name: f"--max-{name.replace('_', '-')}" for name in NAMES}
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class Recording:
 
     on: bool
     reached: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    """Of ``run``, which raise them."""
 
 
 class Switch:
@@ -35,8 +38,10 @@ class Switch:
             self._page = next(filter(None, map(page_at, traces)), None)
         if self._page is None:
             return None
-        reached = tuple(NAMES[name] for name, budget in self._page.budgets().items() if budget.reached)
-        return Recording(self._page.is_on, reached)
+        reached = [name for name, budget in self._page.budgets().items() if budget.reached]
+        return Recording(
+            self._page.is_on, tuple(NAMES[name] for name in reached), tuple(OPTIONS[name] for name in reached)
+        )
 
     def turn(self) -> bool | None:
         """Switch it over; whether it is on now. None where there is no switch."""

@@ -6,11 +6,13 @@ import signal
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
+from tui_probe.pages.budgets import kept_of
 from tui_probe.pages.launch_counts import launches_told
 
 if TYPE_CHECKING:
     from tui_probe.draw.spans import Line, Span
     from tui_probe.ui.feed import ProcessView, Snapshot
+    from tui_probe.ui.recording import Recording
 
 
 def elapsed_line(snapshot: Snapshot, now: float) -> Line:
@@ -38,7 +40,7 @@ def state_line(
     if snapshot.recording is not None and not snapshot.recording.on:
         parts.append(("not recording: R resumes", "warn"))
     if snapshot.recording is not None and snapshot.recording.reached:
-        parts.append((f"budget reached: {', '.join(snapshot.recording.reached)}", "warn"))
+        parts.append((_budgets_told(snapshot.recording, process), "warn"))
     if paused:
         parts.append(("display paused: Space resumes", "warn"))
     if low_bandwidth:
@@ -51,6 +53,13 @@ def state_line(
         parts.append((launches_told(process.launches, process.launches_probed), ""))
         parts.append((f"{units.size(process.bytes_written)} written", ""))
     return tuple(span for part in parts for span in ((" · ", "dim"), part))
+
+
+def _budgets_told(recording: Recording, process: ProcessView | None) -> str:
+    """``budget reached: trace; raise with --max-trace-bytes; kept 64 of 20 000 launches of saxpy``."""
+    kept = "" if process is None or recording.reached == ("log",) else kept_of(process.kernels)
+    told = (f"budget reached: {', '.join(recording.reached)}", f"raise with {', '.join(recording.options)}", kept)
+    return "; ".join(filter(None, told))
 
 
 def ending(status: int | None) -> tuple[str, str]:

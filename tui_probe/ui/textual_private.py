@@ -6,16 +6,22 @@ and into Textual for what does it now.
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
+from rich.control import Control
+from textual._compositor import ChopsUpdate, Compositor
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
+from textual.screen import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rich.console import Console
     from textual.driver import Driver
     from textual.message import Message
+
+Result = TypeVar("Result")
 
 
 def was_stopped(message: Message) -> bool:
@@ -46,6 +52,45 @@ class OpenApp(App[None]):
             self._exception = error
             self._exception_event.set()
         self._close_messages_no_wait()
+
+
+class CellsUpdate(ChopsUpdate):
+    """An update that sends the cells of its spans alone: Textual sends those left of them in the same widget, too."""
+
+    def render_segments(self, console: Console) -> str:
+        """The sequences for the terminal: for each span a move, then its cells.
+
+        Rows end as those of a whole screen do, so that :class:`~tui_probe.ui.driver.FrugalDriver` knows equal ones.
+        """
+        sent: list[str] = []
+        last_row = self.spans[-1][0]
+        for y, first, last in self.spans:
+            for end, (start, strip) in zip(self.chop_ends[y], self.chops[y].items(), strict=False):
+                if strip is None or start >= last or end <= first:
+                    continue
+                left, right = max(start, first), min(end, last)
+                sent.append(Control.move_to(left, y).segment.text)
+                sent.append(strip.crop(left - start, right - start).render(console))
+            if y != last_row:
+                sent.append("\n")
+        return "".join(sent)
+
+
+class CellsCompositor(Compositor):
+    """A compositor whose partial updates hold changed cells alone."""
+
+    def render_partial_update(self) -> ChopsUpdate | None:
+        """What changed since the last update; None for nothing."""
+        update = super().render_partial_update()
+        return None if update is None else CellsUpdate(update.chops, update.spans, update.chop_ends)
+
+
+class OpenScreen(Screen[Result]):
+    """A screen that sends changed cells alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._compositor = CellsCompositor()
 
 
 class OpenDriver(LinuxDriver):

@@ -14,6 +14,7 @@ from tui_probe.errors import TraceError
 from tui_probe.pages.diff_lines import SIDE_BY_SIDE, DiffLines
 from tui_probe.pages.kernel_report import change
 from tui_probe.pages.source_text import read_lines
+from tui_probe.pages.without_ptx import why_no_ptx
 from tui_probe.probekit.kind import Kind
 from tui_probe.probekit.measures import Margin, measures_of
 from tui_probe.trace.source_lines import SourceLines, place_of
@@ -222,7 +223,7 @@ def missing(source: Source) -> str | None:
     kernel = source.kernel
     if kernel.file("pruned.ptx") is not None and kernel.file("probed.ptx") is not None:
         return None
-    return kernel.reason or f"the trace has no probed PTX of it (it is {kernel.status})"
+    return why_no_ptx(kernel, f"the trace has no probed PTX of it (it is {kernel.status})")
 
 
 def _open(source: Source, progress: Progress) -> Diff:

@@ -13,6 +13,7 @@ from tui_probe.draw.spans import clip
 from tui_probe.draw.view import Document
 from tui_probe.errors import TraceError
 from tui_probe.pages.source_text import coloured, drawn, read_lines, without_mark
+from tui_probe.pages.without_ptx import why_no_ptx
 from tui_probe.probekit.kind import Kind
 from tui_probe.probekit.measures import Margin, measures_of
 from tui_probe.trace.source_lines import SourceLines, place_of
@@ -234,7 +235,7 @@ def missing(source: Source) -> str | None:
     kernel = source.kernel
     if any(kernel.file(f"{name}.ptx") for name in VARIANTS):
         return None
-    return kernel.reason or f"the trace has no PTX of it (it is {kernel.status})"
+    return why_no_ptx(kernel, f"the trace has no PTX of it (it is {kernel.status})")
 
 
 def _open(source: Source, progress: Progress) -> Ptx:

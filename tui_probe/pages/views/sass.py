@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.analysis.graft_alignment import align_graft
 from tui_probe.analysis.sass import CLASSES, class_of_line
 from tui_probe.analysis.sass_alignment import align_sass
 from tui_probe.draw.lazy import LazyLines
 from tui_probe.draw.spans import pad, wrap
 from tui_probe.draw.view import Document
 from tui_probe.pages.diff_lines import DiffLines
-from tui_probe.pages.machine_code import missing_code, read_code
+from tui_probe.pages.machine_code import has_both, missing_code, read_code, read_original
 from tui_probe.pages.source_text import coloured, drawn
+from tui_probe.pages.views.sass_original import SassOriginal
 from tui_probe.probekit.kind import Kind
 from tui_probe.probekit.measures import Margin, Measure, measures_of
 
@@ -45,7 +47,11 @@ class Sass(Document):
         self.measure = 0
         pruned, probed = self.codes["pruned"], self.codes["probed"]
         acting = code.acting["pruned"], code.acting["probed"]
-        self.alignment = align_sass(pruned.lines, probed.lines, acting, code.owners)
+        self.alignment = (
+            align_sass(pruned.lines, probed.lines, acting, code.owners)
+            if code.graft is None
+            else align_graft(pruned, probed, code.graft, code.owners)
+        )
         self.text = DiffLines(
             pruned.lines, probed.lines, self.alignment, self._source_of if any(pruned.sources) else None
         )
@@ -135,10 +141,19 @@ class Sass(Document):
             right = self.text.pair_at(place, width).right if self.shown == "diff" else place
             if right is not None and self.code.owners[right]:
                 return [f"of the probe {self.code.owners[right]}"]
-        return [] if line is None else [*(self.measures.words(line) if self.measures else []), f"PTX line {line}"]
+        if self.code.graft is not None:
+            line = self._origin(number, width)
+        if line is None:
+            return []
+        where = f"PTX line {line}" if self.code.graft is None else f"offset {line:#06x}"
+        return [*(self.measures.words(line) if self.measures else []), where]
 
     def ptx_line(self, number: int, width: int) -> int | None:
-        """The line that the assembler made it from, as it wrote down."""
+        """The line that the assembler made it from, as it wrote down; None of a kernel without PTX."""
+        return self._origin(number, width) if self.code.graft is None else None
+
+    def _origin(self, number: int, width: int) -> int | None:
+        """The line of PTX that it was made from, or where it stands in machine code that was probed itself."""
         place = number - len(self._head(width))
         if place < 0:
             return None
@@ -151,6 +166,8 @@ class Sass(Document):
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """The first instruction that was made from it."""
+        if self.code.graft is not None:
+            return None
         side = "pruned" if self.shown == "diff" else self.shown
         acting, lines = self.code.acting[side], self.code.origins[side]
         found = next((place for of in (acting, lines) for place, line in enumerate(of) if line == ptx_line), None)
@@ -221,7 +238,8 @@ class Sass(Document):
         address = code.addresses[place]
         known = (side, None if address is None else f"{address:#06x}", pair.change, pair.owner or None)
         values = self.measures.row(self.code.acting[side][place]) if self.measures else []
-        told = class_of_line(text), code.sources[place] or None, self.code.origins[side][place]
+        ptx_line = self.code.origins[side][place] if self.code.graft is None else None
+        told = class_of_line(text), code.sources[place] or None, ptx_line
         return (*known, *told, *values, text.strip())
 
 
@@ -239,7 +257,9 @@ def missing(source: Source) -> str | None:
     return missing_code(source.kernel)
 
 
-def _open(source: Source, progress: Progress) -> Sass:
+def _open(source: Source, progress: Progress) -> Sass | SassOriginal:
+    if not has_both(source.kernel):
+        return SassOriginal(source.kernel, *read_original(source.kernel, progress))
     return Sass(source.kernel, read_code(source.kernel, progress), measures_of(source))
 
 
@@ -252,6 +272,9 @@ KIND: Final = Kind(
     explanation=(
         "The machine code of both kernels as nvdisasm prints it, and instructions counted by class. The assembler"
         " schedules the code anew, so more differs here than was added to the PTX.",
+        "A kernel without PTX is probed in its machine code: nothing of it moves, and a ~ marks an instruction that"
+        " became a branch, with the code that it leads to below. Of a kernel that was not probed its code is shown as"
+        " it came.",
     ),
     order=0,
 )

@@ -17,6 +17,7 @@ from tui_probe.pages.findings.questions import open_questions
 from tui_probe.pages.kernel_detail import LABEL, detail_lines
 from tui_probe.pages.kernel_report import KERNEL_COLUMNS, change
 from tui_probe.pages.kernel_row import row_of
+from tui_probe.pages.without_ptx import machine_code_alone
 from tui_probe.probekit.kind import Kind
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Summary(Document):
         self.found = find_all(source)
         self.questions = open_questions(kernel, self.found)
         self.command = command_of(source.trace)
+        self.machine_code = machine_code_alone(kernel)
         self.numbers: Mapping[str, int] = {}
 
     def number_pages(self, numbers: Mapping[str, int]) -> None:
@@ -56,6 +58,14 @@ class Summary(Document):
         """The page; in two columns where it is wide."""
         found = [line for each in self.found for line in found_lines(each, width, self.numbers)]
         return detail_lines(self.row, width, self._more(), found, self._asked)
+
+    def status(self) -> list[str]:
+        """Where the machine code is, since what says so above may be far below."""
+        return ["no PTX: see SASS"] if self.machine_code else super().status()
+
+    def leads_to(self) -> str:
+        """The machine code, of a kernel that has no PTX."""
+        return "sass" if self.machine_code else ""
 
     def _asked(self, width: int) -> list[Line]:
         return question_lines(self.questions, self.command, width)
@@ -75,6 +85,12 @@ class Summary(Document):
 
     def _more(self) -> list[Line]:
         lines = self._probes()
+        if self.machine_code:
+            page = f"page {self.numbers['sass']}" if "sass" in self.numbers else "the page SASS"
+            lines += [
+                ((" " + pad("machine code", LABEL), "dim"), (f"no PTX: {page} shows its machine code", "note")),
+                (),
+            ]
         for number, name in enumerate(self.sources[:_MOST_SOURCES]):
             lines.append(((" " + pad("" if number else "source", LABEL), "dim"), (safe(name), "")))
         if self.sources:

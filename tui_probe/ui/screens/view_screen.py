@@ -8,13 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from textual.css.query import NoMatches
-from textual.screen import Screen
 
 from tui_probe.ui import keys
 from tui_probe.ui.exports import KEYS, SUFFIXES
 from tui_probe.ui.layout import arrangement, needed
 from tui_probe.ui.prompt import Answer, Prompt, Question
 from tui_probe.ui.save import copy_out, export
+from tui_probe.ui.textual_private import OpenScreen
 from tui_probe.ui.topic import Topic, topic_of
 from tui_probe.ui.widgets.bars import Bar, key_line
 from tui_probe.ui.widgets.pane import Pane
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 NOTICE_SECONDS = 6.0
 
 
-class ViewScreen(Screen[None]):
+class ViewScreen(OpenScreen[None]):
     """A screen of panes, one of which has the keys. Textual's focus is not used: it re-sends whole widgets.
 
     Subclasses have a ``Bar`` with the id ``hint``, and say which view has the keys (``view``).

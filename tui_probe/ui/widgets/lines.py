@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from tui_probe.ui.application import Application
 
+BETWEEN = 12
+"""Equal cells that cost less to send than a move to what is behind them, with its colours."""
+
 
 class Lines(Widget):
     """A widget that draws lines of spans.
@@ -57,8 +60,7 @@ class Lines(Widget):
         regions = []
         for y, (old, new) in enumerate(zip_longest(before, lines, fillvalue=())):
             if old != new:
-                start, end = changed_columns(old, new)
-                regions.append(Region(start, y, end - start, 1))
+                regions += [Region(start, y, end - start, 1) for start, end in changed_columns(old, new)]
         if regions:
             self.refresh(*regions)
 
@@ -131,17 +133,35 @@ def _same_ground(one: Style, other: Style) -> bool:
     return not lines and one.bgcolor == other.bgcolor
 
 
-def changed_columns(old: Line, new: Line) -> tuple[int, int]:
-    """First and one past the last cell in which two lines of equal width differ."""
-    before = [(character, role) for text, role in old for character in text]
-    after = [(character, role) for text, role in new for character in text]
-    start = 0
-    while start < min(len(before), len(after)) and before[start] == after[start]:
-        start += 1
-    end = 0
-    limit = min(len(before), len(after)) - start
-    while end < limit and before[-1 - end] == after[-1 - end]:
-        end += 1
-    total = width("".join(character for character, _ in after))
-    first = width("".join(character for character, _ in after[:start]))
-    return first, total - width("".join(character for character, _ in after[len(after) - end :]))
+def changed_columns(old: Line, new: Line) -> list[tuple[int, int]]:
+    """First and one past the last cell of each part in which two lines of equal width differ, from left to right.
+
+    Parts with fewer than ``BETWEEN`` equal cells between them are one. A part may end with cells that are equal.
+    """
+    before, after = _placed(old), _placed(new)
+    same = before.keys() & after.keys()
+    changed = [cell for cell, shown in after.items() if cell not in same or before[cell] != shown]
+    changed += before.keys() - same
+    parts: list[tuple[int, int]] = []
+    for cell in sorted(changed):
+        end = cell + max(width(cells[cell][0]) for cells in (before, after) if cell in cells)
+        if parts and cell - parts[-1][1] < BETWEEN:
+            parts[-1] = (parts[-1][0], max(end, parts[-1][1]))
+        else:
+            parts.append((cell, end))
+    return parts
+
+
+def _placed(line: Line) -> dict[int, tuple[str, str]]:
+    """Each character of a line with its role, by its first cell; a combining one goes with the one before."""
+    placed: dict[int, tuple[str, str]] = {}
+    end = start = 0
+    for text, role in line:
+        for character in text:
+            cells = width(character)
+            if cells or not placed:
+                start, placed[end] = end, (character, role)
+                end += cells
+            else:
+                placed[start] = (placed[start][0] + character, placed[start][1])
+    return placed

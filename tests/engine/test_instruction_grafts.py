@@ -1,0 +1,167 @@
+"""Counting probes at single instructions of machine code: what is put there, and what stays as it was."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.disassembler import disassembler
+from tui_probe.engine.grafts import GraftedKernel, Grafter
+from tui_probe.engine.snippet_ptx import ptx_version
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_files.loading import load_probe
+from tui_probe.sass.branches import BRA, branch_target
+from tui_probe.sass.cubin import Cubin
+from tui_probe.sass.target import Target
+from tui_probe.sass.words import WORD_BYTES
+
+pytestmark = pytest.mark.usefixtures("ptxas")
+
+PROBES = [f"{name}{twin}" for name in ("gmem_sectors", "gmem_bytes", "tensorop_count") for twin in ("", "_by_line")]
+ARCHITECTURES = [80, 86, 90, 100]
+KERNEL = """
+.visible .entry mixed(.param .u64 x, .param .u32 n)
+{
+	.reg .pred %p<3>; .reg .b32 %r<16>; .reg .b64 %rd<6>;
+	.shared .align 16 .b8 buffer[4096];
+	ld.param.u64 %rd1, [x]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x;
+	mul.wide.u32 %rd2, %r2, 16; add.s64 %rd3, %rd1, %rd2; setp.lt.u32 %p1, %r2, %r1;
+	@%p1 ld.global.b32 %r3, [%rd3+64];
+	ld.v4.b32 {%r4, %r5, %r6, %r7}, [%rd3];
+	mov.u32 %r8, buffer; shl.b32 %r9, %r2, 4; add.u32 %r8, %r8, %r9;
+	cp.async.ca.shared.global [%r8], [%rd3+128], 16; cp.async.wait_all;
+	ld.shared.b32 %r10, [%r8]; add.u32 %r3, %r3, %r10;
+	mov.b32 %r11, 0; mov.b32 %r12, 0;
+	mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r11, %r12}, {%r4, %r5, %r6, %r7}, {%r3, %r10}, {%r11, %r12};
+	@%p1 st.global.b32 [%rd3+64], %r11; st.global.b32 [%rd3+68], %r12;
+	ret;
+}
+"""
+GUARDED = re.compile(r"@!?P\d (?:LDG|STG)")
+
+
+@pytest.fixture(scope="module")
+def cubins(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Cubin]:
+    folder, found = tmp_path_factory.mktemp("cubins"), {}
+    for arch in ARCHITECTURES:
+        source, binary = folder / f"{arch}.ptx", folder / f"{arch}.bin"
+        source.write_text(f".version {ptx_version(arch)}\n.target sm_{arch}\n.address_size 64\n{KERNEL}")
+        Assembler().assemble(source, binary, f"sm_{arch}", "mixed")
+        found[arch] = Cubin.read(binary.read_bytes())
+    return found
+
+
+def grafted(probe: str, cubin: Cubin, *, sampled: bool = False) -> GraftedKernel:
+    return Grafter(load_probe(probe), Assembler(), sampled=sampled).graft(cubin, "mixed")
+
+
+def texts(image: bytes, folder: Path) -> dict[int, str]:
+    """The instructions of the kernel by byte offset, as nvdisasm writes them."""
+    tool = disassembler()
+    if tool is None:
+        pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
+    path = folder / "grafted.cubin"
+    path.write_bytes(image)
+    done = subprocess.run([tool.path, "-c", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "error" not in done.stderr
+    return {int(at, 16): text for at, text in re.findall(r"/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;", done.stdout)}
+
+
+@pytest.mark.parametrize(("arch", "sampled"), [*((arch, False) for arch in ARCHITECTURES), (90, True)])
+@pytest.mark.parametrize("probe", PROBES)
+def test_nothing_but_the_probed_instructions_changes(
+    probe: str, arch: int, cubins: dict[int, Cubin], tmp_path: Path, *, sampled: bool
+) -> None:
+    cubin = cubins[arch]
+    made = grafted(probe, cubin, sampled=sampled)
+    before, after = Target.of(cubin, "mixed"), Target.of(Cubin.read(made.probed), "mixed")
+    branches = set(made.grafted.branches)
+    for index, word in enumerate(before.words):
+        at, now = index * WORD_BYTES, after.words[index]
+        if at in branches:
+            assert now.opcode == BRA
+            assert branch_target(arch, at, now) >= before.code.size
+        else:
+            assert now == word
+    moved = {word.with_field(122, 4, 0) for word in after.words[len(before.words) :]}
+    left = {before.words[at // WORD_BYTES] for at in branches} - {before.words[at // 16] for at in before.exits()}
+    assert {word.with_field(122, 4, 0) for word in left} <= moved
+    written = texts(made.probed, tmp_path)
+    assert not [text for text in written.values() if "INVALID" in text or "???" in text]
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_lanes_that_a_guard_leaves_out_meet_the_others_again(
+    arch: int, cubins: dict[int, Cubin], tmp_path: Path
+) -> None:
+    made = grafted("gmem_sectors", cubins[arch])
+    written = texts(made.probed, tmp_path)
+    added = [text for at, text in sorted(written.items()) if at >= made.grafted.start]
+    guarded = [index for index, text in enumerate(added) if GUARDED.match(text)]
+    assert guarded
+    for index in guarded:
+        back = added[:index][::-1]
+        assert back[0].startswith("R2P PR")
+        assert back[1].startswith("BSYNC")
+        start = next(place for place, text in enumerate(back) if text.startswith("BSSY"))
+        past = re.match(r"@(!?)(P\d) BRA", back[start - 1])
+        own = re.match(r"@(!?)(P\d) ", added[index])
+        assert past
+        assert own
+        assert (past[2], past[1]) == (own[2], "" if own[1] else "!")
+        assert back[start + 1].startswith("P2R")
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_snippets_write_no_register_of_the_kernel(arch: int, cubins: dict[int, Cubin], tmp_path: Path) -> None:
+    made = grafted("gmem_bytes", cubins[arch])
+    target = Target.of(cubins[arch], "mixed")
+    original = set(texts(cubins[arch].image, tmp_path).values())
+    for at, text in texts(made.probed, tmp_path).items():
+        match = re.match(r"(?:@!?U?P\d )?[A-Z][\w.]* (?:P\d, )?R(\d+)", text)
+        if at >= made.grafted.start and match and text not in original:
+            assert int(match[1]) >= target.registers or text.startswith(("RED", "R2P", "ST")), text
+
+
+def test_each_instruction_has_a_record_of_its_own(cubins: dict[int, Cubin]) -> None:
+    info = grafted("gmem_sectors_by_line", cubins[90]).info
+    (line,) = (one for one in info.splitlines() if one.startswith("sites 0 "))
+    numbers = [int(word) for word in line.split()[2:]]
+    words = Target.of(cubins[90], "mixed").words
+    assert sorted({words[number - 1].operation for number in numbers}) == [0x180, 0x181, 0x186, 0x1AE]
+    assert f"cap {len(numbers)} " in info
+
+
+def test_a_probe_that_needs_what_machine_code_does_not_tell_is_refused(cubins: dict[int, Cubin]) -> None:
+    with pytest.raises(UnsupportedKernelError) as caught:
+        grafted("nan_check", cubins[90])
+    assert caught.value.reason.code in ("needs-instructions", "graft-many-records")
+
+
+BULK = """
+.visible .entry mixed(.param .u64 x)
+{
+	.reg .b32 %r<3>; .reg .b64 %rd<3>;
+	.shared .align 16 .b8 buffer[1024]; .shared .align 8 .b64 barrier;
+	ld.param.u64 %rd1, [x]; mov.u32 %r1, buffer; mov.u32 %r2, barrier;
+	cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 1024, [%r2];
+	ret;
+}
+"""
+
+
+def test_bulk_copies_are_not_taken_for_nothing(tmp_path: Path) -> None:
+    """Their bytes are not told by the machine code: a count without them would be wrong."""
+    source, binary = tmp_path / "bulk.ptx", tmp_path / "bulk.bin"
+    source.write_text(f".version 8.0\n.target sm_90\n.address_size 64\n{BULK}")
+    Assembler().assemble(source, binary, "sm_90", "mixed")
+    cubin = Cubin.read(binary.read_bytes())
+    with pytest.raises(UnsupportedKernelError) as caught:
+        grafted("gmem_bytes", cubin)
+    assert caught.value.reason.code == "graft-access"
+    assert grafted("gmem_sectors", cubin).grafted.branches

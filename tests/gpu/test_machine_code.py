@@ -1,0 +1,99 @@
+"""Kernels without PTX: probed in their machine code, programs do the same; what must not be probed is not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tui_probe.trace.follow import open_trace
+
+from .conftest import PROGRAMS, Runner
+
+if TYPE_CHECKING:
+    from tui_probe.trace.model import Trace
+
+EVERY = {"count", "choose", "call", "look", "together", "cooperative", "neighbours"}
+CODES = {"code": "sm_90", "both": "[sm_90,compute_90]"}
+STREAMS = ("legacy", "per-thread")
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program with machine code alone and with PTX as well, each with both kinds of default streams."""
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if nvcc is None:
+        pytest.skip("no nvcc on this machine to build the program with")
+    folder = tmp_path_factory.mktemp("machine_code")
+    for name, code in CODES.items():
+        for streams in STREAMS:
+            subprocess.run(
+                [nvcc, f"-gencode=arch=compute_90,code={code}", "-std=c++17", "-cudart=static",
+                 f"--default-stream={streams}", "-o", folder / f"{name}-{streams}", PROGRAMS / "machine_code.cu"],
+                check=True, timeout=300,
+            )  # fmt: skip
+    return folder
+
+
+def plain(name: str) -> str:
+    """``count`` of ``_Z5countPjj``."""
+    return next((each for each in EVERY if each in name), name)
+
+
+def tell(trace: Trace) -> None:
+    for kernel in trace.kernels:
+        print(f"GPU-TABLE\t{plain(kernel.name)}\t{kernel.status}\t{kernel.way}\t{kernel.launches_probed}/{kernel.launches}"
+              f"\t{kernel.registers_pruned}\t{kernel.registers_probed}\t{kernel.reason}")  # fmt: skip
+
+
+@pytest.mark.parametrize("streams", STREAMS)
+@pytest.mark.parametrize(("code", "way"), [("code", "graft"), ("both", "ptx")])
+def test_every_kind_of_kernel_does_the_same(programs: Path, runner: Runner, code: str, way: str, streams: str) -> None:
+    command = [str(programs / f"{code}-{streams}")]
+    alone = runner.alone(command)
+    assert alone.status == 7, alone.stdout
+    profiled = runner.profiled(command, "-p", "block_sched")
+    assert profiled.outcome.stdout == alone.stdout
+    assert profiled.outcome.status == alone.status
+    trace = open_trace(profiled.trace)
+    tell(trace)
+    assert {plain(kernel.name) for kernel in trace.kernels} == EVERY
+    probed = {plain(kernel.name): kernel for kernel in trace.kernels if kernel.status == "probed"}
+    assert {kernel.way for kernel in probed.values()} == {way}
+    assert {"count", "look", "together", "cooperative", "neighbours"} <= probed.keys()
+    assert probed["count"].launches_probed == 6
+
+
+def test_launches_that_could_hang_are_left_alone(programs: Path, runner: Runner) -> None:
+    """A probe of many registers, in a kernel whose blocks wait for one another: it ends, with a reason."""
+    profiled = runner.profiled([str(programs / "both-legacy")], "-p", "dmat", "-k", "together")
+    assert profiled.outcome.status == 7
+    trace = open_trace(profiled.trace)
+    tell(trace)
+    (kernel,) = (each for each in trace.kernels if plain(each.name) == "together")
+    before, after = kernel.blocks_per_sm, kernel.blocks_per_sm_probed
+    print(f"GPU-TABLE\ttogether\tblocks per SM {before} -> {after}")
+    if before is not None and after is not None and after < before:
+        reasons = {launch.reason.code for launch in trace.launches if launch.reason is not None}
+        assert "residency" in reasons
+
+
+def test_off_leaves_machine_code_alone(programs: Path, runner: Runner) -> None:
+    profiled = runner.profiled([str(programs / "code-legacy")], "--machine-code", "off")
+    assert profiled.outcome.status == 7
+    assert {kernel.reason_code for kernel in open_trace(profiled.trace).kernels} == {"no-ptx"}
+
+
+def test_a_closed_library_is_left_alone_unless_asked_for(programs: Path, runner: Runner) -> None:
+    """The program itself under the name of a closed library: its file is what tells."""
+    disguised = programs / "libcublasLt.so.13"
+    if not disguised.exists():
+        os.link(programs / "code-legacy", disguised)
+    left = open_trace(runner.profiled([str(disguised)]).trace)
+    assert {kernel.reason_code for kernel in left.kernels} == {"closed-library"}
+    asked = open_trace(runner.profiled([str(disguised)], "--machine-code", "all").trace)
+    assert "graft" in {kernel.way for kernel in asked.kernels}

@@ -1,0 +1,193 @@
+"""Pages of kernels that have machine code and no PTX: grafted ones, and those that were not probed."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from tests.golden import golden
+from tests.trace.make import TraceWriter
+from tui_probe.cli.main import main
+from tui_probe.draw.view import Document, no_progress
+from tui_probe.engine.disassembler import disassembler
+from tui_probe.engine.kernel_cubins import function_symbol, kernel_cubin
+from tui_probe.engine.toolchain import Tool
+from tui_probe.errors import ImageError
+from tui_probe.pages.machine_code import read_code
+from tui_probe.pages.views import kind_of
+from tui_probe.pages.views.choose import choose
+from tui_probe.pages.views.output import text_lines, view_lines
+from tui_probe.probekit.lines import LineMeasure
+from tui_probe.probekit.measures import Measure, Measures
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.model import Trace
+
+if TYPE_CHECKING:
+    from tui_probe.probekit.probe_results import ProbeResult
+
+DATA = Path(__file__).parents[1] / "data"
+NAME = "calls_plain"
+SIDES = ("pruned", "probed")
+CUBINS = {side: lzma.decompress((DATA / "sass" / f"{NAME}.{side}.bin.xz").read_bytes()) for side in SIDES}
+GRAFTED = f"{NAME}\n1\n1\n1,16\ncallback block_sched\nway graft\ngrafted 0 144 appended 384\n"
+BOTH = ((80, 24), (200, 50))
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    return open_trace(write_kernels(tmp_path / "trace"))
+
+
+def write_kernels(directory: Path) -> Path:
+    """A trace: kernel 0 is grafted; kernel 1, of the same code, was left alone and has the image alone."""
+    writer = TraceWriter(directory)
+    writer.start()
+    folder = writer.kernel(0, NAME, ptxas=False)
+    (folder / "kernel.info").write_text(GRAFTED)
+    for side, cubin in CUBINS.items():
+        (folder / f"{side}.bin").write_bytes(cubin)
+    folder = writer.kernel(1, NAME, "skipped", reason="no PTX in image")
+    folder.mkdir()
+    (folder / "original.bin").write_bytes(CUBINS["pruned"])
+    writer.exit()
+    return writer.directory
+
+
+@pytest.fixture
+def _told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told_machine_code(monkeypatch)
+
+
+def told_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nvdisasm 13.0 prints of these cubins stands in for it."""
+
+    def told(_: Tool, cubin: Path, symbol: int) -> str:
+        content = cubin.read_bytes()
+        assert symbol == function_symbol(content, NAME)
+        side = next(side for side, known in CUBINS.items() if known == content)
+        return (DATA / "sass" / f"{NAME}.{side}.txt").read_text()
+
+    tool = Tool(Path("nvdisasm"), (13, 0), "13.0.0")
+    monkeypatch.setattr("tui_probe.pages.machine_code.disassembler", lambda: tool)
+    monkeypatch.setattr("tui_probe.pages.machine_code.disassemble", told)
+
+
+def opened(trace: Trace, name: str, kernel: str) -> Document:
+    choice = choose(trace, kind_of(name), kernel)
+    assert choice.missing is None
+    view = kind_of(name).open(choice.source, no_progress)
+    assert isinstance(view, Document)
+    return view
+
+
+@pytest.mark.usefixtures("_told")
+@pytest.mark.parametrize("size", BOTH, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize(("kernel", "name"), [("0", "grafted"), ("1", "original")])
+def test_the_machine_code(trace: Trace, kernel: str, name: str, size: tuple[int, int]) -> None:
+    text = "\n".join(text_lines(view_lines(opened(trace, "sass", kernel), *size))) + "\n"
+    golden(f"without_ptx/{name}.txt", text, f"{size[0]}x{size[1]}", width=size[0])
+
+
+@pytest.mark.usefixtures("_told")
+def test_added_code_stands_below_the_instruction_that_it_replaced(trace: Trace) -> None:
+    view = opened(trace, "sass", "0")
+    record = view.record()
+    assert json.loads(json.dumps(record)) == record
+    lines = [line for line in record["lines"] if line["address"]]
+    kept = [line for line in lines if line["side"] == "pruned"]
+    assert [line["address"] for line in kept if line["change"] == "changed"] == ["0x0000", "0x0090"]
+    assert not [line for line in lines if line["change"] == "removed"]
+    added = [line for line in lines if line["change"] == "added"]
+    assert {line["probe"] for line in added} == {"block_sched"}
+    assert all(int(line["address"], 16) >= 384 for line in added)
+    assert {line["source"] for line in added} == {None}
+    places = [line["address"] for line in lines if line["side"] == "probed" or line["change"] != "changed"]
+    assert places[:3] == ["0x0000", "0x0180", "0x0190"]
+    assert places[places.index("0x0090") + 1] == "0x01d0"
+
+
+@pytest.mark.usefixtures("_told")
+def test_instructions_that_stayed_have_their_offsets(trace: Trace) -> None:
+    code = read_code(trace.kernels[0], no_progress)
+    assert code.acting["pruned"] == code.codes["pruned"].addresses
+    kept = [at for at in code.acting["probed"] if at is not None]
+    assert kept == [at for at in code.codes["pruned"].addresses if at is not None]
+    assert not code.known
+
+
+@pytest.mark.usefixtures("_told")
+def test_code_that_was_not_probed_has_its_source_lines(trace: Trace) -> None:
+    record = opened(trace, "sass", "1").record()
+    assert record["measured"] is None
+    assert record["counts"]["all"]["original"] == sum(line["address"] is not None for line in record["lines"])
+    assert any((line["source"] or "").startswith("calls.cu:") for line in record["lines"])
+
+
+@pytest.mark.usefixtures("_told")
+def test_what_was_measured_stands_beside_the_instruction_at_its_offset(
+    trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = read_code(trace.kernels[0], no_progress).codes["pruned"]
+    load = next(at for at, text in zip(code.addresses, code.lines, strict=True) if "LDG" in text and at is not None)
+    of = cast("ProbeResult", SimpleNamespace(which="launch 0 of #0", probe="p", simulated=False, launch=None))
+    measures = Measures(of, (Measure(LineMeasure("requests"), {load: 4711}),))
+    monkeypatch.setattr("tui_probe.pages.views.sass.measures_of", lambda _: measures)
+    view = opened(trace, "sass", "0")
+    view.press("fold")
+    lines = list(text_lines(view_lines(view, 120, None)))
+    (place,) = (number for number, line in enumerate(lines) if "4711" in line and "LDG" in line)
+    told = view.about(place, 120)
+    assert told[-1] == f"offset {load:#06x}"
+    assert "4711" in " ".join(told).replace(" ", "")
+    assert view.ptx_line(place, 120) is None
+    rows = [line for line in view.record()["lines"] if line["requests"] is not None]
+    assert [(row["side"], row["address"], row["ptx_line"]) for row in rows] == [
+        (side, f"{load:#06x}", None) for side in SIDES
+    ]
+
+
+@pytest.mark.parametrize("page", ["ptx", "diff"])
+def test_pages_of_ptx_name_the_page_that_has_the_code(trace: Trace, page: str) -> None:
+    said = [choose(trace, kind_of(page), kernel).missing or "" for kernel in ("0", "1")]
+    assert said[0].startswith("it was probed in its machine code and has no PTX")
+    assert said[1].startswith("no PTX in image")
+    assert all(words.endswith("the page SASS shows its machine code") for words in said)
+
+
+def test_the_first_page_leads_to_the_machine_code(trace: Trace) -> None:
+    for kernel in ("0", "1"):
+        view = opened(trace, "summary", kernel)
+        assert view.leads_to() == "sass"
+        assert "no PTX: the page SASS shows its machine code" in "\n".join(text_lines(view_lines(view, 80, None)))
+
+
+def test_without_nvdisasm_it_says_what_to_install(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_probe.pages.machine_code.disassembler", lambda: None)
+    for kernel in ("0", "1"):
+        assert "nvidia-cuda-nvdisasm" in (choose(trace, kind_of("sass"), kernel).missing or "")
+
+
+@pytest.mark.skipif(disassembler() is None, reason="no nvdisasm here")
+def test_show_needs_no_probe(trace: Trace, capfd: pytest.CaptureFixture[str]) -> None:
+    image = trace.kernels[1].file("original.bin")
+    assert image is not None
+    image.write_bytes((DATA / "ptx" / "image.no_ptx.cubin").read_bytes())
+    assert main(["show", "sass", str(trace.directory), "--kernel", "1"]) != 0
+    assert f"no machine code of {NAME}" in capfd.readouterr().err
+    image.write_bytes(CUBINS["pruned"])
+    assert main(["show", "sass", str(trace.directory), "--kernel", "1"]) == 0
+    assert "EXIT" in capfd.readouterr().out
+
+
+def test_the_cubin_of_a_device_out_of_a_fatbin() -> None:
+    image = (DATA / "ptx" / "image.none.fatbin").read_bytes()
+    cubin, symbol = kernel_cubin(image, "zero")
+    assert cubin.startswith(b"\x7fELF")
+    assert symbol == function_symbol(cubin, "zero")
+    with pytest.raises(ImageError, match="for sm_130: it has some for sm_"):
+        kernel_cubin(image, "zero", 130)

@@ -1,0 +1,129 @@
+"""What instructions access, and how many they multiply, equals what nvdisasm writes of them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tui_probe.sass.accesses import LDGSTS, access_of
+from tui_probe.sass.matrices import OPERATIONS, product_of
+from tui_probe.sass.target import Target
+
+from .conftest import ARCHITECTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_probe.sass.cubin import Cubin
+
+_TYPES = ("u8", "s8", "u16", "s16", "b32", "b64", "v2.b32", "v4.b32", "v2.b64")
+_MEMORY = re.compile(
+    r"(?P<name>LDGSTS|LDG?|STG?)(?P<parts>(?:\.\w+)*) .*?\[(?:R(?P<register>\d+|Z)(?:\.(?P<width>64|U32))?)?"
+    r"\+?(?:UR(?P<uniform>\d+))?\+?(?P<offset>-?0x[0-9a-f]+)?\](?P<rest>[^\[]*)$"
+)
+_SIZES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
+_SHAPE = re.compile(r"MMA(?:\.SP)?\.(\d+)|64x(\d+)x(\d+)")
+_EXTENTS = {
+    "1688": (16, 8, 8), "16816": (16, 8, 16), "1684": (16, 8, 4), "16832": (16, 8, 32), "8816": (8, 8, 16),
+    "8832": (8, 8, 32), "16864": (16, 8, 64), "88128": (8, 8, 128), "168128": (16, 8, 128), "168256": (16, 8, 256),
+    "884": (8, 8, 4),
+}  # fmt: skip
+
+
+def accesses() -> str:
+    """Loads and stores of every type with and without a space, and copies to shared memory."""
+    lines = []
+    for space in ("", ".global"):
+        for number, kind in enumerate(_TYPES):
+            vector, _, scalar = kind.rpartition(".")
+            bits = scalar[1:] if scalar not in ("u8", "s8") else "16"
+            name = f"%{'h' if bits == '16' else 'r' if bits == '32' else 'd'}"
+            value = f"{{{', '.join(f'{name}{index}' for index in range(int(vector[1:])))}}}" if vector else f"{name}0"
+            lines.append(f"ld{space}.{kind} {value}, [%rd1+{number * 64}];")
+            lines.append(f"st{space}.{kind} [%rd2+-{number * 64}], {value};")
+    copies = [f"cp.async.ca.shared.global [%r9], [%rd1+{size * 8}], {size};" for size in (4, 8, 16)]
+    copies += ["cp.async.ca.shared.global [%r9], [%rd1], 4, %r8;", "cp.async.cg.shared.global [%r9], [%rd1], 16;"]
+    return f"""
+.visible .entry accessing(.param .u64 x, .param .u64 y, .param .u32 n)
+{{
+	.reg .b16 %h<4>; .reg .b32 %r<10>; .reg .b64 %d<4>; .reg .b64 %rd<4>;
+	ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; ld.param.u32 %r8, [n]; mov.u32 %r9, %tid.x;
+	shl.b32 %r9, %r9, 4; cvt.u64.u32 %rd3, %r9; add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3;
+	{" ".join(lines + copies)}
+	cp.async.wait_all;
+	ret;
+}}
+"""
+
+
+def multiplying(shape: str, types: str, *counts: int) -> str:
+    """A kernel with one ``mma``, whose operands have so many registers."""
+    names = iter(range(sum(counts)))
+    operands = ", ".join(f"{{{', '.join(f'%r{next(names)}' for _ in range(count))}}}" for count in counts)
+    total = sum(counts)
+    loads = " ".join(f"ld.global.b32 %r{index}, [%rd1+{4 * index}];" for index in range(counts[0], total))
+    stores = " ".join(f"st.global.b32 [%rd1+{4 * index}], %r{index};" for index in range(counts[0]))
+    return f"""
+.visible .entry multiplying(.param .u64 x)
+{{
+	.reg .b32 %r<{total}>; .reg .b64 %rd1; ld.param.u64 %rd1, [x]; {loads}
+	mma.sync.aligned.{shape}.row.col.{types} {operands};
+	{stores}
+	ret;
+}}
+"""
+
+
+PRODUCTS = [
+    multiplying("m16n8k8", "f16.f16.f16.f16", 2, 2, 1, 2),
+    multiplying("m16n8k16", "f16.f16.f16.f16", 2, 4, 2, 2),
+    multiplying("m16n8k16", "s32.s8.s8.s32", 4, 2, 1, 4),
+    multiplying("m16n8k32", "s32.s8.u8.s32", 4, 4, 2, 4),
+    multiplying("m8n8k16", "s32.s8.s8.s32", 2, 1, 1, 2),
+]
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_accesses_are_as_nvdisasm_reads_them(
+    arch: int, assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]]
+) -> None:
+    cubin = assembled(accesses(), arch)
+    texts = disassembled(cubin.image)
+    seen = 0
+    for index, word in enumerate(Target.of(cubin, "accessing").words):
+        access, match = access_of(word, arch), _MEMORY.search(texts[index * 16])
+        assert (access is None) == (match is None), texts[index * 16]
+        if access is None or match is None:
+            continue
+        seen += 1
+        sizes = [_SIZES[part] for part in match["parts"].split(".") if part in _SIZES]
+        address = access.address
+        assert access.bytes == (sizes or [4])[0], texts[index * 16]
+        assert address.offset == int(match["offset"] or "0", 16)
+        assert address.register == (255 if match["register"] in (None, "Z") else int(match["register"]))
+        assert address.wide == (match["width"] == "64")
+        assert address.uniform == (int(match["uniform"]) if match["uniform"] else None)
+        assert (access.reads != 7) == (access.operation == LDGSTS and "P" in match["rest"])
+    assert seen >= 2 * 2 * len(_TYPES) + 5
+
+
+@pytest.mark.parametrize("arch", [80, 86, 90])
+@pytest.mark.parametrize("text", PRODUCTS)
+def test_products_are_as_nvdisasm_reads_them(
+    text: str, arch: int, assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]]
+) -> None:
+    cubin = assembled(text, arch)
+    texts = disassembled(cubin.image)
+    found = [
+        (index * 16, word)
+        for index, word in enumerate(Target.of(cubin, "multiplying").words)
+        if word.operation in OPERATIONS
+    ]
+    assert found
+    for at, word in found:
+        match = _SHAPE.search(texts[at])
+        assert match, texts[at]
+        m, n, k = _EXTENTS[match[1]]
+        assert product_of(word, arch) == (m * n * k // 32, False), texts[at]

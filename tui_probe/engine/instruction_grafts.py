@@ -1,0 +1,162 @@
+"""Probes at single instructions of kernels without PTX: what they count lives in registers above the kernel's own.
+
+Sums that live from the entry to the exits are kept in registers, set at the grafted entry and added up at the grafted
+exits, as the PTX way does it. The alternative, additions to the warp's slot at each access, would hold no register, but
+cost an atomic of the L2 cache for every access that a kernel makes: more traffic than what is measured. Maps of sites
+have a record for each instruction, and are added to where it stands, in both ways.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.instruction_ptx import ENTRY, EXIT, FIRST_KEPT, READS, InstructionPtx, site
+from tui_probe.engine.machine_positions import MachineSite, sites_of
+from tui_probe.engine.snippet_ptx import LEADING, MANY_LEADING
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
+from tui_probe.sass import predicates
+from tui_probe.sass.cubin import Cubin
+from tui_probe.sass.graft import Grafted, Splice, graft
+from tui_probe.sass.snippets import uniform_places, waiting
+from tui_probe.sass.trampolines import MOST_REGISTERS, Inline, Room, Source, flag, least_used, trampoline
+from tui_probe.sass.unchanged import refuse_changes
+from tui_probe.sass.uniform import used
+from tui_probe.sass.vector import ALIGNED
+from tui_probe.sass.words import WORD_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.engine.assemble import Assembler
+    from tui_probe.engine.instruction_ptx import Told
+    from tui_probe.engine.model import Probe
+    from tui_probe.sass.target import Target
+
+_CALLS: Final = frozenset({0x143, 0x144})
+_UNIFORM_PREDICATES: Final = 7
+_PARAMETERS_ALIGNED: Final = 16
+"""Parameters may be read two at a time, so they must lie as they will in the kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionCode:
+    """The machine code of a probe for what was met in one kernel."""
+
+    ptx: InstructionPtx
+    entry: Inline | None
+    exit: Inline | None
+    places: dict[tuple[str, Told], Inline]
+
+    @property
+    def all(self) -> list[Inline]:
+        """All of it."""
+        return [one for one in (self.entry, self.exit, *self.places.values()) if one is not None]
+
+
+def graft_instructions(
+    target: Target, probe: Probe, assembler: Assembler, *, sampled: bool
+) -> tuple[Grafted, list[MachineSite]]:
+    """Put a probe's code at the instructions that it is for, at the entry and at the ways out of a kernel.
+
+    Raises UnsupportedKernelError and ToolchainError.
+    """
+    sites = sites_of(probe, target)
+    _refuse(target, probe, sites)
+    code = _assembled(target, probe, sites, assembler, sampled=sampled)
+    room, kept = _room(target, code)
+    splices = [_at_site(target, code, room, kept, one) for one in sites]
+    if code.entry is not None:
+        splices.insert(0, Splice(0, tuple(code.entry.placed(room, kept))))
+    if code.exit is not None:
+        leaving = tuple(waiting(code.exit.placed(room, kept)))
+        splices += [Splice(at, leaving) for at in target.exits()]
+    grafted = graft(target, splices, len(code.ptx.parameters()), room.registers)
+    refuse_changes(target, grafted, set(room.uniform.values()))
+    return grafted, sites
+
+
+def _at_site(target: Target, code: InstructionCode, room: Room, kept: dict[int, Source], one: MachineSite) -> Splice:
+    sources = {**kept, **one.sources(), READS: flag(room)}
+    inline = [(code.places[place.key], sources) for place in one.places]
+    words = trampoline(inline, target.words[one.at // WORD_BYTES], room, one.reads)
+    return Splice(one.at, tuple(words), together=True)
+
+
+def _refuse(target: Target, probe: Probe, sites: Sequence[MachineSite]) -> None:
+    """Raises UnsupportedKernelError for a kernel in which the probe would miss something."""
+    target.refuse_exits_in_functions()
+    if any(one.at == 0 for one in sites):
+        raise UnsupportedKernelError(because("graft-position", at="0x0000"))
+    if target.functions and any(word.operation in _CALLS for word in target.words):
+        function = target.functions[0].name
+        raise UnsupportedKernelError(because("graft-called", probe=probe.name, function=function))
+
+
+def _assembled(
+    target: Target, probe: Probe, sites: Sequence[MachineSite], assembler: Assembler, *, sampled: bool
+) -> InstructionCode:
+    ptx = InstructionPtx(probe, [place for one in sites for place in one.places], target.arch, sampled=sampled)
+    odd = target.first_added % _PARAMETERS_ALIGNED
+    for leading in (LEADING + odd, MANY_LEADING + odd):
+        cubin = _cubin(ptx.text(leading), target.arch, assembler)
+        keys = {key: Inline.of(cubin, site(index), leading) for index, key in enumerate(ptx.keys)}
+        entry = Inline.of(cubin, ENTRY, leading) if ptx.has_entry else None
+        leaving = Inline.of(cubin, EXIT, leading, leaves=True) if ptx.has_exit else None
+        code = InstructionCode(ptx, entry, leaving, keys)
+        if all(one.base == target.base for one in code.all):
+            break
+    return code
+
+
+def _cubin(text: str, arch: int, assembler: Assembler) -> Cubin:
+    with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
+        source, binary = Path(folder) / "snippets.ptx", Path(folder) / "snippets.bin"
+        source.write_text(text)
+        assembler.assemble(source, binary, f"sm_{arch}", ENTRY)
+        return Cubin.read(binary.read_bytes())
+
+
+def _room(target: Target, code: InstructionCode) -> tuple[Room, dict[int, Source]]:
+    """What the kernel leaves to the snippets, and what the marks of registers that are kept stand for."""
+    words = list(target.all_words())
+    kept = _aligned(target.registers)
+    first = _aligned(kept + code.ptx.words)
+    scratch = first + max((one.registers for one in code.all), default=0)
+    pairs = sorted({pair for one in code.all for pair in one.uniform_pairs()})
+    uniform, _ = uniform_places(pairs, used(words, target.arch), 0, target.name)
+    room = Room(
+        target.arch,
+        target.base,
+        target.base + target.first_added,
+        first,
+        scratch,
+        uniform,
+        _predicates(target, code),
+        least_used(words),
+        predicates.late_predicates(words),
+        predicates.free_barrier(words, target.name),
+    )
+    if room.registers > MOST_REGISTERS or room.registers > target.fewest_registers < target.registers:
+        left = min(MOST_REGISTERS, target.fewest_registers if target.fewest_registers < target.registers else 255)
+        needed = {"needed": room.registers, "left": left}
+        raise UnsupportedKernelError(because("graft-registers", kernel=target.name, **needed))
+    return room, {FIRST_KEPT + index: Source(register=kept + index) for index in range(code.ptx.words)}
+
+
+def _predicates(target: Target, code: InstructionCode) -> dict[int, int]:
+    """For each predicate of the uniform path that snippets write one that the kernel does not."""
+    wanted = sorted({number for one in code.all for number in one.uniform_predicates()})
+    taken = predicates.uniform_predicates(target.all_words())
+    free = [number for number in range(_UNIFORM_PREDICATES) if number not in taken]
+    if len(free) < len(wanted):
+        counts = {"free": len(free), "needed": len(wanted)}
+        raise UnsupportedKernelError(because("graft-uniform-predicates", kernel=target.name, **counts))
+    return dict(zip(wanted, free, strict=False))
+
+
+def _aligned(number: int) -> int:
+    return -(-number // ALIGNED) * ALIGNED

@@ -1,0 +1,309 @@
+"""What a probe does at single instructions, as kernels of their own, of which a graft takes the machine code.
+
+There is a kernel for each kind of place, one for the entry and one for the ways out. What they are told goes through
+marks, loads of shared memory: no snippet may touch shared memory itself, so each such access in what ptxas makes is a
+mark, and the graft puts a move in its place. So do the probe's own registers that live while the kernel runs: they are
+loaded from marks where a snippet begins and stored to marks where it ends.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.addressing import Addressing
+from tui_probe.engine.expansion import Expander
+from tui_probe.engine.helpers import HelperValue
+from tui_probe.engine.model import Code, Save
+from tui_probe.engine.names import Names
+from tui_probe.engine.sampling import PARAMETERS, Sampling
+from tui_probe.engine.snippet_ptx import LEADING, MARK_STEP, ptx_version
+from tui_probe.engine.storage import parameters
+from tui_probe.engine.summation import never_counted
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tui_probe.engine.model import Probe, ProbePoint, Snippet
+    from tui_probe.ptx.tree import Instruction
+
+ADDRESS: Final = 1
+UNIFORM: Final = 3
+OFFSET: Final = 5
+READS: Final = 6
+FIRST_KEPT: Final = 8
+"""Marks: the two halves of a register's address, those of a uniform register's, what is added, whether a lane reads."""
+ENTRY: Final = "tui_probe_entry"
+EXIT: Final = "tui_probe_exit"
+
+_HELPERS: Final = frozenset({"ADDR", "BYTES", "MULTIPLY_ADDS"})
+_WORD: Final = re.compile(r"%[\w$]+")
+_HALF: Final = 32
+_KEPT_TYPES: Final = {"b32": 32, "u32": 32, "s32": 32, "b64": 64, "u64": 64, "s64": 64}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a snippet is told of an instruction: the bytes and multiply-adds of a lane, and what its address is made of.
+
+    ``number`` is that of the site among those of the probe's maps of sites, -1 where there are none.
+    """
+
+    bytes: int | None = None
+    multiply_adds: int | None = None
+    wide: bool = True
+    uniform: bool = False
+    predicated: bool = False
+    shortened: bool = False
+    number: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A snippet at an instruction. ``stand_in`` is what the instruction would be in PTX."""
+
+    point: ProbePoint
+    told: Told
+    stand_in: Instruction
+
+    @property
+    def key(self) -> tuple[str, Told]:
+        """Equal where the code is."""
+        return self.point.name, self.told
+
+
+class InstructionPtx:
+    """The kernels of a probe for what was met in one kernel. ``kept`` are its registers that live throughout.
+
+    Raises UnsupportedKernelError for a probe that needs what machine code does not tell.
+    """
+
+    def __init__(self, probe: Probe, places: Sequence[Place], arch: int, *, sampled: bool) -> None:
+        self._probe = probe
+        self._places = list({place.key: place for place in places}.values())
+        self._sites = places
+        self._arch = arch
+        self._sampled = sampled
+        self.leading = LEADING
+        points = {place.point.name: place.point for place in places}.values()
+        around = [point for point in probe.points if all(position.is_kernel for position in point.positions)]
+        at_places = [_before(point) for point in points]
+        self._begin = [point.before for point in around if point.before]
+        self._end = [point.after for point in around if point.after]
+        self.zero = never_counted([*at_places, *self._begin, *self._end])
+        self.kept = self._live([self._begin, self._end, at_places])
+
+    @property
+    def keys(self) -> list[tuple[str, Told]]:
+        """The key of each place with code of its own, in the order of the kernels ``site(index)``."""
+        return [place.key for place in self._places]
+
+    @property
+    def words(self) -> int:
+        """How many 32-bit values live while the kernel runs."""
+        return sum(_KEPT_TYPES[self._probe.registers[name]] // _HALF for name in self.kept)
+
+    @property
+    def has_entry(self) -> bool:
+        """Whether anything is to be done first."""
+        return bool(self.kept)
+
+    @property
+    def has_exit(self) -> bool:
+        """Whether anything is to be done last."""
+        return bool(self._end)
+
+    def parameters(self) -> list[tuple[str, str]]:
+        """Purpose and name of the parameters that a probed kernel gets, in order."""
+        return [*parameters(self._probe), *(PARAMETERS if self._sampled else ())]
+
+    def _live(self, groups: Sequence[Sequence[Snippet]]) -> list[str]:
+        used = [_registers(group) for group in groups]
+        kept = [
+            name for name in self._probe.registers if sum(name in names for names in used) > 1 and name not in self.zero
+        ]
+        for name in kept:
+            if self._probe.registers[name] not in _KEPT_TYPES:
+                raise UnsupportedKernelError(because("graft-value", probe=self._probe.name, register=name))
+        return kept
+
+    def text(self, leading: int = LEADING) -> str:
+        """The PTX, whose kernels have so many bytes of parameters before those of the probe."""
+        self.leading = leading
+        head = f".version {ptx_version(self._arch)}\n.target sm_{self._arch}\n.address_size 64\n"
+        kernels = [self._kernel().at_place(site(index), place) for index, place in enumerate(self._places)]
+        if self.has_entry:
+            kernels.append(self._kernel().at_entry(self._begin))
+        if self.has_exit:
+            kernels.append(self._kernel().at_exit(self._end))
+        return head + "".join(kernels)
+
+    def _kernel(self) -> _Kernel:
+        kernel = _Kernel(self._probe, self, sampled=self._sampled)
+        for place in self._sites:
+            kernel.expander.sites.note(place.stand_in, place.point, 0)
+        return kernel
+
+
+def site(index: int) -> str:
+    """The name of a place's kernel."""
+    return f"tui_probe_site_{index}"
+
+
+def _before(point: ProbePoint) -> Snippet:
+    """What a point does before an instruction. Raises UnsupportedKernelError if it does more, or needs more."""
+    if point.after is not None or point.before is None or not point.guarded or point.before.helpers - _HELPERS:
+        raise UnsupportedKernelError(because("needs-instructions", probe=point.name))
+    return point.before
+
+
+def _registers(snippets: Iterable[Snippet]) -> set[str]:
+    found: set[str] = set()
+    for snippet in snippets:
+        for statement in snippet.statements:
+            match statement:
+                case Code(text=text):
+                    found.update(_WORD.findall(text))
+                case Save(values=values):
+                    found.update(values)
+    return found
+
+
+class _Kernel:
+    """One of the kernels."""
+
+    def __init__(self, probe: Probe, whole: InstructionPtx, *, sampled: bool) -> None:
+        self._probe = probe
+        self._whole = whole
+        self._names = Names("")
+        self._sampling = Sampling(probe, self._names) if sampled else None
+        addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "")
+        self._addressing = addressing
+        self.expander = Expander(probe, self._names, addressing, reduces=True)
+        self.expander.zero = whole.zero
+        self._mark = self._names.temporary("mark", "b32")
+
+    def at_place(self, name: str, place: Place) -> str:
+        """What is done at an instruction."""
+        snippet = _before(place.point)
+        values, lines = self._helpers(snippet, place.told)
+        body = self.expander.lines(snippet, values, place.stand_in)
+        used = _registers([snippet])
+        kept = [register for register in self._whole.kept if register in used]
+        saves = any(isinstance(statement, Save) for statement in snippet.statements)
+        if saves and self._sampling is not None:
+            lines = [*self._sample(), *lines]
+            body = self._sampling.only_inside(body)
+        return self._written(name, [*self._loaded(kept), *lines, *body, *self._stored(kept)])
+
+    def at_entry(self, snippets: Sequence[Snippet]) -> str:
+        """What is done first. The registers that live on are stored to their marks."""
+        lines = [line for snippet in snippets for line in self.expander.lines(snippet, {})]
+        return self._written(ENTRY, [*lines, *self._stored(self._whole.kept)])
+
+    def at_exit(self, snippets: Sequence[Snippet]) -> str:
+        """What is done last."""
+        body = [line for snippet in snippets for line in self.expander.lines(snippet, {})]
+        inside = self._sampling.only_inside(body) if self._sampling else body
+        return self._written(EXIT, [*self._loaded(self._whole.kept), *self._sample(), *inside])
+
+    def _sample(self) -> list[str]:
+        if self._sampling is None:
+            return []
+        number = self._names.temporary("block", "b32")
+        return self._sampling.begin(self._addressing.block(number), number)
+
+    def _written(self, name: str, lines: Sequence[str]) -> str:
+        leading = f"\t.param .align 8 .b8 tui_probe_leading[{self._whole.leading}]"
+        own = [self._names.parameter(*each) for each in self._whole.parameters()]
+        declared = ",\n".join([leading, *(f"\t.param .u64 {parameter}" for parameter in own)])
+        body = "\n\t".join(["", *self._names.declarations(), f"mov.u32 {self._mark}, 0;", *lines, "ret;"])
+        return f".visible .entry {name}(\n{declared}\n)\n{{{body}\n}}\n"
+
+    def _told(self, number: int, name: str) -> tuple[str, list[str]]:
+        register = self._names.temporary(name, "b32")
+        return register, [f"ld.volatile.shared.u32 {register}, [{self._mark}+{MARK_STEP * number}];"]
+
+    def _helpers(self, snippet: Snippet, told: Told) -> tuple[dict[str, HelperValue], list[str]]:
+        """The values of a snippet's helpers, and the lines that compute them."""
+        values: dict[str, HelperValue] = {}
+        lines: list[str] = []
+        if "ADDR" in snippet.helpers or ("BYTES" in snippet.helpers and told.shortened):
+            address, lines = self._address(told)
+            values["ADDR"] = HelperValue(address, "b64")
+        if "BYTES" in snippet.helpers:
+            values["BYTES"], more = self._bytes(told)
+            lines += more
+        if "MULTIPLY_ADDS" in snippet.helpers:
+            values["MULTIPLY_ADDS"] = HelperValue(str(told.multiply_adds), "b32")
+        return values, lines
+
+    def _address(self, told: Told) -> tuple[str, list[str]]:
+        """A 64-bit register that holds the address of a lane's access, and the lines that compute it."""
+        low, lines = self._told(ADDRESS, "low")
+        high, more = self._told(ADDRESS + 1, "high") if told.wide else ("0", [])
+        offset, added = self._told(OFFSET, "offset")
+        address, other = self._names.temporary("addr", "b64"), self._names.temporary("other_addr", "b64")
+        lines += [*more, *added, f"mov.b64 {address}, {{{low}, {high}}};"]
+        lines += [f"cvt.s64.s32 {other}, {offset};", f"add.s64 {address}, {address}, {other};"]
+        if told.uniform:
+            low, first = self._told(UNIFORM, "uniform_low")
+            high, second = self._told(UNIFORM + 1, "uniform_high")
+            lines += [*first, *second, f"mov.b64 {other}, {{{low}, {high}}};"]
+            lines += [f"add.s64 {address}, {address}, {other};"]
+        return address, lines
+
+    def _bytes(self, told: Told) -> tuple[HelperValue, list[str]]:
+        """The bytes that a lane moves. Of a copy that fills with zeros, those that it reads."""
+        if not told.predicated and not told.shortened:
+            return HelperValue(str(told.bytes), "b32"), []
+        size = self._names.temporary("size", "b32")
+        lines = [f"mov.u32 {size}, {told.bytes};"]
+        if told.shortened:
+            assert told.bytes is not None
+            low = self._names.temporary("low", "b32")
+            offset = self._names.temporary("offset", "b32")
+            lines += [f"add.u32 {size}, {low}, {offset};", f"and.b32 {size}, {size}, {told.bytes - 1};"]
+            lines += [f"sub.u32 {size}, {told.bytes}, {size};"]
+        if told.predicated:
+            reads, more = self._told(READS, "reads")
+            lines += [*more, f"mul.lo.u32 {size}, {size}, {reads};"]
+        return HelperValue(size, "b32"), lines
+
+    def _loaded(self, kept: Sequence[str]) -> list[str]:
+        """Lines that load registers from their marks."""
+        lines: list[str] = []
+        for name, marks in self._marks(kept):
+            own = self._names.register(name, self._probe.registers[name])
+            parts = [self._told(number, f"part{number}") for number in marks]
+            lines += [line for _, more in parts for line in more]
+            lines.append(f"mov.b{len(parts) * _HALF} {own}, {_joined([part for part, _ in parts])};")
+        return lines
+
+    def _stored(self, kept: Sequence[str]) -> list[str]:
+        """Lines that store them there."""
+        lines: list[str] = []
+        for name, marks in self._marks(kept):
+            own = self._names.register(name, self._probe.registers[name])
+            parts = [self._names.temporary(f"part{number}", "b32") for number in marks]
+            lines.append(f"mov.b{len(parts) * _HALF} {_joined(parts)}, {own};")
+            for number, part in zip(marks, parts, strict=True):
+                lines.append(f"st.volatile.shared.u32 [{self._mark}+{MARK_STEP * number}], {part};")
+        return lines
+
+    def _marks(self, kept: Sequence[str]) -> list[tuple[str, list[int]]]:
+        """The marks of registers that live throughout, which are numbered for the whole kernel."""
+        number, found = FIRST_KEPT, []
+        for name in self._whole.kept:
+            halves = _KEPT_TYPES[self._probe.registers[name]] // _HALF
+            if name in kept:
+                found.append((name, list(range(number, number + halves))))
+            number += halves
+        return found
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return f"{{{', '.join(parts)}}}" if len(parts) > 1 else parts[0]

@@ -1,0 +1,139 @@
+"""What instructions of machine code would be in PTX, so that positions of probes say which of them are meant.
+
+Machine code tells less: a ``wmma.load`` is loads like any other, a ``wmma.mma`` the multiplications of ``mma``. What
+the compiler merged, split or left out counts as it is executed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.instruction_ptx import ADDRESS, OFFSET, UNIFORM, Place, Told
+from tui_probe.engine.model import Level, Save
+from tui_probe.engine.positions import matches
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.ptx.printer import MADE_UP
+from tui_probe.ptx.tree import Instruction
+from tui_probe.reasons import because
+from tui_probe.sass import accesses, matrices
+from tui_probe.sass.accesses import Access, access_of
+from tui_probe.sass.trampolines import Source
+from tui_probe.sass.words import ALWAYS, WORD_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.engine.model import Probe, ProbePoint
+    from tui_probe.sass.target import Target
+    from tui_probe.sass.words import Word
+
+_TYPES: Final = {1: ("b8",), 2: ("b16",), 4: ("b32",), 8: ("b64",), 16: ("v4", "b32")}
+_BULK: Final = Instruction("cp", ("async", "bulk", "global", "mbarrier"), (), MADE_UP)
+"""Stands for all bulk copies: which of them it is, and of how many bytes, is not read from machine code."""
+_NAMES: Final = {
+    accesses.LD: ("ld", ()),
+    accesses.LDG: ("ld", ("global",)),
+    accesses.ST: ("st", ()),
+    accesses.STG: ("st", ("global",)),
+    accesses.LDGSTS: ("cp", ("async", "ca", "shared", "global")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSite:
+    """An instruction at byte offset ``at`` with the places of all points that are for it, and what the marks of their
+    snippets stand for.
+    """
+
+    at: int
+    places: tuple[Place, ...]
+    access: Access | None
+
+    def sources(self) -> dict[int, Source]:
+        """What its marks stand for, but the flag's and those of registers that are kept."""
+        if self.access is None:
+            return {}
+        address = self.access.address
+        low, high = accesses.pair(address.register)
+        found = {ADDRESS: Source(register=low), OFFSET: Source(number=address.offset)}
+        if address.wide:
+            found[ADDRESS + 1] = Source(register=high)
+        if address.uniform is not None:
+            found |= {UNIFORM + index: Source(uniform=address.uniform + index) for index in range(2)}
+        return found
+
+    @property
+    def reads(self) -> int:
+        """The predicate that the flag's mark tells of."""
+        return ALWAYS if self.access is None else self.access.reads
+
+
+def sites_of(probe: Probe, target: Target) -> list[MachineSite]:
+    """The instructions of a kernel that a probe is for. Raises UnsupportedKernelError for one that is not known."""
+    counted = any(own_map.level is Level.SITE for own_map in probe.maps)
+    return [
+        _numbered(one, number) if counted else one
+        for number, one in enumerate(_found(probe, target.words, target.arch))
+    ]
+
+
+def site_lines(probe: Probe, sites: Sequence[MachineSite]) -> dict[str, list[int]]:
+    """For each map of sites the numbers of its instructions in the kernel's code, counted from 1."""
+    found: dict[str, list[int]] = {one.name: [] for one in probe.maps if one.level is Level.SITE}
+    for one in sites:
+        snippets = [place.point.before for place in one.places if place.point.before]
+        saved = {each.map for snippet in snippets for each in snippet.statements if isinstance(each, Save)}
+        for name in found.keys() & saved:
+            found[name].append(one.at // WORD_BYTES + 1)
+    return found
+
+
+def _numbered(one: MachineSite, number: int) -> MachineSite:
+    places = tuple(replace(place, told=replace(place.told, number=number)) for place in one.places)
+    return MachineSite(one.at, places, one.access)
+
+
+def _found(probe: Probe, words: Sequence[Word], arch: int) -> Iterator[MachineSite]:
+    opcodes = {position.opcode for point in probe.points for position in point.positions}
+    bulk = any(_is_for(point, _BULK) for point in probe.points)
+    for index, word in enumerate(words):
+        if bulk and word.operation in accesses.BULK_COPIES:
+            raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
+        stand_in, told, access = _stand_in(word, arch, opcodes)
+        if stand_in is None:
+            continue
+        points = [point for point in probe.points if _is_for(point, stand_in)]
+        if points:
+            places = tuple(Place(point, told, stand_in) for point in points)
+            yield MachineSite(index * WORD_BYTES, places, access)
+
+
+def _is_for(point: ProbePoint, instruction: Instruction) -> bool:
+    return any(not each.is_kernel and not each.is_block and matches(each, instruction) for each in point.positions)
+
+
+def _stand_in(word: Word, arch: int, opcodes: set[str]) -> tuple[Instruction | None, Told, Access | None]:
+    """What an instruction would be in PTX, if that is one of ``opcodes``, and what is to be told of it."""
+    if word.operation in _NAMES:
+        opcode, modifiers = _NAMES[word.operation]
+        access = access_of(word, arch) if opcode in opcodes else None
+        if access is None:
+            return None, Told(), None
+        types = () if opcode == "cp" else _TYPES[access.bytes]
+        return Instruction(opcode, (*modifiers, *types), (), MADE_UP), _told(access), access
+    if word.operation in matrices.OPERATIONS and opcodes & {"mma", "wgmma"}:
+        product = matrices.product_of(word, arch)
+        opcode, modifiers = ("wgmma", ("mma_async", "sync")) if product.of_group else ("mma", ("sync",))
+        return Instruction(opcode, modifiers, (), MADE_UP), Told(multiply_adds=product.share), None
+    return None, Told(), None
+
+
+def _told(access: Access) -> Told:
+    return Told(
+        bytes=access.bytes,
+        wide=access.address.wide,
+        uniform=access.address.uniform is not None,
+        predicated=access.reads != ALWAYS,
+        shortened=access.shortened,
+    )

@@ -1,0 +1,113 @@
+"""Instructions that access memory, or multiply matrices, as their words say it: addresses, sizes, predicates.
+
+Of a global or generic access: Ra holds the address, 64 bits in a pair (bit 90) or 32 bits that are extended by zeros;
+24 signed bits from bit 40 on are added; and, where bit 91 is set and bit 76 is not, a pair of uniform registers. With
+bit 76 that pair holds a descriptor, which says nothing of the address. Sizes from bit 73 on: 1, 1, 2, 2, 4, 8, 16.
+
+Of a copy to shared memory the 12 bits from bit 32 on are added to the address in global memory, those above them to
+that in shared memory; bits 90:87 are the predicate of the lanes that read. It is known with a descriptor alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
+from tui_probe.sass.words import ALWAYS, RZ
+
+if TYPE_CHECKING:
+    from tui_probe.sass.words import Word
+
+LD: Final = 0x180
+LDG: Final = 0x181
+ST: Final = 0x185
+STG: Final = 0x186
+LDGSTS: Final = 0x1AE
+BULK_COPIES: Final = range(0x1B4, 0x1BC)
+"""UTMALDG, UTMASTG, UBLKCP and their kin."""
+
+_WIDE: Final = 90
+_UNIFORM: Final = 91
+_DESCRIPTOR: Final = 76
+_SIZE_AT, _SIZE_BITS = 73, 3
+_SIZES: Final[tuple[int, ...]] = (1, 1, 2, 2, 4, 8, 16)
+_COPY_SIZE_AT, _COPY_SIZE_BITS = 74, 2
+_COPY_SIZES: Final = (4, 8, 16)
+_NEW_COPIES_FROM: Final = 100
+_OFFSET_AT, _OFFSET_BITS = 40, 24
+_COPY_OFFSET_AT, _COPY_OFFSET_BITS = 32, 12
+_COPY_PREDICATE: Final = 87
+_ZERO_FILL: Final = 82
+_UNIFORM_AT: Final = {LD: 32, LDG: 32, ST: 64, STG: 64, LDGSTS: 64}
+_WIDE_FIELDS_FROM: Final = 100
+"""The first architecture whose fields of uniform registers have eight bits instead of six."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """``register`` (a pair if ``wide``; RZ: none) + ``uniform`` (a pair) + ``offset``."""
+
+    register: int
+    wide: bool
+    uniform: int | None
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An access of global memory, or of a generic address. ``bytes`` are those of one lane.
+
+    ``reads`` is the predicate, with bit 3 set where it is negated, of the lanes of a copy that read; the others fill
+    with zeros. ``shortened``: the low bits of the address say how many of the bytes are not read.
+    """
+
+    operation: int
+    address: Address
+    bytes: int
+    reads: int = ALWAYS
+    shortened: bool = False
+
+
+def access_of(word: Word, arch: int) -> Access | None:
+    """The access of an instruction; None for one that accesses neither global memory nor generic addresses.
+
+    Atomics are not among them. Raises UnsupportedKernelError for one whose address or size is not known.
+    """
+    operation = word.operation
+    if operation not in _UNIFORM_AT:
+        return None
+    size = _bytes(word, arch)
+    unknown = operation == LDGSTS and not word.field(_DESCRIPTOR, 1)
+    if size is None or unknown or not word.field(_UNIFORM, 1):
+        raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
+    address = _address(word, arch)
+    if operation != LDGSTS:
+        return Access(operation, address, size)
+    reads = word.field(_COPY_PREDICATE, 4)
+    return Access(operation, address, size, reads, bool(word.field(_ZERO_FILL, 1)))
+
+
+def _address(word: Word, arch: int) -> Address:
+    at, width = (_COPY_OFFSET_AT, _COPY_OFFSET_BITS) if word.operation == LDGSTS else (_OFFSET_AT, _OFFSET_BITS)
+    offset = word.field(at, width)
+    offset -= (offset >> width - 1) << width
+    bits = 8 if arch >= _WIDE_FIELDS_FROM else 6
+    number = word.field(_UNIFORM_AT[word.operation], bits)
+    none = word.field(_DESCRIPTOR, 1) or number == (1 << bits) - 1
+    wide = word.operation == LDGSTS or bool(word.field(_WIDE, 1))
+    return Address(word.ra, wide, None if none else number, offset)
+
+
+def _bytes(word: Word, arch: int) -> int | None:
+    at, width, sizes = _SIZE_AT, _SIZE_BITS, _SIZES
+    if word.operation == LDGSTS and arch >= _NEW_COPIES_FROM:
+        at, width, sizes = _COPY_SIZE_AT, _COPY_SIZE_BITS, _COPY_SIZES
+    number = word.field(at, width)
+    return sizes[number] if number < len(sizes) else None
+
+
+def pair(register: int) -> tuple[int, int]:
+    """The two registers of a 64-bit value; RZ stands for both of none."""
+    return (RZ, RZ) if register == RZ else (register, register + 1)

@@ -1,0 +1,357 @@
+"""Code around one instruction of a kernel, which goes on behind it as if nothing had been.
+
+A branch stands in the place of the instruction, and waits for what that waits for. Behind the kernel's code::
+
+    NOP                   until predicates that were written last can be read
+    P2R  saved, PR        all seven: a snippet writes some, which ones only ptxas knows
+    MOV  flag, 0; @P MOV flag, 1                 where a predicate says something of the access
+    BSSY B, end           only where a guard or a branch in the snippet parts lanes
+    @!P BRA end           the lanes that the instruction is not for
+    the snippet           its registers above those of the kernel, its marks replaced by moves
+  end: BSYNC B            here they meet again. Without this a warp would stay in parts to the end of the kernel,
+                          and uniform registers would be advanced once for each part
+    R2P  PR, saved        waits for all that the snippet began
+    the instruction       with its guard and barriers; its ``.reuse`` holds for the next instruction alone, so it goes
+    BRA  back
+
+What else could go wrong, and why it does not: the lanes that come are those that came to the instruction, and they
+leave together, so ``WARPSYNC``, ``BSYNC`` and votes of the kernel see the same lanes. Operands that ``.reuse`` of the
+instruction before keeps are in registers that the snippet never writes. A branch to the instruction finds the branch.
+What the kernel has under way writes registers of its own; a barrier that both use makes one wait longer, never shorter,
+and the least used are taken. What writes predicates behind a barrier is waited for before they are saved, since
+what is put back would else replace it. Uniform registers and predicates are such that the kernel uses nowhere.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
+from tui_probe.sass import predicates, vector
+from tui_probe.sass.branches import EXIT, branch, branch_target
+from tui_probe.sass.target import Target
+from tui_probe.sass.uniform import exact_fields, named, renamed
+from tui_probe.sass.words import ALL_BARRIERS, ALWAYS, NO_BARRIER, RZ, WORD_BYTES, Word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tui_probe.sass.cubin import Cubin
+
+_LDS: Final = 0x184
+_STS: Final = 0x188
+_RED: Final = 0x18E
+_BRA: Final = 0x147
+_EXIT: Final = EXIT & 0x1FF
+_MARK_AT, _MARK_BITS = 40, 24
+_MARK_STEP: Final = 0x1000
+_CONSTANT_FORMS: Final = frozenset({3, 5})
+_BANK_AT, _BANK_BITS = 54, 5
+_CONSTANT_AT, _CONSTANT_BITS = 38, 16
+_STACK_POINTER: Final = 1
+_UNIFORM_LOADS: Final = frozenset({0x0B9, 0x1AC})
+"""ULDC, LDCU."""
+_WIDTH, _WIDTH_OF_PAIR = (73, 3), 5
+_TOGETHER: Final = frozenset({0x006, 0x086, 0x1A1, 0x1C4})
+"""VOTE, VOTEU, MATCH, REDUX: of all lanes that are there at once."""
+_OPERAND_BARRIER: Final = 5
+_BARRIERS: Final = 6
+_RESERVED: Final = 2
+"""Registers that the hardware takes of those that a kernel asks for."""
+MOST_REGISTERS: Final = 255
+
+_MOV: Final = 0x202
+_MOV_NUMBER: Final = 0x802
+_MOV_UNIFORM: Final = 0xC02
+_P2R: Final = 0x803
+_R2P: Final = 0x804
+_NOP: Final = 0x918
+_BSSY: Final = 0x945
+_BSYNC: Final = 0x941
+_RECONVERGENT: Final = 73
+_RECONVERGENT_FROM: Final = 100
+_SECOND_PREDICATE: Final = 87
+_PREDICATES: Final = 0x7F
+_SETTLED: Final = 13
+"""Cycles after which a predicate or a register that a fixed-latency instruction wrote can be read by any other."""
+_SHORT: Final = 8
+"""The same for values that are computed with."""
+_MOVES: Final = 2
+"""Between moves that do not need each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a mark stands for: a ``register``, a ``uniform`` one, or a ``number``."""
+
+    register: int | None = None
+    uniform: int | None = None
+    number: int = 0
+
+    def move(self, to: int) -> Word:
+        """An instruction that puts it into a register."""
+        if self.register is not None:
+            return _plain(_MOV, _SHORT).with_field(16, 8, to).with_field(32, 8, self.register).with_field(72, 4, 0xF)
+        if self.uniform is not None:
+            word = _plain(_MOV_UNIFORM, _SHORT).with_field(16, 8, to).with_field(32, 8, self.uniform)
+            return word.with_field(72, 4, 0xF).with_field(91, 1, 1)
+        word = _plain(_MOV_NUMBER, _SHORT).with_field(16, 8, to).with_field(32, 32, self.number & 0xFFFFFFFF)
+        return word.with_field(72, 4, 0xF)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a kernel leaves to the snippets in it. ``first`` is the register that stands for their R0; ``uniform`` and
+    ``predicates`` say which uniform register and predicate stands for each of theirs. ``scratch`` are two registers
+    beyond those of the snippets: the saved predicates and a flag.
+    """
+
+    arch: int
+    base: int
+    parameters_at: int
+    first: int
+    scratch: int
+    uniform: Mapping[int, int]
+    predicates: Mapping[int, int]
+    barriers: tuple[int, ...]
+    late: int
+    convergence: int
+
+    @property
+    def registers(self) -> int:
+        """How many a kernel must ask for."""
+        return self.scratch + 2 + _RESERVED
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """The code of a snippet for a place in the middle of a kernel, as ptxas made it."""
+
+    arch: int
+    words: tuple[Word, ...]
+    base: int
+    parameters_at: int
+
+    @classmethod
+    def of(cls, cubin: Cubin, name: str, leading: int, *, leaves: bool = False) -> Inline:
+        """That of kernel ``name``, whose first ``leading`` bytes of parameters are not the probe's.
+
+        ``leaves``: it is for ways out, where lanes may end before its end. Raises UnsupportedKernelError for code that
+        cannot be taken.
+        """
+        target = Target.of(cubin, name)
+        words = target.words[: target.exits()[-1] // WORD_BYTES]
+        if words and words[0].rd == _STACK_POINTER and _constant(words[0]) is not None:
+            words = words[1:]
+        end = len(words) * WORD_BYTES
+        for word in words:
+            _refuse(word)
+        made = tuple(
+            branch(target.arch, index * WORD_BYTES, end, word) if word.operation == _EXIT and not leaves else word
+            for index, word in enumerate(words)
+        )
+        inline = cls(target.arch, _without_waits_for_marks(made), target.base, target.base + leading)
+        inline.refuse_meetings()
+        return inline
+
+    @property
+    def parts(self) -> bool:
+        """Whether lanes may part in it."""
+        return any(word.operation == _BRA for word in self.words)
+
+    @property
+    def registers(self) -> int:
+        """How many it needs: up to the one behind the highest that it names, which a pair would have."""
+        named_ = [vector.highest(word) for word in self.words if not _is_mark(word)]
+        loaded = [word.rd for word in self.words if word.operation == _LDS and word.rd != RZ]
+        return max([*named_, *loaded], default=-1) + 2
+
+    def uniform_pairs(self) -> set[int]:
+        """The even numbers of the pairs of uniform registers that it uses."""
+        return {number & ~1 for word in self.words if not _is_mark(word) for number in named(word, self.arch) or ()}
+
+    def uniform_predicates(self) -> list[int]:
+        """The predicates of the uniform path that it writes."""
+        return predicates.of_snippet(self.words)
+
+    def refuse_meetings(self) -> None:
+        """Raises UnsupportedKernelError where lanes that have parted would have to meet again before the end."""
+        end = len(self.words) * WORD_BYTES
+        for index, word in enumerate(self.words):
+            if word.operation != _BRA:
+                continue
+            to = branch_target(self.arch, index * WORD_BYTES, word)
+            if not index * WORD_BYTES < to <= end:
+                raise UnsupportedKernelError(because("graft-snippet", what="a loop"))
+            if any(each.operation in _TOGETHER for each in self.words[to // WORD_BYTES :]):
+                raise UnsupportedKernelError(because("graft-snippet", what="a branch that lanes come back from"))
+
+    def placed(self, room: Room, sources: Mapping[int, Source]) -> list[Word]:
+        """Its words in a kernel. ``sources`` say what each of its marks stands for."""
+        if room.base != self.base:
+            raise UnsupportedKernelError(because("graft-base", found=room.base, expected=self.base))
+        made = [self._placed(word, room, sources) for word in self.words]
+        for index, (word, following) in enumerate(itertools.pairwise(self.words)):
+            if following.operation == _STS:  # what it stores may be read by its move earlier than by a store
+                made[index] = made[index].with_stall(max(made[index].stall, _SHORT))
+            elif word.operation == _LDS and following.operation == _LDS:
+                made[index] = made[index].with_stall(_MOVES)
+        return made
+
+    def _placed(self, word: Word, room: Room, sources: Mapping[int, Source]) -> Word:
+        if _is_mark(word):
+            return _with_barriers(self._mark(word, room, sources), room.barriers)
+        numbers = {
+            number: room.uniform[number & ~1] | number & 1 for pair in room.uniform for number in (pair, pair + 1)
+        }
+        word = renamed(word, numbers, self.arch)
+        word = vector.moved(predicates.renamed(word, room.predicates), room.first)
+        offset = _constant(word)
+        if offset is not None and offset >= self.parameters_at:
+            word = word.with_field(_CONSTANT_AT, _CONSTANT_BITS, offset + room.parameters_at - self.parameters_at)
+        if word.operation == _RED and word.read_barrier == NO_BARRIER:
+            word = word.with_read_barrier(_OPERAND_BARRIER)
+        return _with_barriers(word, room.barriers)
+
+    def _mark(self, word: Word, room: Room, sources: Mapping[int, Source]) -> Word:
+        """The move in the place of a mark: into the snippet's register, or into the one that is kept."""
+        source = sources[word.field(_MARK_AT, _MARK_BITS) // _MARK_STEP]
+        if word.operation == _LDS:
+            move = source.move(word.rd + room.first)
+        else:
+            assert source.register is not None
+            stored = word.rb
+            move = Source(register=RZ if stored == RZ else stored + room.first).move(source.register)
+        move = move.with_field(12, 4, word.field(12, 4)).with_wait_mask(word.wait_mask)
+        return move.with_stall(max(_SHORT, word.stall))
+
+
+def trampoline(
+    inline: Sequence[tuple[Inline, Mapping[int, Source]]], displaced: Word, room: Room, reads: int = ALWAYS
+) -> list[Word]:
+    """What runs before an instruction. ``reads`` is the predicate that the mark of the flag tells of."""
+    bodies = [code.placed(room, sources) for code, sources in inline]
+    body = [word for each in bodies for word in each]
+    parts = not displaced.is_unconditional or any(code.parts for code, _ in inline)
+    if len(inline) > 1 and any(code.parts for code, _ in inline[:-1]):
+        raise UnsupportedKernelError(because("graft-snippet", what="a branch before another snippet"))
+    words = [_plain(_NOP, _SETTLED), _saving(room)]
+    if reads != ALWAYS:
+        words += [Source(number=0).move(room.scratch + 1), Source(number=1).move(room.scratch + 1)]
+        words[-1] = words[-1].with_field(12, 4, reads)
+    if parts:
+        guarded = [] if displaced.is_unconditional else [_past(room, displaced, len(body))]
+        words += [_meeting(room, len(body) + len(guarded)), *guarded]
+    words += body
+    if parts:
+        words.append(_met(room))
+    words.append(_restoring(room, _pending(body)))
+    return words
+
+
+def flag(room: Room) -> Source:
+    """What the mark of the flag stands for."""
+    return Source(register=room.scratch + 1)
+
+
+def least_used(words: Iterable[Word]) -> tuple[int, ...]:
+    """For each barrier of a snippet the one that stands for it: the kernel's least used first."""
+    uses = Counter(dict.fromkeys(range(_BARRIERS), 0))
+    for word in words:
+        uses.update(one for one in (word.write_barrier, word.read_barrier) if one < _BARRIERS)
+    order = sorted(uses, key=lambda number: (uses[number], -number))
+    # ptxas gives numbers from 0 on, and its operands wait for the last one here.
+    return (*order[: _BARRIERS - 1], order[0])
+
+
+def _pending(words: Sequence[Word]) -> int:
+    """The barriers of what may still be under way at the end: what every lane waited for is not."""
+    mask, together = 0, True
+    for word in words:
+        if together:
+            mask &= ~word.wait_mask
+        together = together and word.operation != _BRA
+        mask |= sum(1 << one for one in (word.write_barrier, word.read_barrier) if one != NO_BARRIER)
+    return mask & ALL_BARRIERS
+
+
+def _with_barriers(word: Word, barriers: Sequence[int]) -> Word:
+    if word.write_barrier != NO_BARRIER:
+        word = word.with_write_barrier(barriers[word.write_barrier])
+    if word.read_barrier != NO_BARRIER:
+        word = word.with_read_barrier(barriers[word.read_barrier])
+    mask = 0
+    for number in range(_BARRIERS):
+        if word.wait_mask >> number & 1:
+            mask |= 1 << barriers[number]
+    return word.with_wait_mask(mask)
+
+
+def _without_waits_for_marks(words: Sequence[Word]) -> tuple[Word, ...]:
+    """Without waits for barriers that only marks release: the kernel may have something under way behind them."""
+    real = 1 << _OPERAND_BARRIER
+    for word in words:
+        if not _is_mark(word):
+            real |= sum(1 << one for one in (word.write_barrier, word.read_barrier) if one != NO_BARRIER)
+    return tuple(word.with_wait_mask(word.wait_mask & real) for word in words)
+
+
+def _is_mark(word: Word) -> bool:
+    return word.operation in (_LDS, _STS)
+
+
+def _refuse(word: Word) -> None:
+    if _is_mark(word) or word.opcode == EXIT or word.operation == _BRA:
+        if word.operation == _EXIT and word.is_unconditional:
+            raise UnsupportedKernelError(because("graft-snippet", what="several ends"))
+        return
+    if exact_fields(word) is None or vector.fields(word) is None:
+        raise UnsupportedKernelError(because("graft-snippet", what=f"the instruction {word.opcode:#05x}"))
+    if word.operation in _UNIFORM_LOADS and word.field(*_WIDTH) > _WIDTH_OF_PAIR:
+        raise UnsupportedKernelError(because("graft-snippet", what="a long constant"))
+
+
+def _constant(word: Word) -> int | None:
+    """The offset in bank 0 of the constant that a word reads; None for one that reads none there."""
+    if word.form not in _CONSTANT_FORMS or word.field(_BANK_AT, _BANK_BITS):
+        return None
+    return word.field(_CONSTANT_AT, _CONSTANT_BITS)
+
+
+def _plain(opcode: int, stall: int) -> Word:
+    word = Word(opcode).guarded(ALWAYS).with_stall(stall)
+    return word.with_write_barrier(NO_BARRIER).with_read_barrier(NO_BARRIER)
+
+
+def _saving(room: Room) -> Word:
+    word = _plain(_P2R, _SETTLED).with_field(16, 8, room.scratch).with_field(24, 8, RZ).with_field(32, 32, _PREDICATES)
+    return word.with_wait_mask(room.late)
+
+
+def _restoring(room: Room, mask: int) -> Word:
+    word = _plain(_R2P, _SETTLED).with_field(24, 8, room.scratch).with_field(32, 32, _PREDICATES)
+    return word.with_wait_mask(mask & ALL_BARRIERS)
+
+
+def _meeting(room: Room, words: int) -> Word:
+    word = _plain(_BSSY, 5).with_field(16, 4, room.convergence).with_field(32, 32, words * WORD_BYTES)
+    return _converging(word.with_field(_SECOND_PREDICATE, 3, ALWAYS), room.arch)
+
+
+def _met(room: Room) -> Word:
+    word = _plain(_BSYNC, 5).with_field(16, 4, room.convergence).with_field(_SECOND_PREDICATE, 3, ALWAYS)
+    return _converging(word, room.arch)
+
+
+def _converging(word: Word, arch: int) -> Word:
+    return word.with_field(_RECONVERGENT, 1, int(arch >= _RECONVERGENT_FROM))
+
+
+def _past(room: Room, displaced: Word, words: int) -> Word:
+    """A branch over the body of the lanes that the instruction is not for."""
+    word = branch(room.arch, 0, (words + 1) * WORD_BYTES)
+    return word.guarded(displaced.guard, negated=not displaced.guard_negated)
