@@ -247,7 +247,7 @@ def test_machine_code_alone_is_grafted(tmp_path: Path, capsys: pytest.CaptureFix
         ("zero_strided", "graft", "sm_90"),
         ("zero", "graft", "sm_90"),
     ]
-    assert all(one["registers_pruned"] == 8 <= one["registers_probed"] <= 16 for one in kernels)
+    assert all(one["registers_pruned"] == 8 <= one["registers_probed"] <= 32 for one in kernels)
     assert all(one["instructions_added"] > 10 and one["spills_probed"] is None for one in kernels)
     files = {"original.bin", "pruned.bin", "probed.bin", "kernel.info", "process.log"}
     assert {path.name for path in Path(kernels[0]["directory"]).iterdir()} == files
