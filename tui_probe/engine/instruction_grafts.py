@@ -25,6 +25,7 @@ from tui_probe.sass.snippets import uniform_places, waiting
 from tui_probe.sass.trampolines import MOST_REGISTERS, Inline, Room, Source, flag, least_used, trampoline
 from tui_probe.sass.unchanged import refuse_changes
 from tui_probe.sass.uniform import used
+from tui_probe.sass.variables import calls_outside
 from tui_probe.sass.vector import ALIGNED
 from tui_probe.sass.words import WORD_BYTES
 
@@ -67,6 +68,8 @@ def graft_instructions(
     sites = sites_of(probe, target)
     _refuse(target, probe, sites)
     code = _assembled(target, probe, sites, assembler, sampled=sampled)
+    if code.ptx.words and (function := calls_outside(target)):  # what it leaves of registers nobody says
+        raise UnsupportedKernelError(because("graft-calls", function=function))
     room, kept = _room(target, code)
     splices = [_at_site(target, code, room, kept, one) for one in sites]
     if code.entry is not None:
@@ -127,7 +130,7 @@ def _room(target: Target, code: InstructionCode) -> tuple[Room, dict[int, Source
     first = _aligned(kept + code.ptx.words)
     scratch = first + max((one.registers for one in code.all), default=0)
     pairs = sorted({pair for one in code.all for pair in one.uniform_pairs()})
-    uniform, _ = uniform_places(pairs, used(words, target.arch), 0, target.name)
+    uniform = uniform_places([], pairs, used(words, target.arch), 0, None).exits
     room = Room(
         target.arch,
         target.base,
@@ -138,12 +141,12 @@ def _room(target: Target, code: InstructionCode) -> tuple[Room, dict[int, Source
         _predicates(target, code),
         least_used(words),
         predicates.late_predicates(words),
-        predicates.free_barrier(words, target.name),
+        predicates.free_barrier(words),
     )
     if room.registers > MOST_REGISTERS or room.registers > target.fewest_registers < target.registers:
         left = min(MOST_REGISTERS, target.fewest_registers if target.fewest_registers < target.registers else 255)
         needed = {"needed": room.registers, "left": left}
-        raise UnsupportedKernelError(because("graft-registers", kernel=target.name, **needed))
+        raise UnsupportedKernelError(because("graft-registers", **needed))
     return room, {FIRST_KEPT + index: Source(register=kept + index) for index in range(code.ptx.words)}
 
 
@@ -154,7 +157,7 @@ def _predicates(target: Target, code: InstructionCode) -> dict[int, int]:
     free = [number for number in range(_UNIFORM_PREDICATES) if number not in taken]
     if len(free) < len(wanted):
         counts = {"free": len(free), "needed": len(wanted)}
-        raise UnsupportedKernelError(because("graft-uniform-predicates", kernel=target.name, **counts))
+        raise UnsupportedKernelError(because("graft-uniform-predicates", **counts))
     return dict(zip(wanted, free, strict=False))
 
 

@@ -83,10 +83,10 @@ def renamed(word: Word, numbers: Mapping[int, int]) -> Word:
     return word
 
 
-def free_barrier(words: Iterable[Word], name: str) -> int:
+def free_barrier(words: Iterable[Word]) -> int:
     """A convergence barrier that a kernel does not use. Raises UnsupportedKernelError if there is none."""
     used = {word.field(*at) for word in words if word.operation in _BARRIER_PATH for at in _BARRIER_FIELDS}
     for number in range(_BARRIERS - 1, -1, -1):
         if number not in used:
             return number
-    raise UnsupportedKernelError(because("graft-convergence", kernel=name))
+    raise UnsupportedKernelError(because("graft-convergence"))
