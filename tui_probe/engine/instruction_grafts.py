@@ -77,7 +77,8 @@ def graft_instructions(
     if code.exit is not None:
         leaving = tuple(waiting(code.exit.placed(room, kept)))
         splices += [Splice(at, leaving) for at in target.exits()]
-    grafted = graft(target, splices, len(code.ptx.parameters()), room.registers)
+    flags = [each for one in code.all for each in one.flags]
+    grafted = graft(target, splices, len(code.ptx.parameters()), room.registers, flags=flags)
     refuse_changes(target, grafted, set(room.uniform.values()))
     return grafted, sites
 

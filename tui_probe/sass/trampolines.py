@@ -33,6 +33,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import predicates, vector
 from tui_probe.sass.branches import EXIT, branch, branch_target
+from tui_probe.sass.nv_info import FLAG
 from tui_probe.sass.target import Target
 from tui_probe.sass.uniform import exact_fields, named, renamed
 from tui_probe.sass.words import ALL_BARRIERS, ALWAYS, NO_BARRIER, RZ, WORD_BYTES, Word
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tui_probe.sass.cubin import Cubin
+    from tui_probe.sass.nv_info import Attribute
 
 _LDS: Final = 0x184
 _STS: Final = 0x188
@@ -135,6 +137,8 @@ class Inline:
     words: tuple[Word, ...]
     base: int
     parameters_at: int
+    flags: tuple[Attribute, ...] = ()
+    """What the driver is to be told of it."""
 
     @classmethod
     def of(cls, cubin: Cubin, name: str, leading: int, *, leaves: bool = False) -> Inline:
@@ -154,7 +158,8 @@ class Inline:
             branch(target.arch, index * WORD_BYTES, end, word) if word.operation == _EXIT and not leaves else word
             for index, word in enumerate(words)
         )
-        inline = cls(target.arch, _without_waits_for_marks(made), target.base, target.base + leading)
+        flags = tuple(each for each in target.attributes if each.format == FLAG)
+        inline = cls(target.arch, _without_waits_for_marks(made), target.base, target.base + leading, flags)
         inline.refuse_meetings()
         return inline
 
