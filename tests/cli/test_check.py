@@ -253,8 +253,8 @@ def test_machine_code_alone_is_grafted(tmp_path: Path, capsys: pytest.CaptureFix
     assert {path.name for path in Path(kernels[0]["directory"]).iterdir()} == files
 
 
-def test_a_probe_of_instructions_needs_ptx(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("gmem_sectors", str(DATA / "image.no_ptx.cubin"), "--format", "json", "--kernel", "zero")
+def test_a_probe_of_values_needs_ptx(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("nan_check", str(DATA / "image.no_ptx.cubin"), "--format", "json", "--kernel", "zero")
     outcome = Outcome(words, capsys, tmp_path)
     assert outcome.status == 1
     assert [one["reason_code"] for one in outcome.record()["kernels"]] == ["needs-instructions"]

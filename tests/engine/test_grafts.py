@@ -92,7 +92,7 @@ def test_ptx_comes_first(tmp_path: Path) -> None:
         ({"options": Options(machine_code="off")}, "machine-code-off"),
         ({"options": Options(load="ptx")}, "no-ptx"),
         ({"gate": ClosedGate()}, "graft-fails"),
-        ({"probe": "gmem_sectors"}, "needs-instructions"),
+        ({"probe": "nan_check"}, "needs-instructions"),
         ({"image": IMAGE.replace(b"\x04\x5a\x00\x06", b"\x04\x50\x00\x06", 1)}, "no-ptx"),
     ],
     ids=["off", "given PTX", "trial", "instructions", "other GPU"],
