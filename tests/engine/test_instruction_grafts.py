@@ -56,7 +56,7 @@ def cubins(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Cubin]:
 
 
 def grafted(probe: str, cubin: Cubin, *, sampled: bool = False) -> GraftedKernel:
-    return Grafter(load_probe(probe), Assembler(), sampled=sampled).graft(cubin, "mixed")
+    return Grafter(load_probe(probe), Assembler(), sampled=sampled, instructions=True).graft(cubin, "mixed")
 
 
 def texts(image: bytes, folder: Path) -> dict[int, str]:

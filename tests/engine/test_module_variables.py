@@ -171,6 +171,26 @@ def test_text_passed_to_another_function_is_shared() -> None:
     assert shared.variables == ("$str",)
 
 
+TWICE = """
+.visible .global .align 8 .u64 chosen;
+.func twice() { ret; }
+"""
+
+
+@pytest.mark.parametrize("use", ["st.global.u64 [%rd2], %rd1;", "mov.u64 %rd2, %rd1;", "st.param.b64 [p0], %rd1;"])
+def test_the_address_of_a_function_is_not_handed_on(use: str) -> None:
+    """A kernel that calls it would run the probed module's copy."""
+    body = f"{REGISTERS}{{ .param .b64 p0;\nmov.u64 %rd1, twice;\n{use} }}\nret;"
+    with pytest.raises(UnsupportedKernelError, match=r"hands on the address of function twice"):
+        probed_and_shared(entry(body, module=TWICE))
+
+
+def test_a_function_whose_address_is_only_called_is_this_modules_affair() -> None:
+    call = "prototype: .callprototype _ ();\ncall %rd1, prototype;"
+    _, shared = probed_and_shared(entry(f"{REGISTERS}mov.u64 %rd1, twice;\n{call}\ncall twice;\nret;", module=TWICE))
+    assert shared.variables == ()
+
+
 def test_tables_of_the_mathematical_library_stay_private() -> None:
     module = """
 .global .align 4 .b8 __cudart_i2opi_f[8] = {65, 144};

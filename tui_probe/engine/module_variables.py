@@ -52,6 +52,7 @@ def share_variables(kernel: Kernel, names: Names, edits: Edits) -> SharedVariabl
     """
     variables = {v.name: v for v in kernel.variables if v.space in ("global", "const", "tex")}
     _refuse_local_variables(kernel)
+    _refuse_function_addresses(kernel)
     if not variables:
         return SharedVariables()
     private = {name for name, variable in variables.items() if _is_private(kernel, variable)}
@@ -107,6 +108,32 @@ def _refuse_local_variables(kernel: Kernel) -> None:
             if isinstance(node, Variable) and node.space in ("global", "const"):
                 where = {"function": function.name, "variable": node.name, "space": node.space}
                 raise UnsupportedKernelError(because("local-variable", line=node.span.line, **where))
+
+
+def _refuse_function_addresses(kernel: Kernel) -> None:
+    """Another kernel that calls such an address would find a function of the probed module there, whose constants are not
+    its own. An address that is called here and nowhere else is this module's affair.
+    """
+    names = {function.name for function in kernel.functions}
+    for function in (kernel.entry, *kernel.functions) if names else ():
+        held: dict[str, str] = {}
+        for instruction in instructions(function):
+            named = [operand.name for operand in instruction.operands if isinstance(operand, Symbol)]
+            if instruction.opcode == "call":
+                continue
+            for operand in instruction.operands:
+                if isinstance(operand, Register) and operand.name in held:
+                    _refuse_address(instruction, held[operand.name])
+            for name in names.intersection(named):
+                target = instruction.operands[0]
+                if instruction.opcode != "mov" or not isinstance(target, Register):
+                    _refuse_address(instruction, name)
+                else:
+                    held[target.name] = name
+
+
+def _refuse_address(instruction: Instruction, function: str) -> None:
+    raise UnsupportedKernelError(because("function-address", line=instruction.span.line, function=function))
 
 
 def _refuse_use_in_function(function: Function, variables: Iterable[str]) -> None:
