@@ -46,7 +46,7 @@ def test_simulated_launches_are_timed_in_cycles_that_no_page_shows_as_times(tool
     cycles = re.findall(r"^\[time\] launch \d+ kernel (\d+) key \d+ probed ns (\d+) for 1 host", log, re.MULTILINE)
     assert sorted(int(kernel) for kernel, _ in cycles) == list(range(len(KERNELS)))
     assert all(int(number) > 0 for _, number in cycles)
-    assert "[time] empty 0\n" in log
+    assert "[time] empty 0 without-kernel\n" in log
     report = tool("report", str(trace), "--format", "json")
     for kernel in json.loads(report.stdout)["kernels"]:
         assert kernel["time_share"] is kernel["time_mean_ms"] is kernel["time_samples"] is None

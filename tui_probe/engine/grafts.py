@@ -98,9 +98,9 @@ class GraftedKernel:
 
 class Grafter:
     """Grafts one probe. The probe's code is assembled once for each architecture. Safe to use from several threads.
+
     ``instructions``: probes of single instructions are grafted, too. Nothing but tests asks for it: on an H200 the
     memory of 23 kernels was the same with them, but two with conditional accesses were told other numbers of requests.
-    of 23 kernels was the same with them, but two kernels with conditional accesses were told other numbers of requests.
     """
 
     def __init__(self, probe: Probe, assembler: Assembler, *, sampled: bool, instructions: bool = False) -> None:

@@ -111,8 +111,8 @@ def _refuse_local_variables(kernel: Kernel) -> None:
 
 
 def _refuse_function_addresses(kernel: Kernel) -> None:
-    """Another kernel that calls such an address would find a function of the probed module there, whose constants are not
-    its own. An address that is called here and nowhere else is this module's affair.
+    """Another kernel that calls such an address would find a function of the probed module there, whose constants are
+    not its own. An address that is called here and nowhere else is this module's affair.
     """
     names = {function.name for function in kernel.functions}
     for function in (kernel.entry, *kernel.functions) if names else ():

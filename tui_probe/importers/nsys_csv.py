@@ -35,6 +35,7 @@ _RANGES: Final = frozenset({"Name", "Projected Start", "Projected Duration", "Lv
 _SUMS: Final = frozenset({"Total Time", "Instances", "Name"})
 _SHAPE: Final = ("GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ")
 _MEGABYTE: Final = 1e6
+_MOST: Final = 2.0**62
 _LARGEST: Final = float(1 << 62)
 
 
@@ -167,9 +168,9 @@ def _device(text: str) -> int:
 
 
 def _shared(report: _Report, row: Sequence[str]) -> int:
-    """Bytes per block; nsys rounds them to thousands."""
+    """Bytes per block; nsys rounds them to thousands. Of a cell that no GPU has, the most that the table holds."""
     parts = [report.number(row, name) for name in ("StcSMem", "DymSMem")]
-    return round(sum(part for part in parts if part is not None) * _MEGABYTE)
+    return round(max(-_MOST, min(_MOST, sum(part for part in parts if part is not None) * _MEGABYTE)))
 
 
 def _copies(report: _Report) -> Copies:

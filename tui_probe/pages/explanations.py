@@ -22,7 +22,7 @@ _LIVE: Final[dict[str, tuple[str, ...]]] = {
         " its findings and all its pages.",
         "finding is what the probe found in the newest result that was read, ! before what stands out, else why there"
         " is nothing. Where there is little room columns leave in this order: probe memory, time, spills, block, grid,"
-        " trend, p99, slowdown, registers, median, launches, finding, share; bars need 100 columns. trend has the"
+        " trend, way, p99, slowdown, registers, median, launches, finding, share; bars need 100 columns. trend has the"
         " times of the last 8 launches that were timed, newest right, from 0 to the longest of them.",
         "Skipped: nothing to probe, as in kernels without PTX. Failed: the original ran instead. Excluded: left out by"
         " --kernel or --exclude. The page below says why, and what to do.",
