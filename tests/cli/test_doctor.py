@@ -11,7 +11,7 @@ import pytest
 from tui_probe.cli import doctor
 from tui_probe.cli.checks import Item, gpu, machine_code, package, terminal, tools
 from tui_probe.cli.checks.probing import ask
-from tui_probe.engine.cache import default_folder
+from tui_probe.engine.cache_folder import default_folder
 from tui_probe.engine.toolchain import Tool
 from tui_probe.launcher.driver import Driver
 from tui_probe.launcher.graft_faults import graft_faults_file
