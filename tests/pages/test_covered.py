@@ -64,7 +64,7 @@ def test_a_kernel_of_which_no_launch_had_the_probe_is_not_covered(writer: TraceW
     writer.launch(0)
     writer.kernel(1, "captured")
     writer.pass_through(1, "stream is capturing code capturing")
-    assert sentence(writer) == "50% of launches (1 of 2 kernels); not: 1 kernel (launched only without it)"
+    assert sentence(writer) == "50% of launches (1 of 2 kernels); not: 1 kernel (none of its launches was recorded)"
 
 
 def test_what_is_least_is_counted_together(writer: TraceWriter) -> None:

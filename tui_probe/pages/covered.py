@@ -101,7 +101,7 @@ def why(kernel: Kernel) -> str:
     if kernel.status == "pending":
         return "still being prepared"
     if kernel.status == "probed":
-        return "launched only without it"
+        return "none of its launches was recorded"
     return "no reason given" if reason is None else safe(reason.text)
 
 
