@@ -280,7 +280,7 @@ def _pending(words: Sequence[Word]) -> int:
         if together:
             mask &= ~word.wait_mask
         together = together and word.operation != _BRA
-        mask |= sum(1 << one for one in (word.write_barrier, word.read_barrier) if one != NO_BARRIER)
+        mask |= sum(1 << one for one in {word.write_barrier, word.read_barrier} - {NO_BARRIER})
     return mask & ALL_BARRIERS
 
 
@@ -301,7 +301,7 @@ def _without_waits_for_marks(words: Sequence[Word]) -> tuple[Word, ...]:
     real = 1 << _OPERAND_BARRIER
     for word in words:
         if not _is_mark(word):
-            real |= sum(1 << one for one in (word.write_barrier, word.read_barrier) if one != NO_BARRIER)
+            real |= sum(1 << one for one in {word.write_barrier, word.read_barrier} - {NO_BARRIER})
     return tuple(word.with_wait_mask(word.wait_mask & real) for word in words)
 
 
