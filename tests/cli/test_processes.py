@@ -59,7 +59,18 @@ def test_more_commands_than_are_listed_are_counted(tmp_path: Path) -> None:
     assert lines[-2] == "      4 of 4 other commands"
 
 
-def test_traces_are_announced_until_there_are_many(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_scripts_are_told_of_every_trace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    tell = TraceTeller()
+    traces = [tmp_path / f"t{place}" for place in range(20)]
+    for trace in traces:
+        tell(trace)
+    assert [line.split(" ")[-1] for line in capfd.readouterr().err.splitlines()] == list(map(str, traces))
+
+
+def test_on_a_terminal_traces_are_announced_until_there_are_many(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.isatty", lambda _: True)
     tell = TraceTeller()
     for place in range(149):
         tell(tmp_path / f"t{place}")

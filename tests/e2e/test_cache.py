@@ -19,13 +19,13 @@ def counts(trace: Path) -> object:
     return json.loads((trace / "run.json").read_text())["cache"]
 
 
-def test_hits_are_told(tool: Tool) -> None:
+def test_hits_are_in_the_record(tool: Tool) -> None:
     first, trace = tool.run(COMMAND)
     assert "cache" not in first.stderr
     assert counts(trace) == {"hits": 0, "misses": 1}
     second, trace = tool.run(COMMAND)
     assert second.stdout == "saxpy ok\n"
-    assert second.stderr.splitlines()[1:] == ["[info] 1 of 1 kernels reused from the cache"]
+    assert second.stderr.splitlines()[1:] == []  # scripts read the trace in the last word of it
     assert counts(trace) == {"hits": 1, "misses": 0}
     (kernel,) = open_trace(trace).kernels
     assert (kernel.status, len(kernel.results)) == ("probed", 1)

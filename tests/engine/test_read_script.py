@@ -264,7 +264,7 @@ def test_a_file_of_another_probe(tmp_path: Path) -> None:
 def test_every_built_in_probe_gets_a_readable_script(tmp_path: Path, name: str) -> None:
     probe = load_probe(name)
     lines = read_script(probe).splitlines()
-    assert len(lines) < 170
+    assert len(lines) < 195
     assert max(map(len, lines)) <= 120
     maps = names_of(tmp_path, probe)["MAPS"]
     for own_map in probe.maps:
@@ -272,3 +272,27 @@ def test_every_built_in_probe_gets_a_readable_script(tmp_path: Path, name: str) 
         assert {name: kind[1] for name, kind in maps[own_map.name].fields.items()} == {
             one.name: one.offset for one in own_map.fields
         }
+
+
+def test_parse_gives_lists_by_map_block_and_slot(tmp_path: Path) -> None:
+    path = two_maps(tmp_path / "1.bin", 3, [0, 1, 3])
+    header, sections, records = names_of(tmp_path, TWO_MAPS)["parse"](str(path))
+    result = names_of(tmp_path, TWO_MAPS)["read"](str(path))
+    assert (header.gridDimX, header.gridDimZ, header.blockDimY, header.sharedMemBytes) == (2, 2, 9, 64)
+    assert [(one.size, one.warpDiv) for one in sections] == [(16, 32), (48, 1), (4, 1)]
+    ends = result.maps["ends"]
+    assert len(records["ends"]) == 4
+    assert records["ends"][0][0][0].time == ends["time"][0, 0, 0]
+    assert [one.smid for block in records["ends"] for slot in block for one in slot] == ends["smid"].ravel().tolist()
+    assert records["moves.attempts"][0][1][0].value == 1
+
+
+def test_parse_of_what_a_run_kept_of_each_block(tmp_path: Path) -> None:
+    """One record per block, in the place of its warps."""
+    script = names_of(tmp_path, BLOCK_SCHED)
+    record = script["MAPS"]["block_sched"].metadata["reduced"]
+    kept = [(100, 7, 3), (110, 8, 2), (120, 9, 3), (130, 1, 2)]
+    left = struct.pack("<II", 2, 16) + np.array(kept, record).tobytes() + b"\x0f"
+    path = result_file(tmp_path / "1.bin", [(0, 32)], [b""], [(5, 16, left)])
+    blocks = script["parse"](str(path))[2]["block_sched"]
+    assert [(block[0][0].start, block[0][0].elapsed, block[0][0].smid) for block in blocks] == kept

@@ -5,18 +5,38 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import TraceError, UsageError
-from tui_probe.trace.locate import find_trace, traces_in
+from tui_probe.trace.address import Address, parse_address
+from tui_probe.trace.locate import find_trace, trace_of_result, traces_in
 
 from .chosen import trace_dir
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.trace.address import Address
     from tui_probe.trace.model import Trace
 
-ADDRESS = "TRACE, TRACE:KERNEL, TRACE@LAUNCH or TRACE:KERNEL@LAUNCH; without TRACE the newest trace"
+ADDRESS = "TRACE, TRACE:KERNEL, TRACE@LAUNCH, TRACE:KERNEL@LAUNCH or a result file; without TRACE the newest trace"
 """For helps: KERNEL is an index or a regular expression, LAUNCH the number of a launch of the process."""
+
+
+def named(word: str) -> Address:
+    """The address that a word is; a result file stands for its launch. Raises UsageError, TraceError."""
+    address = parse_address(word)
+    trace = None if address.path is None or not address.is_whole else trace_of_result(address.path)
+    return address if trace is None or address.path is None else _of_result(trace, address.path.name)
+
+
+def _of_result(directory: Path, name: str) -> Address:
+    """The launch that left the file of this name."""
+    from tui_probe.trace.follow import open_trace
+
+    trace = open_trace(directory)
+    for kernel in trace.kernels:
+        for row in kernel.result_rows:
+            launch = trace.results.launch(row)
+            if trace.results.name(row) == name and launch is not None:
+                return Address(directory, str(kernel.index), trace.launches[launch].number)
+    raise TraceError(f"{directory}: event.log does not say which launch left result/{name}: name the trace alone")
 
 
 def place_of(address: Address) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,8 +23,9 @@ def chosen_settings() -> Settings:
 
 
 def trace_dir() -> Path:
-    """Where traces are made and looked for."""
-    return chosen_settings().trace_dir or Path("trace")
+    """Where traces are made and looked for: as the environment says, else the settings."""
+    told = os.environ.get("NEUTRINO_TRACEDIR")
+    return Path(told) if told else chosen_settings().trace_dir or Path("trace")
 
 
 def default_launches(*, benchmark: bool) -> str:

@@ -11,8 +11,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ChoiceError
-from tui_probe.trace.address import parse_address
 
+from .addresses import named
 from .addresses import opened as open_address
 from .output import inform, warn
 from .page import add_schema_option
@@ -115,7 +115,7 @@ def percent(word: str) -> float:
 
 def opened(before: str, after: str) -> Sides:
     """Both sides: two traces, or a kernel of each. Raises ChoiceError for a trace against a kernel."""
-    first, second = parse_address(before), parse_address(after)
+    first, second = named(before), named(after)
     one = open_address(first)
     other = one if second.path is None else open_address(second)
     if first.is_whole and second.is_whole:

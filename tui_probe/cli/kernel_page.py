@@ -137,7 +137,7 @@ def _write_files(kind: Kind, view: View, files: Files, arguments: argparse.Names
     if files.png:
         write_png(files.png, view, lines, columns)
     for path in filter(None, (files.svg, files.png)):
-        inform(f"written: {path}")
+        sys.stdout.write(f"{path}\n")
     return ExitStatus.OK
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What writing fails with on a full disk."""
+OWN_OPTIONS = ("-h", "--help", "--version")
+"""A command line that begins with any other option is one of ``run``."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -51,6 +53,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def dispatch(words: list[str]) -> int:
     """Parse the command line, with only the module that it names, and run it."""
+    if words and words[0].startswith("-") and words[0] not in OWN_OPTIONS:
+        words = ["run", *words]
     parser = main_parser(next((word for word in words if word in COMMANDS), None))
     options = parser.parse_args(words)
     if options.command_name is None and not words and on_terminal():

@@ -7,11 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.trace.address import parse_address
-from tui_probe.trace.locate import LOG
+from tui_probe.trace.locate import LOG, trace_of_result
 from tui_probe.trace.recent import remember
 
-from .addresses import place_of
+from .addresses import named, place_of
 from .import_command import opened, text_width
 from .import_ncu import add_plan_options, add_tensor_options, plan_of, tensor_of
 from .page import write_summary
@@ -44,13 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show the trace, whether its process has ended or not."""
     file = Path(arguments.trace)
-    if file.is_file() and file.name != LOG:
+    if file.is_file() and file.name != LOG and trace_of_result(file) is None:
         return open_files(arguments, [file, *arguments.more])
     if arguments.more:
         arguments.refuse("one trace at a time; several files only of ncu or nsys")
     if arguments.beside:
         arguments.refuse("--trace is for files of ncu or nsys: tui-probe open FILE --trace TRACE")
-    address = parse_address(arguments.trace)
+    address = named(arguments.trace)
     trace = place_of(address)
     remember(trace)
     if wants_screen(arguments):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -21,14 +22,14 @@ TOLD: Final = 8
 
 
 class TraceTeller:
-    """Tells of the traces of a run as they appear: the first ones each by a line, and then that there are more."""
+    """Tells of the traces of a run as they appear, each by a line; on a terminal then only that there are more."""
 
     def __init__(self, descriptor: int = 2) -> None:
         self._descriptor = descriptor
         self._told = 0
 
     def __call__(self, trace: Path) -> None:
-        if self._told < TOLD:
+        if self._told < TOLD or not os.isatty(self._descriptor):
             inform(f"trace in {trace}", self._descriptor)
         elif self._told == TOLD:
             inform(f"more processes launch kernels: their traces are in {trace.parent}, too", self._descriptor)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_probe.pages.choices import FORMATS, REPORT_ONCE
-from tui_probe.trace.address import parse_address
 
-from .addresses import ADDRESS
+from .addresses import ADDRESS, named
 from .asked_page import asked_page
 from .page import add_schema_option, write_page
 from .sizes import cells
@@ -32,6 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page; nothing else goes to stdout."""
-    address = parse_address(arguments.trace)
+    address = named(arguments.trace)
     arguments.page = arguments.page or ("kernels" if address.is_whole else "summary")
     return write_page(asked_page(arguments.page, REPORT_ONCE, address), address, arguments)

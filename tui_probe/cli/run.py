@@ -23,6 +23,7 @@ from .chosen import chosen_settings, default_launches, tell_problems, trace_dir
 from .output import inform, let_go_of_lost_terminal, warn
 from .processes import TOLD, TraceTeller, reported
 from .run_ncu import add_ncu_options, profile_with_ncu
+from .run_pictures import write_pictures
 from .screen import add_screen_options, show, wants_screen
 from .status import ExitStatus
 from .text import get_ready_to_report, report_after_run
@@ -45,6 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tracedir", "--trace", type=Path, default=trace_dir(), metavar="DIR",
         help="where trace directories are made; default %(default)s",
+    )  # fmt: skip
+    parser.add_argument(
+        "--png", action="store_true",
+        help="write a picture of what the probe recorded into the trace, and its path to stdout, in place of a report",
     )  # fmt: skip
     parser.add_argument("--memusage", action=Unsupported, instead="each report gives probe memory")
     parser.add_argument("--callback", action=Unsupported, instead="a probe file names its callback")
@@ -245,11 +250,14 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
         if wants_screen(arguments):
             status, outcome = run_on_screen(options, probes, arguments)
         else:
-            status, outcome = run_plainly(options, probes, report=not arguments.no_report)
-            tell_problems()  # not before: scripts take the first line of stderr for the trace
+            status, outcome = run_plainly(options, probes, report=not (arguments.no_report or arguments.png))
+            if os.isatty(2):  # scripts take the first line for the trace, or the last; doctor tells them, too
+                tell_problems()
     for trace in reported(outcome.traces):
         remember(trace)
-    if not arguments.no_report:
+    if arguments.png:
+        write_pictures(reported(outcome.traces), [each.name for each in probes])
+    elif not arguments.no_report:
         report_after_run(outcome.traces, arguments.ascii, HURRIED_REPORT if outcome.asked_to_end else None)
     return status
 
@@ -331,9 +339,9 @@ def tell_outcome(outcome: Outcome) -> None:
 
 
 def tell_cache_hits(outcome: Outcome) -> None:
-    """A line if kernels did not have to be prepared."""
+    """A line on a terminal if kernels did not have to be prepared; run.json has the counts for scripts."""
     counts = outcome.cache_counts
-    if counts and counts["hits"]:
+    if counts and counts["hits"] and os.isatty(2):
         inform(f"{counts['hits']} of {sum(counts.values())} kernels reused from the cache")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tui_probe.pages.choices import SHOW_ONCE
 from tui_probe.trace.address import parse_address
 
-from .addresses import ADDRESS, opened
+from .addresses import ADDRESS, named, opened
 from .asked_page import asked_page
 from .kernel_page import LABEL, described
 from .page import add_schema_option, write_page
@@ -63,11 +63,12 @@ def run(arguments: argparse.Namespace) -> int:
     if name is None:
         return list_pages(None)
     if word is None and find_page(name, SHOW_ONCE) is None and names_a_trace(name):
-        return list_pages(opened(parse_address(name)))
-    page = asked_page(name, SHOW_ONCE, parse_address(word or ""))
+        return list_pages(opened(named(name)))
+    address = named(word or "")
+    page = asked_page(name, SHOW_ONCE, address)
     if word is None and arguments.explain:
         return explain(page, arguments)
-    status = write_page(page, parse_address(word or "").agreed(arguments.kernel, arguments.launch), arguments)
+    status = write_page(page, address.agreed(arguments.kernel, arguments.launch), arguments)
     if arguments.explain and arguments.format == "text" and status == ExitStatus.OK:
         sys.stdout.write("\n")
         explain(page, arguments)

@@ -22,6 +22,14 @@ _OF_SEVERAL: Final = re.compile(
 )
 """What is for traces of several probes alone: left out of a script that people are to read."""
 
+BEGIN: Final = "# BEGIN OF GENERATED CODE: reads the result files of this kernel"
+END: Final = "# END OF GENERATED CODE"
+
+
+def with_markers(script: str) -> str:
+    """The script as it stands at the end of ``process.log``, between a line that says so and one that ends it."""
+    return f"{BEGIN}\n{script}{END}\n"
+
 
 def read_script(*probes: Probe) -> str:
     """The text of ``read.py`` for the traces of one or several probes: ``read_template.py`` with their maps in it."""

@@ -8,6 +8,10 @@
     result.written["NAME"]           of the same shape: which of them were saved
     result.maps["NAME"]["FIELD"][result.written["NAME"]]
 
+    header, sections, records = parse("result/0.123456.bin")     the same, slowly, as Python's own lists
+    records["NAME"][block][slot][record].FIELD                   zeros where nothing was saved
+    header.gridDimX, header.blockDimX, sections[0].warpDiv       as the file has them
+
 A slot is a thread's or a warp's, in the order of their numbers in the block; blocks are counted x first, then y, z.
 Where a run measured only some blocks (run --sample), the shapes have those alone, and result.blocks their numbers.
 Of a map of sites there is one block with one slot, and a record for each instruction that the probe was at: the sums of
@@ -19,10 +23,11 @@ launch, with the fields listed as "reduced" below: shape (blocks, slots per bloc
 from __future__ import annotations
 
 import sys
+from collections import namedtuple
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -75,6 +80,22 @@ def read(path: str) -> Result:
     for name in maps:
         result.written[name] = which_were_written(result.maps, name, marks.get(name))
     return result
+
+
+Header = namedtuple("Header", "gridDimX gridDimY gridDimZ blockDimX blockDimY blockDimZ sharedMemBytes numProbes")
+Section = namedtuple("Section", "size warpDiv offset")
+
+
+def parse(path: str) -> tuple[Any, list[Any], dict[str, Any]]:
+    """Header, sections, and records by map, block and slot. Raises ValueError as ``read`` does."""
+    result, head = read(path), np.fromfile(path, np.uint8, 32).view("<u4").tolist()
+    table = np.fromfile(path, [("size", "<u4"), ("divisor", "<u4"), ("offset", "<u8")], head[7], offset=32).tolist()
+    records, record = {}, cast("Any", namedtuple)
+    for name, values in result.maps.items():
+        kind = record(name.replace(".", "_"), values.dtype.names or ("value",))
+        slots = values.tolist() if values.dtype.names else values[..., np.newaxis].tolist()
+        records[name] = [[[kind(*one) for one in slot] for slot in block] for block in slots]
+    return Header(*result.grid, *head[3:]), [Section(*one) for one in table], records
 
 
 def maps_of(path: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import tui_probe
 from tui_probe.engine.cache_folder import default_folder
-from tui_probe.engine.read_script import read_script
+from tui_probe.engine.read_script import BEGIN, read_script, with_markers
 from tui_probe.engine.toolchain import find_tools
 
 from .control import FILE, ControlPage
@@ -189,10 +189,26 @@ class Session:
             self._taken[trace] = blocks_of(launcher_files(trace))
             self._count_output()
             write_record(trace, self.record(returncode))
+            if returncode is not None:
+                self._append_readers(trace)
         except OSError as error:
             self.incomplete[self.options.trace_root / trace.name] = error.strerror or str(error)
         else:
             self.incomplete.pop(self.options.trace_root / trace.name, None)
+
+    def _append_readers(self, trace: Path) -> None:
+        """Put the reader at the end of the ``process.log`` of each probed kernel.
+
+        Not before the end: assemblers write to it as long as they work. Of several probes none: ``read.py`` has all.
+        """
+        if len(self.probes) > 1:
+            return
+        text = with_markers(self._reader)
+        for info in sorted(trace.glob("kernel/*/kernel.info")):
+            log = info.with_name("process.log")
+            if log.is_file() and not log.is_symlink() and BEGIN not in log.read_text("utf-8", "replace"):
+                with log.open("a", encoding="utf-8") as file:
+                    file.write(text)
 
     def engine_failure(self) -> str | None:
         """Why the engine is gone; None while it is there."""

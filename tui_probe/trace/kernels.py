@@ -174,6 +174,8 @@ def read_grown_log(path: str | Path, size: int) -> tuple[ProcessLog, int] | None
     return parse_process_log(lines), status.st_size
 
 
+_READER, _READER_END = "# BEGIN OF GENERATED CODE", "# END OF GENERATED CODE"
+"""What stands between in process.log is a program that reads results."""
 _VARIANT = re.compile(r"\b(pruned|probed)\.(?:ptx|s|asm|bin)\b")
 _SAID = re.compile(r"\s|ptxas +(?:info|warning|error|fatal)\b|ptxas .*, line \d+;")
 _REGISTERS = re.compile(r"Used (\d{1,6}) registers")
@@ -194,7 +196,12 @@ def parse_process_log(lines: list[str]) -> ProcessLog:
     """ptxas' words for each variant, which the command before them names, and the reason of a failure."""
     sections: dict[str, list[str]] = {}
     current: list[str] | None = None
+    in_reader = False
     for line in lines:
+        if line.startswith((_READER, _READER_END)):
+            in_reader = line.startswith(_READER)
+        if in_reader:
+            continue
         may_name = "pruned." in line or "probed." in line
         variant = _VARIANT.search(line) if may_name and not _SAID.match(line) else None
         if variant is not None:

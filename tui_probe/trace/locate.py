@@ -29,6 +29,13 @@ def find_trace(path: Path) -> Path:
     return traces[-1]
 
 
+def trace_of_result(path: Path) -> Path | None:
+    """The trace that a result file, ``TRACE/result/0.486795.bin``, is of; None for anything else."""
+    trace = path.absolute().parent.parent
+    found = path.suffix == ".bin" and path.parent.name == "result" and path.is_file() and is_trace(trace)
+    return (path.parent.parent if path.parent.parent.name else trace) if found else None
+
+
 def is_trace(directory: Path) -> bool:
     return (directory / LOG).is_file()
 
