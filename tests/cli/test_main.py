@@ -68,7 +68,7 @@ def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
         (["run", "--launches", "9-0", "true"], "does not name launches"),
         (["run", "-k", "a::b", "true"], "empty part"),
         (["run", "--memusage", "true"], "--memusage is not supported"),
-        (["run", "--callback", "x.py", "true"], "--callback is not supported"),
+        (["run", "--callback", "x.py", "true"], "--callback x.py: there is no such file"),
         (["report", ".", "--page", "kernls"], "did you mean kernels?"),
         (["compare", "a:0@x", ":1"], "the number of a launch is expected after the @"),
         (["show", "log", ":0", "-k", "1"], "--kernel 1 does not agree with 0"),

@@ -7,7 +7,7 @@ from argparse import ArgumentTypeError, BooleanOptionalAction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tui_probe.errors import ProbeFileError
+from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.launcher.held_target import HeldTarget
 from tui_probe.launcher.options import AUTO, MACHINE_CODE, RunOptions
 from tui_probe.launcher.outcome import Outcome
@@ -22,6 +22,7 @@ from tui_probe.trace.recent import remember
 from .chosen import chosen_settings, default_launches, tell_problems, trace_dir
 from .output import inform, let_go_of_lost_terminal, warn
 from .processes import TOLD, TraceTeller, reported
+from .run_callback import callback_of, run_callback
 from .run_ncu import add_ncu_options, profile_with_ncu
 from .run_pictures import write_pictures
 from .screen import add_screen_options, show, wants_screen
@@ -52,7 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write a picture of what the probe recorded into the trace, and its path to stdout, in place of a report",
     )  # fmt: skip
     parser.add_argument("--memusage", action=Unsupported, instead="each report gives probe memory")
-    parser.add_argument("--callback", action=Unsupported, instead="a probe file names its callback")
+    parser.add_argument(
+        "--callback", type=Path, metavar="FILE.py",
+        help="run this on each saved result, as python FILE.py RESULT, after the program's end; default: the callback"
+             " of a probe file that -p names by its path",
+    )  # fmt: skip
     chosen = parser.add_argument_group("what is probed")
     chosen.add_argument(
         "-k", "--kernel", type=names, metavar="A:B", help="probe only kernels with A or B in their names"
@@ -150,7 +155,7 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
         help="save all records of a probe; default: what its pages need (sums of the launch, a record per block)",
     )  # fmt: skip
     parser.add_argument("--no-report", action="store_true", help="no text report at the end")
-    parser.set_defaults(refuse=parser.error)
+    parser.set_defaults(refuse=parser.error, png=False, callback=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -244,7 +249,8 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
     """Run a target, on the screen or without, and report. Returns the target's exit status."""
     try:
         probes = known_probes(options)
-    except ProbeFileError as error:
+        callback = callback_of(arguments.callback, options.probes)
+    except (ProbeFileError, UsageError) as error:
         arguments.refuse(str(error))
     with tidy_end():
         if wants_screen(arguments):
@@ -255,6 +261,8 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
                 tell_problems()
     for trace in reported(outcome.traces):
         remember(trace)
+    if callback is not None and not outcome.asked_to_end:
+        run_callback(callback, outcome.traces)
     if arguments.png:
         write_pictures(reported(outcome.traces), [each.name for each in probes])
     elif not arguments.no_report:
