@@ -216,7 +216,7 @@ def test_pictures(
     svg = tmp_path / "diff.svg"
     assert main(["show", "diff", str(recorded.directory), "--svg", str(svg), "--height", "20"]) == 0
     assert "<svg" in svg.read_text()
-    assert str(svg) in capfd.readouterr().err
+    assert capfd.readouterr().out == f"{svg}\n"
     nowhere = tmp_path / "no folder" / "x.svg"
     assert main(["show", "diff", str(recorded.directory), "--svg", str(nowhere)]) == 1
     assert f"{nowhere}: No such file or directory: name a file" in capfd.readouterr().err

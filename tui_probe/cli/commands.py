@@ -32,6 +32,7 @@ COMMANDS = {
     "open": Entry("open", "explore a trace, files of Nsight Compute or Systems, or a saved bandwidth result"),
     "report": Entry("report", "a trace as a table, JSON, CSV or Markdown"),
     "show": Entry("show", "one view of a kernel as text, data or a picture"),
+    "explain": Entry("explain", "a walk through a trace: its files, its log in words, a kernel, a result"),
     "import": Entry("import_command", "files of Nsight Compute and Nsight Systems: tables, and a timeline"),
     "compare": Entry("compare", "compare two traces, kernels or launches"),
     "probes": Entry("probes", "the built-in probes: what each measures, what it costs, its source"),
@@ -42,5 +43,5 @@ COMMANDS = {
     "doctor": Entry("doctor", "check what works on this machine, and how to fix what does not"),
     "demo": Entry("demo", "the whole pipeline on a bundled example, simulated where there is no GPU"),
 }
-READS_RESULTS = ("watch", "open", "report", "show", "import", "compare", "roofline")
+READS_RESULTS = ("watch", "open", "report", "show", "explain", "import", "compare", "roofline")
 """Subcommands that show what probes measured, and so may need one that no package brings."""

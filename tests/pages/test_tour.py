@@ -1,0 +1,66 @@
+"""The walk through a trace: each line of the log in words, and a result as it lies in its file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from tests.trace.make_older import write_probe, write_ptx, write_unnamed
+from tui_probe.cli.main import main
+from tui_probe.pages.event_words import event_words
+from tui_probe.pages.tour import tour_lines
+from tui_probe.trace.events import parse_line
+from tui_probe.trace.follow import open_trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"[pid] 12", "the process has the number 12, which ends the trace's name"),
+        (b"[init] cmd 4 ./ab garbage", "its command line is: ./ab"),
+        (
+            b"[mem] cuMemAlloc_v2 2 dptr 10 bytesize 2048",
+            "the program called cuMemAlloc_v2 for 2.05 kB of device memory at 0x10: CUDA error 2",
+        ),
+        (b"[exec] grid 4 1 1 block 64 1 1 shared 0", "a probed launch of 4 blocks of 64 threads"),
+        (b"[exec] grid 4 warp  2 probe 16 total 128", "a map of the probe: 4 blocks × 2 warps × 16 bytes = 128 B"),
+        (
+            b"[kernel] 0 probed-function registers - local 0 shared 0 blocks 8",
+            "kernel #0 with the probe takes – registers per thread",
+        ),
+        (b"[exec] prologue 1 kernel - epilogue 2 ratio 3", None),
+        (b"[exec] gri", "no line of a known kind: cut, or mixed with another"),
+    ],
+)
+def test_a_line_in_words(line: bytes, words: str | None) -> None:
+    said = event_words(parse_line(line))
+    assert said == (words or "milliseconds before, in and after the probed kernel: 1, –, 2")
+
+
+@pytest.mark.parametrize(("log", "sections"), [("old", "older"), ("new", "current")])
+def test_of_an_older_trace(tmp_path: Path, log: Literal["old", "new"], sections: Literal["older", "current"]) -> None:
+    writer = write_unnamed(tmp_path / "t", log=log, sections=sections)
+    write_probe(writer, table="block_sched")
+    write_ptx(writer, "param_block_sched")
+    text = "\n".join(tour_lines(open_trace(writer.directory), 100))
+    assert "tensor.trace  the tensors that the program said it had: not in this trace" in text
+    assert "result/       what the probe recorded" in text
+    assert "probed.ptx has 4 lines that pruned.ptx does not have, 1 parameter among them" in text
+    assert "map 0: 16 bytes for each warp, from byte 48 on" in text
+    assert ("those of older systems" in text) == (sections == "older")
+    assert "the probe is block_sched" in text
+    assert "No.block:8 Running:200 Scheduling:20" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_of_a_trace_with_nothing_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "event.log").write_bytes(b"\xff\x00 cut")
+    assert main(["explain", str(tmp_path / "t")]) == 0
+    shown = capsys.readouterr().out
+    assert "no kernel was prepared" in shown
+    assert "no result was saved" in shown

@@ -1,0 +1,31 @@
+"""``tui-probe explain``: a walk through a trace, from the files to the numbers."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from .addresses import named, opened
+from .sizes import cells, speaks_utf8, table_width
+from .status import ExitStatus
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The trace, and how wide the text may be."""
+    parser.add_argument("trace", nargs="?", default="", metavar="TRACE", help="a trace; default the newest")
+    parser.add_argument("--width", type=cells, metavar="W", help="columns; default: the terminal's, or 100")
+    parser.add_argument("--ascii", action="store_true", help="write ASCII characters only")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the walk to stdout."""
+    from tui_probe.draw.spans import to_ascii
+    from tui_probe.pages.tour import tour_lines
+
+    plain = arguments.ascii or not speaks_utf8(sys.stdout)
+    for line in tour_lines(opened(named(arguments.trace)), table_width(arguments)):
+        sys.stdout.write((to_ascii(line) if plain else line) + "\n")
+    return ExitStatus.OK

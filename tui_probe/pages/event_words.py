@@ -1,0 +1,124 @@
+"""Lines of ``event.log`` in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_probe.draw import units
+from tui_probe.trace import event_types as kinds
+
+if TYPE_CHECKING:
+    from tui_probe.trace.event_types import Event, Shape
+
+
+def event_words(event: Event) -> str | None:
+    """What a line says, in a sentence; None for one of a kind that is not explained."""
+    return _of_process(event) or _of_code(event) or _of_preparation(event) or _of_launch(event)
+
+
+def _of_process(event: Event) -> str | None:
+    match event:
+        case kinds.ProcessStarted(pid):
+            return f"the process has the number {pid}, which ends the trace's name"
+        case kinds.Command(text):
+            return f"its command line is: {text}"
+        case kinds.DriverOpened():
+            return "the hook opened the real driver"
+        case kinds.Epoch():
+            return "zero of the names of result files, in nanoseconds since 1970"
+        case kinds.Device(_, sms, clock, capability, name):
+            return f"the device: {name}, {sms} SMs, compute capability {capability}, at most {clock / 1e6:.2f} GHz"
+        case kinds.Initialised():
+            return "the hook is ready"
+        case kinds.BenchmarkEnabled(size):
+            return f"originals are timed, too, after {units.size(size)} of L2 cache are flushed"
+        case kinds.Exited(launches, probed, dropped):
+            seen, lost = units.counted(launches, "launch"), units.counted(dropped, "result")
+            return f"the end: {seen}, {units.count(probed)} of them probed, {lost} not kept"
+        case _:
+            return None
+
+
+def _of_code(event: Event) -> str | None:
+    match event:
+        case kinds.MemoryCall(call, status, pointer, size):
+            what = f"{units.size(size)} of device memory at {pointer:#x}" if size is not None else f"{pointer:#x}"
+            return f"the program called {call} for {what}: {_answer(status)}"
+        case kinds.ModuleCall(call, _, _, _, name):
+            return f"the program called {call}" + (f", and named {name}" if name else "")
+        case kinds.Image(kind, size):
+            return f"a kernel image was loaded: {kind}, {units.size(size)}"
+        case kinds.FunctionMissing():
+            return "a function was launched for the first time: it has to be prepared"
+        case kinds.FunctionFound(_, succeeded):
+            return "a function was launched that is prepared" + ("" if succeeded else ", and cannot be probed")
+        case _:
+            return None
+
+
+def _of_preparation(event: Event) -> str | None:
+    match event:
+        case kinds.ImageFound(_, name, size):
+            return f"{name} is in an image of {units.size(size)}" if name else "no image of the function was seen"
+        case kinds.KernelFolder(name, folder):
+            return f"the files of {name} are in kernel/{folder}"
+        case kinds.FileStep(step, path):
+            return f"{step} {path.rpartition('/')[2]}"
+        case kinds.EngineStarted():
+            return "the engine was started"
+        case kinds.EngineAnswer(outcome, reason):
+            return f"the engine answered: {outcome}" + (f", {reason.text}" if reason else "")
+        case kinds.InfoRead(_, parameters, maps):
+            return f"kernel.info was read: {parameters} parameters" + ("" if maps is None else f", {maps} maps")
+        case kinds.KernelReady(_, name):
+            return f"{name} is ready to be launched with the probe"
+        case kinds.KernelFate(index, status, _, _, reason):
+            return f"kernel #{index} is {status}" + (f": {reason.text}" if reason else "")
+        case kinds.ProbedFunction(index, figures):
+            return f"kernel #{index} with the probe takes {_known(figures.registers)} registers per thread"
+        case _:
+            return None
+
+
+def _of_launch(event: Event) -> str | None:
+    match event:
+        case kinds.Parameters():
+            return "when the launch was asked for, and its parameters"
+        case kinds.LaunchStarted(shape):
+            return f"a probed launch of {_shape_words(shape)}"
+        case kinds.MapSize(blocks, level, slots, size, total):
+            each = f"{units.counted(blocks, 'block')} × {units.counted(slots, level)} × {size} bytes"
+            return f"a map of the probe: {each} = {units.size(total)}"
+        case kinds.ProbeMemory(size):
+            return f"all maps of the launch take {units.size(size)} of device memory"
+        case kinds.LaunchEnded(_, status):
+            return f"the driver was given the launch: {_answer(status)}"
+        case kinds.Saved(path, size):
+            return f"what the probe recorded went to result/{path.rpartition('/')[2]}, {units.size(size)}"
+        case kinds.PassedThrough(shape, _, _, _, reason):
+            return f"the original was launched, {_shape_words(shape)}" + (f": {reason.text}" if reason else "")
+        case kinds.LaunchTimes(prologue, kernel, epilogue, _):
+            times = ", ".join(map(_known, (prologue, kernel, epilogue)))
+            return f"milliseconds before, in and after the probed kernel: {times}"
+        case kinds.Benchmark(_, kernel, _, original, impact):
+            times = f"{_known(kernel)} ms with the probe and {_known(original)} ms without"
+            return f"the kernel took {times}, {_known(impact)} times as long"
+        case kinds.Callback(step, _):
+            return f"the analysis of the probe: {step}"
+        case kinds.Unknown():
+            return "no line of a known kind: cut, or mixed with another"
+        case _:
+            return None
+
+
+def _answer(status: int) -> str:
+    return "success" if status == 0 else f"CUDA error {status}"
+
+
+def _known(value: float | None) -> str:
+    return units.NOT_MEASURED if value is None else f"{value:g}"
+
+
+def _shape_words(shape: Shape) -> str:
+    blocks, threads = shape[0] * shape[1] * shape[2], shape[3] * shape[4] * shape[5]
+    return f"{units.counted(blocks, 'block')} of {units.counted(threads, 'thread')}"
