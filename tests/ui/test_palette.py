@@ -170,6 +170,7 @@ async def test_processes_in_a_list(tmp_path: Path, trace: TraceWriter) -> None:
     second.kernel("only_in_the_second")
     target = FakeTarget(tmp_path, [trace.directory, second.directory])
     async with on_stage(Session(target=target), (100, 30)) as stage:
+        await stage.refresh()
         await stage.press("P")
         golden_screen("processes", stage)
         await stage.press("down", "enter")
