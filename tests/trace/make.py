@@ -61,7 +61,7 @@ class TraceWriter:
     ) -> None:
         self.lines(
             f"[init] pid {pid}",
-            f"[init] cmd {len(command)} {command}",
+            f"[init] cmd {len(command.encode('utf-8', 'surrogateescape'))} {command}",
             "[init] dl 0x26aa350",
             f"[init] epoch {EPOCH_NS}",
             f"[init] device 0 sms {sms} clock 1980000 cc 9.0 name {device}",

@@ -65,18 +65,26 @@ def dispatch(words: list[str]) -> int:
 def add_probe_folders(parser: argparse.ArgumentParser) -> None:
     """Probes whose meaning no package brings."""
     parser.add_argument(
-        "--probe", action="append", default=[], metavar="FOLDER", dest="probe_folders",
-        help="folder of the probe that the trace was made with; may be repeated",
+        "--probe", action="append", default=[], metavar="FOLDER|NAME", dest="probe_folders",
+        help="folder of the probe that the trace was made with, may be repeated; or the name of a known one, for a"
+             " trace that names none",
     )  # fmt: skip
 
 
 def know_probes(folders: list[str]) -> None:
-    """Load the code of these folders, which the user named. Raises ProbeFileError for one that is broken."""
+    """Load the code of these folders, which the user named, or take a trace that names no probe for one of this name.
+
+    Raises ProbeFileError for one that is broken, or that is none.
+    """
     if folders:
-        from tui_probe.probekit.registry import add_folder
+        from tui_probe.probekit.recognised import take_for
+        from tui_probe.probekit.registry import add_folder, probe_named
 
         for folder in folders:
-            add_folder(Path(folder))
+            if not Path(folder).exists() and probe_named(folder) is not None:
+                take_for(folder)
+            else:
+                add_folder(Path(folder))
 
 
 def main_parser(used: str | None) -> argparse.ArgumentParser:

@@ -145,9 +145,15 @@ def _launches(row: KernelRow, cells: int) -> Iterator[Line]:
     yield from _times(row, cells)
     if row.probe_bytes is not None:
         yield from _field("probe memory", f"{units.size(row.probe_bytes)} per launch", cells)
-    yield from _field("results", f"{units.counted(row.results, 'file')} in the trace", cells)
+    yield from _field("results", f"{_files(row)} in the trace", cells)
     if row.folder is not None:
         yield from _field("files", f"{row.folder.parent.name}/{row.folder.name}", cells, "dim")
+
+
+def _files(row: KernelRow) -> str:
+    """``7 of 600 files`` of a trace that was thinned out."""
+    files = units.counted(row.results, "file")
+    return files if row.files is None or row.files == row.results else f"{units.count(row.files)} of {files}"
 
 
 def _times(row: KernelRow, cells: int) -> Iterator[Line]:

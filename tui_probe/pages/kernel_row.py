@@ -56,13 +56,15 @@ class KernelRow:
     time_probed_ms: float | None
     probe_bytes: int | None
     results: int
-    """Number of result files."""
+    """Number of results that the log tells of."""
     folder: Path | None
     device: Device | None
     read: bool
     """Whether it has what the folder of the kernel tells: without, that is None."""
     trend: tuple[float, ...] = ()
     """GPU time in ns of the last launches that were timed without the probe, else with it; at most ``TREND``."""
+    files: int | None = None
+    """How many of their files are there; None where that was not looked for, while the process runs."""
     finding: str = ""
     """What its probes found in words, with ``!`` before what stands out; "" where that was not read."""
 
@@ -77,7 +79,7 @@ class KernelRow:
         return None if self.why is None else self.why.code
 
 
-_MADE = ("results", "device", "folder", "read", "trend", "finding")
+_MADE = ("results", "device", "folder", "read", "trend", "files", "finding")
 _COPIED = [name for name in KernelRow.__slots__ if name not in _MADE]
 _OF_FOLDER = (
     "registers_pruned", "registers_probed", "spills_pruned", "spills_probed", "shared", "static_shared",
@@ -96,6 +98,7 @@ def row_of(kernel: Kernel, device: Device | None) -> KernelRow:
         folder=kernel.folder if has_folder(kernel) else None,
         read=True,
         trend=_trend(kernel),
+        files=None if kernel.trace.state.running else kernel.result_files(),
     )
 
 

@@ -57,7 +57,7 @@ def launch_lines(trace: Trace, cells: int) -> Iterator[str]:
 
 
 def _rows(trace: Trace, launches: Iterable[Launch]) -> Iterator[LaunchRow]:
-    epoch = trace.state.epoch_ns
+    epoch = trace.state.zero_ns
     for launch in launches:
         kernel = trace.kernels.get(launch.kernel)
         seconds = None if launch.time_ns is None or epoch is None else (launch.time_ns - epoch) / 1e9

@@ -117,7 +117,7 @@ def launch_events(trace: Trace) -> Iterator[Event]:
     """One instant per launch whose time the log tells, on the thread of its stream."""
     state = trace.state
     pid = state.pid or 0
-    zero = state.epoch_ns
+    zero = state.zero_ns
     yield _named("process_name", pid, f"launches of process {pid}: {safe(state.command)}")
     threads: dict[int | None, int] = {}
     for launch in trace.launches:

@@ -33,7 +33,7 @@ def missing(source: Source, *probes: str) -> str | None:
         return f"the kernel was not probed: {kernel.reason or kernel.status}"
     probe = probe_of(kernel)
     if probe is None:
-        return f"the trace does not say which probe the kernel had: run with {wanted}"
+        return f"the trace does not say which probe the kernel had: name it with --probe NAME, or run with {wanted}"
     if probe not in probes and probe_named(probe) is None:
         return not_known(kernel)
     if probe not in probes:

@@ -9,6 +9,7 @@ from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.errors import TraceError
 from tui_probe.probekit.kind import Source
+from tui_probe.probekit.recognised import recognised
 
 if TYPE_CHECKING:
     from tui_probe.trace.launches import Launch
@@ -69,7 +70,15 @@ class ProbeResult:
 def probe_of(kernel: Kernel) -> str | None:
     """The analysis that a kernel's probe asks for, without its ending; of one of several probes else its name."""
     info = kernel.info
-    return kernel.probe if info is None or info.callback is None else info.callback.removesuffix(".py")
+    if info is not None and info.callback is not None:
+        return info.callback.removesuffix(".py")
+    return kernel.probe or (recognised(kernel) if _unnamed(kernel) else None)
+
+
+def _unnamed(kernel: Kernel) -> bool:
+    """Whether its trace leaves open which probe it had, and who started the run does not tell it either."""
+    run = kernel.trace.run_info
+    return run is None or run.probe is None
 
 
 def aimed(source: Source, *probes: str) -> Source:
@@ -117,7 +126,7 @@ def _nearest(trace: Trace, kernel: Kernel, launch: Launch | None) -> Launch | No
 
 def read(source: Source) -> ProbeResult:
     """The result of the launch, or the newest of the kernel. Raises TraceError naming the file."""
-    row = source.kernel.result_rows[-1] if source.launch is None else source.launch.result
+    row = source.kernel.newest_result if source.launch is None else source.launch.result
     if row is None:
         raise TraceError(f"{source.trace.directory}: the launch has no result")
     return read_row(source.trace, source.kernel, row)

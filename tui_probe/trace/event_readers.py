@@ -80,6 +80,11 @@ def shape_of(words: bytes) -> Shape:
     return x, y, z, bx, by, bz, shared
 
 
+def _command(m: Match) -> Event:
+    """The text is as long as the line says: older systems write what lay behind it in memory, too."""
+    return Command(text_of(m[2][: int(m[1])].rstrip(b" \0\r")))
+
+
 def _number(word: bytes | None) -> int | None:
     return None if word is None or word == b"-" else int(word)
 
@@ -360,7 +365,7 @@ _PROBE: Final[dict[bytes, tuple[Reader, ...]]] = {
 
 _INIT: Final[dict[bytes, tuple[Reader, ...]]] = {
     b"pid": ((Pattern("pid {INDEX}"), lambda m: ProcessStarted(int(m[1]))),),
-    b"cmd": ((Pattern("cmd {COUNT} (.*)"), lambda m: Command(text_of(m[2].rstrip()))),),
+    b"cmd": ((Pattern("cmd {COUNT} (.*)"), _command),),
     b"dl": ((Pattern("dl {POINTER}"), lambda m: DriverOpened(_hex(m[1]) or 0)),),
     b"epoch": ((Pattern("epoch {NS}"), lambda m: Epoch(int(m[1]))),),
     b"device": (
@@ -380,7 +385,7 @@ _CALLBACK: Final[dict[bytes, tuple[Reader, ...]]] = {
 READERS: Final[dict[bytes, dict[bytes, tuple[Reader, ...]]]] = {
     b"[init]": _INIT,
     b"[pid]": {b"*": ((Pattern("{INDEX}"), lambda m: ProcessStarted(int(m[1]))),)},
-    b"[cmd]": {b"*": ((Pattern("{COUNT} (.*)"), lambda m: Command(text_of(m[2].rstrip()))),)},
+    b"[cmd]": {b"*": ((Pattern("{COUNT} (.*)"), _command),)},
     b"[info]": {
         b"dl": _INIT[b"dl"],
         b"init": ((Pattern("init success"), lambda _: Initialised()),),

@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Collection
 from copy import copy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from statistics import median
@@ -355,6 +356,24 @@ class Kernel:
         paths = (self.trace.results.path(row) for row in self.result_rows)
         return [path for path in paths if path is not None]
 
+    @property
+    def newest_result(self) -> int | None:
+        """The row of its newest result whose file is there; where none is, that of the newest, None without any."""
+        for row in reversed(self.result_rows):
+            path = self.trace.results.path(row)
+            if path is not None and path.is_file():
+                return row
+        return self.result_rows[-1] if self.result_rows else None
+
+    def result_files(self) -> int:
+        """How many of its result files are there: of a trace that was thinned out not all that its log names."""
+        folder = path_inside(self.trace.directory, "result")
+        try:
+            there = frozenset() if folder is None else _names_in(folder, os.stat(folder).st_mtime_ns)  # noqa: PTH116
+        except OSError:
+            return 0
+        return sum(self.trace.results.name(row) in there for row in self.result_rows)
+
     def read(self, path: Path) -> Result:
         """One of its results; TraceError if the file is not as it should be."""
         info = self.info
@@ -363,6 +382,13 @@ class Kernel:
     @property
     def _pruned(self) -> Resources | None:
         return self.process_log.pruned if self.status in ("probed", "failed") else None
+
+
+@lru_cache(maxsize=2)
+def _names_in(folder: str, changed: int) -> frozenset[str]:
+    """The names in a folder, which every kernel of a trace asks for."""
+    del changed
+    return frozenset(os.listdir(folder))  # noqa: PTH208 - thousands of names
 
 
 def _median_ms(time: TimeOfKind | None) -> float | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tui_probe.reasons import because
 from tui_probe.trace.event_types import (
     EngineAnswer,
@@ -17,6 +19,9 @@ from tui_probe.trace.event_types import (
 )
 from tui_probe.trace.model import Kernel, Trace
 
+if TYPE_CHECKING:
+    from tui_probe.trace.event_types import Shape
+
 
 class OlderKernels:
     """Follows one function at a time, as the single-threaded logs of that time do.
@@ -29,6 +34,8 @@ class OlderKernels:
         self._functions: dict[int, Kernel] = {}
         self._names: dict[int, str] = {}
         self.current: Kernel | None = None
+        self.sized: Shape | None = None
+        """The shape of the launch at hand, until its function is looked up for another one."""
 
     def apply(self, event: Event) -> None:
         """Take one event into account; those that say nothing of a kernel's preparation are ignored."""
@@ -36,8 +43,10 @@ class OlderKernels:
             case ModuleCall():
                 self._note_name(event)
             case FunctionMissing(function):
+                self.sized = None
                 self.current = self._add(function)
             case FunctionFound(function, succeeded):
+                self.sized = None
                 self.current = self._functions.get(function) or self._add(function)
                 if succeeded and self.current.status == "pending":
                     self.current.status = "probed"

@@ -152,6 +152,8 @@ class Reducer:
 
     def _parameters(self, event: Parameters) -> None:
         self.recorder.time_ns = event.time_ns
+        if self.older is not None and self.trace.state.first_launch_ns is None:
+            self.trace.state.first_launch_ns = event.time_ns
 
     def _index(self, index: int | None) -> int | None:
         """The index that a line names, or else that of the kernel at hand."""
@@ -162,8 +164,18 @@ class Reducer:
     def _launch(self, event: LaunchStarted) -> None:
         time_ns, self.recorder.time_ns = self.recorder.time_ns, None
         self.recorder.launch(
-            self._index(event.kernel), event.shape, number=event.number, time_ns=time_ns, stream=event.stream
+            self._index(event.kernel),
+            event.shape,
+            number=self._launch_number(event.number),
+            time_ns=time_ns,
+            stream=event.stream,
         )
+        if self.older is not None:
+            self.older.sized = event.shape
+
+    def _launch_number(self, number: int | None) -> int | None:
+        """Older logs do not number launches: there it is how many came before."""
+        return len(self.trace.launches) if number is None and self.older is not None else number
 
     def _probe_memory(self, event: ProbeMemory) -> None:
         self.recorder.memory(event.size)
@@ -174,12 +186,30 @@ class Reducer:
     def _passed_through(self, event: PassedThrough) -> None:
         """A launch of the original: in its own right, or in the place of a probed one that failed just now."""
         index = self._index(event.kernel)
-        if self.recorder.row is not None and self.recorder.replaces_failed(index):
-            self.trace.launches.pass_through(self.recorder.row, event.reason)
+        row = self.recorder.row
+        if row is not None and self.recorder.replaces_failed(index):
+            self.trace.launches.pass_through(row, event.reason)
+        elif row is not None and self.older is not None and self.older.sized == event.shape:
+            self._original_of(row)
         else:
             self.recorder.launch(
-                index, event.shape, number=event.number, time_ns=event.time_ns, probed=False, reason=event.reason
+                index,
+                event.shape,
+                number=self._launch_number(event.number),
+                time_ns=event.time_ns,
+                probed=False,
+                reason=event.reason,
             )
+
+    def _original_of(self, row: int) -> None:
+        """An older log tells twice of a launch whose maps were sized, and of which the original was launched then.
+
+        Where the probed one ended well before, the original was run for its time alone.
+        """
+        if self.older is not None:
+            self.older.sized = None
+        if not self.trace.launches.ended_well(row):
+            self.trace.launches.pass_through(row, None)
 
     def _reason_named(self, event: ReasonNamed) -> None:
         self.trace.passed.name_reason(event.number, event.reason)

@@ -34,6 +34,8 @@ class State:
     started: float | None = None
     ended: float | None = None
     epoch_ns: int | None = None
+    first_launch_ns: int | None = None
+    """When the first launch was whose time an older log tells, in ns since 1970."""
     running: bool = False
     exit_status: int | None = None
     signal: int | None = None
@@ -61,6 +63,11 @@ class State:
     benchmark: bool = False
     empty_pair_ns: int | None = None
     """Between two events with nothing in between, on the device; times of launches are without it."""
+
+    @property
+    def zero_ns(self) -> int | None:
+        """From when on times of launches are counted, in ns since 1970: the process's start, else its first launch."""
+        return self.first_launch_ns if self.epoch_ns is None else self.epoch_ns
 
     @property
     def device(self) -> Device | None:

@@ -65,7 +65,7 @@ def brief(trace: Trace, kernel: Kernel) -> Brief:
 
 def result_bytes(source: Source) -> int:
     """Bytes of the result of its launch, or of the newest of its kernel; 0 where there is none."""
-    row = source.launch.result if source.launch is not None else next(iter(source.kernel.result_rows[-1:]), None)
+    row = source.launch.result if source.launch is not None else source.kernel.newest_result
     path = None if row is None else source.trace.results.path(row)
     try:
         return 0 if path is None else path.stat().st_size

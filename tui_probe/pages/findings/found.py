@@ -62,7 +62,7 @@ def find(source: Source) -> Found | None:
     Reads the result, which may take a moment for one of hundreds of megabytes; the last ones are remembered.
     """
     kernel, results = source.kernel, source.trace.results
-    row = source.launch.result if source.launch is not None else next(iter(kernel.result_rows[-1:]), None)
+    row = source.launch.result if source.launch is not None else kernel.newest_result
     if row is None or kernel.status != "probed":
         return None
     kernel = kernel.with_probe(results.probe(row))

@@ -83,7 +83,7 @@ class Launches(Document):
     def row(self, place: int) -> Row:
         """The launch at a place of the present order."""
         launch = self.trace.launches[int(self.rows[place])]
-        epoch = self.trace.state.epoch_ns
+        epoch = self.trace.state.zero_ns
         seconds = None if launch.time_ns is None or epoch is None else (launch.time_ns - epoch) / 1e9
         result = None if launch.result is None else self.trace.results.name(launch.result)
         parameters = None if launch.number is None else self.parameters.get(launch.number)

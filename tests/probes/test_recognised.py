@@ -1,0 +1,99 @@
+"""Which probe a trace was made with, where it does not say so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from tests.trace.make_older import write_probe, write_ptx, write_unnamed
+from tui_probe.cli.main import main
+from tui_probe.probekit import recognised
+from tui_probe.probekit.measured import all_measured
+from tui_probe.probekit.probe_results import probe_of
+from tui_probe.trace.follow import open_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.trace.make import TraceWriter
+
+
+@pytest.fixture(autouse=True)
+def nothing_told() -> Iterator[None]:
+    yield
+    recognised._told.clear()
+
+
+def probe_in(writer: TraceWriter) -> str | None:
+    (kernel,) = open_trace(writer.directory).kernels
+    return probe_of(kernel)
+
+
+@pytest.mark.parametrize("log", ["old", "new"])
+@pytest.mark.parametrize("sections", ["older", "current"])
+def test_by_the_probe_file(tmp_path: Path, log: Literal["old", "new"], sections: Literal["older", "current"]) -> None:
+    writer = write_unnamed(tmp_path / "t", log=log, sections=sections)
+    assert probe_in(writer) is None
+    write_probe(writer, table="block_sched")
+    trace = open_trace(writer.directory)
+    (kernel,) = trace.kernels
+    assert probe_of(kernel) == "block_sched"
+    found = [one.analysis for one in all_measured(trace, kernel)]
+    assert [(one.running, one.scheduling) for one in found] == [(200, 20)] * 3
+
+
+def test_by_the_analysis_that_it_names(tmp_path: Path) -> None:
+    writer = write_unnamed(tmp_path / "t")
+    write_probe(writer, head='analyze_hook = "tools/block_sched.py"')
+    assert probe_in(writer) == "block_sched"
+
+
+def test_by_the_parameter_that_was_added(tmp_path: Path) -> None:
+    writer = write_unnamed(tmp_path / "t")
+    write_ptx(writer, "param_block_sched", added=["mov.u64 %rd9, %rd8;"])
+    assert probe_in(writer) == "block_sched"
+
+
+def test_by_the_instructions_that_were_added(tmp_path: Path) -> None:
+    writer = write_unnamed(tmp_path / "t")
+    write_ptx(writer, "param_mine")
+    assert probe_in(writer) == "block_sched"
+    write_ptx(writer, "param_mine", added=["mov.u32 %r9, %smid;"])
+    assert probe_in(writer) is None
+
+
+def test_not_where_the_records_are_others(tmp_path: Path) -> None:
+    writer = write_unnamed(tmp_path / "t")
+    write_probe(writer, table="block_sched")
+    (next((writer.directory / "kernel").iterdir()) / "kernel.info").write_text("_Z4fillPf\n2\n1\n0,16\n")
+    assert probe_in(writer) is None
+    writer = write_unnamed(tmp_path / "u")
+    write_probe(writer, table="block_sched")
+    path = writer.directory / "probe.toml"
+    path.write_text(path.read_text().replace("SAVE.u32 {%cycles, %smid};", "SAVE.u64 {%long};"))
+    assert probe_in(writer) is None
+
+
+def test_by_its_name_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    writer = write_unnamed(tmp_path / "t")
+    assert main(["show", "blocks", f"{writer.directory}:0"]) == 1
+    assert "--probe NAME" in capsys.readouterr().err
+    assert main(["show", "blocks", f"{writer.directory}:0", "--probe", "block_sched"]) == 0
+    assert "SM" in capsys.readouterr().out
+
+
+def test_files_that_are_gone_are_told_and_the_rest_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    writer = write_unnamed(tmp_path / "t", launches=9)
+    write_probe(writer, table="block_sched")
+    for gone in ("8.250000.bin", "7.250000.bin"):
+        (writer.directory / "result" / gone).unlink()
+    assert main(["show", "summary", f"{writer.directory}:0"]) == 0
+    shown = capsys.readouterr().out
+    assert "7 of 9 files in the trace" in shown
+    assert "no longer there" not in shown
+    assert main(["show", "blocks", f"{writer.directory}:0", "--launch", "8"]) != 0
+    error = capsys.readouterr().err
+    assert "no longer there" in error
+    assert "Errno" not in error
