@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.cache import Cache
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.prepare import Preparer, with_probe
+from tui_probe.engine.prepare import Preparer
+from tui_probe.engine.probed_kernel import with_probe
 from tui_probe.engine.site_file import site_file
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.parser import parse

@@ -12,7 +12,7 @@ from tests.engine.device_maps import COUNTS, DeviceMaps, FileMap
 from tests.simgpu.device import Device
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.model import FIELD_BYTES, Level, Map, Probe
-from tui_probe.engine.prepare import probed_kernel
+from tui_probe.engine.probed_kernel import probed_kernel
 from tui_probe.probe_files.loading import read_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import compile_kernel

@@ -18,7 +18,8 @@ from tui_probe.engine.cache import Cache
 from tui_probe.engine.graft_gate import GraftGate, OpenGate
 from tui_probe.engine.grafts import Grafter
 from tui_probe.engine.machine_code import find_cubin, kernels_in
-from tui_probe.engine.prepare import Options, Preparer
+from tui_probe.engine.options import Options
+from tui_probe.engine.prepare import Preparer
 from tui_probe.engine.snippet_ptx import snippet_ptx
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe, read_probe
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tui_probe.engine.prepare import Answer
+    from tui_probe.engine.answers import Answer
     from tui_probe.reasons import Reason
 
 __all__ = ["assembled", "disassembled"]

@@ -13,10 +13,12 @@ import pytest
 from tests.engine.kernels import BLOCK_SCHED, DATA, HEADER, STORE, toml_probe
 from tests.engine.test_server import connected, kernel_directory
 from tui_probe.engine import kept_kernels
+from tui_probe.engine.answers import Answer
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.cache import Cache
 from tui_probe.engine.model import Probe
-from tui_probe.engine.prepare import Answer, Options, Preparer
+from tui_probe.engine.options import Options
+from tui_probe.engine.prepare import Preparer
 from tui_probe.engine.server import EngineServer
 from tui_probe.engine.toolchain import Tool
 from tui_probe.trace.kernels import read_process_log

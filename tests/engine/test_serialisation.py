@@ -12,7 +12,8 @@ from tests.engine.test_assemble import tool
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_info import note_in
-from tui_probe.engine.prepare import Options, Preparer
+from tui_probe.engine.options import Options
+from tui_probe.engine.prepare import Preparer
 from tui_probe.engine.serialisation import serialised, yielding_sites
 from tui_probe.engine.toolchain import Tool
 from tui_probe.ptx.parser import parse
@@ -20,7 +21,8 @@ from tui_probe.ptx.parser import parse
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.engine.prepare import Answer, Load
+    from tui_probe.engine.answers import Answer
+    from tui_probe.engine.options import Load
 
 PROBE = """
 [map.sites]

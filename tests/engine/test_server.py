@@ -13,7 +13,7 @@ import pytest
 
 from tests.engine.kernels import BLOCK_SCHED, DATA, HEADER, STORE, toml_probe
 from tui_probe.engine.assemble import Assembler
-from tui_probe.engine.prepare import Options
+from tui_probe.engine.options import Options
 from tui_probe.engine.server import EngineServer
 from tui_probe.engine.toolchain import Tool
 from tui_probe.errors import LaunchError
@@ -184,7 +184,7 @@ def test_our_own_mistakes_leave_their_traceback(server: Path, tmp_path: Path, mo
     def mistake(*_: object, **__: object) -> None:
         raise KeyError("mistake")
 
-    monkeypatch.setattr("tui_probe.engine.prepare.insert_probe", mistake)
+    monkeypatch.setattr("tui_probe.engine.probed_kernel.insert_probe", mistake)
     directory = kernel_directory(tmp_path, (HEADER + STORE).encode())
     with connected(server) as hook:
         assert hook.prepare(directory, "store") == ("failed", "KeyError: 'mistake' code engine-defect")

@@ -13,7 +13,7 @@ from tests.engine.kernels import BLOCK_SCHED, HEADER, STORE
 from tests.engine.test_server import connected, kernel_directory
 from tui_probe.engine.assemble import Assembler, AssemblyReport
 from tui_probe.engine.cache import Cache
-from tui_probe.engine.prepare import Options
+from tui_probe.engine.options import Options
 from tui_probe.engine.server import EngineServer
 from tui_probe.engine.several import Preparers
 from tui_probe.engine.shared_files import link_to, put

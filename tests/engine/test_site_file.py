@@ -10,7 +10,7 @@ from tests.engine.kernels import CORPUS, DATA, entry, toml_probe
 from tests.ptx.corpus import CorpusFile
 from tui_probe.analysis.older_sites import OlderSites
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.prepare import with_probe
+from tui_probe.engine.probed_kernel import with_probe
 from tui_probe.engine.site_file import site_file
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe

@@ -8,7 +8,7 @@ import pytest
 
 from tests.engine.kernels import entry, inserted, toml_probe
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.prepare import probed_kernel
+from tui_probe.engine.probed_kernel import probed_kernel
 from tui_probe.engine.storage import Layout, Storage
 from tui_probe.errors import ProbeFileError
 from tui_probe.ptx.parser import parse

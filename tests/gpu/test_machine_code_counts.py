@@ -18,7 +18,7 @@ from tui_probe.engine.cuda_calls import LIBRARY, Cuda
 from tui_probe.engine.grafts import Grafter
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.model import Probe
-from tui_probe.engine.prepare import probed_kernel
+from tui_probe.engine.probed_kernel import probed_kernel
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.sass.cubin import Cubin

@@ -18,7 +18,7 @@ from tui_probe.cli.commands import COMMANDS
 from tui_probe.cli.main import main_parser
 from tui_probe.draw.spans import to_ascii
 from tui_probe.engine.model import Level
-from tui_probe.engine.prepare import Options
+from tui_probe.engine.options import Options
 from tui_probe.engine.server import EngineServer
 from tui_probe.help import glossary, topics
 from tui_probe.probe_files.loading import load_probe, read_probe

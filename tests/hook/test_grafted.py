@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.engine.prepare import Options
+from tui_probe.engine.options import Options
 from tui_probe.engine.server import EngineServer
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.trace.follow import open_trace

@@ -15,7 +15,7 @@ import numpy as np
 
 from tests.probes.running import example, result_of
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.prepare import with_probe
+from tui_probe.engine.probed_kernel import with_probe
 from tui_probe.probe_files.folders import built_in_files
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.parser import parse
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.trace.make import TraceWriter
-    from tui_probe.engine.prepare import Probed
+    from tui_probe.engine.probed_kernel import Probed
     from tui_probe.trace.event_types import Dim3
 
 

@@ -13,7 +13,7 @@ from tests.engine.kernels import DATA, entry, inserted, probed
 from tests.probes.running import result_of
 from tests.probes.specimens import Specimen
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.prepare import probed_kernel
+from tui_probe.engine.probed_kernel import probed_kernel
 from tui_probe.engine.serialisation import serialised
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probes.async_wait.analysis import AsyncWaits, analyse, kind_of, of_line

@@ -16,7 +16,7 @@ from tests.probes.test_barrier_wait import UNEVEN
 from tests.probes.test_divergence import LOOP
 from tests.probes.test_smem_conflicts import access
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.prepare import probed_kernel
+from tui_probe.engine.probed_kernel import probed_kernel
 from tui_probe.errors import TraceError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probes.barrier_wait import analysis as barrier_wait

@@ -13,7 +13,7 @@ from tests.engine.kernels import entry
 from tests.probes.running import example, result_of
 from tests.probes.test_by_line import LAUNCHES
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.prepare import probed_kernel
+from tui_probe.engine.probed_kernel import probed_kernel
 from tui_probe.errors import TraceError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probes.block_sched import analysis as block_sched

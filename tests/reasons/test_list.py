@@ -97,7 +97,7 @@ def test_python_names_reasons_of_the_list() -> None:
 def test_python_gives_no_reason_in_words_alone() -> None:
     """Reasons are made by ``because``; errors that refuse a kernel and answers that do not serve it take such a one."""
     allowed = {
-        "engine/prepare.py": 1,  # of words and code as sent
+        "engine/answers.py": 1,  # of words and code as sent
         "trace/launches.py": 1,  # of too many to keep
         "trace/passed.py": 1, "pages/not_probed.py": 1,  # of a log that gives none
     }  # fmt: skip

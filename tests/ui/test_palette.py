@@ -160,6 +160,7 @@ async def test_the_list_fits_the_terminal(session: Session, size: tuple[int, int
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 async def test_the_list_as_text(session: Session, ascii_only: bool) -> None:
     async with on_stage(session, (80, 24), Appearance(ascii_only=ascii_only)) as stage:
+        await stage.refresh()  # what was found stands at the edge, beside the list
         await stage.press("colon")
         golden_screen("palette", stage)
 
@@ -169,6 +170,7 @@ async def test_processes_in_a_list(tmp_path: Path, trace: TraceWriter) -> None:
     second.kernel("only_in_the_second")
     target = FakeTarget(tmp_path, [trace.directory, second.directory])
     async with on_stage(Session(target=target), (100, 30)) as stage:
+        await stage.refresh()
         await stage.press("P")
         golden_screen("processes", stage)
         await stage.press("down", "enter")

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from tui_probe.engine.answers import Answer
     from tui_probe.engine.assemble import Assembler
     from tui_probe.engine.model import Probe
-    from tui_probe.engine.prepare import Answer
 
 _AT_ONCE: Final = 4
 _NO_PTX: Final = "compile with PTX in it, such as -gencode arch=compute_90,code=compute_90"

@@ -20,8 +20,9 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.answers import Answer
 from tui_probe.engine.listening import listen_at
-from tui_probe.engine.prepare import Answer, Options
+from tui_probe.engine.options import Options
 from tui_probe.engine.several import Preparers
 from tui_probe.reasons import because, listed_reasons
 

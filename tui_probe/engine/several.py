@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_probe.engine.answers import Answer
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.originals import Originals
-from tui_probe.engine.prepare import Answer, CacheCounts, Options, Preparer
+from tui_probe.engine.preparation import CacheCounts
+from tui_probe.engine.prepare import Preparer
 from tui_probe.engine.pruned import PrunedAssemblies
 from tui_probe.reasons import because
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from tui_probe.engine.cache import Cache
     from tui_probe.engine.model import Probe
+    from tui_probe.engine.options import Options
 
 _KERNELS_AT_ONCE = 4
 SAMPLED_FOLDER = "sampled"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from tui_probe.engine.cache import Cache
 from tui_probe.engine.cache_folder import default_folder
-from tui_probe.engine.prepare import Options
+from tui_probe.engine.options import Options
 from tui_probe.engine.server import EngineServer
 from tui_probe.errors import ProbeError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.engine.model import Probe
-    from tui_probe.engine.prepare import MachineCode
+    from tui_probe.engine.options import MachineCode
     from tui_probe.probe_files.choices import ChosenProbe
 
     from .options import RunOptions

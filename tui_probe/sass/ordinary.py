@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.sass.branches import nop
 from tui_probe.sass.uniform import MEMORY, REGISTERS, WIDE_FROM, exact_fields, register_at
 from tui_probe.sass.words import NO_BARRIER, RESERVED, RZ, Word
 
@@ -46,7 +47,6 @@ _OFFSET_AT, _CONSTANT_BITS = 38, 16
 _UNIFORM_OPERAND: Final = 91
 _REUSE_AT, _REUSE_BITS = 122, 4
 """Operands kept for the next instruction, which may be another one now."""
-_MOST_STALL: Final = 15
 _READY: Final = 6
 """Cycles until the result of an instruction of fixed latency is there."""
 _LOADS_FROM: Final = 90
@@ -65,9 +65,7 @@ def without_uniform(words: Sequence[Word], registers: int, arch: int) -> tuple[l
     made: list[Word] = []
     for index, word in enumerate(flow.words):
         twins = _twins(word, index, flow, places)
-        if not twins and made:  # what comes next may have relied on its cycles
-            made[-1] = made[-1].with_stall(min(made[-1].stall + word.stall, _MOST_STALL))
-        made += twins
+        made += twins or [nop().with_stall(max(word.stall, 1))]  # what comes next may have relied on its cycles
     return [word.with_field(_REUSE_AT, _REUSE_BITS, 0) for word in made], max(registers, places.end)
 
 

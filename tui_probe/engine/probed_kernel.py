@@ -1,0 +1,52 @@
+"""A kernel with a probe in its PTX."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tui_probe.engine.edits import Edits
+from tui_probe.engine.insertion import insert_probe
+from tui_probe.engine.kernel_info import kernel_info
+from tui_probe.engine.module_variables import replay_hazard, share_variables
+from tui_probe.engine.names import Names
+from tui_probe.engine.storage import map_slots
+from tui_probe.reasons import Reason, because
+
+if TYPE_CHECKING:
+    from tui_probe.engine.kernel import Kernel
+    from tui_probe.engine.model import Probe
+    from tui_probe.engine.site_notes import SiteNotes
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """A kernel with a probe in it: its PTX, the text of its kernel.info, and what was learned of the probe's sites."""
+
+    ptx: str
+    info: str
+    notes: SiteNotes
+
+
+def probed_kernel(kernel: Kernel, probe: Probe, *, sampled: bool = False) -> tuple[str, str]:
+    """The probed PTX of a kernel, and the text of its kernel.info. Raises UnsupportedKernelError."""
+    probed = with_probe(kernel, probe, sampled=sampled)
+    return probed.ptx, probed.info
+
+
+def with_probe(kernel: Kernel, probe: Probe, *, sampled: bool = False, note: Reason | None = None) -> Probed:
+    """A kernel with a probe in it, and a ``note`` for people in its kernel.info. Raises UnsupportedKernelError."""
+    names, edits = Names(kernel.pruned), Edits(kernel.module.source)
+    shared = share_variables(kernel, names, edits)
+    inserted = insert_probe(kernel, probe, names, edits, shared, sampled=sampled)
+    info = kernel_info(
+        kernel.entry.name,
+        len(kernel.entry.parameters),
+        map_slots(probe, inserted.sites),
+        probe.callback,
+        shared.variables,
+        replay_hazard(kernel),
+        sampled=sampled,
+        note=note or (because("matched-nothing", probe=probe.name) if inserted.in_vain else None),
+    )
+    return Probed(kernel.edited(edits), info, inserted.notes)
