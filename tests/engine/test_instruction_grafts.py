@@ -56,7 +56,7 @@ def cubins(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Cubin]:
 
 
 def grafted(probe: str, cubin: Cubin, *, sampled: bool = False) -> GraftedKernel:
-    return Grafter(load_probe(probe), Assembler(), sampled=sampled, instructions=True).graft(cubin, "mixed")
+    return Grafter(load_probe(probe), Assembler(), sampled=sampled).graft(cubin, "mixed")
 
 
 def texts(image: bytes, folder: Path) -> dict[int, str]:
@@ -115,6 +115,14 @@ def test_lanes_that_a_guard_leaves_out_meet_the_others_again(
         assert own
         assert (past[2], past[1]) == (own[2], "" if own[1] else "!")
         assert back[start + 1].startswith("P2R")
+
+
+@pytest.mark.parametrize("probe", ["async_wait", "barrier_wait", "divergence", "dmat", "inst_mix", "warp_progress"])
+def test_probes_of_instructions_that_are_not_looked_for_are_refused(probe: str, cubins: dict[int, Cubin]) -> None:
+    """Even in a kernel without any of them: nobody knows that."""
+    with pytest.raises(UnsupportedKernelError) as caught:
+        grafted(probe, cubins[90])
+    assert caught.value.reason.code == "needs-instructions"
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -99,7 +99,7 @@ def sums(content: bytes, probe: Probe) -> Counter[str]:
 @pytest.mark.parametrize("name", BY_WARP)
 def test_counts_of_warps_are_those_of_ptx(name: str, images: Images, cuda: Cuda, tmp_path: Path) -> None:
     probe = load_probe(name)
-    grafter = Grafter(probe, Assembler(), sampled=False, instructions=True)
+    grafter = Grafter(probe, Assembler(), sampled=False)
     size = WARPS * probe.maps[0].record_bytes
     different, changed = set(), set()
     for kernel in images.cubin.kernels:
@@ -120,7 +120,7 @@ def test_counts_of_warps_are_those_of_ptx(name: str, images: Images, cuda: Cuda,
 @pytest.mark.parametrize("name", BY_WARP)
 def test_counts_of_lines_add_up_to_those_of_warps(name: str, images: Images, cuda: Cuda) -> None:
     whole, by_line = load_probe(name), load_probe(f"{name}_by_line")
-    of_warps, of_lines = (Grafter(probe, Assembler(), sampled=False, instructions=True) for probe in (whole, by_line))
+    of_warps, of_lines = (Grafter(probe, Assembler(), sampled=False) for probe in (whole, by_line))
     for kernel in images.cubin.kernels:
         native, content = launched(
             cuda, of_warps.graft(images.cubin, kernel).probed, kernel, WARPS * whole.maps[0].record_bytes

@@ -97,16 +97,10 @@ class GraftedKernel:
 
 
 class Grafter:
-    """Grafts one probe. The probe's code is assembled once for each architecture. Safe to use from several threads.
+    """Grafts one probe. The probe's code is assembled once for each architecture. Safe to use from several threads."""
 
-    ``instructions``: probes of single instructions are grafted, too. Nothing but tests asks for it yet: on an H200 the
-    memory of 23 kernels was the same with them, but two had other numbers of requests, for a wait that was left out.
-    ``tests/gpu/test_machine_code_counts.py`` has not been run since that was mended.
-    """
-
-    def __init__(self, probe: Probe, assembler: Assembler, *, sampled: bool, instructions: bool = False) -> None:
+    def __init__(self, probe: Probe, assembler: Assembler, *, sampled: bool) -> None:
         self._probe = probe
-        self._instructions = instructions
         self._assembler = assembler
         self._sampled = sampled
         self._codes: dict[tuple[int, int, bool], ProbeCode] = {}
@@ -134,8 +128,6 @@ class Grafter:
         lines: dict[str, list[int]] = {}
         if is_graftable(self._probe):
             grafted, rewritten = graft_code(target, self.code(target, in_slots=in_slots))
-        elif not self._instructions:
-            raise UnsupportedKernelError(because("needs-instructions", probe=self._probe.name))
         else:
             grafted, sites = graft_instructions(target, self._probe, self._assembler, sampled=self._sampled)
             lines, rewritten = site_lines(self._probe, sites), 0
