@@ -144,7 +144,7 @@ def test_what_was_measured_stands_beside_the_instruction_at_its_offset(
     told = view.about(place, 120)
     assert told[-1] == f"offset {load:#06x}"
     assert "4711" in " ".join(told).replace(" ", "")
-    assert view.ptx_line(place, 120) is None
+    assert view.ptx_line(place, 120) == load
     rows = [line for line in view.record()["lines"] if line["requests"] is not None]
     assert [(row["side"], row["address"], row["ptx_line"]) for row in rows] == [
         (side, f"{load:#06x}", None) for side in SIDES

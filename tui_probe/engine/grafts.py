@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.graft_site_file import graft_site_file
 from tui_probe.engine.instruction_grafts import graft_instructions
 from tui_probe.engine.kernel_info import kernel_info
 from tui_probe.engine.machine_positions import site_lines
@@ -45,6 +46,7 @@ from tui_probe.sass.words import MOST_REGISTERS, RESERVED
 
 if TYPE_CHECKING:
     from tui_probe.engine.assemble import Assembler, AssemblyReport
+    from tui_probe.engine.machine_positions import MachineSite
     from tui_probe.engine.model import Probe
     from tui_probe.sass.nv_info import Attribute
 
@@ -81,12 +83,13 @@ class ProbeCode:
 class GraftedKernel:
     """A kernel with a probe in it: what the device would run, what it runs instead, and the text of kernel.info.
 
-    ``said`` is for process.log.
+    ``sites`` is the text of sites.json; ``said`` is for process.log.
     """
 
     pruned: bytes
     grafted: Grafted
     info: str
+    sites: str
     said: str
     in_slots: bool = False
 
@@ -126,6 +129,7 @@ class Grafter:
         """
         target = Target.of(cubin, name)
         lines: dict[str, list[int]] = {}
+        sites: list[MachineSite] = []
         if is_graftable(self._probe):
             grafted, rewritten = graft_code(target, self.code(target, in_slots=in_slots))
         else:
@@ -140,7 +144,8 @@ class Grafter:
             way=_way(grafted),
         )
         said = _said(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
-        return GraftedKernel(cubin.image, grafted, info, said, in_slots)
+        told = graft_site_file(self._probe.name, target, sites, lines)
+        return GraftedKernel(cubin.image, grafted, info, told, said, in_slots)
 
     def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
         """The code, once ptxas itself showed that only known fields change where parameters lie elsewhere."""

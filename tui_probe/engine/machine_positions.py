@@ -103,13 +103,13 @@ def sites_of(probe: Probe, target: Target) -> list[MachineSite]:
 
 
 def site_lines(probe: Probe, sites: Sequence[MachineSite]) -> dict[str, list[int]]:
-    """For each map of sites the numbers of its instructions in the kernel's code, counted from 1."""
+    """For each map of sites the offsets of its instructions in the kernel's code, in bytes."""
     found: dict[str, list[int]] = {one.name: [] for one in probe.maps if one.level is Level.SITE}
     for one in sites:
         snippets = [place.point.before for place in one.places if place.point.before]
         saved = {each.map for snippet in snippets for each in snippet.statements if isinstance(each, Save)}
         for name in found.keys() & saved:
-            found[name].append(one.at // WORD_BYTES + 1)
+            found[name].append(one.at)
     return found
 
 

@@ -147,6 +147,7 @@ class Preparation:
         self._refuse_graft(arch)
         write_file(self.directory / "probed.bin", made.probed)
         self._write("kernel.info", made.info)
+        self._write(NAME, made.sites)
         self.log.write(made.said)
         if self.kept is not None and not made.in_slots:  # whether that is allowed may change
             self.pool.submit(self._keep_files, self.kept, key, "probed.bin", found, [made.said])
@@ -220,7 +221,7 @@ class Preparation:
         off, instructions = self.options.machine_code == "off", not is_graftable(self.probe)
         closed = because("machine-code-off") if off else self.gate.closed(arch, instructions=instructions)
         if closed is not None:
-            for file in ("probed.bin", "kernel.info"):
+            for file in ("probed.bin", "kernel.info", NAME):
                 (self.directory / file).unlink(missing_ok=True)
             raise UnsupportedKernelError(closed)
 

@@ -19,6 +19,7 @@ from tui_probe.engine.kernel_cubins import kernel_cubin
 from tui_probe.errors import ImageError, ToolchainError, TraceError
 from tui_probe.pages.source_text import read_lines
 from tui_probe.ptx.images import image_kind
+from tui_probe.trace.offset import Offset
 
 if TYPE_CHECKING:
     from tui_probe.analysis.alignment import Pair
@@ -141,12 +142,16 @@ def _grafted(tool: str, codes: dict[str, Code], graft: Graft, owner: str) -> Mac
     pruned = codes["pruned"]
     probed = without_padding(codes["probed"], pruned, graft)
     owners = added_lines(probed, graft, owner)
-    kept = [at if own is None else None for at, own in zip(probed.addresses, owners, strict=True)]
+    kept = [at if own is None else None for at, own in zip(_offsets(probed), owners, strict=True)]
     own_sources = ["" if own else source for own, source in zip(owners, probed.sources, strict=True)]
     probed = replace(probed, sources=own_sources)  # nvdisasm repeats the line before; added code has none
     return MachineCode(
-        tool, {"pruned": pruned, "probed": probed}, {"pruned": list(pruned.addresses), "probed": kept}, owners, graft
+        tool, {"pruned": pruned, "probed": probed}, {"pruned": _offsets(pruned), "probed": kept}, owners, graft
     )
+
+
+def _offsets(code: Code) -> list[int | None]:
+    return [None if at is None else Offset(at) for at in code.addresses]
 
 
 def _read_kernel(tool: Tool, path: Path, kernel: Kernel) -> Code:
