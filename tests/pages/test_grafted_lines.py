@@ -88,7 +88,7 @@ def test_lines_are_offsets(trace: Trace) -> None:
     assert (row["offset"], row["opcode"], row["sectors_per_request"]) == (STORE, "STG", 32)
 
 
-def test_the_source_has_the_sums_of_its_instructions(trace: Trace, tmp_path: Path) -> None:
+def test_the_source_has_the_sums_of_its_instructions(trace: Trace) -> None:
     view = opened(trace, "source")
     assert "PTX" not in text_of(view)
     (file,) = view.record()["files"]
