@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import struct
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -265,6 +266,27 @@ def test_which_cubin_a_device_runs() -> None:
         with pytest.raises(ImageError) as refused:
             find_cubin(IMAGE, kernel, arch)
         assert refused.value.reason.code == "no-machine-code"
+
+
+def fatbin_of(*entries: tuple[int, int, bytes]) -> bytes:
+    """A container with uncompressed machine code: architecture, flags, content."""
+    body = b"".join(
+        struct.pack("<HHIQIIHHIIIQQQ", 2, 257, 64, len(content), 0, 0, 8, 1, arch, 0, 0, flags | 0x11, 0, 0) + content
+        for arch, flags, content in entries
+    )
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
+
+
+def test_code_for_one_architecture_alone_comes_first() -> None:
+    """What nvcc marks so: sm_90a with flag 0x100000, sm_100f with 0x200000."""
+    plain, specific, older = (IMAGE + bytes(8 * number) for number in (1, 2, 3))
+    for entries in ([(90, 0, plain), (90, 0x100000, specific)], [(90, 0x100000, specific), (90, 0, plain)]):
+        cubin, _ = find_cubin(fatbin_of((80, 0, older), *entries), "zero", 90)
+        assert cubin.image == specific
+    family = fatbin_of((100, 0, plain), (100, 0x1200000, specific), (100, 0x1100000, older))
+    assert find_cubin(family, "zero", 100)[0].image == older
+    assert find_cubin(family, "zero", 103)[0].image == specific, "sm_100a runs on 10.0 alone"
+    assert find_cubin(fatbin_of((90, 0, plain)), "zero", 90)[0].image == plain
 
 
 @pytest.mark.parametrize("arch", [80, 86, 89, 90, 100, 120])
