@@ -124,7 +124,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=1000)
     parser.add_argument("--check", type=int, default=20)
     options = parser.parse_args()
-    grafter = Grafter(load_probe(options.probe), Assembler(), sampled=False, instructions=True)
+    grafter = Grafter(load_probe(options.probe), Assembler(), sampled=False)
     architectures = () if options.files else options.arch
     tallies = {f"tests' PTX for sm_{arch}": tally(of_corpus(arch), grafter) for arch in architectures}
     tallies |= {str(path): tally(of_file(path, options.arch), grafter, options.most) for path in options.files}

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.graft_site_file import graft_site_file
 from tui_probe.engine.instruction_grafts import graft_instructions
 from tui_probe.engine.kernel_info import kernel_info
 from tui_probe.engine.machine_positions import site_lines
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_probe.engine.assemble import Assembler, AssemblyReport
+    from tui_probe.engine.machine_positions import MachineSite
     from tui_probe.engine.model import Probe
     from tui_probe.sass.nv_info import Attribute
     from tui_probe.sass.words import Word
@@ -99,12 +101,13 @@ class ProbeCode:
 class GraftedKernel:
     """A kernel with a probe in it: what the device would run, what it runs instead, and the text of kernel.info.
 
-    ``said`` is for process.log.
+    ``sites`` is the text of sites.json; ``said`` is for process.log.
     """
 
     pruned: bytes
     grafted: Grafted
     info: str
+    sites: str
     said: str
     in_slots: bool = False
 
@@ -115,16 +118,10 @@ class GraftedKernel:
 
 
 class Grafter:
-    """Grafts one probe. The probe's code is assembled once for each architecture. Safe to use from several threads.
+    """Grafts one probe. The probe's code is assembled once for each architecture. Safe to use from several threads."""
 
-    ``instructions``: probes of single instructions are grafted, too. Nothing but tests asks for it yet: on an H200 the
-    memory of 23 kernels was the same with them, but two had other numbers of requests, for a wait that was left out.
-    ``tests/gpu/test_machine_code_counts.py`` has not been run since that was mended.
-    """
-
-    def __init__(self, probe: Probe, assembler: Assembler, *, sampled: bool, instructions: bool = False) -> None:
+    def __init__(self, probe: Probe, assembler: Assembler, *, sampled: bool) -> None:
         self._probe = probe
-        self._instructions = instructions
         self._assembler = assembler
         self._sampled = sampled
         self._codes: dict[tuple[int, int, bool], ProbeCode] = {}
@@ -150,10 +147,9 @@ class Grafter:
         """
         target = Target.of(cubin, name)
         lines: dict[str, list[int]] = {}
+        sites: list[MachineSite] = []
         if is_graftable(self._probe):
             grafted, rewritten = graft_code(target, self.code(target, in_slots=in_slots))
-        elif not self._instructions:
-            raise UnsupportedKernelError(because("needs-instructions", probe=self._probe.name))
         else:
             grafted, sites = graft_instructions(target, self._probe, self._assembler, sampled=self._sampled)
             lines, rewritten = site_lines(self._probe, sites), 0
@@ -166,7 +162,8 @@ class Grafter:
             way=_way(grafted),
         )
         said = _said(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
-        return GraftedKernel(cubin.image, grafted, info, said, in_slots)
+        told = graft_site_file(self._probe.name, target, sites, lines)
+        return GraftedKernel(cubin.image, grafted, info, told, said, in_slots)
 
     def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
         """The code, once ptxas itself showed that only known fields change where parameters lie elsewhere."""

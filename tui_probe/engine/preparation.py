@@ -19,6 +19,7 @@ from tui_probe.engine.probed_kernel import Probed, with_probe
 from tui_probe.engine.pruned import PrunedAssemblies, take_over
 from tui_probe.engine.serialisation import reason, serialised, without_yielding, yielding_sites
 from tui_probe.engine.site_file import site_file
+from tui_probe.engine.snippet_ptx import is_graftable
 from tui_probe.engine.toolchain import INSTALL_HINT
 from tui_probe.errors import ImageError, ProbeError, ToolchainError, UnsupportedKernelError
 from tui_probe.reasons import Reason, because
@@ -146,6 +147,7 @@ class Preparation:
         self._refuse_graft(arch)
         write_file(self.directory / "probed.bin", made.probed)
         self._write("kernel.info", made.info)
+        self._write(NAME, made.sites)
         self.log.write(made.said)
         if self.kept is not None and not made.in_slots:  # whether that is allowed may change
             self.pool.submit(self._keep_files, self.kept, key, "probed.bin", found, [made.said])
@@ -216,9 +218,10 @@ class Preparation:
     def _refuse_graft(self, arch: int) -> None:
         """Raises UnsupportedKernelError where nothing may be put into machine code. What lies there already goes."""
         assert self.gate is not None
-        closed = because("machine-code-off") if self.options.machine_code == "off" else self.gate.closed(arch)
+        off, instructions = self.options.machine_code == "off", not is_graftable(self.probe)
+        closed = because("machine-code-off") if off else self.gate.closed(arch, instructions=instructions)
         if closed is not None:
-            for file in ("probed.bin", "kernel.info"):
+            for file in ("probed.bin", "kernel.info", NAME):
                 (self.directory / file).unlink(missing_ok=True)
             raise UnsupportedKernelError(closed)
 
