@@ -52,7 +52,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        trace = TraceWriter(folder / "Nov21_101010_1", os.getpid(), "live_memory")
+        own = Path("/proc/self/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+        trace = TraceWriter(folder / "Nov21_101010_1", os.getpid(), own)
         for number in range(options.kernels):
             trace.kernel(f"kernel_{number}")
         content = trace.result(0, trace.launch(0)).read_bytes()
