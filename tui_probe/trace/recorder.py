@@ -8,6 +8,7 @@ import numpy as np
 
 from tui_probe.trace.columns import TimeColumns
 from tui_probe.trace.launches import UNKNOWN
+from tui_probe.trace.long_column import row_numbers
 from tui_probe.trace.model import Kernel
 from tui_probe.trace.probing import Probing
 from tui_probe.trace.tally import Tally
@@ -92,7 +93,7 @@ class Recorder:
         """None in a damaged log that names more probes than a run has."""
         probings = self.kernel(index).probings
         if probe not in probings and len(probings) < _MOST_PROBES:
-            probings[probe] = Probing(probe)
+            probings[probe] = Probing(probe, row_numbers(self.trace.spill))
         return probings.get(probe)
 
     def launch(
