@@ -1,0 +1,141 @@
+"""What an evaluation is given: traces, kernels or launches of them, folders of traces, and files of other kinds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_probe.draw.table import safe
+from tui_probe.errors import ChoiceError, TraceError
+from tui_probe.evals.collected import read_collected
+from tui_probe.pages.views.choose import meant_by
+from tui_probe.probekit.kind import Source
+from tui_probe.probekit.measured import measured
+from tui_probe.probekit.missing import missing
+from tui_probe.probekit.probe_results import aimed
+from tui_probe.trace.address import parse_address
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.locate import find_trace, is_trace, trace_of_result, traces_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from os import PathLike
+
+    from tui_probe.probekit.measured import Measured
+    from tui_probe.trace.model import Kernel, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One trace, or a ``path`` that is none. ``label`` is its name in tables: that of its folder or file.
+
+    ``kernel`` is an index or a regular expression, ``launch`` the number of a launch; None for all.
+    """
+
+    label: str
+    path: Path
+    trace: Trace | None = None
+    kernel: str | None = None
+    launch: int | None = None
+    result: str | None = None
+    """The name of the result file that stands for its launch."""
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The kernels that are meant. ChoiceError if the trace has none such."""
+        if self.trace is None:
+            return []
+        return list(self.trace.kernels) if self.kernel is None else meant_by(self.trace, self.kernel)
+
+    @property
+    def hardware(self) -> str:
+        """The GPU, as the trace names it."""
+        state = None if self.trace is None else self.trace.state
+        if state is None:
+            return ""
+        name = "an unknown GPU" if state.device is None else safe(state.device.name)
+        return "simulated GPU" if state.simulated else name
+
+    @property
+    def words(self) -> str:
+        """``NAME: NVIDIA H200, python fill.py``."""
+        if self.trace is None:
+            return str(self.path)
+        return f"{self.label}: {self.hardware}, {safe(self.trace.state.command) or 'an unknown command'}"
+
+    def results(self, *probes: str) -> Iterator[Measured]:
+        """What one of these probes measured: of each kernel the launch that was named, else its newest result.
+
+        One that cannot be analysed has a ``problem``.
+        """
+        for kernel in self.kernels:
+            source = aimed(Source(self.trace, kernel), *probes) if self.trace is not None else None
+            if source is None or missing(source, *probes) is not None:
+                continue
+            row = self._row(source)
+            if row is not None:
+                yield measured(source.trace, source.kernel, row)
+
+    def _row(self, source: Source) -> int | None:
+        """The row of the result table."""
+        results, launches = source.trace.results, source.trace.launches
+        if self.launch is None and self.result is None:
+            return source.kernel.newest_result
+        for row in source.kernel.result_rows:
+            at = results.launch(row)
+            if results.name(row) == self.result or (at is not None and launches[at].number == self.launch):
+                return row
+        return None
+
+    def why_none(self, *probes: str) -> str:
+        """Why ``results`` are none, in words that begin with the path."""
+        kernels = self.kernels
+        if self.trace is None:
+            return f"{self.path}: it is no trace"
+        if not kernels:
+            return f"{self.path}: no kernel was launched"
+        return f"{self.path}: {missing(Source(self.trace, kernels[0]), *probes) or 'that launch has no result'}"
+
+
+def given(words: Sequence[str | PathLike[str]]) -> tuple[list[Given], list[str]]:
+    """What the words mean, and what is missing of it, a note each.
+
+    A folder of traces means all of them, in the order of its ``collected.json``, else the oldest first. Raises
+    TraceError for what is not there.
+    """
+    found, notes = [], []
+    for each in words:
+        word = fspath(each)
+        path = Path(word)
+        if path.is_dir() and not is_trace(path):
+            found += _in_folder(path)
+            notes += [f"{run.name}: {run.problem}" for run in read_collected(path).values() if run.problem]
+        else:
+            found.append(_one(word))
+    return found, notes
+
+
+def _in_folder(folder: Path) -> list[Given]:
+    runs = read_collected(folder)
+    names = [name for name, run in runs.items() if run.problem is None and is_trace(folder / name)]
+    paths = [folder / name for name in names] or traces_in(folder)
+    if not paths:
+        problems = "; ".join(f"{run.name}: {run.problem}" for run in runs.values() if run.problem)
+        raise TraceError(f"{folder} holds no trace{f' ({problems})' if problems else ''}: name the directory of a run")
+    return [Given(path.name, path, open_trace(path)) for path in paths]
+
+
+def _one(word: str) -> Given:
+    path = Path(word)
+    trace = trace_of_result(path)
+    if trace is not None:
+        return Given(trace.absolute().name, trace, open_trace(trace), result=path.name)
+    if path.is_file() and path.name != "event.log":
+        return Given(path.name, path)
+    address = parse_address(word)
+    if address.path is None:
+        raise ChoiceError(f"{word}: name the trace: TRACE{address}")
+    directory = find_trace(address.path)
+    return Given(directory.absolute().name, directory, open_trace(directory), address.kernel, address.launch)
