@@ -36,6 +36,16 @@ def test_traces_are_collected_once_and_answered(folder: Path, capsys: pytest.Cap
     assert sorted(path.name for path in folder.iterdir()) == ["collected.json", "plain", "plain.log"]
 
 
+def test_all_ways_to_fill_run_on_the_simulated_gpu(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SCHEDULING, "--out", str(folder), "--json"]) == 0
+    tables = json.loads(capsys.readouterr().out)["tables"]
+    assert [row["trace"] for row in tables["schedules"]] == ["plain", "persistent"]
+    assert [row["blocks"] for row in tables["schedules"]] == [32, 8]
+    assert [row["variant"] for row in tables["durations"]] == ["plain", "memset", "persistent"]
+    written = (folder / "durations" / "stdout.log").read_text().splitlines()
+    assert [json.loads(line)["right"] for line in written] == [True, True, True]
+
+
 def test_a_program_that_fails_is_told(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main([*SCHEDULING, "--only", "plain", "--out", str(folder), "--python", "/bin/false"]) == 4
     told = capfd.readouterr().err
