@@ -14,7 +14,7 @@ from tui_probe.pages.views.choose import meant_by
 from tui_probe.probekit.kind import Source
 from tui_probe.probekit.measured import measured
 from tui_probe.probekit.missing import missing
-from tui_probe.probekit.probe_results import aimed
+from tui_probe.probekit.probe_results import aimed, read_row
 from tui_probe.trace.address import parse_address
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.locate import find_trace, is_trace, trace_of_result, traces_in
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from tui_probe.probekit.measured import Measured
+    from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.model import Kernel, Trace
 
 
@@ -70,13 +71,19 @@ class Given:
 
         One that cannot be analysed has a ``problem``.
         """
-        for kernel in self.kernels:
-            source = aimed(Source(self.trace, kernel), *probes) if self.trace is not None else None
-            if source is None or missing(source, *probes) is not None:
-                continue
-            row = self._row(source)
-            if row is not None:
-                yield measured(source.trace, source.kernel, row)
+        return (measured(source.trace, source.kernel, row) for source, row in self._rows(probes))
+
+    def read(self, *probes: str) -> Iterator[ProbeResult]:
+        """The same results as they were read, for timelines and views. Raises TraceError naming the file."""
+        return (read_row(source.trace, source.kernel, row) for source, row in self._rows(probes))
+
+    def _rows(self, probes: tuple[str, ...]) -> Iterator[tuple[Source, int]]:
+        """Each kernel as one of these probes had it, and the row of its result."""
+        for kernel in self.kernels if self.trace is not None else ():
+            assert self.trace is not None
+            source = aimed(Source(self.trace, kernel), *probes)
+            if missing(source, *probes) is None and (row := self._row(source)) is not None:
+                yield source, row
 
     def _row(self, source: Source) -> int | None:
         """The row of the result table."""

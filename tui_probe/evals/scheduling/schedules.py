@@ -45,6 +45,7 @@ class Schedule:
     launch: str
     of: BlockSchedule
     clock_khz: int | None
+    simulated: bool
 
     @property
     def running(self) -> float:
@@ -104,8 +105,9 @@ def schedule_of(given: Given, result: Measured) -> Schedule:
     """The schedule in a result that could be analysed."""
     trace = result.kernel.trace
     device = trace.state.device
-    clock = None if device is None or trace.state.simulated else device.clock_khz or None
-    return Schedule(given.label, result.kernel.demangled, result.label, result.analysis, clock)
+    simulated = trace.state.simulated
+    clock = None if device is None or simulated else device.clock_khz or None
+    return Schedule(given.label, result.kernel.demangled, result.label, result.analysis, clock, simulated)
 
 
 def _percent(share: float | None) -> str:
