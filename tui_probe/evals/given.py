@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.table import safe
 from tui_probe.errors import ChoiceError, TraceError
-from tui_probe.evals.collected import read_collected
+from tui_probe.evals.collected import is_there, read_collected
 from tui_probe.pages.views.choose import meant_by
 from tui_probe.probekit.kind import Source
 from tui_probe.probekit.measured import measured
@@ -126,12 +126,18 @@ def given(words: Sequence[str | PathLike[str]]) -> tuple[list[Given], list[str]]
 
 def _in_folder(folder: Path) -> list[Given]:
     runs = read_collected(folder)
-    names = [name for name, run in runs.items() if run.problem is None and is_trace(folder / name)]
-    paths = [folder / name for name in names] or traces_in(folder)
-    if not paths:
+    kept = [run for run in runs.values() if run.problem is None and is_there(folder, run)]
+    if kept:
+        return [_named(run.name, folder / run.file) for run in kept]
+    if not (paths := traces_in(folder)):
         problems = "; ".join(f"{run.name}: {run.problem}" for run in runs.values() if run.problem)
         raise TraceError(f"{folder} holds no trace{f' ({problems})' if problems else ''}: name the directory of a run")
-    return [Given(path.name, path, open_trace(path)) for path in paths]
+    return [_named(path.name, path) for path in paths]
+
+
+def _named(name: str, path: Path) -> Given:
+    """A trace or a file of this name."""
+    return Given(name, path, open_trace(path) if path.is_dir() else None)
 
 
 def _one(word: str) -> Given:
