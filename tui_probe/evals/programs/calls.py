@@ -26,7 +26,7 @@ AHEAD_BYTES, AHEAD = 1 << 28, 24  # fills before launches are timed: some ms
 
 def sums(gpu: Gpu, size: int) -> tuple[Callable[[], None], Callable[[], bool]]:
     """Sums of ``size`` numbers by each of so many threads."""
-    from blocks import PTX
+    from blocks import PTX, UNCHANGED
 
     blocks, threads = gpu.attribute(SM_COUNT), 128
     source, output = gpu.allocate(4 * blocks * threads * size), gpu.allocate(4 * blocks * threads)
@@ -35,7 +35,7 @@ def sums(gpu: Gpu, size: int) -> tuple[Callable[[], None], Callable[[], bool]]:
     function, count = gpu.function(PTX, "accumulate"), ctypes.c_uint32(size)
 
     def launch() -> None:
-        gpu.launch(function, blocks, threads, source, output, count)
+        gpu.launch(function, blocks, threads, source, output, count, *UNCHANGED)
 
     return launch, lambda: not any(gpu.download(output, 4 * blocks * threads))
 
