@@ -83,7 +83,7 @@ def test_without_traces_those_of_the_package_are_used_or_the_command_is_told(
     write_two_slots_in(tmp_path / "traces" / "scheduling", "plain")
     assert bundled(registry.evaluation_named("scheduling")) == tmp_path / "traces" / "scheduling"
     answer = tui_probe.evaluate("scheduling")
-    assert answer.sources == ["traces that come with tui-probe", "plain: GPU on paper, ./on_paper"]
+    assert answer.sources == ["traces that come with tui-probe", "plain: GPU on paper, on_paper"]
 
 
 def write_two_slots_in(folder: Path, name: str) -> None:

@@ -15,6 +15,7 @@ from tests.golden import golden
 from tests.recorded import H200
 from tests.trace.make import TraceWriter, block_sched_result
 from tests.trace.make_older import write_probe, write_ptx, write_unnamed
+from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
 from tui_probe.errors import TraceError
 from tui_probe.evals.collected import Collected, write_collected
@@ -45,15 +46,15 @@ def test_a_fill_of_the_published_grid_stands_beside_it(tmp_path: Path) -> None:
     assert ours["running_sum"] == pytest.approx(slots * 6943, rel=1e-2)
 
 
-def test_as_text(tmp_path: Path) -> None:
+def test_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     traces = [write_fill(tmp_path / "fill"), H200 / "attention_blocks", write_two_slots(tmp_path / "paper")]
     answer = tui_probe.evaluate("scheduling", traces)
-    for ascii_only in (False, True):
-        lines = AnswerDocument(answer, ascii_only=ascii_only).lines(100)
-        text = "\n".join(plain(line).rstrip() for line in lines) + "\n"
-        if not ascii_only:
-            golden("scheduling.txt", text, width=100)
-    assert "fill: NVIDIA H200, ./zero_fill" in text
+    text = "\n".join(plain(line).rstrip() for line in AnswerDocument(answer).lines(100)) + "\n"
+    golden("scheduling.txt", text, width=100)
+    assert main(["eval", "scheduling", *map(str, traces), "--width", "100"]) == 0
+    assert capsys.readouterr().out == text
+    assert main(["eval", "scheduling", *map(str, traces), "--ascii"]) == 0
+    assert capsys.readouterr().out.isascii()
 
 
 def test_a_trace_without_schedules_is_left_out_with_a_note(tmp_path: Path) -> None:

@@ -61,10 +61,11 @@ class Given:
 
     @property
     def words(self) -> str:
-        """``NAME: NVIDIA H200, python fill.py``."""
+        """``NAME: NVIDIA H200, python fill.py``: what was run, without the folders."""
         if self.trace is None:
-            return str(self.path)
-        return f"{self.label}: {self.hardware}, {safe(self.trace.state.command) or 'an unknown command'}"
+            return f"{self.label}: {self.path.name}" if self.label != self.path.name else self.label
+        command = " ".join(word.rpartition("/")[2] or word for word in self.trace.state.command.split(" "))
+        return f"{self.label}: {self.hardware}, {safe(command) or 'an unknown command'}"
 
     def results(self, *probes: str) -> Iterator[Measured]:
         """What one of these probes measured: of each kernel the launch that was named, else its newest result.
