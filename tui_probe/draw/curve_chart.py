@@ -9,6 +9,8 @@ import numpy as np
 
 from tui_probe.draw.axis import COUNT, draw_across, ticks
 from tui_probe.draw.canvas import Canvas, braille
+from tui_probe.draw.spans import clip
+from tui_probe.draw.units import counted
 from tui_probe.draw.view import Drawing
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
 
 _LEFT: Final = 9
+_ABOVE: Final = 2
+"""Lines of the title, and of what is up."""
 _BELOW: Final = 3
 _SIGNS: Final = "abcdefghijklmnopqrstuvwxyz"
 _NAMED: Final = 8
@@ -82,7 +86,7 @@ class CurveChart(Drawing):
 
     def status(self) -> list[str]:
         low, high = self.window
-        return [f"{self.across}: {low:,.0f} … {high:,.0f}".replace(",", " "), f"{len(self.curves)} curves"]
+        return [f"{self.across}: {low:,.0f} … {high:,.0f}".replace(",", " "), counted(len(self.curves), "curve")]
 
     def _range(self) -> tuple[float, float]:
         """The least and the most value that the window shows."""
@@ -98,24 +102,25 @@ class CurveChart(Drawing):
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
         canvas = Canvas(width, height)
-        cells, rows = max(width - _LEFT, 1), max(height - _BELOW - 1, 1)
+        cells, rows = max(width - _LEFT, 1), max(height - _BELOW - _ABOVE, 1)
         low, high = self._range()
-        canvas.text(0, 0, self.up, "dim")
+        canvas.text(0, 0, clip(self.title, width), "title")
+        canvas.text(0, 1, self.up, "dim")
         for tick in ticks(low, high, max(rows // 3, 2), self.units[1]):
-            row = 1 + round((high - tick.value) / (high - low) * (rows - 1))
+            row = _ABOVE + round((high - tick.value) / (high - low) * (rows - 1))
             canvas.text(0, row, tick.label.rjust(_LEFT - 2), "dim")
             canvas.text(_LEFT - 1, row, "┤", "rule")
         fine = (1, 1) if ascii_only else (4, 2)
         passed = np.zeros((rows * fine[0], cells * fine[1]), np.bool_)
         for number, curve in enumerate(self.curves):
             self._draw_curve(canvas, number, self._dots(curve, passed.shape, (low, high)), passed, fine)
-        draw_across(canvas, _LEFT, rows + 1, cells, *self.window, self.units[0])
-        canvas.text(_LEFT, rows + 3, f"{self.across}   {self._legend()}", "dim")
+        draw_across(canvas, _LEFT, rows + _ABOVE, cells, *self.window, self.units[0])
+        canvas.text(_LEFT, rows + _ABOVE + 2, f"{self.across}   {self._legend()}", "dim")
         return canvas.lines(ascii_only=ascii_only)
 
     def _legend(self) -> str:
         if len(self.curves) > _NAMED:
-            return f"{len(self.curves)} curves"
+            return counted(len(self.curves), "curve")
         return "   ".join(f"{_SIGNS[i]} {curve.label}" for i, curve in enumerate(self.curves))
 
     def _dots(self, curve: Curve, shape: tuple[int, int], shown: tuple[float, float]) -> NDArray[np.bool_]:
@@ -142,11 +147,11 @@ class CurveChart(Drawing):
         cells = np.argwhere(here).tolist()
         shown = np.full(here.shape, ord(sign), np.uint32) if fine == (1, 1) else braille(passed)
         for row, column in cells:
-            canvas.text(_LEFT + column, 1 + row, chr(int(shown[row, column])), role)
+            canvas.text(_LEFT + column, _ABOVE + row, chr(int(shown[row, column])), role)
         if 1 < len(self.curves) <= _NAMED and cells:
             columns = sorted(cells, key=lambda cell: cell[1])
             row, column = columns[len(columns) * (number + 1) // (len(self.curves) + 1)]
-            canvas.text(_LEFT + column, 1 + row, sign, role)
+            canvas.text(_LEFT + column, _ABOVE + row, sign, role)
 
     def _heights(
         self, curve: Curve, columns: int, rows: int, shown: tuple[float, float]
