@@ -21,6 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from tui_probe.api.evaluations import evaluate
     from tui_probe.api.kernels import Kernel
     from tui_probe.api.launches import Launch
     from tui_probe.api.results import Result
@@ -38,6 +39,7 @@ __all__ = [
     "Trace",
     "TraceError",
     "__version__",
+    "evaluate",
     "open",
 ]
 
@@ -49,6 +51,7 @@ _PLACES: Final = {
     "Result": ("tui_probe.api.results", "Result"),
     "Trace": ("tui_probe.api.traces", "Trace"),
     "TraceError": ("tui_probe.errors", "TraceError"),
+    "evaluate": ("tui_probe.api.evaluations", "evaluate"),
     "open": ("tui_probe.api.traces", "open_trace"),
 }
 """Where public names are. They are imported when they are first asked for: the command line needs none of them, and

@@ -13,7 +13,8 @@ from tests.recorded import SIMULATED
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory in which ``trace`` is a recorded trace."""
+    """A directory in which ``trace`` is a recorded trace, and ``schedules`` one of block schedules."""
+    (tmp_path / "schedules").symlink_to(SIMULATED / "block_sched")
     (tmp_path / "trace").symlink_to(SIMULATED / "gmem_sectors")
     monkeypatch.chdir(tmp_path)
 

@@ -36,6 +36,7 @@ COMMANDS = {
     "import": Entry("import_command", "files of Nsight Compute and Nsight Systems: tables, and a timeline"),
     "compare": Entry("compare", "compare two traces, kernels or launches"),
     "probes": Entry("probes", "the built-in probes: what each measures, what it costs, its source"),
+    "eval": Entry("evaluation", "evaluations: a question that several traces answer, as tables and figures"),
     "roofline": Entry("roofline", "kernels on the roofline of this machine's memory and tensor cores"),
     "bandwidth": Entry("bandwidth", "measure the bandwidth of this machine's memories"),
     "check": Entry("check", "verify a probe, and try it on kernels without a GPU"),
@@ -43,5 +44,5 @@ COMMANDS = {
     "doctor": Entry("doctor", "check what works on this machine, and how to fix what does not"),
     "demo": Entry("demo", "the whole pipeline on a bundled example, simulated where there is no GPU"),
 }
-READS_RESULTS = ("watch", "open", "report", "show", "explain", "import", "compare", "roofline")
+READS_RESULTS = ("watch", "open", "report", "show", "explain", "import", "compare", "eval", "roofline")
 """Subcommands that show what probes measured, and so may need one that no package brings."""

@@ -1,0 +1,168 @@
+"""What all evaluations have in common: they are found, they explain themselves, and say what is missing."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+import tui_probe
+from tests.evals.schedules import write_fill, write_two_slots
+from tui_probe.cli.evaluation import Reading
+from tui_probe.cli.main import main, main_parser
+from tui_probe.errors import ChoiceError, TraceError, UsageError
+from tui_probe.evals import registry
+from tui_probe.evals.collected import Collected, write_collected
+from tui_probe.evals.evaluation import Setting
+from tui_probe.evals.given import given
+from tui_probe.evals.opening import PROGRAMS, bundled
+from tui_probe.evals.published import compared, published
+from tui_probe.probekit.registry import probe_named
+
+ROOT = Path(tui_probe.__file__).parent
+NAMES = registry.names()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_evaluation_explains_itself(name: str) -> None:
+    evaluation = registry.evaluation_named(name)
+    assert evaluation.name == name
+    assert len(evaluation.question) <= 100
+    assert evaluation.reading
+    assert all(probe_named(probe) is not None for probe in evaluation.probes)
+
+
+@pytest.mark.parametrize("simulated", [True, False])
+@pytest.mark.parametrize("name", NAMES)
+def test_runs_can_be_given_on_the_command_line(name: str, simulated: bool) -> None:
+    collections = registry.evaluation_named(name).collect(Setting(simulated=simulated))
+    assert len({each.name for each in collections}) == len(collections)
+    for each in collections:
+        parsed = main_parser("run").parse_args(["run", *each.options, "--", *each.argv])
+        assert parsed.ncu or parsed.launches, f"{each.name}: its launches go by a default"
+        program = each.argv[1] if len(each.argv) > 1 else ""
+        assert "{programs}" not in program or Path(program.replace("{programs}", str(PROGRAMS))).is_file()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_other_module_names_an_evaluation(name: str) -> None:
+    others = [path for path in ROOT.rglob("*.py") if ROOT / "evals" / name not in path.parents]
+    assert not [path for path in others if f"tui_probe.evals.{name}" in path.read_text(encoding="utf-8")]
+
+
+def test_what_there_is_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in listed[: len(NAMES)]] == list(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_commands_that_collect_are_told(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", name, "--explain", "--python", "/usr/bin/python3"]) == 0
+    shown = capsys.readouterr().out
+    for each in registry.evaluation_named(name).collect(Setting()):
+        (line,) = (line for line in shown.splitlines() if line.startswith(f"{each.name}: "))
+        words = shlex.split(line.partition(": ")[2])
+        assert words[:2] == ["tui-probe", "run"]
+        assert "{" not in line
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(UsageError, match="did you mean scheduling"):
+        tui_probe.evaluate("schedulign")
+
+
+def test_without_traces_those_of_the_package_are_used_or_the_command_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tui_probe.evals.opening.FOLDER", tmp_path)
+    with pytest.raises(ChoiceError, match="collect: tui-probe eval scheduling --run"):
+        tui_probe.evaluate("scheduling")
+    write_two_slots_in(tmp_path / "traces" / "scheduling", "plain")
+    assert bundled(registry.evaluation_named("scheduling")) == tmp_path / "traces" / "scheduling"
+    answer = tui_probe.evaluate("scheduling")
+    assert answer.sources == ["traces that come with tui-probe", "plain: GPU on paper, on_paper"]
+
+
+def write_two_slots_in(folder: Path, name: str) -> None:
+    write_two_slots(folder / name)
+    write_collected(
+        folder, {name: Collected(name, "tui-probe run"), "gone": Collected("gone", "x", "left out: no GPU")}
+    )
+
+
+def test_what_was_left_out_when_it_was_collected_is_told(tmp_path: Path) -> None:
+    write_two_slots_in(tmp_path / "evals", "plain")
+    answer = tui_probe.evaluate("scheduling", tmp_path / "evals")
+    assert answer.notes == ["gone: left out: no GPU"]
+
+
+def test_a_launch_and_a_result_file_stand_for_themselves(tmp_path: Path) -> None:
+    write_two_slots(tmp_path / "t")
+    (one,), _ = given([next((tmp_path / "t" / "result").iterdir())])
+    assert [found.label for found in one.results("block_sched")] == ["launch 0"]
+    (other,), _ = given([f"{tmp_path / 't'}:on_paper@0"])
+    assert [found.label for found in other.results("block_sched")] == ["launch 0"]
+    (none,), _ = given([f"{tmp_path / 't'}@7"])
+    assert list(none.results("block_sched")) == []
+
+
+def test_wrong_input_says_what_to_run(tmp_path: Path) -> None:
+    write_two_slots(tmp_path / "t")
+    (one,), _ = given([tmp_path / "t"])
+    assert list(one.results("dmat")) == []
+    assert one.why_none("dmat").endswith("the kernel was probed with block_sched: run with -p dmat")
+    (tmp_path / "notes.csv").write_text("a,b\n")
+    with pytest.raises(TraceError, match=r"it is no trace\. To collect all of it: tui-probe eval scheduling --run"):
+        tui_probe.evaluate("scheduling", tmp_path / "notes.csv")
+
+
+def test_published_figures_have_sources() -> None:
+    for name in NAMES:
+        for figure in published(name).values():
+            assert figure.source
+            assert figure.hardware
+    with pytest.raises(KeyError, match="no such"):
+        compared("scheduling", such=1.0)
+
+
+def test_what_it_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_two_slots(tmp_path / "t")
+    trace = str(tmp_path / "t")
+    assert main(["eval", "scheduling", trace, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["evaluation"]) == ("tui-probe.eval", "scheduling")
+    assert main(["eval", "scheduling", trace, "--csv", "--table", "sms"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert main(["eval", "scheduling", trace, "--csv", "--figure", "parts"]) == 0
+    assert capsys.readouterr().out.startswith("label,running,scheduling,ramp,tail")
+    assert main(["eval", "scheduling", trace, "--figure", "nothing"]) == 2
+    assert "there are parts, sms" in capsys.readouterr().err
+    assert main(["eval", "scheduling", trace, "--svg", str(tmp_path / "x.svg")]) == 0
+    files = capsys.readouterr().out.split()
+    assert files == [str(tmp_path / "x-parts.svg"), str(tmp_path / "x-sms.svg")]
+    assert all(Path(file).read_text().startswith("<svg") for file in files)
+
+
+def test_pictures_of_a_fill(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    write_fill(tmp_path / "t")
+    assert main(["eval", "scheduling", str(tmp_path / "t"), "--figure", "sms", "--png", str(tmp_path / "a.png")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'a.png'}\n"
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_on_a_terminal_it_is_told_how_far_reading_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.isatty", lambda _: True)
+    monkeypatch.setattr("tui_probe.cli.evaluation.PATIENCE", 0.0)
+    with Reading() as reading:
+        reading(0.25)
+    assert capsys.readouterr().err == "\r[info] reading:  25%\r\x1b[K"
+    monkeypatch.setattr("os.isatty", lambda _: False)
+    with Reading() as reading:
+        reading(0.25)
+    assert capsys.readouterr().err == ""

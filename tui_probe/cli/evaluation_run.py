@@ -1,0 +1,149 @@
+"""Collecting the traces of an evaluation: each run through ``tui-probe run``, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_probe.draw.units import elapsed
+from tui_probe.errors import UsageError
+from tui_probe.evals.collected import Collected, is_finished, read_collected, write_collected
+from tui_probe.evals.evaluation import PROGRAMS, PYTHON, Setting
+from tui_probe.evals.opening import PROGRAMS as PROGRAM_FOLDER
+from tui_probe.launcher.driver import find_driver
+from tui_probe.trace.locate import traces_in
+from tui_probe.trace.recent import exit_counts
+
+from .output import inform
+
+if TYPE_CHECKING:
+    import argparse
+
+    from tui_probe.evals.evaluation import Collection, Evaluation
+
+PARTIAL = ".collecting"
+
+
+def collect(evaluation: Evaluation, folder: Path, arguments: argparse.Namespace) -> bool:
+    """Collect what is not there yet; returns whether nothing went wrong. What needs something else is left out."""
+    driver = find_driver(None, arguments.sim, os.environ)
+    setting = Setting(simulated=driver.simulated, files=files_named(arguments))
+    wanted = chosen(evaluation.collect(setting), arguments.only)
+    folder.mkdir(parents=True, exist_ok=True)
+    runs = read_collected(folder)
+    failed = False
+    for place, collection in enumerate(wanted, 1):
+        command = command_of(collection, arguments)
+        which = f"{place} of {len(wanted)}, {collection.name}"
+        if is_finished(folder, runs.get(collection.name), command):
+            inform(f"{which}: collected before")
+            continue
+        lacking = lacks(collection, setting, arguments.python)
+        inform(f"{which}: {lacking or command}")
+        began = time.monotonic()
+        problem = lacking or run_one(collection, folder, arguments)
+        failed |= problem is not None and lacking is None
+        if lacking is None:
+            inform(f"{which}: {problem or 'collected'}, {elapsed(time.monotonic() - began)}")
+        kept = None if problem else collection.kept_as
+        runs[collection.name] = Collected(collection.name, command, problem, kept)
+        write_collected(folder, runs)
+    return not failed
+
+
+def chosen(collections: list[Collection], only: list[str] | None) -> list[Collection]:
+    """Those that are asked for. UsageError for a name that there is not."""
+    names = [each.name for each in collections]
+    unknown = [name for name in only or () if name not in names]
+    if unknown:
+        raise UsageError(f"--only {unknown[0]}: the runs are {', '.join(names)}")
+    return [each for each in collections if not only or each.name in only]
+
+
+def files_named(arguments: argparse.Namespace) -> tuple[Path, ...]:
+    """Files on the command line, such as a study. UsageError for a trace, since traces are what is collected."""
+    paths = tuple(map(Path, arguments.trace))
+    wrong = next((path for path in paths if not path.is_file()), None)
+    if wrong is not None:
+        raise UsageError(f"{wrong}: --run collects traces, and takes files alone; leave it out, or leave out --run")
+    return paths
+
+
+def argv_of(collection: Collection, python: str) -> list[str]:
+    """The program and its arguments."""
+    return [word.replace(PYTHON, python).replace(PROGRAMS, str(PROGRAM_FOLDER)) for word in collection.argv]
+
+
+def command_of(collection: Collection, arguments: argparse.Namespace) -> str:
+    """The command as a person would type it."""
+    simulated = ["--sim"] if arguments.sim else []
+    return shlex.join(
+        ["tui-probe", "run", *simulated, *collection.options, "--", *argv_of(collection, arguments.python)]
+    )
+
+
+def lacks(collection: Collection, setting: Setting, python: str) -> str | None:
+    """What the run needs and is not there, in words."""
+    if collection.gpu and setting.simulated:
+        return "left out: it says nothing on the simulated GPU"
+    for tool in collection.tools:
+        if shutil.which(tool) is None:
+            return f"left out: there is no {tool} on the path"
+    for module in collection.modules:
+        if not has_module(module, python):
+            return f"left out: {python} has no module {module}; name another interpreter with --python"
+    return None
+
+
+def has_module(module: str, python: str) -> bool:
+    """Whether an interpreter finds a module; it is not imported."""
+    if python == sys.executable:
+        return find_spec(module) is not None
+    code = f"import importlib.util as u, sys; sys.exit(u.find_spec({module!r}) is None)"
+    return subprocess.run([python, "-c", code], capture_output=True).returncode == 0
+
+
+def run_one(collection: Collection, folder: Path, arguments: argparse.Namespace) -> str | None:
+    """Run it, and move its trace to where it belongs; returns what went wrong."""
+    partial = folder / PARTIAL
+    shutil.rmtree(partial, ignore_errors=True)
+    own = [sys.executable, "-m", "tui_probe", "run", "--tracedir", str(partial), "--no-ui", "--no-report"]
+    command = [*own, *(["--sim"] if arguments.sim else []), *collection.options, "--"]
+    log = folder / f"{collection.name}.log"
+    with log.open("wb") as output:
+        status = subprocess.run(
+            [*command, *argv_of(collection, arguments.python)], stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        ).returncode
+    if status:
+        return f"failed with exit status {status}: see {log}"
+    kept = log if collection.keeps == "output" else left_in(partial, collection)
+    if kept is None:
+        return f"left no {'table of ncu' if collection.keeps == 'ncu' else 'trace'}: see {log}"
+    target = folder / collection.kept_as
+    shutil.rmtree(target, ignore_errors=True)
+    kept.rename(target)
+    shutil.rmtree(partial, ignore_errors=True)
+    return None
+
+
+def left_in(partial: Path, collection: Collection) -> Path | None:
+    """What a run has left that is to be kept."""
+    if not partial.is_dir():
+        return None
+    if collection.keeps == "ncu":
+        return next(iter(partial.glob("*.ncu.csv")), None)
+    traces = traces_in(partial)
+    return most_probed(traces) if traces else None
+
+
+def most_probed(traces: list[Path]) -> Path:
+    """Of several processes the one that launched most probed kernels."""
+    counts = {trace: exit_counts(trace) for trace in traces}
+    return max(traces, key=lambda trace: (found.probed if (found := counts[trace]) else -1, trace.name))
