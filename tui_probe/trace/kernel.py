@@ -73,6 +73,8 @@ class Kernel:
     driver_probed: FunctionFigures | None = None
     probe_bytes: int | None = None
     """Memory of the maps in bytes, of the launch that needed most."""
+    device_bytes: int | None = None
+    """The same with what else they take on the device, where only memory was computed (``--memusage``)."""
     folder_name: str | None = None
     rows: array[int] = field(default_factory=lambda: array("I"), repr=False)
     """Rows of its launches in the launch table."""
