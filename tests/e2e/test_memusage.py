@@ -52,3 +52,15 @@ def test_a_dynamic_map_is_counted(tool: Tool) -> None:
     assert any(counted.values())
     assert "code only-counted" in (sized / "event.log").read_text()
     assert not list((sized / "result").glob("*.bin"))
+
+
+def test_a_run_that_saves_no_results_says_so(tool: Tool) -> None:
+    for option, words in (
+        ("--memusage", "--memusage probes nothing: run without it"),
+        ("--benchmark", "--benchmark saves no results: run with --benchmark --save-results"),
+    ):
+        result, trace = tool.run(EXAMPLE, "-p", "block_sched", option)
+        assert result.returncode == 0
+        assert not list((trace / "result").iterdir())
+        shown = tool("show", "blocks", f"{trace}:0")
+        assert words in shown.stdout + shown.stderr

@@ -48,6 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         trace_root=root,
         launches=default_launches(every=arguments.benchmark),
         benchmark=arguments.benchmark,
+        save_results=True,
         detail=wants_detail(arguments),
         simulated=simulated,
     )

@@ -153,7 +153,11 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
              " Given several times: the probes take turns over the launches."
              f" Default {chosen_settings().probe or DEFAULT}",
     )  # fmt: skip
-    parser.add_argument("--benchmark", action="store_true", help="also time the original kernels, and report slowdowns")
+    parser.add_argument(
+        "--benchmark", action="store_true",
+        help="time the original kernels beside the probed ones, and report slowdowns; saves no results",
+    )  # fmt: skip
+    parser.add_argument("--save-results", action="store_true", help="with --benchmark: save results all the same")
     parser.add_argument(
         "--detail", action=BooleanOptionalAction, default=None,
         help="save all records of a probe; default: what its pages need (sums of the launch, a record per block)",
@@ -169,6 +173,8 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.refuse("which command? tui-probe run [options] -- COMMAND...")
     if arguments.memusage and arguments.benchmark:
         arguments.refuse("--memusage probes nothing that --benchmark could time: choose one of them")
+    if arguments.save_results and not arguments.benchmark:
+        arguments.refuse("--save-results is for --benchmark: other runs save results anyway")
     if arguments.ncu:
         return profile_with_ncu(arguments, command)
     options = RunOptions(
@@ -180,6 +186,7 @@ def run(arguments: argparse.Namespace) -> int:
         launches=arguments.launches or default_launches(every=arguments.benchmark or arguments.memusage),
         sample=arguments.sample,
         benchmark=arguments.benchmark,
+        save_results=arguments.save_results,
         memusage=arguments.memusage,
         detail=wants_detail(arguments),
         machine_code=arguments.machine_code or chosen_settings().machine_code or AUTO,

@@ -14,8 +14,8 @@ EVALUATION: Final = Evaluation(
     question="how much device memory would the records of a probe take, beside that of the program?",
     probes=PROBES,
     reading=(
-        "Probe memory is that of the launch whose records take most: the number that event.log gives as probe-mem. On the"
-        " device they take a little more (device), for marks of what was written, and padding. Several launches may be"
+        "Probe memory is that of the launch whose records take most: the number that event.log gives as probe-mem. On"
+        " the device they take a little more, for marks of what was written, and padding. Several launches may be"
         " under way at once; --max-probe-memory limits all of them together.",
         "Sized: computed from the shape of each launch, with nothing probed (run --memusage). Counted: only the kernel"
         " can tell how many records there are, so one that counts and keeps none ran in its place. Probed: an ordinary"
