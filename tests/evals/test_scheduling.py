@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tests.evals.schedules import write, write_fill, write_two_slots
 from tests.golden import golden
 from tests.recorded import H200
 from tests.trace.make import TraceWriter, block_sched_result
+from tests.trace.make_older import write_probe, write_ptx, write_unnamed
 from tui_probe.draw.spans import plain
 from tui_probe.errors import TraceError
 from tui_probe.evals.collected import Collected, write_collected
@@ -117,3 +119,18 @@ def test_a_broken_line_of_durations_is_told(tmp_path: Path) -> None:
     (broken / "stdout.log").write_text('{"fill": "plain"}\n')
     with pytest.raises(TraceError, match=r"stdout\.log: a line of durations cannot be read \('microseconds'\)"):
         tui_probe.evaluate("scheduling", [write_two_slots(tmp_path / "plain"), broken])
+
+
+@pytest.mark.parametrize("log", ["old", "new"])
+@pytest.mark.parametrize("sections", ["older", "current"])
+def test_traces_and_results_of_existing_systems(
+    tmp_path: Path, log: Literal["old", "new"], sections: Literal["older", "current"]
+) -> None:
+    writer = write_unnamed(tmp_path / "t", log=log, sections=sections, launches=1)
+    write_probe(writer, table="block_sched")
+    write_ptx(writer, "param_block_sched")
+    (result,) = (writer.directory / "result").iterdir()
+    for given in (writer.directory, result):
+        answer = tui_probe.evaluate("scheduling", given)
+        assert answer.said[0] == "No.block:8 Running:200 Scheduling:20(cycle)"
+        assert answer.said[1].endswith("an SM had one block at a time, so the line above is the same")

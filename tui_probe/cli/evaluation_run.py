@@ -52,7 +52,8 @@ def collect(evaluation: Evaluation, folder: Path, arguments: argparse.Namespace)
         failed |= problem is not None and lacking is None
         if lacking is None:
             inform(f"{which}: {problem or 'collected'}, {elapsed(time.monotonic() - began)}")
-        runs[collection.name] = Collected(collection.name, command, problem)
+        kept = None if problem else collection.kept_as
+        runs[collection.name] = Collected(collection.name, command, problem, kept)
         write_collected(folder, runs)
     return not failed
 
@@ -120,16 +121,26 @@ def run_one(collection: Collection, folder: Path, arguments: argparse.Namespace)
         status = subprocess.run(
             [*command, *argv_of(collection, arguments.python)], stdin=subprocess.DEVNULL, stdout=output, stderr=output
         ).returncode
-    traces = traces_in(partial) if partial.is_dir() else []
     if status:
         return f"failed with exit status {status}: see {log}"
-    if not traces:
-        return f"left no trace: see {log}"
-    target = folder / collection.name
+    kept = log if collection.keeps == "output" else left_in(partial, collection)
+    if kept is None:
+        return f"left no {'table of ncu' if collection.keeps == 'ncu' else 'trace'}: see {log}"
+    target = folder / collection.kept_as
     shutil.rmtree(target, ignore_errors=True)
-    most_probed(traces).rename(target)
+    kept.rename(target)
     shutil.rmtree(partial, ignore_errors=True)
     return None
+
+
+def left_in(partial: Path, collection: Collection) -> Path | None:
+    """What a run has left that is to be kept."""
+    if not partial.is_dir():
+        return None
+    if collection.keeps == "ncu":
+        return next(iter(partial.glob("*.ncu.csv")), None)
+    traces = traces_in(partial)
+    return most_probed(traces) if traces else None
 
 
 def most_probed(traces: list[Path]) -> Path:

@@ -23,7 +23,7 @@ BYTES = 2
 AHEAD = 32  # fills of so many bytes per element, that often, before launches are timed: some ms
 PLAIN_BLOCK, PLAIN_STORE = 128, 8
 PERSISTENT_BLOCK, PERSISTENT_STORE = 1024, 16
-HEAD = ".version 7.0\n.target sm_70\n.address_size 64\n"
+HEAD = ".version 7.2\n.target sm_80\n.address_size 64\n"
 PLAIN = """
 .visible .entry fill_plain(.param .u64 output, .param .u32 stores)
 {

@@ -38,7 +38,7 @@ def answer(given: Sequence[Given], progress: Progress) -> Answer:
     timed = {one.label: found for one in given if (found := timed_in(one))}
     schedules, notes = schedules_of([one for one in given if one.label not in timed], progress)
     rows = durations.compare([row for found in timed.values() for row in found], schedules)
-    alike = next((one for one in schedules if one.of.blocks == PUBLISHED_BLOCKS), None)
+    alike = next((one for one in schedules if one.of.blocks == PUBLISHED_BLOCKS and not one.simulated), None)
     said = [words for one in schedules for words in (_head(one, len(schedules)), one.line(), f"    {one.words()}")]
     said += durations.said(rows)
     ways = {"durations": Table("ways to fill: one launch, unprobed", durations.COLUMNS, rows)} if rows else {}
