@@ -151,7 +151,7 @@ disk(9 << 30)
 wait_for(lambda: logged("[exec] save-resumed"))
 launch(function(module(), "sub__8"), w)
 """
-    run = run_on(small_disk, host, 1 << 30, script, None, TUI_PROBE_BENCHMARK="1")
+    run = run_on(small_disk, host, 1 << 30, script, None, TUI_PROBE_BENCHMARK="1", TUI_PROBE_SAVE_RESULTS="1")
     assert (run.status, run.stdout) == (0, "1\n"), run.stderr
     assert len(run.results) == 1
 

@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         folder = arguments.out or Path("evals", evaluation.name)
         failed = not collect(evaluation, folder, arguments)
-        words = [str(folder)]
+        words = [str(folder), *words]
     elif arguments.out is not None or arguments.only:
         raise UsageError("--out and --only say what to collect, and where: they go with --run")
     status = _answer(evaluation, words, arguments)

@@ -75,6 +75,8 @@ class Kernel:
     driver_probed: FunctionFigures | None = None
     probe_bytes: int | None = None
     """Memory of the maps in bytes, of the launch that needed most."""
+    device_bytes: int | None = None
+    """The same with what else they take on the device, where only memory was computed (``--memusage``)."""
     folder_name: str | None = None
     rows: LongColumn = field(init=False, repr=False)
     """Rows of its launches in the launch table."""
