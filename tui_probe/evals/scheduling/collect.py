@@ -24,7 +24,14 @@ def collect(setting: Setting) -> list[Collection]:
     probed = ("-p", "block_sched", "-k", _KERNELS, "--launches", "all", "--no-times", *_BUDGETS)
     unprobed = ("-p", "block_sched", "-k", "no kernel of this name", "--launches", "0", "--no-times", *_BUDGETS)
     times = "4" if setting.simulated else "100"
+    # PyTorch chooses the grid of its fill by the GPU; ours has that of the published one, and needs no PyTorch.
+    own = (
+        ()
+        if setting.simulated
+        else (Collection("plain_ptx", (*program, "--driver-only", "--times", "0", "plain"), probed),)
+    )
     return [
         *(Collection(name, (*program, "--times", "0", name), probed) for name in ("plain", "persistent")),
+        *own,
         Collection("durations", (*program, "--times", times, *_ALL), unprobed),
     ]
