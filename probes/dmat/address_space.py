@@ -8,7 +8,7 @@ point into it, and at gaps in use that are larger than what is used beside them.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -89,8 +89,11 @@ def _places(memory: LaunchMemory, tensors: Sequence[Tensor]) -> list[_Place]:
         inside = memory.allocation_at(value)
         end = value + (1 << 40) if inside is None else inside.end
         found[value] = _Place(value, end, f"param {', '.join(names)}")
+    starts = sorted(found)
     for tensor in tensors:
-        found[tensor.start] = _Place(tensor.start, tensor.start + tensor.size, tensor.name, tensor)
+        for start in starts[bisect_right(starts, tensor.start) : bisect_left(starts, tensor.end)]:
+            found.pop(start, None)  # a pointer to a part of it
+        found[tensor.start] = _Place(tensor.start, tensor.end, tensor.name, tensor)
     return [found[start] for start in sorted(found)]
 
 

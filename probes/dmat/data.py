@@ -44,14 +44,25 @@ def record(view: State, frame: Frame | None) -> dict[str, Any]:
         },
         "bands": [_band(band) for band in view.map.bands],
         "exact": None if frame is None else frame.exact,
+        "cursor": None if frame is None else view.read_out(frame).record(),
         "cycle_edges": None if frame is None else frame.grid.column_edges()[::DOTS_ACROSS].tolist(),
         "rows": [] if frame is None else [_row(view, frame, row) for row in range(len(frame.cell_counts))],
     }
 
 
 def _band(band: Band) -> dict[str, Any]:
-    shape = None if band.tensor is None else list(band.tensor.shape)
-    return {"name": band.name, "start": band.start, "end": band.end, "origin": band.origin, "shape": shape}
+    tensor = band.tensor
+    return {
+        "name": band.name,
+        "start": band.start,
+        "end": band.end,
+        "origin": band.origin,
+        "shape": None if tensor is None else list(tensor.shape),
+        "dtype": None if tensor is None else tensor.dtype or None,
+        "strides": None if tensor is None else list(tensor.strides) or None,
+        "function": None if tensor is None else tensor.function or None,
+        "place": None if tensor is None else tensor.place or None,
+    }
 
 
 def _name(view: State, address: int) -> str | None:

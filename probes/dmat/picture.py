@@ -37,7 +37,8 @@ _ROWS_A_TICK: Final = 4
 
 def gutter_of(bands: Sequence[Band], cells: int) -> int:
     """Cells left of the picture, for names and offsets."""
-    longest = max((width(band.name) for band in bands), default=0)
+    words = [word for band in bands for word in (band.name, band.tensor.words if band.tensor is not None else "")]
+    longest = max(map(width, words), default=0)
     return min(max(longest + 2, 11), max(cells // 5, 11), 26)
 
 
@@ -113,6 +114,8 @@ def draw_gutter(canvas: Canvas, y: int, cells: int, frame: Frame, bands: Sequenc
                 canvas.text(cells - 2 - width(label), top + row, label, "dim")
         name = band.name if 0 in marks or strip.low == band.start else f"… {band.name}"
         canvas.text(0, top, clip(name, cells - 2), hue_of(strip.band))
+        if band.tensor is not None and strip.rows > 1 and 1 not in marks:
+            canvas.text(0, top + 1, clip(band.tensor.words, cells - 2), "dim")
         if place and top > y + frame.strips[place - 1].top + frame.strips[place - 1].rows:
             gap = strip.low - frame.strips[place - 1].high
             canvas.text(cells + 1, top - 1, f"{units.size(gap)} apart" if gap else "", "dim")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw import units
 from tui_probe.draw.spans import clip, width
@@ -33,6 +33,30 @@ class ReadOut:
     blocks: range
     """The numbers of the blocks that were measured."""
 
+    @property
+    def address(self) -> int:
+        """That of the first access in the cell, else where the cell begins."""
+        first = None if self.detail is None else self.detail.first
+        return self.spot.low if first is None else first[1]
+
+    @property
+    def index(self) -> tuple[int, ...] | None:
+        """Of the element at that address, in a tensor that was named."""
+        if self.band is None or self.band.tensor is None:
+            return None
+        return self.band.tensor.index(self.address - self.band.origin)
+
+    def record(self) -> dict[str, Any]:
+        """The place of the cursor: bytes and cycles as in the axes, ``index`` of the element in the band's tensor."""
+        index = self.index
+        return {
+            "band": None if self.band is None else self.band.name,
+            "address": self.address,
+            "index": None if index is None else list(index),
+            "cycle": self.spot.start if self.detail is None or self.detail.first is None else self.detail.first[0],
+            "accesses": self.accesses,
+        }
+
     def lines(self, cells: int, most: int) -> list[str]:
         """Both in at most ``most`` lines: where, then who, going on in the next line where one is full."""
         lines = [clip(" · ".join(self.place()), cells)]
@@ -45,15 +69,15 @@ class ReadOut:
         return lines
 
     def place(self) -> Iterator[str]:
-        """Where: band, offset, index, address, cycles."""
+        """Where: band, offset, index and shape, address, cycles."""
         low, high = self.spot.low, self.spot.high - 1
         first = None if self.detail is None else self.detail.first
-        address = low if first is None else first[1]
         if self.band is not None:
-            offset = address - self.band.origin
-            index = None if self.band.tensor is None else self.band.tensor.index(offset)
-            yield f"{self.band.name} +{offset:#x}" + ("" if index is None else f" [{', '.join(map(str, index))}]")
-        yield f"{address:#x}" if first is not None else f"{low:#x} to {high:#x}"
+            index, tensor = self.index, self.band.tensor
+            words = "" if index is None else f" [{', '.join(map(str, index))}]"
+            words += "" if tensor is None or not tensor.shape else f" of {tensor.words}"
+            yield f"{self.band.name} +{self.address - self.band.origin:#x}{words}"
+        yield f"{self.address:#x}" if first is not None else f"{low:#x} to {high:#x}"
         if first is not None:
             yield f"cycle {units.count(first[0])}"
         else:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .access_map import AccessMap
     from .accesses import Selection
     from .frame import Colouring, Frame, Painter, Wish
+    from .readout import ReadOut
     from .space import Space
     from .window import Window
 
@@ -39,6 +40,9 @@ class State(Protocol):
 
     def block_number(self, place: int) -> int:
         """The number in the grid of the block at a place among those that were measured."""
+
+    def read_out(self, frame: Frame) -> ReadOut:
+        """What is under the cursor."""
 
     def whose(self) -> str:
         """The selection in words."""

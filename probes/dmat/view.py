@@ -382,7 +382,8 @@ def _told(width: int) -> int:
 def _open(source: Source, progress: Progress) -> View:
     progress(0.0)
     found = probe_results.read(source)
-    memory, tensors = read_launch_memory(source.trace, found.launch), read_tensors(source.trace)
+    memory = read_launch_memory(source.trace, found.launch)
+    tensors = read_tensors(source.trace, None if found.launch is None else found.launch.time_ns)
     accesses = accesses_of(found, memory)
     folder = source.kernel.folder
     code = access_lines(folder) if folder is not None and not accesses.compact else {}

@@ -192,7 +192,35 @@ def test_a_tensor_gives_indices(tmp_path: Path) -> None:
     view.press("previous")
     lines = drawn(view)
     assert any("[16,0,0]" in line for line in lines)
-    assert re.match(r"out \+0x[0-9a-f]+ \[\d+, \d+, \d+\] · ", lines[-2])
+    assert re.match(r"out \+0x[0-9a-f]+ \[\d+, \d+, \d+\] of \(32, 16, 128\) · ", lines[-2])
+
+
+def test_the_index_under_the_cursor(tmp_path: Path) -> None:
+    """Variables of a transposed tensor, of another launch's, and of a part that the kernel has a pointer to."""
+    write_dmat(tmp_path / "trace")
+    time_ns = open_trace(tmp_path / "trace").launches[0].time_ns
+    assert time_ns is not None
+    before, after = time_ns - 5, time_ns + 5
+    (tmp_path / "trace" / "tensor.trace").write_text(
+        f"[call]  {before}  torch.Size([8])  16  {A}  stale  f  a.py:1\n"
+        f"[call]  {before}  torch.Size([128, 128])  65536  {A}  turned  f  a.py:2  torch.float32  4  (1, 128)  {A}\n"
+        f"[call]  {after}  torch.Size([16384])  65536  {A}  later  f  a.py:3  torch.float32  4  (1,)  {A}\n"
+        f"[call]  {before}  torch.Size([1, 98304])  393216  {B - 4096}  whole  f  a.py:4\n"
+    )
+    view = opened(tmp_path / "trace")
+    assert [band.name for band in view.map.bands] == ["turned", "whole", "param 2"]
+    drawn(view)
+    view.time, view.address = 40.0, A + 4 * (3 * 128 + 5)
+    assert "turned +" in (where := drawn(view)[-2])
+    assert "of (128, 128) float32 · " in where
+    record = view.record()
+    address, index = record["cursor"]["address"], record["cursor"]["index"]
+    assert (address - A) // 4 == index[1] * 128 + index[0]
+    assert record["bands"][0] | {"start": 0, "end": 0} == {
+        "name": "turned", "start": 0, "end": 0, "origin": A, "shape": [128, 128], "dtype": "torch.float32",
+        "strides": [1, 128], "function": "f", "place": "a.py:2",
+    }  # fmt: skip
+    assert any(line.startswith("(128, 128) float32 ") for line in drawn(view))
 
 
 def test_gaps_of_the_address_space_take_a_row(view: Dmat) -> None:

@@ -89,3 +89,36 @@ def test_tensors(tmp_path: Path) -> None:
     assert second.index(2 * (3 * 256 + 31 * 8 + 7)) == (3, 31, 7)
     assert second.index(2048) is None
     assert read_tensors(Trace(tmp_path / "nowhere")) == []
+
+
+def test_tensors_of_a_launch(tmp_path: Path) -> None:
+    """Addresses are used again: what counts is what was named last before the launch, else first after it."""
+    (tmp_path / "tensor.trace").write_text(
+        "[call]  100  torch.Size([4])  16  64  x  f  a.py:1\n"
+        "[call]  200  torch.Size([2])  8  72  y  f  a.py:2\n"
+        "[call]  300  torch.Size([8])  32  64  z  f  a.py:3\n"
+        "[call]  300  torch.Size([8])  32  200  late  f  a  b.py:3\n"
+        "[call]  400  torch.Size([8])  32  200  later  f  a.py:4\n"
+    )
+    trace = Trace(tmp_path)
+    for time_ns, names in ((150, ["x", "late"]), (250, ["y", "late"]), (350, ["z", "late"]), (None, ["z", "later"])):
+        assert [each.name for each in read_tensors(trace, time_ns)] == names
+    assert (read_tensors(trace, 350)[0].function, read_tensors(trace, 350)[0].place) == ("f", "a.py:3")
+
+
+def test_a_view_of_more_memory_than_its_own(tmp_path: Path) -> None:
+    (tmp_path / "tensor.trace").write_text(
+        "[call]  1  torch.Size([4, 2])  64  64  old  f  a.py:1\n"
+        "[call]  1  torch.Size([3, 2])  1024  512  part  f  a.py:1  torch.float16  2  (8, 2)  500\n"
+        "[call]  1  torch.Size([3])  40  4096  odd  f  a.py:1\n"
+    )
+    old, part, odd = read_tensors(Trace(tmp_path))
+    assert old.index(8) == (0, 1)
+    assert part.size == 2 * (2 * 8 + 2 + 1)
+    assert (part.index(2 * 8), part.index(2 * 10), part.index(2 * 9), part.index(2 * 12)) == (
+        (1, 0),
+        (1, 1),
+        None,
+        None,
+    )
+    assert (odd.element, odd.index(0)) == (None, None)

@@ -86,6 +86,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument(
         "--no-times", action="store_true", help="do not take the GPU time of some launches of every kernel"
     )
+    chosen.add_argument(
+        "--tensors", action="store_true",
+        help="name the tensors of PyTorch, CuPy and JAX programs, for the DMAT; see `tui-probe help tensors`",
+    )  # fmt: skip
     add_window_options(parser.add_argument_group("when"))
     limits = parser.add_argument_group("limits")
     add_limits(limits)
@@ -199,6 +203,7 @@ def run(arguments: argparse.Namespace) -> int:
         duration=arguments.duration,
         capture_range=arguments.capture_range,
         nvtx=arguments.nvtx,
+        tensors=arguments.tensors,
         cache=not arguments.no_cache,
         sources=not arguments.no_source,
     )

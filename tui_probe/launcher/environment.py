@@ -13,6 +13,7 @@ from .control import NO_LIMIT
 from .graft_faults import graft_faults_file
 from .natives import package_path
 from .options import ALL, AUTO, MAX_LOG_BYTES, MAX_RESULT_FILES, MAX_TRACE_BYTES, MAX_WRITE_RATE
+from .python_path import VARIABLE, python_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,6 +90,7 @@ def target_environment(
     if options.min_free_disk:
         environment["TUI_PROBE_MIN_FREE_DISK"] = options.min_free_disk
     environment |= {setting.name: setting.value for setting in framework_settings(base, places.hook, places.cupy_cache)}
+    environment |= {setting.name: setting.value for setting in python_settings(base, options)}
     if driver.simulated:
         environment |= {"TUI_PROBE_SIM_PYTHON": sys.executable, "TUI_PROBE_SIM_PYTHONPATH": package_path()}
         environment["TUI_PROBE_PATIENT"] = "1"  # it takes a hundred times as long as a GPU anyway
@@ -167,3 +169,12 @@ def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) ->
             reason = "CuPy's usual cache holds cubins without PTX, this one only PTX"
             settings.append(Setting("CUPY_CACHE_DIR", str(cupy_cache), reason))
     return settings
+
+
+def python_settings(base: Mapping[str, str], options: RunOptions) -> list[Setting]:
+    """What Pythons find of ours, after what the user gave them."""
+    path = python_path(base, tensors=options.tensors)
+    if path is None:
+        return []
+    modules = "programs that import neutrino.utils.tensortrace find it"
+    return [Setting(VARIABLE, path, f"names tensors; {modules}" if options.tensors else modules)]

@@ -73,6 +73,8 @@ class RunOptions:
     """Only between cuProfilerStart and cuProfilerStop."""
     nvtx: str | None = None
     """Only in NVTX ranges of this text."""
+    tensors: bool = False
+    """Name the tensors of Python programs in ``tensor.trace``."""
     cache: bool = True
     sources: bool = True
     """Copy the source files that kernels came from into the trace."""
@@ -120,6 +122,7 @@ class RunOptions:
             "for": self.duration,
             "capture_range": self.capture_range,
             "nvtx": self.nvtx,
+            "tensors": self.tensors,
         }
 
 

@@ -19,7 +19,7 @@ from tui_probe.engine.toolchain import find_tools
 from .control import FILE, ControlPage
 from .driver import find_driver
 from .engine import ANSWER_LIMIT, HURRIED, STOP_LIMIT, Engine
-from .environment import Places, framework_settings, target_environment
+from .environment import Places, framework_settings, python_settings, target_environment
 from .natives import native_library
 from .outcome import Outcome
 from .record import write_record
@@ -229,6 +229,7 @@ class Session:
     def record(self, returncode: int | None) -> dict[str, Any]:
         """The content of run.json; ``returncode`` as in Popen, None while the target runs."""
         settings = framework_settings(os.environ, self._hook, self._cupy_cache)
+        settings += python_settings(os.environ, self.options)
         return {
             "version": 1,
             "command": list(self.options.command),

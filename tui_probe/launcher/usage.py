@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BLOCK: Final = 512
-FILES: Final = ("run.json", "read.py")
+FILES: Final = ("run.json", "read.py", "tensor.trace")
 FOLDER: Final = "source"
 
 
@@ -25,7 +25,7 @@ def blocks_of(paths: Iterable[Path]) -> int:
 
 
 def launcher_files(trace: Path) -> list[Path]:
-    """The files of a trace that its process has not written itself: ours, and the engine's copies of sources."""
+    """The files of a trace that its hook has not written: ours, names of tensors, the engine's copies of sources."""
     try:
         sources = list((trace / FOLDER).iterdir())
     except OSError:

@@ -1,0 +1,1 @@
+"""Has Parameter once the package is imported."""

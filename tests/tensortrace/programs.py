@@ -1,0 +1,76 @@
+"""Python programs that use stand-ins of frameworks, with a trace to be written into, as under ``tui-probe run``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui_probe.launcher.python_path import python_path
+
+FRAMEWORKS = Path(__file__).parent / "frameworks"
+ROOT = Path(__file__).resolve().parents[2]
+STAMP = "Nov21_025649"
+FIRST_LAUNCH = f"""
+import os
+def launch():
+    os.makedirs(f"{{os.environ['TUI_PROBE_TRACE_ROOT']}}/{STAMP}_{{os.getpid()}}", exist_ok=True)
+"""
+"""``launch()`` makes the trace of the process, as the hook does."""
+
+
+def interpreters() -> list[str]:
+    """This Python, and others from 3.8 on that are installed: calls are watched in other ways there."""
+    found = [sys.executable]
+    for minor in range(8, 16):
+        path = shutil.which(f"python3.{minor}")
+        if (
+            path
+            and minor != sys.version_info[1]
+            and subprocess.run([path, "-c", ""], capture_output=True).returncode == 0
+        ):
+            found.append(path)
+    return found
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a program left: its output, and the lines of each ``tensor.trace``, fields apart."""
+
+    stdout: str
+    stderr: str
+    status: int
+    traces: list[list[list[str]]]
+
+    @property
+    def names(self) -> list[str]:
+        """The variables that were named in the only trace."""
+        (lines,) = self.traces
+        return [fields[5] for fields in lines if fields[0] == "[call]"]
+
+
+def run(folder: Path, source: str, *, tensors: bool, python: str = sys.executable, more: str = "") -> Ran:
+    """Run a program of that source; ``more`` stands first in PYTHONPATH."""
+    root = folder / "trace"
+    root.mkdir(exist_ok=True)
+    program = folder / "program.py"
+    program.write_text(FIRST_LAUNCH + source)
+    own = os.pathsep.join(filter(None, [more, str(FRAMEWORKS), str(ROOT)]))
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": python_path({"PYTHONPATH": own}, tensors=tensors) or own,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LD_PRELOAD": "libcuda.so.1",
+        "TUI_PROBE_TRACE_ROOT": str(root),
+        "TUI_PROBE_STAMP": STAMP,
+    }
+    done = subprocess.run(
+        [python, str(program)], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    files = sorted(root.glob("*/tensor.trace"))
+    lines = [[line.split("  ") for line in file.read_text().splitlines()] for file in files]
+    errors = [line for line in done.stderr.splitlines() if "LD_PRELOAD" not in line]
+    return Ran(done.stdout, "\n".join(errors), done.returncode, lines)

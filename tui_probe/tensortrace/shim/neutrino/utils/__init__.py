@@ -1,0 +1,1 @@
+"""What a program to be profiled uses of ``neutrino.utils``."""

@@ -1,0 +1,50 @@
+"""Imported by every Python that ``tui-probe run --tensors`` starts: watches its tensors, and goes out of the way.
+
+Another sitecustomize that would have been imported is; where there is none, it is as if there were none. Any Python
+must be able to read this file; before 3.8 it does nothing.
+"""
+
+import os
+import sys
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+def start():
+    # type: () -> None
+    """Load the package by its place: the program's Python need not have it installed."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    package = os.path.dirname(FOLDER)
+    name = "_tui_probe_tensortrace"
+    spec = spec_from_file_location(name, os.path.join(package, "__init__.py"), submodule_search_locations=[package])
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[name] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.begin(everywhere=True)
+
+
+def run_next():
+    # type: () -> None
+    """Import the program's own sitecustomize in the place of this one."""
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+
+    spec = PathFinder.find_spec("sitecustomize")
+    if spec is None or spec.loader is None:
+        raise ImportError("No module named 'sitecustomize'", name="sitecustomize")
+    module = module_from_spec(spec)
+    sys.modules["sitecustomize"] = module
+    spec.loader.exec_module(module)
+
+
+sys.path[:] = [path for path in sys.path if os.path.abspath(path) != FOLDER]
+# A process without the hook has no trace: the program let go of it, or it is the simulated GPU.
+if sys.version_info >= (3, 8) and "libcuda.so.1" in os.environ.get("LD_PRELOAD", ""):
+    try:
+        start()
+    except Exception:  # noqa: BLE001 - the program runs without
+        pass
+if sys.version_info >= (3, 4):
+    run_next()
