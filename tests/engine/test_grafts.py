@@ -26,6 +26,7 @@ from tui_probe.engine.trial_kernel import ACTIVE, KERNEL, THREADS, THREADS_OF_GR
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe, read_probe
 from tui_probe.reasons import because
+from tui_probe.sass.accesses import LDG, LDS
 from tui_probe.sass.cubin import Cubin
 from tui_probe.sass.target import Target, warps_of
 from tui_probe.sass.uniform import named
@@ -303,7 +304,7 @@ def test_code_for_one_architecture_alone_comes_first() -> None:
     assert find_cubin(fatbin_of((90, 0, plain)), "zero", 90)[0].image == plain
 
 
-@pytest.mark.parametrize("arch", [80, 86, 89, 90, 100, 120])
+@pytest.mark.parametrize("arch", [80, 86, 89, 90, 100, 103, 120])
 def test_the_kernel_of_the_trial_can_be_grafted(arch: int) -> None:
     assembler = Assembler()
     if not assembler.tools():
@@ -319,6 +320,11 @@ def test_the_kernel_of_the_trial_can_be_grafted(arch: int) -> None:
     )
     assert len(by_site.grafted.branches) == 5, "a load and two stores of global memory, a load and a store of shared"
     assert set(by_warp.grafted.branches) == {*by_site.grafted.branches, *made.grafted.branches}
+    target = Target.of(cubin, KERNEL)
+    found = [
+        next(at for at in by_site.grafted.branches if target.words[at // 16].operation == one) for one in (LDG, LDS)
+    ]
+    assert min(found) > min(target.exits()), "lanes that leave at once load nothing, as the expected counts say"
 
 
 def test_counts_of_the_trial_are_those_of_its_lanes() -> None:

@@ -13,7 +13,7 @@ from tui_probe.engine.disassembler import disassembler
 from tui_probe.engine.grafts import GraftedKernel, Grafter
 from tui_probe.engine.snippet_ptx import ptx_version
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.probe_files.loading import load_probe
+from tui_probe.probe_files.loading import load_probe, read_probe
 from tui_probe.sass.branches import BRA, branch_target
 from tui_probe.sass.cubin import Cubin
 from tui_probe.sass.target import Target
@@ -126,6 +126,26 @@ def test_probes_of_instructions_that_are_not_looked_for_are_refused(probe: str, 
     assert caught.value.reason.code == "needs-instructions"
 
 
+@pytest.mark.parametrize(
+    ("position", "works"), [("wmma.mma", False), ("wmma.mma:mma", True), ("wmma:mma", False), ("ldu.global", False)]
+)
+def test_what_is_another_instruction_in_machine_code_is_not_counted_as_none(
+    position: str, works: bool, cubins: dict[int, Cubin], tmp_path: Path
+) -> None:
+    source = (
+        '[map.m]\nlevel = "warp"\ncap = 1\n[map.m.regs]\na = "u32"\n[probe.p]\nposition = "kernel"\n'
+        'before = ".reg .b32 %c;\\nmov.u32 %c, 0;"\nafter = "ADD [ m ] {%c};"\n'
+        f'[probe.q]\nposition = "{position}"\nbefore = "add.u32 %c, %c, 1;"\n'
+    )
+    grafter = Grafter(read_probe(source.encode(), tmp_path / "own.toml"), Assembler(), sampled=False)
+    if works:
+        assert grafter.graft(cubins[90], "mixed").grafted.branches
+        return
+    with pytest.raises(UnsupportedKernelError) as caught:
+        grafter.graft(cubins[90], "mixed")
+    assert caught.value.reason.code == "needs-instructions"
+
+
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_snippets_write_no_register_of_the_kernel(arch: int, cubins: dict[int, Cubin], tmp_path: Path) -> None:
     made = grafted("gmem_bytes", cubins[arch])
@@ -160,6 +180,21 @@ def test_sites_are_told_by_offset_and_as_nvdisasm_names_them(
         assert one.opcode == ".".join([name, *size])
         assert (one.bytes == 16) == ("128" in parts), written[at]
     assert [one.instruction.line for one in told.maps["sites"]] == list(shown)
+
+
+def test_kernels_with_the_same_accesses_share_what_is_assembled(cubins: dict[int, Cubin]) -> None:
+    class Counting(Assembler):
+        runs = 0
+
+        def assemble(self, *given: object, **named: object) -> object:  # type: ignore[override]
+            self.runs += 1
+            return super().assemble(*given, **named)  # type: ignore[arg-type]
+
+    assembler = Counting()
+    grafter = Grafter(load_probe("gmem_sectors"), assembler, sampled=False)
+    first, second = (grafter.graft(cubins[90], "mixed") for _ in range(2))
+    assert assembler.runs == 1
+    assert first == second
 
 
 def test_a_probe_that_needs_what_machine_code_does_not_tell_is_refused(cubins: dict[int, Cubin]) -> None:

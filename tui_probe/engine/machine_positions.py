@@ -43,6 +43,8 @@ _NAMES: Final = {
 
 
 _TOLD: Final = frozenset({"ld", "ldu", "st", "cp", "mma", "wmma", "wgmma"})
+_WMMA: Final = {"load": "ld", "store": "st", "mma": "mma"}
+"""What these are in machine code."""
 _UNTOLD: Final = tuple(
     Instruction(opcode, modifiers, (), MADE_UP)
     for opcode, modifiers in (
@@ -92,8 +94,9 @@ def sites_of(probe: Probe, target: Target) -> list[MachineSite]:
     Raises UnsupportedKernelError for one that is not known, and for a probe of instructions that are not looked for: a
     count without them would be wrong.
     """
+    opcodes = _opcodes(probe)
     for point in probe.points:
-        if not all(position.is_kernel or _is_told(position) for position in point.positions):
+        if not all(position.is_kernel or _is_told(position, opcodes) for position in point.positions):
             raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
     counted = any(own_map.level is Level.SITE for own_map in probe.maps)
     return [
@@ -113,10 +116,19 @@ def site_lines(probe: Probe, sites: Sequence[MachineSite]) -> dict[str, list[int
     return found
 
 
-def _is_told(position: Position) -> bool:
-    """Whether machine code tells all instructions that a position is for."""
+def _opcodes(probe: Probe) -> set[str]:
+    return {position.opcode for point in probe.points for position in point.positions}
+
+
+def _is_told(position: Position, opcodes: set[str]) -> bool:
+    """Whether machine code tells all instructions that a position is for. Those that are others there must be among
+    ``opcodes`` as such: a ``wmma.load`` is counted by a probe of ``ld`` alone.
+    """
+    instead = {"ld"} if position.opcode == "ldu" else set()
+    if position.opcode == "wmma":
+        instead = {_WMMA[each] for each in position.modifiers if each in _WMMA} or set(_WMMA.values())
     untold = any(matches(position, each) for each in _UNTOLD)
-    return position.opcode in _TOLD and not position.retried and not untold
+    return position.opcode in _TOLD and not position.retried and not untold and instead <= opcodes
 
 
 def _numbered(one: MachineSite, number: int) -> MachineSite:
@@ -125,7 +137,7 @@ def _numbered(one: MachineSite, number: int) -> MachineSite:
 
 
 def _found(probe: Probe, words: Sequence[Word], arch: int) -> Iterator[MachineSite]:
-    opcodes = {position.opcode for point in probe.points for position in point.positions}
+    opcodes = _opcodes(probe)
     bulk = any(_is_for(point, _BULK) for point in probe.points)
     for index, word in enumerate(words):
         if word.never_runs:

@@ -39,7 +39,7 @@ EXIT_KERNEL: Final = "tui_probe_exit"
 FLAT_KERNEL: Final = "tui_probe_flat_exit"
 """The exit code for flat launches alone: others leave where it finds out."""
 
-_VERSIONS: Final = ((90, "8.1"), (101, "8.6"), (120, "8.7"))
+_VERSIONS: Final = ((90, "8.1"), (101, "8.6"), (103, "8.8"), (110, "9.0"), (120, "8.7"))
 _NEWEST: Final = "9.0"
 _WORD: Final = re.compile(r"%[\w$]+")
 _HALF_BITS: Final = 32
