@@ -125,12 +125,13 @@ def test_what_was_dropped_takes_no_room_in_the_trace(host: Host, small_disk: Pat
     """What is booked for a result is free again when the disk had no room for it."""
     script = """
 launch(f, w)
+wait_for(lambda: logged("[exec] save result") == 1)
 for _ in range(4):
     disk(9 << 30)
     wait_for(lambda: logged("[exec] save-paused") == logged("[exec] save-resumed"))
+    before = logged("[exec] save-paused")
     disk(0)
     time.sleep(0.15)
-    before = logged("[exec] save-paused")
     launch(f, w)
     wait_for(lambda: logged("[exec] save-paused") > before)
 disk(9 << 30)
