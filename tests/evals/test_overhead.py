@@ -118,7 +118,7 @@ def test_a_kernel_that_was_not_timed_says_why(tmp_path: Path) -> None:
     assert answer.notes == ["fill, block_sched: not timed: run with --benchmark"]
 
 
-def test_nothing_that_costs_says_what_to_run(tmp_path: Path, study: Path) -> None:
+def test_nothing_that_costs_says_what_to_run(study: Path) -> None:
     with pytest.raises(TraceError, match=r"no trace was named\. .*: tui-probe eval overhead --run"):
         tui_probe.evaluate("overhead", study)
 
