@@ -96,13 +96,13 @@ def _ours(rates: Sequence[Figure], products: Sequence[Product]) -> dict[str, flo
 
 
 def _said(measured: Bandwidth) -> str:
-    """The card, and the memory's best rate beside what it could carry."""
-    card = "no GPU" if measured.card is None else measured.card.name
+    """The GPU, and the memory's best rate beside what it could carry."""
+    gpu = "no GPU" if measured.card is None else measured.card.name
     read = measured.rate("memory_read")
     if read is None:
-        return f"{card}: device memory was not measured"
+        return f"{gpu}: device memory was not measured"
     part = f", {read.bytes_per_second / read.limit:.0%} of what it could" if read.limit else ""
-    return f"{card}: device memory reads {units.rate(read.bytes_per_second)}{part}"
+    return f"{gpu}: device memory reads {units.rate(read.bytes_per_second)}{part}"
 
 
 def _product_said(product: Product) -> str:
