@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tui_probe.cli.run_callback import callback_of
 from tui_probe.errors import UsageError
+from tui_probe.pages.summary import run_report
 from tui_probe.probe_files.folders import built_in_files
+from tui_probe.trace.follow import open_trace
 
 from .conftest import EXAMPLE, Tool
 
@@ -31,10 +34,12 @@ def test_its_failure_is_told_and_changes_nothing(tool: Tool) -> None:
     (tool.folder / "mine.py").write_text("raise KeyError('block 7')")
     done, trace = tool.run(COMMAND, "-p", "block_sched", "--callback", "mine.py")
     assert (done.returncode, done.stdout) == (0, "saxpy ok\n")
-    last = done.stderr.splitlines()[-1]
-    assert "mine.py failed for 1 of 1 results" in last
-    assert "KeyError: 'block 7'" in last
-    assert tool.folder / last.split(" ")[-1] == trace
+    (line,) = done.stderr.splitlines()
+    assert tool.folder / line.split(" ")[-1] == trace
+    (message,) = json.loads((trace / "run.json").read_text())["messages"]
+    assert "mine.py failed for 1 of 1 results" in message
+    assert "KeyError: 'block 7'" in message
+    assert "mine.py failed for 1 of 1 results" in run_report(open_trace(trace))
 
 
 def test_a_probe_file_that_is_named_may_ask_for_it(tool: Tool) -> None:

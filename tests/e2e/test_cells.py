@@ -5,6 +5,7 @@ Each cell is rebuilt here from what it relies on, and run as a program that sees
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -95,6 +96,17 @@ def test_memory_files_and_the_reader(started: tuple[Tool, subprocess.CompletedPr
     assert written.endswith("\n# END OF GENERATED CODE\n")
     reader = re.sub(r".*\n# BEGIN OF GENERATED CODE[^\n]*|# END OF GENERATED CODE\n", "", written, flags=re.DOTALL)
     assert reader.strip() == (trace / "read.py").read_text().strip()
+
+
+def test_the_reader_in_each_log_counts_as_space_on_the_disk(tool: Tool) -> None:
+    _, whole = tool.run(EXAMPLE, "-p", "block_sched")
+    files = [path for path in whole.rglob("*") if path.is_file()]
+    assert sum("# BEGIN OF GENERATED CODE" in path.read_text() for path in files if path.name == "process.log") > 3
+    used = json.loads((whole / "run.json").read_text())["budgets"]["trace_bytes"]["used"]
+    there = sum(path.stat().st_blocks * 512 for path in files if path.parent.name != "result")
+    assert used >= there - 32768  # event.log grows to the end
+    _, bare = tool.run(EXAMPLE, "-p", "block_sched", "--max-trace-bytes", "0")
+    assert not any("BEGIN OF" in path.read_text() for path in bare.rglob("process.log"))
 
 
 def test_the_reader_followed_by_an_analysis(started: tuple[Tool, subprocess.CompletedProcess[str]]) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tui_probe.pages.summary import run_report
 from tui_probe.trace.follow import open_trace
 
 from ..launcher.terminal import terminal
@@ -60,9 +61,12 @@ def test_kernels_run_unprobed_when_the_engine_has_died(tool: Tool) -> None:
         wait_for_end(end)
         rest, messages = process.communicate(b"\n", timeout=60)
     assert (process.returncode, rest) == (0, b"saxpy ok\n")
-    first, last = messages.decode().splitlines()
-    assert last.startswith("tui-probe: the probe engine ended with signal 9")
-    kernels = {kernel.name: kernel for kernel in open_trace(tool.folder / first.split()[-1]).kernels}
+    (line,) = messages.decode().splitlines()
+    trace = open_trace(tool.folder / line.split()[-1])
+    assert trace.run_info is not None
+    assert trace.run_info.messages[0].startswith("the probe engine ended with signal 9")
+    assert "the probe engine ended with signal 9" in run_report(trace)
+    kernels = {kernel.name: kernel for kernel in trace.kernels}
     assert kernels["zero_fill"].status == "probed"
     assert kernels["saxpy"].status == "failed"
     assert kernels["saxpy"].reason
@@ -86,10 +90,7 @@ def test_a_target_that_is_asked_to_end_saves_its_results(tool: Tool) -> None:
 def test_each_process_that_launches_kernels_has_a_trace(tool: Tool) -> None:
     result = tool("run", "--sim", "--no-report", "--", sys.executable, "-c", IN_CHILDREN)
     assert (result.returncode, result.stdout) == (0, "zero_fill ok\nsaxpy ok\n")
-    *announced, last = result.stderr.splitlines()
-    assert "launched no kernel" in last
-    assert last.split()[-1] == announced[-1].split()[-1]  # scripts take the last word for the trace
-    traces = [tool.folder / line.split()[-1] for line in announced[1:]]
+    traces = [tool.folder / line.split()[-1] for line in result.stderr.splitlines()]
     assert [[kernel.name for kernel in open_trace(trace).kernels] for trace in traces] == [["zero_fill"], ["saxpy"]]
     for trace in traces:
         assert (trace / "stdout.log").read_text() == result.stdout

@@ -175,8 +175,10 @@ def test_the_copy_of_the_output_is_limited_and_the_output_is_not(
     assert result.stdout == ("x" * 99 + "\n").encode() * 3000
     (trace,) = [path for path in (tool.folder / "trace").iterdir() if path.is_dir()]
     assert (trace / "stdout.log").stat().st_size == 65536
-    assert b"output after 65536 bytes: keep more with --max-trace-bytes" in result.stderr
-    budgets = json.loads((trace / "run.json").read_text())["budgets"]
+    record = json.loads((trace / "run.json").read_text())
+    assert record["messages"] == ["stdout.log and stderr.log end after 65536 bytes: keep more with --max-trace-bytes"]
+    assert result.stderr.count(b"\n") == 1
+    budgets = record["budgets"]
     assert budgets["trace_bytes"]["used"] >= 65536
 
 

@@ -102,11 +102,18 @@ def test_every_process_is_announced_and_has_the_output(launching: Runner) -> Non
 def test_a_command_whose_children_alone_launch_kernels(tool: Runner) -> None:
     tool.environment["FAKE_LAUNCHES"] = "python"
     result = tool.run(["sh", "-c", f"{sys.executable} -c 'print(1)'; exit 0"])
-    first, second, last = result.stderr.decode().splitlines()
-    assert first.startswith("[info] trace in trace/")
-    assert (tool.folder / second.split()[-1]).is_dir()
-    assert last.startswith("tui-probe: ")
-    assert first.split()[-1] in last
+    (line,) = result.stderr.decode().splitlines()
+    assert line.startswith("[info] trace in trace/")
+    assert (tool.folder / line.split()[-1]).is_dir()
+
+
+def test_the_trace_is_told_before_what_the_program_says_after_its_first_launch(
+    launching: Runner, script: Script
+) -> None:
+    result = launching.run(script("import sys; sys.stderr.write('mine\\n')"))
+    first, second = result.stderr.decode().splitlines()
+    assert (launching.folder / first.split()[-1]).is_dir()
+    assert second == "mine"
 
 
 def test_nothing_is_left_of_a_run_without_kernels(tool: Runner) -> None:
@@ -143,8 +150,9 @@ def test_the_engines_death_does_not_stop_the_target(launching: Runner, script: S
         process.stdin.close()
         assert process.stdout.read() == b"whole\n"
         assert process.wait() == 5
-        lines = process.stderr.read().decode().splitlines()
-    assert lines[-1].startswith("tui-probe: the probe engine ended with signal 9")
+        (line,) = process.stderr.read().decode().splitlines()
+    record = record_of(launching.folder / line.split()[-1])
+    assert str(record["engine_failure"]).startswith("the probe engine ended with signal 9")
 
 
 def test_an_engine_that_cannot_start_is_told_before_the_target_runs(tool: Runner, script: Script) -> None:

@@ -49,6 +49,10 @@ def write_kernel_page(page: Page, trace: Trace, address: Address, arguments: arg
     kind = page.of_kernel
     assert kind is not None
     choice = choose(trace, kind, address.kernel, address.launch)
+    if getattr(arguments, "quiet", False):
+        if choice.missing is not None:
+            return ExitStatus.FAILED
+        return _written(kind, choice, kind.open(choice.source, no_progress), arguments)
     if choice.missing is not None:
         kernel = choice.source.kernel
         warn(f"nothing to show as {arguments.page} of #{kernel.index} {kernel.name}: {choice.missing}")

@@ -20,6 +20,7 @@ from tui_probe.probe_files.folders import DEFAULT, built_in_files, in_folder, in
 from tui_probe.trace.recent import remember
 
 from .chosen import chosen_settings, default_launches, tell_problems, trace_dir
+from .messages import on_person, tell_what_failed
 from .output import inform, let_go_of_lost_terminal, warn
 from .processes import TOLD, TraceTeller, reported
 from .run_callback import callback_of, run_callback
@@ -278,7 +279,7 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
             status, outcome = run_on_screen(options, probes, arguments)
         else:
             status, outcome = run_plainly(options, probes, report=not (arguments.no_report or arguments.png))
-            if os.isatty(2):  # scripts take the first line for the trace, or the last; doctor tells them, too
+            if on_person():  # doctor tells them, too
                 tell_problems()
     for trace in reported(outcome.traces):
         remember(trace)
@@ -293,9 +294,9 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
 
 def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe], *, report: bool) -> tuple[int, Outcome]:
     """Without a screen: streams passed on. Returns the exit status and what the run left, for a ``report``."""
-    # The first line is written by the new process, where descriptor 2 is the target's already.
+    # On a terminal the first line is written by the new process, where descriptor 2 is the target's already.
     stderr = os.dup(2)
-    with Session(options, probes, announce=TraceTeller(stderr)) as session:
+    with Session(options, probes, announce=TraceTeller(stderr), early=os.isatty(stderr)) as session:
         tell_no_trace(session.spool.problem)
         returncode = run_passing_on(session, get_ready_to_report) if report else run_passing_on(session)
         outcome = session.outcome()
@@ -364,13 +365,13 @@ def signal_of(end: SystemExit) -> int:
 def tell_outcome(outcome: Outcome) -> None:
     """Lines on stderr for what a person must know; at most one after an ordinary run."""
     tell_cache_hits(outcome)
-    tell_what_failed(outcome)
+    tell_what_failed(outcome, TOLD)
 
 
 def tell_cache_hits(outcome: Outcome) -> None:
     """A line on a terminal if kernels did not have to be prepared; run.json has the counts for scripts."""
     counts = outcome.cache_counts
-    if counts and counts["hits"] and os.isatty(2):
+    if counts and counts["hits"] and on_person():
         inform(f"{counts['hits']} of {sum(counts.values())} kernels reused from the cache")
 
 
@@ -378,19 +379,3 @@ def tell_no_trace(problem: str | None) -> None:
     """A line on stderr, before the program starts, if nothing of it can be recorded."""
     if problem:
         warn(f"nothing is recorded: {problem}")
-
-
-def tell_what_failed(outcome: Outcome) -> None:
-    """What went wrong."""
-    if outcome.engine_failure:
-        warn(outcome.engine_failure)
-    for trace, problem in outcome.incomplete.items():
-        warn(f"the trace is incomplete ({problem}): {trace}")
-    traces = outcome.traces
-    if outcome.no_trace or outcome.first_trace is None or outcome.first_trace in traces:
-        return
-    if traces:  # last, since scripts take the last word for the trace
-        others = " ".join(map(str, traces)) if len(traces) <= TOLD else f"{len(traces)} traces, one is {traces[-1]}"
-        warn(f"there is no {outcome.first_trace}: the command itself launched no kernel; its children did: {others}")
-    else:
-        warn(f"the command launched no kernel: there is no {outcome.first_trace}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UsageError
 
-from .output import warn
+from .messages import tell_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ def _asked_by(probe: Path) -> Path | None:
 
 
 def run_callback(callback: Path, traces: Sequence[Path]) -> None:
-    """Run it on every result of the traces, the oldest first. What fails is told in a line for each trace."""
+    """Run it on every result of the traces, the oldest first. What fails is told once for each trace."""
     for trace in traces:
         failures, results = [], _results_of(trace)
         for result in results:
@@ -59,7 +59,7 @@ def run_callback(callback: Path, traces: Sequence[Path]) -> None:
             if failed is not None:
                 failures.append(f"{result.name}: {failed}")
         if failures:
-            warn(f"{callback.name} failed for {len(failures)} of {len(results)} results, first {failures[0]}: {trace}")
+            tell_of(trace, f"{callback.name} failed for {len(failures)} of {len(results)} results, first {failures[0]}")
 
 
 def _results_of(trace: Path) -> list[Path]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tui_probe.errors import ProbeError
 from tui_probe.trace.address import Address
 
-from .output import warn
+from .messages import on_person, tell_of
 from .page import write_page
 from .status import ExitStatus
 
@@ -29,10 +29,12 @@ def write_pictures(traces: Sequence[Path], probes: Sequence[str]) -> None:
             try:
                 status = write_page(page, Address(trace), _arguments(page, trace))
             except (ProbeError, OSError) as error:
-                warn(f"no picture of {page.name}: {error}: {trace}")
+                tell_of(trace, f"no picture of {page.name}: {error}")
                 continue
             if status == ExitStatus.OK:
                 break
+        else:
+            tell_of(trace, "no picture: none of its pages has anything to show")
 
 
 def _pages_of(probes: Sequence[str]) -> Iterator[Page]:
@@ -50,5 +52,5 @@ def _pages_of(probes: Sequence[str]) -> Iterator[Page]:
 def _arguments(page: Page, trace: Path) -> Namespace:
     return Namespace(
         page=page.name, png=trace / f"{page.name}.png", perfetto=None, svg=None, do="", ascii=False, width=None,
-        height=None, format="text",
+        height=None, format="text", quiet=not on_person(),
     )  # fmt: skip

@@ -11,6 +11,7 @@ from tui_probe.draw import units
 from tui_probe.errors import ProbeError
 from tui_probe.trace.recent import exit_counts
 
+from .messages import on_person
 from .output import discard_output, inform, warn
 from .processes import ALONE, group_lines, log_size, reported
 
@@ -70,22 +71,35 @@ def last_words(trace: Path) -> str:
 def report_after_run(traces: Sequence[Path], ascii_only: bool, seconds: float | None = None) -> None:
     """The report after the target's own output. What goes wrong here does not change the run's exit status."""
     if not traces:
+        if not on_person():  # a person was told
+            _say("no kernel was launched: there is no trace")
         return
     if seconds is not None and sum(map(log_size, reported(traces))) > HURRIED_BYTES:
         for line in group_lines(traces, USUAL_WIDTH):
-            inform(line)
+            _say(line)
         for trace in reported(traces):
-            inform(f"{last_words(trace)}; the report, which would take a while: tui-probe report {trace}")
+            _say(f"{last_words(trace)}; the report, which would take a while: tui-probe report {trace}")
         return
     try:
         sys.stdout.write("\n")
         write_report(traces, ascii_only, seconds)
     except ProbeError as error:
-        warn(f"no report: {error}")
+        _say(f"no report: {error}")
     except BrokenPipeError:
         discard_output()
     except OSError as error:
-        warn(f"no report: writing to stdout: {error.strerror}")
+        if on_person():
+            warn(f"no report: writing to stdout: {error.strerror}")
         discard_output()
     except Exception as error:  # noqa: BLE001 - a bug in a report is none of the program's
-        warn(f"no report: {type(error).__name__}: {error}; tui-probe report TRACE shows where")
+        _say(f"no report: {type(error).__name__}: {error}; tui-probe report TRACE shows where")
+
+
+def _say(text: str) -> None:
+    """In the place of a report: to a person, else to those who read the report."""
+    if on_person():
+        inform(text)
+        return
+    with contextlib.suppress(OSError):
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()

@@ -72,6 +72,10 @@ class Budget:
     def reached(self) -> bool:
         return self.refused > 0
 
+    def has_room_for(self, amount: int) -> bool:
+        """Whether so much more would be within the limit."""
+        return self.limit is None or self.used + amount <= self.limit
+
 
 class ControlPage:
     """A mapped page. Fields are read and written as whole words; what hooks add to is never

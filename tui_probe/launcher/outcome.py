@@ -24,6 +24,8 @@ class Outcome:
     """Why nothing was recorded; None if it could be."""
     incomplete: dict[Path, str] = field(default_factory=dict)
     """Traces that could not be written whole, and why."""
+    messages: list[str] = field(default_factory=list)
+    """What else a person should know; run.json of each trace has it."""
 
     def words(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -35,6 +37,7 @@ class Outcome:
             "asked_to_end": self.asked_to_end,
             "no_trace": self.no_trace,
             "incomplete": {str(trace): why for trace, why in self.incomplete.items()},
+            "messages": self.messages,
         }
 
     @classmethod
@@ -49,4 +52,5 @@ class Outcome:
             asked_to_end=words["asked_to_end"],
             no_trace=words["no_trace"],
             incomplete={Path(trace): why for trace, why in words["incomplete"].items()},
+            messages=words["messages"],
         )

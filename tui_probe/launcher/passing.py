@@ -33,7 +33,8 @@ def run_passing_on(session: Session, meanwhile: Callable[[], object] = lambda: N
 
     beside = threading.Thread(target=beside_the_target, name="meanwhile")
     with signals.held_back() as mask:
-        pumps = pumps_for(1, 2, session.spool.stdout, session.spool.stderr, session.options.output_limit())
+        spool, limit = session.spool, session.options.output_limit()
+        pumps = pumps_for(1, 2, spool.stdout, spool.stderr, limit, session.tell_first_trace)
         group = Group.SHARED if has_terminal() else Group.OWN
         streams = Standard(None, pumps[0].target_end, pumps[-1].target_end)
         target = session.start(streams, group, mask)

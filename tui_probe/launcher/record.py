@@ -10,6 +10,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def add_message(trace: Path, text: str) -> None:
+    """Add a line to the ``messages`` of a trace's ``run.json``. OSError if it cannot be written."""
+    try:
+        record = json.loads((trace / "run.json").read_text())
+    except ValueError as error:
+        raise OSError(f"{trace / 'run.json'}: {error}") from error
+    write_record(trace, record | {"messages": [*record.get("messages", []), text]})
+
+
 def write_record(trace: Path, record: dict[str, Any]) -> None:
     """Write ``run.json`` in one step: a reader sees the old one or the new one, whole.
 

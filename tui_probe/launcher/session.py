@@ -45,11 +45,19 @@ CUT = "keep more with --max-trace-bytes"
 class Session:
     """A run from the engine's start to the last word of run.json; a context manager, which stops the engine.
 
-    ``announce`` is called with the path of each trace directory: of the target's own before it starts (there is none
-    if it never launches a kernel), of other processes' when they appear. Raises LaunchError and its kind.
+    ``announce`` is called with the path of each trace directory when it appears; of the target's own, if ``early``,
+    before the target starts: then it may never come, since a program that launches no kernel has none. Raises
+    LaunchError and its kind.
     """
 
-    def __init__(self, options: RunOptions, probes: Sequence[ChosenProbe], announce: Callable[[Path], None]) -> None:
+    def __init__(
+        self,
+        options: RunOptions,
+        probes: Sequence[ChosenProbe],
+        announce: Callable[[Path], None],
+        *,
+        early: bool = True,
+    ) -> None:
         check_command(options.command, os.environ.get("PATH"))
         self.options = options
         self.probes = probes
@@ -61,7 +69,12 @@ class Session:
         """``hits`` and ``misses`` of the cache of prepared kernels, after the run; None without a cache."""
         self.incomplete: dict[Path, str] = {}
         """Traces, named as the user named their root, that could not be written whole, and why."""
+        self.messages: list[str] = []
+        """What run.json tells a person of the run."""
         self._announce = announce
+        self._early = early
+        self._first_is_told = early
+        self._telling = threading.Lock()
         self._hook = native_library("hook")
         self._folder = str(Path.cwd())
         self._reader = read_script(*(each.probe for each in probes))
@@ -78,6 +91,8 @@ class Session:
         self._window = Window(self.control, options.after, options.duration)
         self._begun = time.monotonic()
         self._taken: dict[Path, int] = {}
+        self._appended = 0
+        """Bytes by which logs of kernels grew."""
         self._cupy_cache = (default_folder("cupy") if options.cache else None) or self.spool.folder / "cupy"
         try:
             self._watch = TraceWatch(self._root)
@@ -139,7 +154,7 @@ class Session:
             streams,
             group,
             unblocked,
-            announce=lambda pid: None if self.spool.problem else self._announce(root / f"{stamp}_{pid}"),
+            announce=lambda pid: self._announce(root / f"{stamp}_{pid}") if self._tells_early() else None,
             ending=ending,
         )
         self._begun = time.monotonic()
@@ -147,10 +162,24 @@ class Session:
         self._watch.expect(self.first_trace.name)
         return self.target
 
+    def _tells_early(self) -> bool:
+        return self._early and not self.spool.problem
+
+    def tell_first_trace(self) -> None:
+        """Announce the target's own trace if it is there and was not announced; from any thread."""
+        first = self.first_trace
+        if self._first_is_told or first is None or not (self._root / first.name).is_dir():
+            return
+        with self._telling:
+            if not self._first_is_told:
+                self._announce(first)
+            self._first_is_told = True
+
     def poll(self) -> None:
         """Look for new trace directories, and give them the target's output and their run.json."""
         self._window.tick(time.monotonic() - self._begun)
         self._count_output()
+        self.tell_first_trace()
         for trace in self._watch.poll():
             if self.first_trace is None or trace.name != self.first_trace.name:
                 self._announce(self.options.trace_root / trace.name)
@@ -159,7 +188,7 @@ class Session:
     def _count_output(self) -> None:
         """Tell the run's budget what the copies of the target's output take, beside what else we wrote."""
         output = blocks_of((self.spool.stdout, self.spool.stderr))
-        self.control["launcher_bytes"] = output + sum(self._taken.values())
+        self.control["launcher_bytes"] = output + sum(self._taken.values()) + self._appended
 
     def finish(self, returncode: int, *, output_kept: bool = True, cut: bool = False) -> None:
         """Complete every trace after the target's end.
@@ -169,13 +198,12 @@ class Session:
         self.poll()
         if self.options.cache and self.traces:
             self.cache_counts = self._engine.cache_counts(HURRIED if self.asked_to_end else ANSWER_LIMIT)
+        if cut and output_kept:
+            self.messages.append(f"stdout.log and stderr.log end after {self.options.output_limit()} bytes: {CUT}")
         for trace in self.traces:
             self._write(trace, returncode)
             if not output_kept:
                 self.incomplete.setdefault(self.options.trace_root / trace.name, NO_ROOM)
-            elif cut:
-                limit = self.options.output_limit()
-                self.incomplete.setdefault(self.options.trace_root / trace.name, f"output after {limit} bytes: {CUT}")
 
     def _write(self, trace: Path, returncode: int | None) -> None:
         """Bring a trace up to date; one that cannot be written (moved away, disk full) must not stop the target."""
@@ -186,11 +214,11 @@ class Session:
                 self.spool.copy_into(trace)
             if not (reader := trace / "read.py").exists():
                 reader.write_text(self._reader, encoding="utf-8")
+            if returncode is not None:
+                self._append_readers(trace)
             self._taken[trace] = blocks_of(launcher_files(trace))
             self._count_output()
             write_record(trace, self.record(returncode))
-            if returncode is not None:
-                self._append_readers(trace)
         except OSError as error:
             self.incomplete[self.options.trace_root / trace.name] = error.strerror or str(error)
         else:
@@ -200,15 +228,22 @@ class Session:
         """Put the reader at the end of the ``process.log`` of each probed kernel.
 
         Not before the end: assemblers write to it as long as they work. Of several probes none: ``read.py`` has all.
+        Nor where the budget of the run has no room for it.
         """
         if len(self.probes) > 1:
             return
         text = with_markers(self._reader)
         for info in sorted(trace.glob("kernel/*/kernel.info")):
             log = info.with_name("process.log")
-            if log.is_file() and not log.is_symlink() and BEGIN not in log.read_text("utf-8", "replace"):
-                with log.open("a", encoding="utf-8") as file:
-                    file.write(text)
+            if not log.is_file() or log.is_symlink() or BEGIN in log.read_text("utf-8", "replace"):
+                continue
+            if not self.control.budget("trace_bytes").has_room_for(len(text)):
+                return
+            before = blocks_of([log])
+            with log.open("a", encoding="utf-8") as file:
+                file.write(text)
+            self._appended += blocks_of([log]) - before
+            self._count_output()
 
     def engine_failure(self) -> str | None:
         """Why the engine is gone; None while it is there."""
@@ -222,6 +257,7 @@ class Session:
             cache_counts=self.cache_counts,
             engine_failure=self.engine_failure(),
             asked_to_end=self.asked_to_end,
+            messages=list(self.messages),
             no_trace=self.spool.problem,
             incomplete=dict(self.incomplete),
         )
@@ -248,6 +284,7 @@ class Session:
             "cache": self.cache_counts,
             "budgets": self.control.record(),
             "engine_failure": self.engine_failure(),
+            "messages": self.messages,
             "tool": {"version": tui_probe.__version__},
             "toolchain": toolchain(),
             "processes": [trace.name for trace in self.traces],

@@ -13,6 +13,10 @@ import termios
 import threading
 import tty
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 BLOCK = 1 << 16
 
@@ -24,8 +28,12 @@ class Pump:
     the target finds a terminal there too. Bytes are neither changed nor held back.
     """
 
-    def __init__(self, destination: int, log: Path, limit: int | None = None) -> None:
+    def __init__(
+        self, destination: int, log: Path, limit: int | None = None, before: Callable[[], object] = lambda: None
+    ) -> None:
         self.destination = destination
+        self._before = before
+        """Called before bytes are passed on."""
         self.is_terminal = os.isatty(destination)
         self._source, self.target_end = raw_terminal() if self.is_terminal else os.pipe()
         self._log: int | None = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -111,6 +119,7 @@ class Pump:
 
     def _pass_on(self, data: bytes) -> bool:
         """False when nobody reads our stream any more: closing the source then tells the target."""
+        self._before()
         try:
             write_all(self.destination, data)
         except OSError:
@@ -147,13 +156,17 @@ def write_all(descriptor: int, data: bytes) -> None:
             select.select([], [descriptor], [])
 
 
-def pumps_for(stdout: int, stderr: int, stdout_log: Path, stderr_log: Path, limit: int | None) -> list[Pump]:
-    """One pump per stream; a single one, into ``stdout_log``, where both are one file: only that keeps their order."""
+def pumps_for(
+    stdout: int, stderr: int, stdout_log: Path, stderr_log: Path, limit: int | None, before_stderr: Callable[[], object]
+) -> list[Pump]:
+    """One pump per stream; a single one, into ``stdout_log``, where both are one file: only that keeps their order.
+
+    ``before_stderr`` is called before something is passed on to stderr.
+    """
     stderr_log.touch()
-    first = Pump(stdout, stdout_log, limit)
     if os.path.sameopenfile(stdout, stderr) and not is_null(stdout):
-        return [first]
-    return [first, Pump(stderr, stderr_log, limit)]
+        return [Pump(stdout, stdout_log, limit, before_stderr)]
+    return [Pump(stdout, stdout_log, limit), Pump(stderr, stderr_log, limit, before_stderr)]
 
 
 def is_null(descriptor: int) -> bool:

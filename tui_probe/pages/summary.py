@@ -31,6 +31,7 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False, seco
         ("Kernels in which the probe matched nothing", in_vain_lines(trace, width)),
         ("Not probed", not_probed_lines(trace, width)),
         ("What the hook could not do", [safe(text) for text in trace.state.troubles]),
+        ("What the launcher could not do", [safe(text) for text in trace.run_info.messages] if trace.run_info else []),
         ("Where to look first: the worst lines", worst_lines(trace, width - 2, seconds)),
     ):
         if section:

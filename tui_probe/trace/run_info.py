@@ -36,6 +36,8 @@ class RunInfo:
     simulated: bool = False
     ptxas: str | None = None
     processes: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+    """What the launcher could not do, the failure of the engine first."""
 
     def is_of(self, pid: int | None) -> bool:
         """Does it tell how this process ended? Older records do not say whose end they tell."""
@@ -70,6 +72,7 @@ def parse_run_info(data: dict[str, Any]) -> RunInfo:
         simulated=driver.get("simulated") is True,
         ptxas=_text(toolchain.get("version")) or _text(toolchain.get("ptxas")),
         processes=_texts(data.get("processes")),
+        messages=tuple(filter(None, [_text(data.get("engine_failure"))])) + _texts(data.get("messages")),
     )
 
 
