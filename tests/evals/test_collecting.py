@@ -43,7 +43,7 @@ def test_traces_are_collected_once_and_answered(folder: Path, capsys: pytest.Cap
 
 
 def test_all_ways_to_fill_run_on_the_simulated_gpu(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*SCHEDULING, "--out", str(folder), "--json"]) == 0
+    assert main([*SCHEDULING, "--jobs", "2", "--out", str(folder), "--json"]) == 0
     tables = json.loads(capsys.readouterr().out)["tables"]
     assert [row["trace"] for row in tables["schedules"]] == ["plain", "persistent"]
     assert [row["blocks"] for row in tables["schedules"]] == [32, 8]

@@ -12,7 +12,7 @@ from tui_probe.errors import UsageError
 
 from .evaluation_output import write_answer
 from .screen import add_screen_options, show, wants_screen
-from .sizes import cells, rows, speaks_utf8, table_width
+from .sizes import cells, jobs, rows, speaks_utf8, table_width
 from .status import ExitStatus
 
 if TYPE_CHECKING:
@@ -46,6 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     collected.add_argument(
         "--python", default=sys.executable, metavar="PATH", help="the interpreter for programs; default this one"
     )
+    collected.add_argument(
+        "--jobs", type=jobs, default=1, metavar="N",
+        help="collect N runs at a time; with more than 1 times are those of a machine that is shared",
+    )  # fmt: skip
     collected.add_argument("--sim", action="store_true", help="use the simulated GPU, with small sizes")
     form = parser.add_argument_group("what is written").add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="the answer as JSON")
