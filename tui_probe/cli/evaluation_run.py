@@ -39,7 +39,7 @@ def collect(evaluation: Evaluation, folder: Path, arguments: argparse.Namespace)
     setting = Setting(simulated=driver.simulated, files=files_named(arguments))
     wanted = chosen(evaluation.collect(setting), arguments.only)
     folder.mkdir(parents=True, exist_ok=True)
-    work = _Collecting(folder, setting, arguments, len(wanted))
+    work = _Collecting(folder, setting, arguments, [each.name for each in wanted])
     with ThreadPoolExecutor(arguments.jobs) as pool:
         return all(list(pool.map(work.one, range(1, len(wanted) + 1), wanted)))
 
@@ -47,15 +47,15 @@ def collect(evaluation: Evaluation, folder: Path, arguments: argparse.Namespace)
 class _Collecting:
     """The runs of one evaluation, any number at a time. What became of each is on the disk before the next begins."""
 
-    def __init__(self, folder: Path, setting: Setting, arguments: argparse.Namespace, total: int) -> None:
-        self._folder, self._setting, self._arguments, self._total = folder, setting, arguments, total
+    def __init__(self, folder: Path, setting: Setting, arguments: argparse.Namespace, names: list[str]) -> None:
+        self._folder, self._setting, self._arguments, self._names = folder, setting, arguments, names
         self._runs = read_collected(folder)
         self._lock = threading.Lock()
 
     def one(self, place: int, collection: Collection) -> bool:
         """Collect one run; returns whether nothing went wrong."""
         command = command_of(collection, self._arguments)
-        which = f"{place} of {self._total}, {collection.name}"
+        which = f"{place} of {len(self._names)}, {collection.name}"
         if is_finished(self._folder, self._runs.get(collection.name), command):
             inform(f"{which}: collected before")
             return True
@@ -68,8 +68,12 @@ class _Collecting:
         kept = None if problem else collection.kept_as
         with self._lock:
             self._runs[collection.name] = Collected(collection.name, command, problem, kept)
-            write_collected(self._folder, self._runs)
+            write_collected(self._folder, dict(sorted(self._runs.items(), key=self._place)))
         return problem is None or lacking is not None
+
+    def _place(self, run: tuple[str, Collected]) -> int:
+        """Where a run comes in the record: as in the evaluation, whichever ended first; others before."""
+        return self._names.index(run[0]) if run[0] in self._names else -1
 
 
 def chosen(collections: list[Collection], only: list[str] | None) -> list[Collection]:
