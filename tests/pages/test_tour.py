@@ -76,6 +76,6 @@ def test_as_a_page_of_a_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "How a result file is laid out" in shown
     assert "map 0: 16 bytes for each warp, from byte 48 on" in shown
     assert main(["show", "explain", f"{writer.directory}:0", "--format", "json"]) == 0
-    parts = json.loads(capsys.readouterr().out)["parts"]
+    parts = json.loads(capsys.readouterr().out)["data"]["parts"]
     assert [part["title"] for part in parts][:2] == ["The files of the trace", "event.log in words"]
     assert all(part["lines"] for part in parts)
