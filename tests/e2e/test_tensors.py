@@ -41,7 +41,7 @@ def test_names_in_the_picture_and_in_json(tool: Tool, program: list[str]) -> Non
     assert "[call]" in (trace / "tensor.trace").read_text()
     shown = json.loads(tool("show", "dmat", str(trace), "--format", "json").stdout)
     text = tool("show", "dmat", str(trace), "--width", "120", "--height", "30").stdout
-    view = shown.get("data", shown)
+    view = shown["data"]
     bands = view["bands"]
     assert [(band["name"], band["shape"], band["function"]) for band in bands] == [
         ("output", [64, 128], "saxpy"), ("x", [64, 128], "saxpy"),

@@ -73,9 +73,11 @@ class Runner:
         result = subprocess.run(
             [*tool, *options, "--", *command], capture_output=True, text=True, cwd=self.folder, timeout=300
         )
-        first, _, rest = result.stderr.partition("\n")
-        assert first.startswith("[info] trace in "), result.stderr
-        return Profiled(Outcome(result.returncode, result.stdout, rest), Path(first.split()[-1]))
+        lines = result.stderr.splitlines(keepends=True)
+        ours = [line for line in lines if line.startswith("[info] trace in ")]
+        assert ours, result.stderr
+        rest = "".join(line for line in lines if line not in ours)
+        return Profiled(Outcome(result.returncode, result.stdout, rest), Path(ours[0].split()[-1]))
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -64,3 +65,17 @@ def test_of_a_trace_with_nothing_in_it(tmp_path: Path, capsys: pytest.CaptureFix
     shown = capsys.readouterr().out
     assert "no kernel was prepared" in shown
     assert "no result was saved" in shown
+
+
+def test_as_a_page_of_a_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    writer = write_unnamed(tmp_path / "t", log="new", sections="current")
+    write_probe(writer, table="block_sched")
+    write_ptx(writer, "param_block_sched")
+    assert main(["show", "explain", f"{writer.directory}:0"]) == 0
+    shown = capsys.readouterr().out
+    assert "How a result file is laid out" in shown
+    assert "map 0: 16 bytes for each warp, from byte 48 on" in shown
+    assert main(["show", "explain", f"{writer.directory}:0", "--format", "json"]) == 0
+    parts = json.loads(capsys.readouterr().out)["data"]["parts"]
+    assert [part["title"] for part in parts][:2] == ["The files of the trace", "event.log in words"]
+    assert all(part["lines"] for part in parts)

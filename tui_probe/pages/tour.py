@@ -52,14 +52,15 @@ _KERNEL_FILES: Final = (
 )
 
 
-def tour_lines(trace: Trace, cells: int) -> Iterator[str]:
-    """The whole walk, as lines of at most ``cells`` cells."""
+def tour_lines(trace: Trace, cells: int, kernel: Kernel | None = None) -> Iterator[str]:
+    """The whole walk, as lines of at most ``cells`` cells. Without a ``kernel`` the first with a result is taken."""
+    chosen = kernel or _best(trace)
     for title, lines in (
         ("The files of the trace", _files(trace)),
         ("event.log in words", _log(trace)),
-        ("A kernel, before and after", _kernel(trace)),
-        ("How a result file is laid out", _result(trace)),
-        ("What reads it, and what it says", _analysis(trace)),
+        ("A kernel, before and after", _kernel(chosen)),
+        ("How a result file is laid out", _result(trace, chosen)),
+        ("What reads it, and what it says", _analysis(trace, chosen)),
     ):
         yield title
         for line in lines:
@@ -97,8 +98,7 @@ def _log(trace: Trace) -> Iterator[str]:
     yield f"{more} of these kinds and others: tui-probe show events"
 
 
-def _kernel(trace: Trace) -> Iterator[str]:
-    kernel = _best(trace)
+def _kernel(kernel: Kernel | None) -> Iterator[str]:
     if kernel is None:
         yield "no kernel was prepared"
         return
@@ -133,8 +133,7 @@ def _lines(path: Path) -> list[str]:
         return [line.strip() for line in file.read(_LARGEST).decode("utf-8", "replace").splitlines()]
 
 
-def _result(trace: Trace) -> Iterator[str]:
-    kernel = _best(trace)
+def _result(trace: Trace, kernel: Kernel | None) -> Iterator[str]:
     row = None if kernel is None else kernel.newest_result
     path = None if row is None else trace.results.path(row)
     if kernel is None or path is None:
@@ -160,8 +159,7 @@ def _result(trace: Trace) -> Iterator[str]:
         yield "the sections are those of older systems: 8 bytes for the size of all slots, 8 for where they begin"
 
 
-def _analysis(trace: Trace) -> Iterator[str]:
-    kernel = _best(trace)
+def _analysis(trace: Trace, kernel: Kernel | None) -> Iterator[str]:
     if kernel is None:
         yield "no result was saved"
         return

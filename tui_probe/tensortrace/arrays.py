@@ -32,16 +32,21 @@ class Frameworks:
         self.readers: Dict[type, Reader] = {}
         self.folders: Tuple[str, ...] = ()
         """Where their own code is, with a slash at the end."""
+        self.are_coming = False
+        """Whether one is being imported."""
         self._missing = dict(_FRAMEWORKS)
 
     def learn(self) -> bool:
         """Look for frameworks that came since; was there one?"""
-        found = False
+        found = self.are_coming = False
         for name, (place, types, reader) in list(self._missing.items()):
             module = sys.modules.get(place)
             kinds = [getattr(module, each, None) for each in types]
-            if module is None or not all(isinstance(kind, type) for kind in kinds):
-                continue  # not imported, or not to its end
+            if module is None:
+                continue
+            if not all(isinstance(kind, type) for kind in kinds):
+                self.are_coming = True
+                continue
             del self._missing[name]
             if reader is not None:
                 self.readers.update(dict.fromkeys((kind for kind in kinds if isinstance(kind, type)), reader))

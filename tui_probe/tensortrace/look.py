@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from typing import TYPE_CHECKING, Any, Dict, Iterator, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Tuple
 
 from .arrays import Frameworks
 from .compiled import leave_alone
@@ -35,6 +35,7 @@ class Look:
         self._lines = lines
         self._frameworks = Frameworks()
         self._left_alone = False
+        self._modules = 0
         self._interesting: Dict[str, bool] = {}
         paths = sysconfig.get_paths()
         self._library = tuple({os.path.join(paths[name], "") for name in ("stdlib", "platstdlib")})
@@ -42,22 +43,25 @@ class Look:
     def wants(self, code: CodeType) -> bool:
         """Whether a code is the program's: of Python itself and of frameworks nothing is named. Never raises."""
         try:
-            return self._wants(code)
+            if len(sys.modules) != self._modules or self._frameworks.are_coming:
+                self._learn()
+            file = code.co_filename
+            known = self._interesting.get(file)
+            if known is None:
+                known = self._interesting[file] = self._is_of_program(file)
+            if not known or code.co_name in _PASSING:
+                return False
+            return not (file == "<string>" and code.co_name.startswith("__"))
         except Exception:  # noqa: BLE001 - the program goes on as if nobody looked
             return False
 
-    def _wants(self, code: CodeType) -> bool:
+    def _learn(self) -> None:
+        """Look for frameworks that were imported since."""
+        self._modules = len(sys.modules)
         if not self._left_alone:
             self._left_alone = leave_alone([sys.modules[name] for name in _MODULES])
         if self._frameworks.learn():
             self._interesting.clear()
-        file = code.co_filename
-        if code.co_name in _PASSING or (file == "<string>" and code.co_name.startswith("__")):
-            return False
-        known = self._interesting.get(file)
-        if known is None:
-            known = self._interesting[file] = self._is_of_program(file)
-        return known
 
     def _is_of_program(self, file: str) -> bool:
         if file.startswith((_OWN, "<frozen", *self._frameworks.folders)):
@@ -80,7 +84,7 @@ class Look:
         variables = frame.f_locals
         try:
             code = frame.f_code
-            for name, value in _named(variables):
+            for name, value in self._held(variables):
                 array = self._frameworks.read(value)
                 if array is not None:
                     self._lines.add(array, name, code.co_name, code.co_filename, frame.f_lineno)
@@ -90,25 +94,22 @@ class Look:
             if _SNAPSHOTS and release and code.co_flags & _OPTIMIZED and sys.getrefcount(variables) <= _UNSHARED:
                 variables.clear()
 
+    def _held(self, variables: Any) -> List[Tuple[str, Any]]:
+        """Variables that are arrays, then attributes of ``self`` and parameters of a module, read without its code."""
+        readers = self._frameworks.readers
+        own = variables.get("self")
+        found = [(name, value) for name, value in list(variables.items()) if type(value) in readers]
+        if own is None:
+            return found
+        try:
+            attributes = object.__getattribute__(own, "__dict__")
+        except AttributeError:
+            return found
+        parameters = attributes.get("_parameters")
+        for some in (attributes, parameters if isinstance(parameters, dict) else {}):
+            found += [(f"self.{name}", value) for name, value in list(some.items()) if type(value) in readers]
+        return found
+
     def close(self) -> None:
         """Write what could not be written yet."""
         self._lines.close()
-
-
-def _named(variables: Any) -> Iterator[Tuple[str, Any]]:
-    """Variables, then attributes of ``self`` and the parameters of a module, read without running code of theirs."""
-    own = None
-    for name, value in list(variables.items()):
-        if name == "self":
-            own = value
-        yield name, value
-    if own is None:
-        return
-    try:
-        attributes = object.__getattribute__(own, "__dict__")
-    except AttributeError:
-        return
-    parameters = attributes.get("_parameters")
-    for some in (attributes, parameters if isinstance(parameters, dict) else {}):
-        for name, value in list(some.items()):
-            yield f"self.{name}", value

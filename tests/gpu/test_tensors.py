@@ -1,0 +1,81 @@
+"""Tensors of real frameworks have names, and programs do with them what they do without."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tui_probe.evals.opening import PROGRAMS as EVALUATED
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.tensors import read_tensors
+
+from .conftest import PROGRAMS, Runner
+
+SMALL = ("--batch", "1", "--heads", "2", "--length", "512")
+
+
+def needs(*modules: str) -> None:
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed")
+
+
+@pytest.mark.parametrize(
+    ("variant", "module", "kernel"),
+    [("triton", "triton", "_attn_fwd"), ("flash", "torch", "flash"), ("efficient", "torch", "fmha")],
+)
+def test_attention_is_right_and_its_tensors_have_names(variant: str, module: str, kernel: str, runner: Runner) -> None:
+    needs("torch", module)
+    command = [sys.executable, str(EVALUATED / "attention.py"), *SMALL, variant]
+    alone = runner.alone(command)
+    assert alone.stdout.startswith(f"attention {variant} ok\n"), alone.stderr
+    profiled = runner.profiled(command, "-p", "dmat", "-k", kernel, "--tensors", "--max-write-rate", "none")
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout)
+    trace = open_trace(profiled.trace)
+    assert any(kernel in each.name for each in trace.kernels)
+    tensors = {tensor.name: tensor for tensor in read_tensors(trace)}
+    assert {"q", "k", "v"} <= tensors.keys()
+    assert tensors["q"].shape == (1, 2, 512, 64)
+    assert tensors["q"].index(2 * (3 * 64 + 5)) == (0, 0, 3, 5)
+    if variant == "triton":
+        shown = subprocess.run(
+            [sys.executable, "-m", "tui_probe", "show", "dmat", str(profiled.trace), "-k", kernel, "--format", "json"],
+            capture_output=True, text=True, check=True, cwd=runner.folder,
+        ).stdout  # fmt: skip
+        named = {band["name"]: band["shape"] for band in json.loads(shown)["data"]["bands"]}
+        assert [named.get(name) for name in ("q", "k", "v", "out")] == [[1, 2, 512, 64]] * 4
+
+
+def test_a_program_that_imports_it_by_its_older_name(runner: Runner) -> None:
+    needs("torch")
+    program = runner.folder / "older.py"
+    program.write_text(
+        "import torch\nfrom neutrino.utils.tensortrace import TensorTrace\n"
+        "before = torch.ones(64, device='cuda')\n"
+        "with TensorTrace() as t:\n    x = torch.full((8, 16), 2.0, device='cuda')\n    y = torch.relu(x)\n"
+        "print(y.sum().item(), before.sum().item())\n"
+    )
+    profiled = runner.profiled([sys.executable, str(program)], "-p", "block_sched")
+    assert profiled.outcome.stdout == "256.0 64.0\n"
+    names = {tensor.name: tensor.shape for tensor in read_tensors(open_trace(profiled.trace))}
+    assert names["x"] == names["y"] == (8, 16)
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [("compiled_graph", "torch"), ("cupy_raw", "cupy"), ("jax_matmul", "jax"), ("triton_kernel", "triton")],
+)
+def test_programs_launch_the_same_kernels_with_names(name: str, module: str, runner: Runner) -> None:
+    needs(module)
+    command = [sys.executable, str(PROGRAMS / f"{name}.py")]
+    without = runner.profiled(command, "-p", "block_sched")
+    named = runner.profiled(command, "-p", "block_sched", "--tensors")
+    assert (named.outcome.status, named.outcome.stdout) == (without.outcome.status, without.outcome.stdout)
+    assert named.outcome.stderr == without.outcome.stderr
+    kernels = [[(each.name, each.launches) for each in open_trace(run.trace).kernels] for run in (without, named)]
+    assert kernels[0] == kernels[1]
+    assert read_tensors(open_trace(named.trace))

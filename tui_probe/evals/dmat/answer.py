@@ -1,0 +1,188 @@
+"""The answer: how much memory each implementation touches, how much of it at a time, and the picture of it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import Column
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.errors import TraceError
+from tui_probe.evals.answer import Answer, Table
+from tui_probe.evals.opening import nothing_measured
+from tui_probe.pages.registry import page_named
+from tui_probe.probekit.kind import Source
+from tui_probe.trace.page_map import SUFFIX, read_page_map
+
+from .figure import AccessFigure, size_words
+from .raster import COLUMNS, ROWS, Raster, raster_of_pages, raster_of_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from tui_probe.draw.view import Drawing, Progress
+    from tui_probe.evals.given import Given
+
+NAME: Final = "dmat"
+PROBES: Final = ("dmat", "dmat_compact")
+KEPT: Final = ("accesses.json.gz", "accesses.json")
+"""In a trace, in the place of its results: the picture as data."""
+_AROUND: Final = (40, 8)
+"""Cells around a picture, so that it has at least ``COLUMNS`` and about ``ROWS`` cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """One launch, or a file."""
+
+    label: str
+    kernel: str
+    launch: str
+    raster: Raster
+
+    @property
+    def share(self) -> float | None:
+        """In use at a time, of all that is touched, from 0 to 1."""
+        of = self.raster
+        return None if of.in_use is None or not of.touched else of.in_use / of.touched
+
+    @property
+    def cycles(self) -> float:
+        return float(self.raster.edges[-1] - self.raster.edges[0])
+
+
+def answer(given: Sequence[Given], progress: Progress) -> Answer:
+    """The walks of all launches and files that were given. TraceError if there is none."""
+    walks: list[Walk] = []
+    notes: list[str] = []
+    for place, one in enumerate(given):
+        progress(place / len(given))
+        found = list(_walks(one, progress, notes))
+        walks += found
+        if not found and one.trace is not None:
+            notes.append(_why_none(one))
+    if not walks:
+        raise nothing_measured(NAME, notes)
+    names = [f"{walk.label} {walk.launch}".strip() for walk in walks]
+    figures: dict[str, Drawing] = {
+        (walk.label if names.count(name) == 1 and sum(each.label == walk.label for each in walks) == 1 else name):
+            AccessFigure(f"{name}: {walk.kernel}", walk.raster)
+        for name, walk in zip(names, walks, strict=True)
+    }  # fmt: skip
+    return Answer(
+        said=[_words(walk) for walk in walks],
+        tables={
+            "walks": Table("memory that a launch walks through", COLUMNS_OF_WALKS, walks),
+            "bands": Table("by band", _BANDS, [row for walk in walks for row in _bands(walk)]),
+        },
+        drawings=figures,
+        notes=notes,
+        arrays={f"{name} accesses": walk.raster.counts for name, walk in zip(names, walks, strict=True)},
+    )
+
+
+def _walks(given: Given, progress: Progress, notes: list[str]) -> Iterator[Walk]:
+    if given.trace is None:
+        yield Walk(given.label, "", "", _of_file(given.path, progress))
+        return
+    kept = next((path for name in KEPT if (path := given.trace.file(name)) is not None), None)
+    if kept is not None:
+        kernel = next((each.demangled for each in given.kernels if each.folder is not None), "")
+        yield Walk(given.label, kernel, "", _of_file(kept, progress))
+        return
+    for result in given.results(*PROBES):
+        if result.problem is not None:
+            notes.append(result.problem)
+            continue
+        raster = _of_launch(Source(given.trace, result.kernel, result.launch), progress)
+        yield Walk(given.label, result.kernel.demangled, result.label, raster)
+
+
+def _why_none(given: Given) -> str:
+    """Of a kernel that was asked for, where there is one: a kernel that was not says nothing of the others."""
+    asked = next((kernel for kernel in given.kernels if kernel.status != "excluded"), None)
+    return replace(given, kernel=None if asked is None else str(asked.index)).why_none(*PROBES)
+
+
+def _of_launch(source: Source, progress: Progress) -> Raster:
+    """Through the page that shows it, at a size that keeps enough of it."""
+    kind = page_named(PROBES[0], {}).of_kernel
+    assert kind is not None
+    view: Any = kind.open(source, progress)
+    width, height = COLUMNS + _AROUND[0], ROWS + _AROUND[1]
+    for _ in range(2):  # a coarse one may come first
+        if (work := view.prepare(width, height)) is not None:
+            work()
+    return raster_of_record(view.record(), str(source.trace.directory))
+
+
+def _of_file(path: Path, progress: Progress) -> Raster:
+    """A page map, or a picture as data. TraceError for anything else."""
+    if path.suffix == SUFFIX:
+        return raster_of_pages(read_page_map(path, progress), str(path))
+    try:
+        data = path.read_bytes()
+        record = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+    except (OSError, EOFError, ValueError) as error:
+        what = "no page map (*.dmat) and no picture as data"
+        raise TraceError(f"{path}: {what} (show dmat TRACE --format json): {error}") from error
+    found = record.get("data", record) if isinstance(record, dict) else None
+    return raster_of_record(found if isinstance(found, dict) else {}, str(path))
+
+
+def _words(walk: Walk) -> str:
+    of = walk.raster
+    share = NOT_MEASURED if walk.share is None else f"{walk.share:.1%}"
+    return (
+        f"{walk.label}: {units.counted(of.kept, 'access')} to {size_words(of.touched)};"
+        f" {size_words(of.in_use)} ({share}) in use at a time"
+    )
+
+
+def _count(value: int | None) -> str:
+    return NOT_MEASURED if value is None else units.count(value)
+
+
+COLUMNS_OF_WALKS: Final[tuple[Column[Walk], ...]] = (
+    Column("run", lambda w: w.label, "run", lambda w: w.label, False, narrow=12),
+    Column("kernel", lambda w: w.kernel, "kernel", lambda w: w.kernel, False, 1, 12, shorten),
+    Column("launch", lambda w: w.launch or None),
+    Column("accesses", lambda w: w.raster.made, "accesses", lambda w: _count(w.raster.made)),
+    Column("kept", lambda w: w.raster.kept, "kept", lambda w: _count(w.raster.kept), rank=2),
+    Column("cycles", lambda w: w.cycles, "cycles", lambda w: units.count(round(w.cycles)), rank=2),
+    Column("touched", lambda w: w.raster.touched, "touched", lambda w: size_words(w.raster.touched)),
+    Column("in_use", lambda w: w.raster.in_use, "in use", lambda w: size_words(w.raster.in_use)),
+    Column("share", lambda w: w.share, "of touched", lambda w: NOT_MEASURED if w.share is None else f"{w.share:.1%}"),
+)
+
+
+def _bands(walk: Walk) -> Iterator[dict[str, Any]]:
+    of = walk.raster
+    for name in dict.fromkeys(row.band for row in of.rows):
+        places = [place for place, row in enumerate(of.rows) if row.band == name]
+        accesses = int(of.counts[places].sum())
+        yield {
+            "run": walk.label,
+            "band": name,
+            "shape": of.shapes.get(name),
+            "bytes": sum(of.rows[place].size for place in places),
+            "accesses": accesses,
+            "share": accesses / of.kept if of.kept else None,
+        }
+
+
+_BANDS: Final[tuple[Column[dict[str, Any]], ...]] = (
+    Column("run", lambda r: r["run"], "run", lambda r: r["run"], False, narrow=12),
+    Column("band", lambda r: r["band"], "band", lambda r: r["band"], False),
+    Column("shape", lambda r: r["shape"], "tensor", lambda r: r["shape"] or NOT_MEASURED, False, 1),
+    Column("bytes", lambda r: r["bytes"], "size", lambda r: size_words(r["bytes"])),
+    Column("accesses", lambda r: r["accesses"], "accesses", lambda r: units.count(r["accesses"])),
+    Column(
+        "share", lambda r: r["share"], "share", lambda r: NOT_MEASURED if r["share"] is None else f"{r['share']:.1%}"
+    ),
+)
