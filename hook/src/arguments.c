@@ -53,6 +53,15 @@ static size_t sampling(const struct launch *launch, const struct probing *probin
     return SAMPLING_PARAMETERS;
 }
 
+/* What the low bits of the address of a marked map of warps tell: the warps of a block of a flat launch, else 0. */
+static CUdeviceptr flat_warps(const struct map *map, const struct launch *launch)
+{
+    const uint32_t *grid = launch->grid, *block = launch->block;
+    const bool flat = grid[1] * grid[2] == 1 && block[1] * block[2] == 1;
+    return flat && map->layout == MAP_MARKED && map->level == MAP_WARP ? (block[0] + WARP_THREADS - 1) / WARP_THREADS
+                                                                       : 0;
+}
+
 const struct reason *arguments_fill(struct arguments *arguments, const struct launch *launch,
                                     const struct probing *probing, const struct variant *variant, CUdeviceptr memory)
 {
@@ -65,7 +74,7 @@ const struct reason *arguments_fill(struct arguments *arguments, const struct la
         size_t size = 0;
         if (probing->maps[i].layout == MAP_COUNTS)
             continue;
-        arguments->addresses[added++] = memory;
+        arguments->addresses[added++] = memory | flat_warps(&probing->maps[i], launch);
         layout_device_map(probing, i, launch->capacities, launch->grid, launch->block, &size);
         memory += size;
     }

@@ -16,16 +16,28 @@
 
 enum { WINDOW_BYTES = 4 << 20 };
 
+static const struct reason *allocate(struct bench_buffer *buffer)
+{
+    if (buffer->size && REAL_OR_NOT_FOUND(cuMemAlloc_v2, &buffer->memory, buffer->size) != CUDA_SUCCESS)
+        return reason(PROBE_MEMORY);
+    return NULL;
+}
+
 const struct reason *bench_buffer_make(struct bench_buffer *buffer, struct launch *launch, struct probing *probing,
                                        struct variant *variant)
 {
     *buffer = (struct bench_buffer){0};
     const struct reason *reason = probed_size(launch, probing, variant, &buffer->size);
-    if (reason)
-        return reason;
-    if (buffer->size && REAL_OR_NOT_FOUND(cuMemAlloc_v2, &buffer->memory, buffer->size) != CUDA_SUCCESS)
-        return reason(PROBE_MEMORY);
-    return NULL;
+    return reason ? reason : allocate(buffer);
+}
+
+const struct reason *bench_buffer_make_sized(struct bench_buffer *buffer, const struct launch *launch,
+                                             const struct probing *probing)
+{
+    *buffer = (struct bench_buffer){0};
+    if (!layout_device_size(probing, launch->capacities, launch->grid, launch->block, &buffer->size))
+        return reason(TOO_MANY_RECORDS);
+    return allocate(buffer);
 }
 
 void bench_buffer_free(struct bench_buffer *buffer)
@@ -71,8 +83,7 @@ static struct piece piece_of(const struct launch *launch, struct probing *probin
     return piece;
 }
 
-bool bench_buffer_overflowed(const struct bench_buffer *buffer, const struct launch *launch, struct probing *probing,
-                             const struct variant *variant)
+bool bench_buffer_learn(const struct bench_buffer *buffer, const struct launch *launch, struct probing *probing)
 {
     struct window window = {.buffer = buffer, .stream = launch_stream(launch)};
     struct result_source source = {.read = read_window, .argument = &window, .window = WINDOW_BYTES};
@@ -81,7 +92,14 @@ bool bench_buffer_overflowed(const struct bench_buffer *buffer, const struct lau
         return false;
     result_learn(&piece, &source);
     free(window.bytes);
-    return capacities_choose(probing, launch->grid, launch->block, probed_memory(variant)) != launch->capacities;
+    return !window.result;
+}
+
+bool bench_buffer_overflowed(const struct bench_buffer *buffer, const struct launch *launch, struct probing *probing,
+                             const struct variant *variant)
+{
+    return bench_buffer_learn(buffer, launch, probing) &&
+           capacities_choose(probing, launch->grid, launch->block, probed_memory(variant)) != launch->capacities;
 }
 
 void bench_buffer_save(const struct bench_buffer *buffer, const struct launch *launch, struct probing *probing)

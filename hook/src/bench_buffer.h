@@ -17,9 +17,16 @@ struct bench_buffer {
 /* Chooses the launch's capacities too. Returns why there is none, or NULL. */
 const struct reason *bench_buffer_make(struct bench_buffer *buffer, struct launch *launch, struct probing *probing,
                                        struct variant *variant);
+
+/* The same with the capacities that the launch has. */
+const struct reason *bench_buffer_make_sized(struct bench_buffer *buffer, const struct launch *launch,
+                                             const struct probing *probing);
 void bench_buffer_free(struct bench_buffer *buffer);
 
-/* Lets dynamic maps grow by what the launch wanted to keep. True if one did: what it left is not whole. */
+/* Waits for the launch, and lets dynamic maps grow by what it wanted to keep. False if that is not known. */
+bool bench_buffer_learn(const struct bench_buffer *buffer, const struct launch *launch, struct probing *probing);
+
+/* The same. True if one did grow: what it left is not whole. */
 bool bench_buffer_overflowed(const struct bench_buffer *buffer, const struct launch *launch, struct probing *probing,
                              const struct variant *variant);
 

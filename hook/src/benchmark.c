@@ -13,6 +13,7 @@
 #include "real.h"
 #include "reasons.h"
 #include "replay.h"
+#include "settings.h"
 #include "shared_variables.h"
 #include "stopwatch.h"
 #include "streams.h"
@@ -116,7 +117,7 @@ static const struct reason *equip(struct bench *bench)
                : arguments_fill(&bench->arguments, bench->launch, bench->probing, bench->variant, bench->buffer.memory);
 }
 
-/* The probed launch whose records are saved. It is not timed: a dynamic map may have to grow, and the launch to be
+/* The probed launch whose records may be saved. It is not timed: a dynamic map may have to grow, and the launch to be
  * repeated, before it keeps all of them. REASON says why that cannot be. */
 static CUresult record(struct bench *bench, const struct snapshot *snapshot, const struct reason **reason)
 {
@@ -132,7 +133,7 @@ static CUresult record(struct bench *bench, const struct snapshot *snapshot, con
         result = run_probed(bench->launch, bench->probing, bench->variant, &bench->arguments, &bench->buffer, &sample);
         snapshot_restore(snapshot, stream);
     }
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS && settings.save_results)
         bench_buffer_save(&bench->buffer, bench->launch, bench->probing);
     return result;
 }
@@ -190,7 +191,7 @@ static CUresult time_probed(struct bench *bench)
     t->waiting = -1;
     log_sample(bench->probing->kernel, bench->launch->number, &sample, result);
     probed_log_launch(bench->launch, bench->probing, &bench->arguments, result);
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS && settings.save_results)
         bench_buffer_save(&bench->buffer, bench->launch, bench->probing);
     if (result == CUDA_SUCCESS || error_is_sticky(result))
         return result;

@@ -37,14 +37,14 @@ static void tell(const struct refusal *refusal, const struct control_budget *bud
               refusal->option);
 }
 
-/* Once: it may be over and over again. */
+/* Once for each rate: it may be over and over again. */
 static const struct reason *refuse_rate(void)
 {
     const struct reason *reason = reason(WRITE_RATE);
-    const unsigned long long rate = atomic_load(&control->write_rate);
-    if (!atomic_exchange(&no_rate.reason, reason))
-        event_log("[budget] %s thins limit %llu used %llu: allow more with %s\n", no_rate.name, rate, rate,
-                  no_rate.option);
+    const uint64_t rate = atomic_load(&control->write_rate), before = atomic_exchange(&no_rate.limit, rate);
+    if (!atomic_exchange(&no_rate.reason, reason) || before != rate)
+        event_log("[budget] %s thins limit %llu used %llu: allow more with %s\n", no_rate.name,
+                  (unsigned long long)rate, (unsigned long long)rate, no_rate.option);
     return reason;
 }
 

@@ -89,6 +89,20 @@ const struct capacities *capacities_choose(struct probing *probing, const uint32
     return found;
 }
 
+const struct capacities *capacities_counting(struct probing *probing)
+{
+    const struct capacities *found = NULL;
+    pthread_mutex_lock(&mutex);
+    struct capacities *none = copy(probing, atomic_load(&probing->capacities));
+    for (size_t i = 0; none && i < probing->n_maps; i++)
+        if (!probing->maps[i].cap)
+            none->of[i] = 0;
+    if (none)
+        found = remember(probing, none);
+    pthread_mutex_unlock(&mutex);
+    return found;
+}
+
 const struct capacities *capacities_reduced(struct probing *probing, const struct capacities *capacities)
 {
     bool any = false;

@@ -12,6 +12,9 @@ bool capacities_begin(struct probing *probing);
 const struct capacities *capacities_choose(struct probing *probing, const uint32_t grid[3], const uint32_t block[3],
                                            size_t limit);
 
+/* No record of a dynamic map is kept: the launch only counts how many there were. NULL without memory. */
+const struct capacities *capacities_counting(struct probing *probing);
+
 /* The same as CAPACITIES, but reduced. NULL if that is no less, or without memory. */
 const struct capacities *capacities_reduced(struct probing *probing, const struct capacities *capacities);
 

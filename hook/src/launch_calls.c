@@ -9,6 +9,7 @@
 #include "launch.h"
 #include "launch_counts.h"
 #include "launch_log.h"
+#include "memusage.h"
 #include "nvtx.h"
 #include "prepare.h"
 #include "probed_launch.h"
@@ -106,6 +107,8 @@ static CUresult follow(struct launch *launch)
         background_waited(clock_now() - launch->time);
         launch->time = clock_now();
     }
+    if (settings.memusage)
+        return memusage_launch(launch, kernel);
     if (settings.benchmark)
         return benchmark_launch(launch, kernel);
     if (status == KERNEL_PASSED)

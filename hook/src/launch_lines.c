@@ -52,15 +52,31 @@ static ull map_line(const struct launch_record *r, size_t index)
     return total;
 }
 
+/* Returns the bytes of the records of all maps. */
+static ull map_lines(const struct launch_record *r)
+{
+    ull total = 0;
+    for (size_t i = 0; i < r->probing->n_maps; i++)
+        total += map_line(r, i);
+    return total;
+}
+
+/* What the records of a launch that was not probed would take. */
+static void size_lines(const struct launch_record *r)
+{
+    size_t device = 0;
+    const ull total = map_lines(r);
+    layout_device_size(r->probing, r->capacities, r->grid, r->block, &device);
+    log_file_append("[exec] probe-mem %llu (bytes) device %zu launch %llu\n", total, device, (ull)r->number);
+}
+
 static void probed_lines(const struct launch_record *r)
 {
     parameters_line(r);
     log_file_append("[exec] grid %u %u %u block %u %u %u shared %u kernel %u launch %llu stream %llx\n", r->grid[0],
                     r->grid[1], r->grid[2], r->block[0], r->block[1], r->block[2], r->shared, r->kernel->index,
                     (ull)r->number, (ull)r->stream);
-    ull total = 0;
-    for (size_t i = 0; i < r->probing->n_maps; i++)
-        total += map_line(r, i);
+    const ull total = map_lines(r);
     log_file_append("[exec] probe-mem %llu (bytes)\n", total);
     log_file_append("[exec] %s %d\n", r->result == 0 ? "succeed" : "failed", r->result);
 }
@@ -108,6 +124,8 @@ void launch_lines(const struct launch_record *r)
                     r->kernel->index, (ull)r->number, (ull)r->time, r->reason->written);
     if (r->result)
         log_file_append("[exec] failed %d\n", r->result);
+    else if (r->probing)
+        size_lines(r);
 }
 
 void launch_lines_reset(void)

@@ -30,7 +30,7 @@ enum {
 };
 
 /* A cache line, for another core has read it last: the launching thread only writes it and waits for nothing.
- * A passed launch takes one slot; a probed one continues in the following slots. */
+ * A passed launch takes one slot; a probed or a sized one continues in the following slots. */
 struct slot {
     _Atomic(uint32_t) published; /* position + 1 once the record is complete */
     uint32_t number;             /* low half */
@@ -43,7 +43,7 @@ struct slot {
 
 _Static_assert(sizeof(struct slot) == SLOT_BYTES, "a record of a passed launch is one cache line");
 
-/* What follows the first slot of a probed launch. */
+/* What follows the first slot of a probed or a sized launch. */
 struct tail {
     const struct probing *probing;
     uint64_t stream;
@@ -170,13 +170,24 @@ void launch_log_passed(const struct launch *launch, const struct reason *reason,
         lose(launch->key);
 }
 
+/* Whether a launch with this reason is told of with the memory that its records would take. */
+static bool has_size(const struct reason *reason)
+{
+    return reason->code == REASON_ONLY_SIZED || reason->code == REASON_ONLY_COUNTED;
+}
+
+static bool has_tail(const struct slot *slot)
+{
+    return !slot->reason || has_size(slot->reason);
+}
+
 /* The values are the program's own memory, valid only during the call. */
 static size_t fill_tail(struct tail *tail, const struct launch *launch, const struct probing *probing,
                         void *const *values)
 {
     const struct kernel *kernel = probing->kernel;
     uint8_t *to = tail->bytes;
-    size_t size = kernel->parameters_known ? kernel->parameter_bytes : 0;
+    size_t size = values && kernel->parameters_known ? kernel->parameter_bytes : 0;
     tail->probing = probing;
     tail->stream = (uint64_t)(uintptr_t)launch->stream;
     tail->capacities = launch->capacities;
@@ -191,13 +202,25 @@ static size_t fill_tail(struct tail *tail, const struct launch *launch, const st
     return offsetof(struct tail, bytes) + (tail->heap ? 0 : size);
 }
 
-void launch_log_probed(const struct launch *launch, const struct probing *probing, void *const *values, int32_t result)
+static void publish_with_tail(const struct launch *launch, const struct probing *probing, void *const *values,
+                              const struct reason *reason, int32_t result)
 {
     struct tail tail;
     size_t size = fill_tail(&tail, launch, probing, values);
     size_t position = claim(slots_for(size));
     copy_tail(position + 1, &tail, size, true);
-    publish(position, launch, NULL, result);
+    publish(position, launch, reason, result);
+}
+
+void launch_log_probed(const struct launch *launch, const struct probing *probing, void *const *values, int32_t result)
+{
+    publish_with_tail(launch, probing, values, NULL, result);
+}
+
+void launch_log_sized(const struct launch *launch, const struct probing *probing, const struct reason *reason,
+                      int32_t result)
+{
+    publish_with_tail(launch, probing, NULL, reason, result);
 }
 
 static uint64_t number_of(const struct slot *slot)
@@ -209,7 +232,7 @@ static uint64_t number_of(const struct slot *slot)
 /* Whether it is told of by its key alone, and is. The first launch of a key has lines of its own. */
 static bool is_packed(const struct slot *slot)
 {
-    return settings.scheduled && slot->reason && slot->result == 0 && slot->key->recorded && control_log_is_open() &&
+    return settings.scheduled && !has_tail(slot) && slot->result == 0 && slot->key->recorded && control_log_is_open() &&
            packed_log_add(slot->key, slot->reason, number_of(slot), slot->time);
 }
 
@@ -226,7 +249,7 @@ static size_t format(size_t position, const struct slot *slot)
     memcpy(record.block, slot->block, sizeof record.block);
     record.shared = slot->shared;
     record.result = slot->result;
-    if (!record.reason) {
+    if (has_tail(slot)) {
         copy_tail(position + 1, &tail, offsetof(struct tail, bytes), false);
         size = offsetof(struct tail, bytes) + (tail.heap ? 0 : tail.size);
         copy_tail(position + 1, &tail, size, false);
@@ -238,9 +261,10 @@ static size_t format(size_t position, const struct slot *slot)
     packed_log_end(); /* lines are in the order of launches */
     launch_lines(&record);
     slot->key->recorded = true;
-    if (!record.reason)
-        free(tail.heap);
-    return record.reason ? 1 : slots_for(size);
+    if (!record.probing)
+        return 1;
+    free(tail.heap);
+    return slots_for(size);
 }
 
 /* Formats all records that wait; returns how many slots they had. */

@@ -26,6 +26,7 @@
 #include "launch_counts.h"
 #include "launch_log.h"
 #include "log_file.h"
+#include "memusage.h"
 #include "nvtx.h"
 #include "packed_log.h"
 #include "patience.h"
@@ -197,6 +198,7 @@ static void begin_in_child(void)
     buffers_reset();
     allocations_reset();
     benchmark_reset();
+    memusage_reset();
     capacities_reset();
     drain_reset();
     streams_reset();

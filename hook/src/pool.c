@@ -97,7 +97,7 @@ struct pool *pool_create(CUcontext context, CUdevice device)
         free(pool);
         return NULL;
     }
-    if (pool->limit >= 2 * (size_t)CHUNK_BYTES && (pool->ready = allocate(pool, CHUNK_BYTES)))
+    if (!settings.memusage && pool->limit >= 2 * (size_t)CHUNK_BYTES && (pool->ready = allocate(pool, CHUNK_BYTES)))
         pool->allocated = CHUNK_BYTES;
     return pool;
 }

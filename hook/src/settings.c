@@ -173,6 +173,8 @@ void settings_read(void)
     settings.capture_range = says("TUI_PROBE_CAPTURE_RANGE", "1");
     settings.nvtx = text("TUI_PROBE_NVTX");
     settings.benchmark = says("TUI_PROBE_BENCHMARK", "1");
+    settings.save_results = !settings.benchmark || says("TUI_PROBE_SAVE_RESULTS", "1");
+    settings.memusage = says("TUI_PROBE_MEMUSAGE", "1");
     settings.detail = number("TUI_PROBE_DETAIL") == 1;
     settings.times = !says("TUI_PROBE_TIMES", "0");
     settings.machine_code = read_machine_code();

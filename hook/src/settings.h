@@ -49,6 +49,8 @@ struct settings {
     bool patient;   /* launches wait for every kernel to be prepared */
     bool heavy;     /* all probes cost much: fewer of them */
     bool benchmark;
+    bool save_results; /* of a benchmark, too, which saves none by itself */
+    bool memusage; /* launches are sized, not probed */
     bool detail; /* maps are not reduced */
     enum machine_code_choice machine_code;
     const char *graft_faults; /* a file that names kernels not to be grafted; NULL: there is none */

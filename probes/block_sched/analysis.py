@@ -110,14 +110,15 @@ def analyse(result: Result, map_index: int = 0) -> BlockSchedule:
     times = block_times(result, map_index)
     if not times.valid.any():
         raise TraceError(f"{result.path}: no warp saved a record; the kernel wrote nothing, or the probe did not run")
-    start, end, sm = times.start[times.valid], times.end[times.valid], times.sm[times.valid]
-    order = np.lexsort((end, start, sm))
-    start, end, sm = start[order], end[order], sm[order]
-    numbers, first = np.unique(sm, return_index=True)
+    start, end, sm = times.start, times.end, times.sm
+    if not times.valid.all():
+        start, end, sm = start[times.valid], end[times.valid], sm[times.valid]
+    order = np.argsort(sm, kind="stable")
+    numbers, first = np.unique(sm[order], return_index=True)
     if len(numbers) > _MOST_SMS:
         raise TraceError(f"{result.path}: its records name {len(numbers)} SMs: they are not of block_sched")
     bounds = np.append(first, len(sm))
-    rows = [_schedule_of_sm(start[a:b] - start[a], end[a:b] - start[a]) for a, b in pairwise(bounds)]
+    rows = [_schedule_of_sm(*_from_first(start[order[a:b]], end[order[a:b]])) for a, b in pairwise(bounds)]
     slots, running, scheduling, ramp, tail = np.array(rows, dtype=np.float64).reshape(-1, 5).T
     return BlockSchedule(
         blocks=result.header.blocks,
@@ -132,6 +133,13 @@ def analyse(result: Result, map_index: int = 0) -> BlockSchedule:
         blocks_missing=times.blocks_missing,
         blocks_astray=times.blocks_astray,
     )
+
+
+def _from_first(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The blocks of one SM by start, then end, in cycles since the first start."""
+    order = np.lexsort((end, start))
+    begin = start[order[0]]
+    return start[order] - begin, end[order] - begin
 
 
 def block_times(result: Result, map_index: int = 0) -> BlockTimes:

@@ -36,6 +36,8 @@ RECORD: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, "matrix_accesses"
 SITE: Final = record_of(*_COUNTS, "matrix_accesses", "generic_accesses")
 """What ``gmem_sectors_by_line`` keeps for each instruction."""
 _WARP: Final = 32
+_GLOBAL_IN_MACHINE_CODE: Final = ("LDG", "STG")
+"""How names of instructions begin there: LDG, LDGSTS, STG."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,9 @@ def _of_sums(sums: dict[str, int], threads_missing: int) -> MemorySectors:
 
 def is_counted(line: LineSums) -> bool:
     """Whether requests and sectors of a line are counted; wmma and generic accesses are not."""
-    return line.opcode is None or (".global" in line.opcode and not line.opcode.startswith("wmma."))
+    if line.opcode is None or line.opcode.startswith(_GLOBAL_IN_MACHINE_CODE):
+        return True
+    return ".global" in line.opcode and not line.opcode.startswith("wmma.")
 
 
 def requests_and_sectors(line: LineSums) -> tuple[int, int]:

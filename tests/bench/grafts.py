@@ -1,16 +1,18 @@
 """What becomes of kernels without PTX: grafted, or refused, by the code of the reason.
 
-    python -m tests.bench.grafts [--probe NAME] [--arch 90 …] [--most N] [--check N] [FILE …]
+    python -m tests.bench.grafts [--probe NAME …] [--arch 90 …] [--most N] [--check N] [FILE …]
 
-Without files: the kernels of the tests' PTX, assembled for sm_80, sm_90 and sm_100. Files are libraries, executables,
-fatbins and cubins, of which the machine code for these architectures is taken, ``--most`` kernels of each file. Of all
-grafted files of which one kernel each is chosen by chance, nvdisasm checks ``--check``.
+Without files: the kernels of the tests' PTX, assembled for sm_80, sm_86, sm_90 and sm_100. Files are libraries,
+executables, fatbins and cubins, of which the machine code for these architectures is taken, ``--most`` kernels of each
+file. Probes are one of entries and exits, and those that count single instructions, unless named. Of all grafted files
+of which one kernel each is chosen by chance, nvdisasm checks ``--check``.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import re
 import subprocess
 import tempfile
 from dataclasses import dataclass, field
@@ -29,14 +31,19 @@ from tui_probe.sass.cubin import Cubin
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-ARCHITECTURES = (80, 90, 100)
+ARCHITECTURES = (80, 86, 90, 100)
+COUNTING = ("gmem_sectors", "gmem_bytes", "tensorop_count")
+PROBES = ("block_sched", *COUNTING, *(f"{name}_by_line" for name in COUNTING))
 
 
 @dataclass
 class Tally:
-    """How many kernels were grafted, and the names of those refused by the code of the reason."""
+    """How many kernels were grafted, at how many single instructions, and the names of those refused by the code of
+    the reason.
+    """
 
     grafted: int = 0
+    sites: int = 0
     refused: dict[str, list[str]] = field(default_factory=dict)
     images: list[bytes] = field(default_factory=list)
 
@@ -45,7 +52,8 @@ class Tally:
         return self.grafted + sum(map(len, self.refused.values()))
 
     def lines(self) -> Iterator[str]:
-        yield f"{self.grafted} of {self.kernels} kernels grafted ({self.grafted / max(self.kernels, 1):.2%})"
+        share = self.grafted / max(self.kernels, 1)
+        yield f"{self.grafted} of {self.kernels} kernels grafted ({share:.2%}), {self.sites} instructions"
         for code, names in sorted(self.refused.items(), key=lambda each: -len(each[1])):
             yield f"    {len(names)} {code}: {', '.join(sorted(set(names))[:3])}"
 
@@ -59,8 +67,10 @@ def tally(cubins: Iterable[Cubin], grafter: Grafter, most: int = 1 << 30) -> Tal
             if found.kernels >= most:
                 return found
             try:
-                last = _grafted(grafter, cubin, name).probed
+                made = _grafted(grafter, cubin, name)
+                last = made.probed
                 found.grafted += 1
+                found.sites += made.sites.count('"offset"')
             except ProbeError as error:
                 code = error.reason.code if error.reason else None
                 found.refused.setdefault(code or type(error).__name__, []).append(name)
@@ -102,7 +112,7 @@ def of_file(path: Path, architectures: Iterable[int]) -> list[Cubin]:
 
 
 def refused_by_nvdisasm(images: Iterable[bytes]) -> list[str]:
-    """What nvdisasm says of files that it does not read."""
+    """What nvdisasm says of files that it does not read, or in which it finds instructions that there are not."""
     tool, said = disassembler(), []
     if tool is None:
         raise ProbeError("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
@@ -111,32 +121,39 @@ def refused_by_nvdisasm(images: Iterable[bytes]) -> list[str]:
         for image in images:
             path.write_bytes(image)
             done = subprocess.run([tool.path, "-c", path], capture_output=True, text=True, check=False)
-            if done.returncode or "error" in done.stderr:
-                said.append(done.stderr.strip())
+            unknown = re.findall(r".*(?:INVALID|\?\?\?).*", done.stdout)
+            if done.returncode or "error" in done.stderr or unknown:
+                said.append("\n".join([done.stderr.strip(), *unknown[:3]]))
     return said
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
-    parser.add_argument("--probe", default="block_sched")
+    parser.add_argument("--probe", nargs="*", default=PROBES)
     parser.add_argument("--arch", type=int, nargs="*", default=ARCHITECTURES)
     parser.add_argument("--most", type=int, default=1000)
     parser.add_argument("--check", type=int, default=20)
     options = parser.parse_args()
-    grafter = Grafter(load_probe(options.probe), Assembler(), sampled=False, instructions=True)
-    architectures = () if options.files else options.arch
-    tallies = {f"tests' PTX for sm_{arch}": tally(of_corpus(arch), grafter) for arch in architectures}
-    tallies |= {str(path): tally(of_file(path, options.arch), grafter, options.most) for path in options.files}
-    for what, found in tallies.items():
-        print(what)
-        for line in found.lines():
-            print(f"    {line}")
-        chosen = random.Random(1).sample(found.images, min(options.check, len(found.images)))
-        complaints = refused_by_nvdisasm(chosen)
-        print(f"    nvdisasm reads {len(chosen) - len(complaints)} of {len(chosen)} grafted files")
-        for words in complaints:
-            print(f"        {words}")
+    for probe in options.probe:
+        print(probe)
+        grafter = Grafter(load_probe(probe), Assembler(), sampled=False)
+        architectures = () if options.files else options.arch
+        tallies = {f"tests' PTX for sm_{arch}": tally(of_corpus(arch), grafter) for arch in architectures}
+        tallies |= {str(path): tally(of_file(path, options.arch), grafter, options.most) for path in options.files}
+        for what, found in tallies.items():
+            _tell(what, found, options.check)
+
+
+def _tell(what: str, found: Tally, check: int) -> None:
+    print(f"    {what}")
+    for line in found.lines():
+        print(f"        {line}")
+    chosen = random.Random(1).sample(found.images, min(check, len(found.images)))
+    complaints = refused_by_nvdisasm(chosen)
+    print(f"        nvdisasm reads {len(chosen) - len(complaints)} of {len(chosen)} grafted files", flush=True)
+    for words in complaints:
+        print(f"            {words}")
 
 
 if __name__ == "__main__":

@@ -1,18 +1,21 @@
 """What a launch costs the host: native, passed through, without times, switched off, sampled by default, all probed.
 
-    python -m tests.bench.launch_cost [--launches 2000] [--rounds 15] [--repeats 3]
+    python -m tests.bench.launch_cost [--launches 2000] [--rounds 15] [--repeats 3] [--variants native sampled ...]
 
 Needs an NVIDIA GPU, nvcc and a C compiler. The variants run in turn, `--repeats` times each; the
-table gives the mean and the median of all rounds, and the ratio of the median to the native one. Below
+table gives the mean and the median of all rounds, and the ratios of both to the native ones. Below
 it stands what taking times costs a launch on average: few launches are timed, so the mean tells. The
 first launch of the probed variant includes preparing the kernel; what the assembler alone takes stands
-last.
+last. A million launches are ``--launches 20000 --rounds 50 --repeats 1 --variants native "passed through" "switched
+off" sampled``: what each left on the disk and the most memory that its processes had stand beside the cost.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
+import shutil
 import statistics
 import subprocess
 import sys
@@ -36,16 +39,18 @@ def main() -> None:
     parser.add_argument("--launches", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS), metavar="VARIANT")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         build(folder)
-        figures: dict[str, dict[str, list[float]]] = {variant: {} for variant in VARIANTS}
+        figures: dict[str, dict[str, list[float]]] = {variant: {} for variant in options.variants}
         for _ in range(options.repeats):
-            for variant, arguments in VARIANTS.items():
-                measure(folder, arguments, options, figures[variant])
+            for variant in figures:
+                measure(folder, VARIANTS[variant], options, figures[variant])
         show(figures)
-        show_assembler(folder, statistics.median(figures["probed"]["first"]) / 1e6)
+        if options.variants[-1] == "probed":  # whose trace is still there
+            show_assembler(folder, statistics.median(figures["probed"]["first"]) / 1e6)
 
 
 def build(folder: Path) -> None:
@@ -66,7 +71,16 @@ def measure(
         # Launches beyond a limit would cost nothing.
         tool += ["--max-trace-bytes", "none", "--max-result-files", "none", "--max-log-bytes", "none"]
         tool += [*arguments, "--"]
-    subprocess.run([str(part) for part in (*tool, *program)], check=True, stderr=subprocess.DEVNULL)
+    shutil.rmtree(folder / "trace", ignore_errors=True)
+    begun = subprocess.Popen([str(part) for part in (*tool, *program)], stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(begun.pid, 0)
+    begun.returncode = os.waitstatus_to_exitcode(status)
+    if begun.returncode:
+        raise subprocess.CalledProcessError(begun.returncode, begun.args)
+    files = [path for path in (folder / "trace").rglob("*") if path.is_file()]
+    figures.setdefault("memory", []).append(used.ru_maxrss * 1024)
+    figures.setdefault("disk", []).append(sum(path.stat().st_blocks * 512 for path in files))
+    figures.setdefault("results", []).append(sum(path.parent.name == "result" for path in files))
     for line in output.read_text().splitlines():
         kind, value = line.split()
         figures.setdefault(kind, []).append(float(value))
@@ -74,14 +88,19 @@ def measure(
 
 def show(figures: dict[str, dict[str, list[float]]]) -> None:
     """Print the table: medians in microseconds, ratios to native."""
-    native = statistics.median(figures["native"]["round"])
-    print(f"{'launch':<16}{'mean us':>9}{'median us':>11}{'min us':>9}{'ratio':>8}{'first launch ms':>17}")
+    native, native_mean = (of(figures["native"]["round"]) for of in (statistics.median, statistics.fmean))
+    heads = f"{'ratio':>8}{'of means':>10}{'first launch ms':>17}{'MB on disk':>12}{'results':>9}{'MB of memory':>14}"
+    print(f"{'launch':<16}{'mean us':>9}{'median us':>11}{'min us':>9}{heads}")
     for variant, kinds in figures.items():
         median = statistics.median(kinds["round"])
         least, first = min(kinds["round"]), statistics.median(kinds["first"]) / 1e6
         mean = statistics.fmean(kinds["round"])
-        numbers = f"{mean / 1e3:>9.3f}{median / 1e3:>11.3f}{least / 1e3:>9.3f}{median / native:>8.2f}"
-        print(f"{variant:<16}{numbers}{first:>17.2f}")
+        numbers = f"{mean / 1e3:>9.3f}{median / 1e3:>11.3f}{least / 1e3:>9.3f}"
+        numbers += f"{median / native:>8.2f}{mean / native_mean:>10.2f}"
+        disk, results, memory = (max(kinds[name]) for name in ("disk", "results", "memory"))
+        print(f"{variant:<16}{numbers}{first:>17.2f}{disk / 1e6:>12.2f}{results:>9}{memory / 1e6:>14.0f}")
+    if not {"without times", "passed through"} <= figures.keys():
+        return
     untimed, timed = (statistics.fmean(figures[name]["round"]) for name in ("without times", "passed through"))
     print(f"times cost {timed - untimed:.1f} ns a launch on average, {timed / untimed:.3f} of the cost without them")
 

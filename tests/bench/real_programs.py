@@ -2,6 +2,7 @@
 
     python -m tests.bench.real_programs [NAME …] [--options "" "-p dmat" …] [--seconds 60] [--out FILE.json]
 
+
 Needs an NVIDIA GPU; programs of CUDA C++ need nvcc, those of a framework the framework, and are named where they
 cannot run. All run once beside each other, alone and profiled, so that caches are full; then each alone, and under the
 profiler with each set of options. Below the table stand what starting the profiler itself takes, and the median and the
@@ -20,13 +21,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 PROGRAMS = Path(__file__).parent / "programs"
 START = 0.5
 """Seconds that starting the profiler may take, not counted in the ratios."""
+LONG = 0.02
+"""Milliseconds from which on a kernel's slowdown is told."""
 STARTING = "one_launch"
 """The program that does next to nothing, whose time is that of starting; it has no part in the ratios."""
 LIBRARIES = {"cublas_products": ["-lcublas"]}
@@ -59,6 +64,10 @@ class Row:
     results: int
     kernels: int
     probed: int
+    covered: float | None
+    """Share of the GPU time in kernels that were probed, of the time of all that have a sample; None without any."""
+    slowdowns: dict[str, float]
+    """By the names of probed kernels of 20 us and more, where launches of both kinds were timed."""
     reasons: dict[str, int]
 
     @property
@@ -179,37 +188,54 @@ def profiled(program: str, command: list[str], choice: str, alone: Outcome, limi
     if not same:
         print(f"{program} {choice}: {outcome.status}: {outcome.stdout!r} for {alone.stdout!r}", file=sys.stderr)
         print(outcome.stderr[-600:], file=sys.stderr)
-    kernels, probed, reasons = statuses(root)
+    kernels = reported(root)
     files = [path for path in root.rglob("*") if path.is_file()] if root.exists() else []
     disk = sum({(stat.st_dev, stat.st_ino): stat.st_blocks * 512 for stat in map(os.lstat, files)}.values())
     results = sum(path.parent.name == "result" for path in files)
     shutil.rmtree(root, ignore_errors=True)
-    return Row(program, choice, alone.seconds, outcome.seconds, same, disk, results, kernels, probed, reasons)
+    return Row(
+        program, choice, alone.seconds, outcome.seconds, same, disk, results, len(kernels),
+        sum(kernel["status"] == "probed" for kernel in kernels), covered(kernels), slowdowns(kernels),
+        dict(Counter(kernel["reason"] for kernel in kernels if kernel["status"] != "probed")),
+    )  # fmt: skip
 
 
-def statuses(root: Path) -> tuple[int, int, dict[str, int]]:
-    """Kernels of all traces, those probed, and how many were not for each reason."""
-    kernels = probed = 0
-    reasons: dict[str, int] = {}
+def reported(root: Path) -> list[dict[str, Any]]:
+    """The kernels of all traces, as ``report`` tells them."""
+    kernels: list[dict[str, Any]] = []
     for trace in root.glob("*/event.log"):
         report = [sys.executable, "-m", "tui_probe", "report", str(trace.parent), "--format", "json"]
         done = subprocess.run(report, capture_output=True, text=True, check=False)
         if done.returncode:
             print(f"{trace}: {done.stderr.strip()[-300:]}", file=sys.stderr)
-            continue
-        for kernel in json.loads(done.stdout)["kernels"]:
-            kernels += 1
-            probed += kernel["status"] == "probed"
-            if kernel["status"] != "probed":
-                reasons[kernel["reason"]] = reasons.get(kernel["reason"], 0) + 1
-    return kernels, probed, reasons
+        else:
+            kernels += json.loads(done.stdout)["kernels"]
+    return kernels
+
+
+def covered(kernels: list[dict[str, Any]]) -> float | None:
+    """The share of GPU time that was in kernels of which a launch was probed."""
+    timed = [(kernel["time_total_ms"], kernel["launches_probed"]) for kernel in kernels if kernel["time_total_ms"]]
+    whole = sum(time for time, _ in timed)
+    return sum(time for time, probed in timed if probed) / whole if whole else None
+
+
+def slowdowns(kernels: list[dict[str, Any]]) -> dict[str, float]:
+    return {
+        kernel["name"]: kernel["slowdown"]
+        for kernel in kernels
+        if kernel["slowdown"] and (kernel["time_median_ms"] or 0) >= LONG
+    }
 
 
 def line(row: Row) -> str:
     marks = "same" if row.same else "DIFFERS"
+    share = "–" if row.covered is None else f"{row.covered:.1%}"
+    slow = list(row.slowdowns.values())
+    slowed = f"{statistics.mean(slow):.3f}/{max(slow):.2f} ({len(slow)})" if slow else "–"
     return (
         f"{row.program:<22}{row.options or 'default':<18}{row.alone:>7.2f}{row.profiled:>8.2f}{row.ratio:>7.2f}"
-        f"{row.disk / 1e6:>9.1f} MB{row.results:>7}{row.probed:>6}/{row.kernels:<5}{marks}"
+        f"{row.disk / 1e6:>9.1f} MB{row.results:>7}{row.probed:>6}/{row.kernels:<5}{share:>7}  {slowed:<18}{marks}"
     )
 
 

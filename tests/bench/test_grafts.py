@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.bench.grafts import of_corpus, refused_by_nvdisasm, tally
+from tests.bench.grafts import Tally, of_corpus, refused_by_nvdisasm, tally
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.disassembler import disassembler
 from tui_probe.engine.grafts import Grafter
@@ -17,15 +17,33 @@ CHOSEN = {
 }  # fmt: skip
 UNDERSTOOD = {"graft-variable", "graft-function"}
 """Texture references, and functions that end the kernel."""
+AT_INSTRUCTIONS = {"graft-called", "graft-calls", "graft-registers"}
+"""Functions whose instructions would not be counted, or that may use what counts live in; no register left for them."""
+
+
+def tallied(probe: str, arch: int) -> Tally:
+    assembler = Assembler()
+    if not assembler.tools():
+        pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
+    return tally(of_corpus(arch, CHOSEN), Grafter(load_probe(probe), assembler, sampled=False))
 
 
 @pytest.mark.parametrize("arch", [80, 90, 100])
 def test_kernels_are_grafted_or_refused_for_a_known_reason(arch: int) -> None:
-    assembler = Assembler()
-    if not assembler.tools():
-        pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
-    found = tally(of_corpus(arch, CHOSEN), Grafter(load_probe("block_sched"), assembler, sampled=False))
+    found = tallied("block_sched", arch)
     assert found.grafted > 20
     assert found.refused.keys() <= UNDERSTOOD, "\n".join(found.lines())
     if disassembler() is not None:
         assert refused_by_nvdisasm(found.images[:3]) == []
+
+
+@pytest.mark.parametrize(
+    ("arch", "probe"), [(86, "gmem_sectors_by_line"), (90, "gmem_sectors"), (100, "tensorop_count")]
+)
+def test_counts_at_instructions_are_grafted_or_refused_for_a_known_reason(arch: int, probe: str) -> None:
+    found = tallied(probe, arch)
+    assert found.grafted > 20
+    assert found.sites > 10
+    assert found.refused.keys() <= UNDERSTOOD | AT_INSTRUCTIONS, "\n".join(found.lines())
+    if disassembler() is not None:
+        assert refused_by_nvdisasm(found.images[:5]) == []

@@ -249,7 +249,7 @@ def test_machine_code_alone_is_grafted(tmp_path: Path, capsys: pytest.CaptureFix
     ]
     assert all(one["registers_pruned"] == 8 <= one["registers_probed"] <= 32 for one in kernels)
     assert all(one["instructions_added"] > 10 and one["spills_probed"] is None for one in kernels)
-    files = {"original.bin", "pruned.bin", "probed.bin", "kernel.info", "process.log"}
+    files = {"original.bin", "pruned.bin", "probed.bin", "kernel.info", "sites.json", "process.log"}
     assert {path.name for path in Path(kernels[0]["directory"]).iterdir()} == files
 
 

@@ -191,7 +191,8 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     outcomes = [
         ("580.159-sm_90-0123.json", '{"outcome": "failed", "words": "an older one"}'),
-        ("580.159-sm_90-4567.json", '{"outcome": "passed", "words": ""}'),
+        ("580.159-sm_90-4567.json", '{"outcome": "passed", "words": "", "instructions": "passed"}'),
+        ("580.159-sm_86-4567.json", '{"outcome": "passed", "words": "", "instructions": "other counts"}'),
         ("580.159-sm_80-4567.json", '{"outcome": "failed", "words": "other sums"}'),
         ("570.1-sm_80-4567.json", "no JSON"),
         ("something else.json", "{}"),
@@ -202,5 +203,6 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
     assert [(each.state, each.found) for each in machine_code.machine_code_items()] == [
         ("warn", "not probed on sm_80, driver 570.1: what the trial found cannot be read"),
         ("warn", "not probed on sm_80, driver 580.159: other sums"),
+        ("warn", "probed at entries and exits alone on sm_86, driver 580.159: other counts"),
         ("ok", "kernels without PTX can be probed on sm_90, driver 580.159"),
     ]

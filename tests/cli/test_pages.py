@@ -17,6 +17,7 @@ from tui_probe.pages.registry import pages
 from tui_probe.pages.views import kind_of, names
 from tui_probe.pages.views.choose import choose
 from tui_probe.trace.follow import open_trace
+from tui_probe.trace.long_column import row_numbers
 from tui_probe.ui.live_pages import RANGES, TABS
 
 DATA = Path(__file__).parents[1] / "data"
@@ -203,7 +204,7 @@ def test_kernels_with_results_come_first_where_none_is_named() -> None:
     trace = open_trace(Path(BLOCKS))
     results = {kernel.index: bool(kernel.result_rows) for kernel in trace.kernels}
     first = next(index for index, has in results.items() if has)
-    trace.kernels[first].result_rows[:] = trace.kernels[first].result_rows[:0]
+    trace.kernels[first].result_rows = row_numbers(trace.spill)
     other = next(index for index, has in results.items() if has and index != first)
     assert choose(trace, kind_of("summary")).source.kernel.index == other
     assert choose(trace, kind_of("summary"), str(first)).source.kernel.index == first

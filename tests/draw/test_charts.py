@@ -18,7 +18,8 @@ def drawn(chart: BarChart | CurveChart, cells: int, rows: int, *, ascii_only: bo
 
 def test_bars_are_as_long_as_their_sums() -> None:
     chart = BarChart("t", BARS, ("first", "second"), "cycles", lambda value: f"{value:.0f}")
-    one, another, none, _, legend = drawn(chart, 54, 5)
+    title, one, another, none, _, legend = drawn(chart, 54, 6)
+    assert title == "t"
     assert (one.count("█"), one.count("▒"), one.split()[-1]) == (32, 10, "40")
     assert another.startswith("another ██████████──┤ ")
     assert none.split() == ["none", "–"]
@@ -42,14 +43,14 @@ def test_bars_scroll_to_the_last() -> None:
     chart = BarChart("t", [Bar(f"bar {i}", (1.0,)) for i in range(10)], ("p",), "u", str)
     for _ in range(20):
         chart.press("down")
-        lines = drawn(chart, 60, 6)
-    assert [line.split()[1] for line in lines[:4]] == ["6", "7", "8", "9"]
+        lines = drawn(chart, 60, 7)
+    assert [line.split()[1] for line in lines[1:5]] == ["6", "7", "8", "9"]
     assert "from bar 7" in lines[-1]
 
 
 def test_a_curve_rises_where_it_rises() -> None:
     chart = CurveChart("t", [Curve("c", np.array([0.0, 10.0]), np.array([0.0, 10.0]))], "x", "y")
-    lines = drawn(chart, 49, 14, ascii_only=True)[1:11]
+    lines = drawn(chart, 49, 15, ascii_only=True)[2:12]
     columns = [line.rindex("a") for line in lines]
     assert columns == sorted(columns, reverse=True)
     assert columns[0] == 48

@@ -161,7 +161,7 @@ def test_a_dynamic_map_grows_from_launch_to_launch(tool: Tool, level: str) -> No
 def test_a_measured_launch_keeps_all_of_a_dynamic_map(tool: Tool) -> None:
     """What runs before the timed launches shows how much room it takes, and is repeated with it."""
     text = ONE_MAP.format(level="thread", kind='type = "dynamic"')
-    kernel, _ = run(tool, text, 2, 40, "300/0", options=("--benchmark",))
+    kernel, _ = run(tool, text, 2, 40, "300/0", options=("--benchmark", "--save-results"))
     (path,) = kernel.results
     result = kernel.read(path)
     assert (result.capacity(0), result.totals(0)) == (300, (80 * 300, 80 * 300))

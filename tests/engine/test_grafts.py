@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import struct
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import pytest
 from tests.ptx.corpus import DATA
 from tests.sass.conftest import ARCHITECTURES, assembled, disassembled
 from tests.sass.kernels import NO_PARAMETERS, SAXPY, VARIABLES
-from tui_probe.engine import graft_gate, graft_trial
+from tui_probe.engine import graft_gate, graft_trial, instruction_trial
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.cache import Cache
 from tui_probe.engine.graft_gate import GraftGate, OpenGate
@@ -21,11 +22,13 @@ from tui_probe.engine.machine_code import find_cubin, kernels_in
 from tui_probe.engine.options import Options
 from tui_probe.engine.prepare import Preparer
 from tui_probe.engine.snippet_ptx import snippet_ptx
+from tui_probe.engine.trial_kernel import ACTIVE, KERNEL, THREADS, THREADS_OF_GRID, TrialFailedError, trial_cubin
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe, read_probe
 from tui_probe.reasons import because
+from tui_probe.sass.accesses import LDG, LDS
 from tui_probe.sass.cubin import Cubin
-from tui_probe.sass.target import Target
+from tui_probe.sass.target import Target, warps_of
 from tui_probe.sass.uniform import named
 
 if TYPE_CHECKING:
@@ -40,9 +43,14 @@ IMAGE = (DATA / "image.no_ptx.cubin").read_bytes()
 
 
 class ClosedGate:
-    """A GPU on which grafts went wrong."""
+    """A GPU on which grafts went wrong, those at ``instructions`` alone or all."""
 
-    def closed(self, _arch: int) -> Reason | None:
+    def __init__(self, *, but_entries: bool = False) -> None:
+        self.but_entries = but_entries
+
+    def closed(self, _arch: int, *, instructions: bool) -> Reason | None:
+        if self.but_entries:
+            return because("graft-instructions-fail", words="other sums") if instructions else None
         return because("graft-fails", words="everything is different")
 
     def allows_slots(self, _arch: int) -> bool:
@@ -93,10 +101,11 @@ def test_ptx_comes_first(tmp_path: Path) -> None:
         ({"options": Options(machine_code="off")}, "machine-code-off"),
         ({"options": Options(load="ptx")}, "no-ptx"),
         ({"gate": ClosedGate()}, "graft-fails"),
+        ({"gate": ClosedGate(but_entries=True), "probe": "gmem_sectors"}, "graft-instructions-fail"),
         ({"probe": "nan_check"}, "needs-instructions"),
         ({"image": IMAGE.replace(b"\x04\x5a\x00\x06", b"\x04\x50\x00\x06", 1)}, "no-ptx"),
     ],
-    ids=["off", "given PTX", "trial", "instructions", "other GPU"],
+    ids=["off", "given PTX", "trial", "trial of instructions", "instructions", "other GPU"],
 )
 def test_why_not(tmp_path: Path, given: dict[str, object], code: str) -> None:
     answer = prepared(tmp_path, **given)  # type: ignore[arg-type]
@@ -112,6 +121,19 @@ def test_one_from_the_cache_is_the_same(tmp_path: Path) -> None:
     for file in ("pruned.bin", "probed.bin", "kernel.info"):
         assert (tmp_path / "second" / file).read_bytes() == (tmp_path / "first" / file).read_bytes()
     assert "[cache] prepared before" in (tmp_path / "second" / "process.log").read_text()
+
+
+def test_entries_are_probed_where_only_instructions_failed(tmp_path: Path) -> None:
+    assert prepared(tmp_path, gate=ClosedGate(but_entries=True)).outcome == "ok"
+
+
+def test_counts_of_instructions_need_no_ptx(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache")
+    assert prepared(tmp_path / "first", probe="gmem_sectors", cache=cache).outcome == "ok"
+    places = (tmp_path / "first" / "kernel.info").read_text()
+    assert "way graft" in places
+    kept = prepared(tmp_path / "second", probe="gmem_sectors", cache=cache, gate=ClosedGate(but_entries=True))
+    assert kept.code == "graft-instructions-fail", "one from the cache neither"
 
 
 def test_one_from_the_cache_is_not_used_where_grafts_are_off(tmp_path: Path) -> None:
@@ -181,6 +203,20 @@ def test_values_are_kept_in_slots_where_no_register_is_left(tmp_path: Path, monk
     assert answer.code == "graft-uniform"
 
 
+def test_values_are_kept_in_slots_where_registers_would_cost_warps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An SM has room for 64 warps of 32 registers, and for 51 of 33."""
+    monkeypatch.setattr("tui_probe.engine.grafts.used", lambda *_: frozenset(range(4, 63)))
+    monkeypatch.setattr("tui_probe.engine.grafts._above", lambda *_: 30)
+    assert prepared(tmp_path / "few").outcome == "ok"
+    assert "values kept in slots" in (tmp_path / "few" / "process.log").read_text()
+    monkeypatch.setattr("tui_probe.engine.grafts._above", lambda *_: 29)
+    assert prepared(tmp_path / "enough").outcome == "ok"
+    assert "values kept in slots" not in (tmp_path / "enough" / "process.log").read_text()
+    assert [warps_of(registers) for registers in (10, 32, 33, 64, 65, 255)] == [64, 64, 51, 32, 28, 8]
+
+
 def test_the_driver_is_told_that_the_third_dimension_is_read(assembled: Callable[[str, int], Cubin]) -> None:
     """Attribute 4 of older architectures, without which it need not be there."""
     made = Grafter(load_probe("block_sched"), Assembler(), sampled=False).graft(assembled(SAXPY, 80), "saxpy")
@@ -247,17 +283,73 @@ def test_which_cubin_a_device_runs() -> None:
         assert refused.value.reason.code == "no-machine-code"
 
 
-@pytest.mark.parametrize("arch", [80, 86, 89, 90, 100, 120])
+def fatbin_of(*entries: tuple[int, int, bytes]) -> bytes:
+    """A container with uncompressed machine code: architecture, flags, content."""
+    body = b"".join(
+        struct.pack("<HHIQIIHHIIIQQQ", 2, 257, 64, len(content), 0, 0, 8, 1, arch, 0, 0, flags | 0x11, 0, 0) + content
+        for arch, flags, content in entries
+    )
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
+
+
+def test_code_for_one_architecture_alone_comes_first() -> None:
+    """What nvcc marks so: sm_90a with flag 0x100000, sm_100f with 0x200000."""
+    plain, specific, older = (IMAGE + bytes(8 * number) for number in (1, 2, 3))
+    for entries in ([(90, 0, plain), (90, 0x100000, specific)], [(90, 0x100000, specific), (90, 0, plain)]):
+        cubin, _ = find_cubin(fatbin_of((80, 0, older), *entries), "zero", 90)
+        assert cubin.image == specific
+    family = fatbin_of((100, 0, plain), (100, 0x1200000, specific), (100, 0x1100000, older))
+    assert find_cubin(family, "zero", 100)[0].image == older
+    assert find_cubin(family, "zero", 103)[0].image == specific, "sm_100a runs on 10.0 alone"
+    assert find_cubin(fatbin_of((90, 0, plain)), "zero", 90)[0].image == plain
+
+
+@pytest.mark.parametrize("arch", [80, 86, 89, 90, 100, 103, 120])
 def test_the_kernel_of_the_trial_can_be_grafted(arch: int) -> None:
     assembler = Assembler()
     if not assembler.tools():
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
-    made = Grafter(graft_trial.trial_probe(), assembler, sampled=False).graft(
-        graft_trial.trial_cubin(arch, assembler), graft_trial.KERNEL
-    )
+    cubin = trial_cubin(arch, assembler)
+    made = Grafter(graft_trial.trial_probe(), assembler, sampled=False).graft(cubin, KERNEL)
     assert [patch.name for patch in made.grafted.patches] == ["trial_total"]
     assert made.grafted.constants == (("trial_table", 16),)
     assert len(made.grafted.branches) == 4
+    by_warp, by_site = (
+        Grafter(trial.probe, assembler, sampled=False).graft(cubin, KERNEL)
+        for trial in instruction_trial.instruction_trials()
+    )
+    assert len(by_site.grafted.branches) == 5, "a load and two stores of global memory, a load and a store of shared"
+    assert set(by_warp.grafted.branches) == {*by_site.grafted.branches, *made.grafted.branches}
+    target = Target.of(cubin, KERNEL)
+    found = [
+        next(at for at in by_site.grafted.branches if target.words[at // 16].operation == one) for one in (LDG, LDS)
+    ]
+    assert min(found) > min(target.exits()), "lanes that leave at once load nothing, as the expected counts say"
+
+
+def test_counts_of_the_trial_are_those_of_its_lanes() -> None:
+    """Worked out lane by lane, from what the kernel's text says."""
+    lanes = range(ACTIVE)
+    loading = [lane for lane in lanes if lane % THREADS % 2]
+    stored = [lane // 32 for lane in range(THREADS_OF_GRID)]
+    assert {
+        "load_requests": len({lane // 32 for lane in loading}),
+        "load_sectors": len({(lane // 32, lane * 4 // 32) for lane in loading}),
+        "load_bytes": 4 * len(loading),
+        "store_bytes": 4 * len(lanes),
+        "shared_requests": len(set(stored)) + len({lane // 32 for lane in lanes}),
+        "shared_words": len(stored) + len(lanes),
+        "shared_bytes": 4 * (len(stored) + len(lanes)),
+        "threads": THREADS_OF_GRID,
+    } == instruction_trial.EXPECTED
+
+
+def test_other_counts_fail_the_trial() -> None:
+    record, expected = instruction_trial.RECORD, list(instruction_trial.EXPECTED.values())
+    instruction_trial.check_counts(record.pack(*expected) + bytes(record.size))
+    instruction_trial.check_counts_of_sites(record.pack(*expected[:-1], 0))
+    with pytest.raises(TrialFailedError, match="counted 256 load requests, not 255"):
+        instruction_trial.check_counts(record.pack(expected[0] + 1, *expected[1:]))
 
 
 def test_records_of_the_trial() -> None:
@@ -268,7 +360,7 @@ def test_records_of_the_trial() -> None:
         (graft_trial._RECORD.pack(5, 0, 3, 1), "0 cycles"),
         (graft_trial._RECORD.pack(5, 7, 1 << 20, 1), "SM 1048576"),
     ):
-        with pytest.raises(graft_trial.TrialFailedError, match=words):
+        with pytest.raises(TrialFailedError, match=words):
             graft_trial.check_records(bad)
 
 
@@ -301,26 +393,68 @@ def test_the_outcome_of_the_trial_decides_and_is_kept(
     trial = FakeTrial(monkeypatch, told if isinstance(told, str) else json.dumps(told))
     for _ in range(2):
         gate = GraftGate(tmp_path, [])
-        reason = gate.closed(90)
+        reason = gate.closed(90, instructions=False)
         assert (reason and reason.code) == code
-        assert gate.closed(90) == reason
+        assert gate.closed(90, instructions=False) == reason
     assert trial.runs == (1 if kept else 2)
 
 
 def test_values_in_slots_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "words": "", "slots": "cuCtxSynchronize: error"}))
     gate = GraftGate(tmp_path, [])
-    assert gate.closed(90) is None
+    assert gate.closed(90, instructions=False) is None
     assert not gate.allows_slots(90)
     FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "words": "", "slots": "passed"}))
     assert GraftGate(tmp_path / "other", []).allows_slots(90)
 
 
+def test_probes_at_instructions_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, (words, code) in enumerate((("passed", None), ("other sums", "graft-instructions-fail"))):
+        FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "instructions": words}))
+        gate = GraftGate(tmp_path / str(number), [])
+        reason = gate.closed(90, instructions=True)
+        assert (reason and reason.code) == code
+        assert gate.closed(90, instructions=False) is None
+
+
+def test_what_a_trial_said_before_it_hung_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(command: list[str], **_: object) -> None:
+        lines = [{"outcome": "passed", "slots": words, "instructions": "it did not end"} for words in ("", "passed")]
+        raise subprocess.TimeoutExpired(command, 60, "".join(json.dumps(line) + "\n" for line in lines).encode())
+
+    monkeypatch.setattr(subprocess, "run", hang)
+    gate = GraftGate(tmp_path, [])
+    assert gate.closed(90, instructions=False) is None
+    assert gate.allows_slots(90)
+    reason = gate.closed(90, instructions=True)
+    assert reason
+    assert "it did not end" in reason.text
+
+
+def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A device on which whatever is grafted at instructions changes the kernel's output."""
+
+    def tried(_cuda: object, _cubin: object, _assembler: object, trial: object, *, in_slots: bool = False) -> None:
+        if trial in trials or in_slots:
+            raise TrialFailedError("other sums" if trial in trials else "other records")
+
+    trials = instruction_trial.instruction_trials()
+    monkeypatch.setattr(graft_trial, "instruction_trials", lambda: trials)
+    monkeypatch.setattr(graft_trial, "Cuda", lambda *_: None)
+    monkeypatch.setattr(graft_trial, "trial_cubin", lambda *_: None)
+    monkeypatch.setattr(graft_trial, "run_trial", tried)
+    assert graft_trial.main(["--arch", "90"]) == 0
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    wrong = {"outcome": "passed", "words": "", "slots": "other records", "instructions": "other sums"}
+    assert said[-1] == wrong
+    assert {line["instructions"] for line in said[:-1]} & {"passed"} == set()
+
+
 def test_a_trial_for_every_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trial = FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "words": ""}))
-    GraftGate(tmp_path, []).closed(90)
+    GraftGate(tmp_path, []).closed(90, instructions=False)
     monkeypatch.setattr(graft_gate, "driver_version", lambda: "581.0")
-    GraftGate(tmp_path, []).closed(90)
+    GraftGate(tmp_path, []).closed(90, instructions=False)
     assert trial.runs == 2
 
 

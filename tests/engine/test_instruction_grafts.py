@@ -13,11 +13,12 @@ from tui_probe.engine.disassembler import disassembler
 from tui_probe.engine.grafts import GraftedKernel, Grafter
 from tui_probe.engine.snippet_ptx import ptx_version
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.probe_files.loading import load_probe
+from tui_probe.probe_files.loading import load_probe, read_probe
 from tui_probe.sass.branches import BRA, branch_target
 from tui_probe.sass.cubin import Cubin
 from tui_probe.sass.target import Target
 from tui_probe.sass.words import WORD_BYTES
+from tui_probe.trace.sites import parse_sites
 
 pytestmark = pytest.mark.usefixtures("ptxas")
 
@@ -56,7 +57,7 @@ def cubins(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Cubin]:
 
 
 def grafted(probe: str, cubin: Cubin, *, sampled: bool = False) -> GraftedKernel:
-    return Grafter(load_probe(probe), Assembler(), sampled=sampled, instructions=True).graft(cubin, "mixed")
+    return Grafter(load_probe(probe), Assembler(), sampled=sampled).graft(cubin, "mixed")
 
 
 def texts(image: bytes, folder: Path) -> dict[int, str]:
@@ -117,6 +118,34 @@ def test_lanes_that_a_guard_leaves_out_meet_the_others_again(
         assert back[start + 1].startswith("P2R")
 
 
+@pytest.mark.parametrize("probe", ["async_wait", "barrier_wait", "divergence", "dmat", "inst_mix", "warp_progress"])
+def test_probes_of_instructions_that_are_not_looked_for_are_refused(probe: str, cubins: dict[int, Cubin]) -> None:
+    """Even in a kernel without any of them: nobody knows that."""
+    with pytest.raises(UnsupportedKernelError) as caught:
+        grafted(probe, cubins[90])
+    assert caught.value.reason.code == "needs-instructions"
+
+
+@pytest.mark.parametrize(
+    ("position", "works"), [("wmma.mma", False), ("wmma.mma:mma", True), ("wmma:mma", False), ("ldu.global", False)]
+)
+def test_what_is_another_instruction_in_machine_code_is_not_counted_as_none(
+    position: str, works: bool, cubins: dict[int, Cubin], tmp_path: Path
+) -> None:
+    source = (
+        '[map.m]\nlevel = "warp"\ncap = 1\n[map.m.regs]\na = "u32"\n[probe.p]\nposition = "kernel"\n'
+        'before = ".reg .b32 %c;\\nmov.u32 %c, 0;"\nafter = "ADD [ m ] {%c};"\n'
+        f'[probe.q]\nposition = "{position}"\nbefore = "add.u32 %c, %c, 1;"\n'
+    )
+    grafter = Grafter(read_probe(source.encode(), tmp_path / "own.toml"), Assembler(), sampled=False)
+    if works:
+        assert grafter.graft(cubins[90], "mixed").grafted.branches
+        return
+    with pytest.raises(UnsupportedKernelError) as caught:
+        grafter.graft(cubins[90], "mixed")
+    assert caught.value.reason.code == "needs-instructions"
+
+
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_snippets_write_no_register_of_the_kernel(arch: int, cubins: dict[int, Cubin], tmp_path: Path) -> None:
     made = grafted("gmem_bytes", cubins[arch])
@@ -133,8 +162,39 @@ def test_each_instruction_has_a_record_of_its_own(cubins: dict[int, Cubin]) -> N
     (line,) = (one for one in info.splitlines() if one.startswith("sites 0 "))
     numbers = [int(word) for word in line.split()[2:]]
     words = Target.of(cubins[90], "mixed").words
-    assert sorted({words[number - 1].operation for number in numbers}) == [0x180, 0x181, 0x186, 0x1AE]
+    assert sorted({words[at // WORD_BYTES].operation for at in numbers}) == [0x180, 0x181, 0x186, 0x1AE]
     assert f"cap {len(numbers)} " in info
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_sites_are_told_by_offset_and_as_nvdisasm_names_them(
+    arch: int, cubins: dict[int, Cubin], tmp_path: Path
+) -> None:
+    made, written = grafted("gmem_sectors_by_line", cubins[arch]), texts(cubins[arch].image, tmp_path)
+    (told,) = parse_sites(made.sites.encode())
+    shown = {one.instruction.line: one.instruction for one in told.sites}
+    assert list(shown) == [at for at in made.grafted.branches if at in shown]
+    for at, one in shown.items():
+        name, *parts = re.sub(r"^@!?P\d ", "", written[at]).split()[0].split(".")
+        size = [part for part in parts if part in ("64", "128")]
+        assert one.opcode == ".".join([name, *size])
+        assert (one.bytes == 16) == ("128" in parts), written[at]
+    assert [one.instruction.line for one in told.maps["sites"]] == list(shown)
+
+
+def test_kernels_with_the_same_accesses_share_what_is_assembled(cubins: dict[int, Cubin]) -> None:
+    class Counting(Assembler):
+        runs = 0
+
+        def assemble(self, *given: object, **named: object) -> object:  # type: ignore[override]
+            self.runs += 1
+            return super().assemble(*given, **named)  # type: ignore[arg-type]
+
+    assembler = Counting()
+    grafter = Grafter(load_probe("gmem_sectors"), assembler, sampled=False)
+    first, second = (grafter.graft(cubins[90], "mixed") for _ in range(2))
+    assert assembler.runs == 1
+    assert first == second
 
 
 def test_a_probe_that_needs_what_machine_code_does_not_tell_is_refused(cubins: dict[int, Cubin]) -> None:

@@ -191,6 +191,13 @@ def test_a_function_whose_address_is_only_called_is_this_modules_affair() -> Non
     assert shared.variables == ()
 
 
+def test_an_address_out_of_memory_is_not_called() -> None:
+    """It is a function of the original module's, which the probed module was compiled without."""
+    body = f"{REGISTERS}ld.global.u64 %rd1, [chosen];\nprototype: .callprototype _ ();\ncall %rd1, prototype;\nret;"
+    with pytest.raises(UnsupportedKernelError, match=r"calls an address that it reads from memory"):
+        probed_and_shared(entry(body, module=TWICE))
+
+
 def test_tables_of_the_mathematical_library_stay_private() -> None:
     module = """
 .global .align 4 .b8 __cudart_i2opi_f[8] = {65, 144};

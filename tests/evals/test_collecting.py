@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
-from tui_probe.cli.evaluation_run import lacks
+from tui_probe.cli.evaluation_run import lacks, run_one
 from tui_probe.cli.main import main
+from tui_probe.errors import TraceError
+from tui_probe.evals.collected import Collected, write_collected
 from tui_probe.evals.evaluation import Collection, Setting
+from tui_probe.evals.given import given
 
 SCHEDULING = ["eval", "scheduling", "--run", "--sim"]
 
@@ -34,6 +40,16 @@ def test_traces_are_collected_once_and_answered(folder: Path, capsys: pytest.Cap
     record = json.loads((folder / "collected.json").read_text())
     assert record["runs"]["plain"]["problem"] is None
     assert sorted(path.name for path in folder.iterdir()) == ["collected.json", "plain", "plain.log"]
+
+
+def test_all_ways_to_fill_run_on_the_simulated_gpu(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SCHEDULING, "--jobs", "2", "--out", str(folder), "--json"]) == 0
+    tables = json.loads(capsys.readouterr().out)["tables"]
+    assert [row["trace"] for row in tables["schedules"]] == ["plain", "persistent"]
+    assert [row["blocks"] for row in tables["schedules"]] == [32, 8]
+    assert [row["variant"] for row in tables["durations"]] == ["plain", "memset", "persistent"]
+    written = (folder / "durations" / "stdout.log").read_text().splitlines()
+    assert [json.loads(line)["right"] for line in written] == [True, True, True]
 
 
 def test_a_program_that_fails_is_told(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -65,3 +81,31 @@ def test_what_is_missing_is_left_out(folder: Path, monkeypatch: pytest.MonkeyPat
     assert "there is no ncu on the path" in str(why(Collection("a", (), tools=("ncu",))))
     assert "simulated GPU" in str(why(Collection("a", (), gpu=True), simulated=True))
     assert why(Collection("a", (), modules=("json",))) is None
+
+
+@pytest.mark.parametrize(("keeps", "file"), [("output", "a.txt"), ("ncu", "a.csv")])
+def test_what_is_no_trace_is_kept_as_a_file(
+    keeps: Literal["output", "ncu"], file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the place of ``run`` a program that writes what ncu would."""
+
+    def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+        folder = Path(command[command.index("--tracedir") + 1])
+        folder.mkdir()
+        (folder / "Nov22_1.ncu.csv").write_text("ID\n")
+        options["stdout"].write(b"words\n")
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr("tui_probe.cli.evaluation_run.subprocess.run", run)
+    collection = Collection("a", ("true",), keeps=keeps)
+    assert run_one(collection, tmp_path, argparse.Namespace(sim=False, python="python")) is None
+    assert (tmp_path / file).read_text() == ("words\n" if keeps == "output" else "ID\n")
+    write_collected(tmp_path, {"a": Collected("a", "x", None, collection.kept_as)})
+    (found,), _ = given([tmp_path])
+    assert (found.label, found.path, found.trace) == ("a", tmp_path / file, None)
+
+
+def test_a_record_that_leads_out_of_its_folder_is_refused(tmp_path: Path) -> None:
+    write_collected(tmp_path, {"a": Collected("a", "x", None, "../secret")})
+    with pytest.raises(TraceError, match="leads out of the folder"):
+        given([tmp_path])

@@ -10,6 +10,7 @@ import pytest
 
 import tui_probe
 from tests.evals.schedules import write_fill, write_two_slots
+from tui_probe.cli.evaluation import Reading
 from tui_probe.cli.main import main, main_parser
 from tui_probe.errors import ChoiceError, TraceError, UsageError
 from tui_probe.evals import registry
@@ -82,7 +83,7 @@ def test_without_traces_those_of_the_package_are_used_or_the_command_is_told(
     write_two_slots_in(tmp_path / "traces" / "scheduling", "plain")
     assert bundled(registry.evaluation_named("scheduling")) == tmp_path / "traces" / "scheduling"
     answer = tui_probe.evaluate("scheduling")
-    assert answer.sources == ["traces that come with tui-probe", "plain: GPU on paper, ./on_paper"]
+    assert answer.sources == ["traces that come with tui-probe", "plain: GPU on paper, on_paper"]
 
 
 def write_two_slots_in(folder: Path, name: str) -> None:
@@ -151,3 +152,17 @@ def test_pictures_of_a_fill(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["eval", "scheduling", str(tmp_path / "t"), "--figure", "sms", "--png", str(tmp_path / "a.png")]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'a.png'}\n"
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_on_a_terminal_it_is_told_how_far_reading_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.isatty", lambda _: True)
+    monkeypatch.setattr("tui_probe.cli.evaluation.PATIENCE", 0.0)
+    with Reading() as reading:
+        reading(0.25)
+    assert capsys.readouterr().err == "\r[info] reading:  25%\r\x1b[K"
+    monkeypatch.setattr("os.isatty", lambda _: False)
+    with Reading() as reading:
+        reading(0.25)
+    assert capsys.readouterr().err == ""

@@ -46,21 +46,26 @@ def patterns(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(program)
 
 
-@pytest.fixture(scope="session")
-def counters(patterns: str) -> dict[str, Counted]:
-    """The hardware's counters of each kernel, by ncu."""
-    ncu = [tool("ncu"), "--csv", "--clock-control", "none", "--metrics", ",".join(METRICS)]
-    done = subprocess.run([*ncu, patterns], capture_output=True, text=True, check=False, timeout=300)
+def counters_of(command: list[str], *options: str) -> list[tuple[str, Counted]]:
+    """The hardware's counters of each launch of a program, with the kernel's name, by ncu."""
+    ncu = [tool("ncu"), "--csv", "--clock-control", "none", "--metrics", ",".join(METRICS), *options]
+    done = subprocess.run([*ncu, *command], capture_output=True, text=True, check=False, timeout=300)
     if "ERR_NVGPUCTRPERM" in done.stdout + done.stderr:
         pytest.skip("no permission to read the GPU's counters (ERR_NVGPUCTRPERM)")
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     header = next(i for i, line in enumerate(lines) if line.startswith('"ID"'))
-    found: dict[str, Counted] = {}
+    found: dict[str, tuple[str, Counted]] = {}
     for row in csv.DictReader(lines[header:]):
-        kernel = row["Kernel Name"].partition("(")[0]
-        found.setdefault(kernel, {})[METRICS[row["Metric Name"]]] = int(float(row["Metric Value"].replace(",", "")))
-    return found
+        _, counted = found.setdefault(row["ID"], (row["Kernel Name"].partition("(")[0], {}))
+        counted[METRICS[row["Metric Name"]]] = int(float(row["Metric Value"].replace(",", "")))
+    return list(found.values())
+
+
+@pytest.fixture(scope="session")
+def counters(patterns: str) -> dict[str, Counted]:
+    """Those of each access pattern."""
+    return dict(counters_of([patterns]))
 
 
 def test_requests_and_sectors_equal_the_counters(patterns: str, counters: dict[str, Counted], runner: Runner) -> None:

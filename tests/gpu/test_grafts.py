@@ -9,6 +9,8 @@ from statistics import median
 
 import pytest
 
+from tui_probe.engine.cuda_calls import LIBRARY, Cuda
+from tui_probe.engine.machine_code import find_cubin
 from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
@@ -64,3 +66,34 @@ def test_both_ways_see_the_same_blocks(name: str, both_ways: dict[str, tuple[Pat
         print(f"GPU-FIGURE {kernel}: {one:.0f} cycles by PTX, {other:.0f} by machine code")
         if one >= LONG_CYCLES:
             assert abs(other - one) <= 0.02 * one, kernel
+
+
+SPECIFIC = """
+extern "C" __global__ void specific(unsigned long long *found) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    *found = 2;
+#else
+    *found = 1;
+#endif
+}
+"""
+
+
+@pytest.mark.parametrize("order", [("90", "90a"), ("90a", "90")], ids="-".join)
+def test_the_code_that_the_driver_takes_is_the_one_that_is_grafted(order: tuple[str, str], tmp_path: Path) -> None:
+    """Of an image with code for 9.0 and for later devices beside code for 9.0 alone."""
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if nvcc is None:
+        pytest.skip("no nvcc on this machine to build the program with")
+    (tmp_path / "specific.cu").write_text(SPECIFIC)
+    codes = [f"-gencode=arch=compute_{arch},code=sm_{arch}" for arch in order]
+    subprocess.run([nvcc, "-fatbin", *codes, "-o", "specific.fatbin", "specific.cu"], check=True, cwd=tmp_path)
+    image, cuda = (tmp_path / "specific.fatbin").read_bytes(), Cuda(LIBRARY, 90)
+
+    def found(loaded: bytes) -> int:
+        place = cuda.allocate(8)
+        cuda.launch(cuda.load(loaded).function("specific"), 1, 1, [place])
+        return int.from_bytes(cuda.read(place, 8), "little")
+
+    print(f"GPU-FATBIN\t{order}\tdriver {found(image)}\tours {found(find_cubin(image, 'specific', 90)[0].image)}")
+    assert found(image) == found(find_cubin(image, "specific", 90)[0].image)

@@ -1,13 +1,15 @@
-"""What counting probes find in machine code equals what they find by PTX, and leaves the same memory behind.
-
-That is not so yet of kernels with conditional accesses, so that only tests ask for such grafts.
+"""What counting probes find in machine code equals what they find by PTX, the hardware's counters, and paper; and the
+kernels leave the same memory behind.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import struct
 import subprocess
+import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,16 +17,21 @@ import pytest
 
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.cuda_calls import LIBRARY, Cuda
-from tui_probe.engine.grafts import Grafter
+from tui_probe.engine.grafts import GraftedKernel, Grafter
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.model import Probe
 from tui_probe.engine.probed_kernel import probed_kernel
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
+from tui_probe.probes.tensorop_count import analysis as tensorop_count
 from tui_probe.ptx.parser import parse
 from tui_probe.sass.cubin import Cubin
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.model import Kernel as TracedKernel
+from tui_probe.trace.results import read_result
 
-from .conftest import PROGRAMS
-from .test_counts import tool
+from .conftest import PROGRAMS, Runner
+from .test_counts import METRICS, Counted, counters_of, tool
 
 ARCH = 90
 BLOCKS, THREADS = 32, 256
@@ -32,13 +39,24 @@ WARPS = BLOCKS * THREADS // 32
 MEMORY = BLOCKS * THREADS * 128
 SITE_BYTES = 4 << 20
 """More than all copies of the records of a kernel's sites take."""
-BY_WARP = ("gmem_sectors", "gmem_bytes")
+SOURCES = {"gmem_sectors": "memory_patterns", "gmem_bytes": "memory_patterns", "tensorop_count": "matrix_products"}
+"""By probe the program with kernels for it."""
 # Accesses without a space may be known to be global in machine code, and how many passes a loop takes whose lanes leave
 # one after another depends on where the compiled code lets them meet again.
 DIFFERENT = {"generic_copy", "loop_of_lanes"}
 UNORDERED = {"atomics"}
 """Sums of floats depend on the order of additions."""
-ON_PAPER = {"coalesced_store": {"store_requests": 256, "store_sectors": 1024}}
+ON_PAPER = {
+    ("gmem_sectors", "coalesced_store"): {"store_requests": 256, "store_sectors": 1024},
+    ("tensorop_count", "half_products"): {"mma": WARPS * 32, "multiply_adds": WARPS * 16 * 8 * 16},
+    ("tensorop_count", "integer_products"): {"mma": 2 * WARPS * 32, "multiply_adds": 2 * WARPS * 16 * 8 * 32},
+}
+LIBRARIES = {
+    "PyTorch": ("elementwise",),
+    "cuBLAS": ("gemm", "nvjet"),
+    "cuDNN": ("cudnn", "conv", "fprop"),
+}
+"""What the names of kernels have in them."""
 
 
 @dataclass
@@ -48,16 +66,24 @@ class Images:
     cubin: Cubin
     ptx: str
 
+    def kernel(self, name: str) -> Kernel:
+        return Kernel.of(parse(self.ptx), name)
+
 
 @pytest.fixture(scope="module")
-def images(tmp_path_factory: pytest.TempPathFactory) -> Images:
-    folder = tmp_path_factory.mktemp("patterns")
-    source = str(PROGRAMS / "memory_patterns.cu")
-    for kind in ("cubin", "ptx"):
-        command = [tool("nvcc"), f"-{kind}", f"-arch=sm_{ARCH}", "-o", str(folder / kind), source]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-    return Images(Cubin.read((folder / "cubin").read_bytes()), (folder / "ptx").read_text())
+def images(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Images]:
+    """By program."""
+    folder, jobs = tmp_path_factory.mktemp("images"), []
+    for program in sorted(set(SOURCES.values())):
+        for kind in ("cubin", "ptx"):
+            output = folder / f"{program}.{kind}"
+            command = [tool("nvcc"), f"-{kind}", f"-arch=sm_{ARCH}", "-o", output, PROGRAMS / f"{program}.cu"]
+            jobs.append(subprocess.Popen(command))
+    assert all(job.wait(300) == 0 for job in jobs)
+    return {
+        program: Images(Cubin.read((folder / f"{program}.cubin").read_bytes()), (folder / f"{program}.ptx").read_text())
+        for program in set(SOURCES.values())
+    }
 
 
 @pytest.fixture(scope="module")
@@ -65,13 +91,27 @@ def cuda() -> Cuda:
     return Cuda(LIBRARY, ARCH)
 
 
-def by_ptx(images: Images, kernel: str, probe: Probe, folder: Path) -> bytes:
-    """A kernel with the probe in its PTX, assembled."""
-    text, _ = probed_kernel(Kernel.of(parse(images.ptx), kernel), probe)
-    source, binary = folder / "probed.ptx", folder / "probed.bin"
-    source.write_text(text)
-    Assembler().assemble(source, binary, f"sm_{ARCH}", kernel)
-    return binary.read_bytes()
+def grafted(images: Images, probe: Probe) -> dict[str, GraftedKernel]:
+    """Each kernel with the probe in its machine code."""
+    grafter = Grafter(probe, Assembler(), sampled=False)
+    names = list(images.cubin.kernels)
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(names, pool.map(lambda name: grafter.graft(images.cubin, name), names), strict=True))
+
+
+def by_ptx(images: Images, probe: Probe, folder: Path) -> dict[str, bytes]:
+    """Each kernel with the probe in its PTX, assembled."""
+    assembler = Assembler()
+
+    def assembled(name: str) -> bytes:
+        source, binary = folder / f"{name}.ptx", folder / f"{name}.bin"
+        source.write_text(probed_kernel(images.kernel(name), probe)[0])
+        assembler.assemble(source, binary, f"sm_{ARCH}", name)
+        return binary.read_bytes()
+
+    names = list(images.cubin.kernels)
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(names, pool.map(assembled, names), strict=True))
 
 
 def launched(cuda: Cuda, image: bytes, kernel: str, map_bytes: int = 0) -> tuple[bytes, bytes]:
@@ -79,8 +119,6 @@ def launched(cuda: Cuda, image: bytes, kernel: str, map_bytes: int = 0) -> tuple
     memory = cuda.allocate(MEMORY)
     cuda.write(memory, bytes(range(256)) * (MEMORY // 256) if kernel not in UNORDERED else bytes(MEMORY))
     added = [cuda.allocate(map_bytes)] if map_bytes else []
-    for each in added:
-        cuda.write(each, bytes(map_bytes))
     cuda.launch(cuda.load(image).function(kernel), BLOCKS, THREADS, [memory, BLOCKS * THREADS - 1000, *added])
     return cuda.read(memory, MEMORY), cuda.read(added[0], map_bytes) if added else b""
 
@@ -96,40 +134,38 @@ def sums(content: bytes, probe: Probe) -> Counter[str]:
     return +found
 
 
-@pytest.mark.parametrize("name", BY_WARP)
-def test_counts_of_warps_are_those_of_ptx(name: str, images: Images, cuda: Cuda, tmp_path: Path) -> None:
-    probe = load_probe(name)
-    grafter = Grafter(probe, Assembler(), sampled=False, instructions=True)
+@pytest.mark.parametrize("name", SOURCES)
+def test_counts_of_warps_are_those_of_ptx(name: str, images: dict[str, Images], cuda: Cuda, tmp_path: Path) -> None:
+    probe, own = load_probe(name), images[SOURCES[name]]
+    grafts, expected_images = grafted(own, probe), by_ptx(own, probe, tmp_path)
     size = WARPS * probe.maps[0].record_bytes
     different, changed = set(), set()
-    for kernel in images.cubin.kernels:
-        native, _ = launched(cuda, images.cubin.image, kernel)
-        left, content = launched(cuda, grafter.graft(images.cubin, kernel).probed, kernel, size)
-        _, expected = launched(cuda, by_ptx(images, kernel, probe, tmp_path), kernel, size)
+    for kernel, made in grafts.items():
+        native, _ = launched(cuda, own.cubin.image, kernel)
+        left, content = launched(cuda, made.probed, kernel, size)
+        _, expected = launched(cuda, expected_images[kernel], kernel, size)
         found, wanted = sums(content, probe), sums(expected, probe)
         changed |= {kernel} if left != native else set()
         different |= {kernel} if found != wanted else set()
         same = "equal" if found == wanted else "DIFFERENT"
         print(f"GPU-GRAFT\t{name}\t{kernel}\t{same}\tmemory {left == native}\tgraft {found}\tptx {wanted}")
-        if name == "gmem_sectors":
-            assert all(found[key] == number for key, number in ON_PAPER.get(kernel, {}).items())
+        assert ON_PAPER.get((name, kernel), {}).items() <= found.items()
     assert changed <= UNORDERED
     assert different <= DIFFERENT
+    assert {kernel for of, kernel in ON_PAPER if of == name} <= grafts.keys()
 
 
-@pytest.mark.parametrize("name", BY_WARP)
-def test_counts_of_lines_add_up_to_those_of_warps(name: str, images: Images, cuda: Cuda) -> None:
-    whole, by_line = load_probe(name), load_probe(f"{name}_by_line")
-    of_warps, of_lines = (Grafter(probe, Assembler(), sampled=False, instructions=True) for probe in (whole, by_line))
-    for kernel in images.cubin.kernels:
-        native, content = launched(
-            cuda, of_warps.graft(images.cubin, kernel).probed, kernel, WARPS * whole.maps[0].record_bytes
-        )
-        made = of_lines.graft(images.cubin, kernel)
-        left, records = launched(cuda, made.probed, kernel, SITE_BYTES)
-        found = site_sums(records, by_line, made.info)
+@pytest.mark.parametrize("name", SOURCES)
+def test_counts_of_lines_add_up_to_those_of_warps(name: str, images: dict[str, Images], cuda: Cuda) -> None:
+    whole, by_line, own = load_probe(name), load_probe(f"{name}_by_line"), images[SOURCES[name]]
+    of_warps, of_lines = grafted(own, whole), grafted(own, by_line)
+    for kernel, made in of_warps.items():
+        native, content = launched(cuda, made.probed, kernel, WARPS * whole.maps[0].record_bytes)
+        left, records = launched(cuda, of_lines[kernel].probed, kernel, SITE_BYTES)
+        found = site_sums(records, by_line, of_lines[kernel].info)
         wanted = Counter({key: value for key, value in sums(content, whole).items() if key != "threads"})
         print(f"GPU-GRAFT-LINES\t{name}\t{kernel}\t{found == wanted}\tby line {found}\tby warp {wanted}")
+        assert found
         assert found == wanted
         assert left == native or kernel in UNORDERED
 
@@ -144,3 +180,83 @@ def site_sums(content: bytes, probe: Probe, info: str) -> Counter[str]:
     for copy in range(copies):
         found += sums(content[copy * pitch : copy * pitch + count * record], probe)
     return found
+
+
+@pytest.fixture(scope="module")
+def without_ptx(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The program of access patterns, as machine code alone."""
+    program = tmp_path_factory.mktemp("patterns") / "memory_patterns"
+    code = f"-gencode=arch=compute_{ARCH},code=sm_{ARCH}"
+    command = [tool("nvcc"), code, "-cudart=static", "-o", str(program), str(PROGRAMS / "memory_patterns.cu")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return str(program)
+
+
+def counts_of(kernel: TracedKernel) -> list[Counted]:
+    """What ``gmem_sectors`` counted in each launch, as the hardware's counters are named here."""
+    found = [gmem_sectors.analyse(read_result(path)) for path in kernel.results]
+    assert all(one.threads_missing == 0 for one in found)
+    return [{name: getattr(one, name) for name in METRICS.values()} for one in found]
+
+
+def test_access_patterns_equal_the_counters(without_ptx: str, runner: Runner) -> None:
+    alone = runner.alone([without_ptx])
+    profiled = runner.profiled([without_ptx], "-p", "gmem_sectors")
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout)
+    probed = {}
+    for kernel in open_trace(profiled.trace).kernels:
+        assert (kernel.status, kernel.way) == ("probed", "graft"), f"{kernel.name}: {kernel.reason}"
+        (probed[kernel.name],) = counts_of(kernel)
+    counters = dict(counters_of([without_ptx]))
+    assert probed.keys() == counters.keys()
+    for name, measured in counters.items():
+        equal = "equal" if probed[name] == measured else "DIFFERENT"
+        print(f"GPU-SECTORS\t{name}\t{equal}\tncu {measured}\tgraft {probed[name]}")
+    different = {name for name, counts in probed.items() if counts != counters[name]}
+    assert different <= {"generic_copy"}, "accesses without a space are left out, and the probe says so"
+
+
+def libraries(kernel: str) -> set[str]:
+    return {library for library, parts in LIBRARIES.items() if any(part in kernel.lower() for part in parts)}
+
+
+def profiled_library(runner: Runner, what: str, probe: str) -> tuple[str, list[TracedKernel]]:
+    """What the program printed, and the kernels of it that were probed; why others were not is printed."""
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    command = [sys.executable, str(PROGRAMS / "library_kernels.py"), what]
+    profiled = runner.profiled(command, "-p", probe, "--machine-code", "all", "--capture-range")
+    assert profiled.outcome.status == 0, profiled.outcome.stderr
+    kernels = [kernel for kernel in open_trace(profiled.trace).kernels if kernel.status != "filtered"]
+    for kernel in kernels:
+        print(f"GPU-LIBRARY\t{probe}\t{kernel.status}\t{kernel.way}\t{kernel.reason}\t{kernel.name[:90]}")
+    return profiled.outcome.stdout, [each for each in kernels if each.status == "probed" and each.results]
+
+
+def test_kernels_of_libraries_equal_the_counters(runner: Runner) -> None:
+    _, kernels = profiled_library(runner, "counts", "gmem_sectors")
+    command = [sys.executable, str(PROGRAMS / "library_kernels.py"), "counts"]
+    counters: dict[str, list[Counted]] = {}
+    for name, counted in counters_of(command, "--profile-from-start", "off", "--print-kernel-base", "mangled"):
+        counters.setdefault(name, []).append(counted)
+    seen, different = set(), []
+    for kernel in kernels:
+        assert kernel.way == "graft", kernel.name
+        found, wanted = counts_of(kernel), counters.get(kernel.name)
+        print(f"GPU-LIBRARY-SECTORS\t{found == wanted}\tncu {wanted}\tgraft {found}\t{kernel.name[:90]}")
+        seen |= libraries(kernel.name) if wanted is not None else set()
+        different += [kernel.name] if wanted is not None and found != wanted else []
+    assert not different
+    assert seen == LIBRARIES.keys()
+
+
+def test_products_of_a_library_are_2_m_n_k(runner: Runner) -> None:
+    """Where all of its kernels could be probed: those that give registers away leave none to a probe."""
+    printed, kernels = profiled_library(runner, "products", "tensorop_count")
+    per_product = int(printed.split()[-1]) // 2
+    counts = [tensorop_count.analyse(read_result(path)) for kernel in kernels for path in kernel.results]
+    found = [count.operations for count in counts if count.operations]
+    print(f"GPU-LIBRARY-TENSOR\t{per_product}\t{counts}")
+    assert found
+    assert set(found) == {per_product}

@@ -290,7 +290,12 @@ class Host:
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def finish(self, process: subprocess.Popen[str]) -> Run:
-        stdout, stderr = process.communicate(timeout=50)
+        try:
+            stdout, stderr = process.communicate(timeout=50)
+        except subprocess.TimeoutExpired:
+            process.kill()  # or whichever test runs when it is collected would fail, too
+            process.communicate()
+            raise
         calls = self.log.read_text().splitlines() if self.log.exists() else []
         return Run(process.returncode, stdout, stderr, self.root, calls)
 

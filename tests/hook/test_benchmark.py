@@ -29,7 +29,7 @@ def launches(run: Run) -> list[str]:
 
 
 def bench(host: Host, script: str, **more: str) -> Run:
-    run = host.python(script, TUI_PROBE_BENCHMARK="1", **more)
+    run = host.python(script, TUI_PROBE_BENCHMARK="1", TUI_PROBE_SAVE_RESULTS="1", **more)
     assert (run.status, run.stderr) == (0, "")
     saved = [line.split("launch ")[1] for line in run.lines(r"\[exec\] save")]
     assert len(saved) == len(set(saved)) == len(run.results), "a launch has one result"
@@ -58,6 +58,19 @@ print(read(w), read(other))
     backups = [line.split(" reason ")[1] for line in run.lines(r"\[exec\] backup")]
     assert backups == ["measured already"] * 2
     assert len(run.lines(r"\[exec\] probe-mem")) == 2
+
+
+@pytest.mark.parametrize("maps", ["1,16", "1,-1 1,4"])
+def test_no_result_is_saved_unless_it_is_asked_for(host: Host, maps: str) -> None:
+    assert host.engine
+    host.engine.maps, host.engine.filled = maps, "1,16"
+    host.engine.storage = ["storage 0 queue record 16 cap 0", "storage 1 counts"] if "-1" in maps else []
+    run = host.python(
+        "context()\nf, w = function(module(), 'add__8'), word()\nlaunch(f, w)\nprint(read(w))", TUI_PROBE_BENCHMARK="1"
+    )
+    assert (run.status, run.stdout, run.results) == (0, "1\n", [])
+    assert samples(run) == [("xxxxx", "0")] * 5
+    assert not run.lines(r"\[exec\] save")
 
 
 def test_memory_that_cannot_be_put_back_is_measured_by_turns(host: Host) -> None:

@@ -259,13 +259,38 @@ def test_results_are_left_out_while_they_come_faster_than_allowed(host: Host, pa
     """Of 8 KiB each, with 16 KiB per second."""
     page["write_rate"] = 16 << 10
     host.engine.maps = "1,2000"  # type: ignore[union-attr]
-    run = under(host, page, LAUNCHES.format(n=60), TUI_PROBE_LAUNCHES="auto")
-    assert (run.status, run.stdout) == (0, "60\n"), run.stderr
-    assert 2 <= len(run.results) < 12
+    script = f"import time\nbegan = time.monotonic()\n{LAUNCHES.format(n=60)}\nprint(time.monotonic() - began)"
+    run = under(host, page, script, TUI_PROBE_LAUNCHES="auto")
+    launches, seconds = run.stdout.split()
+    assert (run.status, launches) == (0, "60"), run.stderr
+    assert 2 <= len(run.results) < 12 + 2 * float(seconds)
     assert page["over_rate"] > 0
     assert [line for line in run.written_log if line.endswith(" code write-rate")]
     (told,) = run.lines(r"\[budget\] write-rate thins limit 16384 used 16384: allow more with --max-write-rate")
     assert told
+
+
+def test_a_rate_that_is_set_while_the_program_runs_counts_at_once(host: Host, page: ControlPage) -> None:
+    """At one byte per second the first result alone would keep the others out for hours."""
+    page["write_rate"] = 1
+    host.engine.maps = "1,2000"  # type: ignore[union-attr]
+    script = f"""
+import sys
+from tui_probe.launcher.control import ControlPage
+page = ControlPage.open(Path({str(page.path)!r}))
+context()
+f = function(module(), "add__8")
+w = word()
+for rate in (1, 1 << 40, 2):
+    page.set_limit("write_rate", rate)
+    before = page["over_rate"]
+    for _ in range(30): launch(f, w)
+    print(rate, page["over_rate"] - before > 0)
+"""
+    run = under(host, page, script, TUI_PROBE_LAUNCHES="auto")
+    assert run.stdout.splitlines() == ["1 True", f"{1 << 40} False", "2 True"], run.stderr
+    told = run.lines(r"\[budget\] write-rate thins limit (\d+) .*")
+    assert [line.split()[4] for line in told] == ["1", "2"]
 
 
 def test_the_rate_is_no_limit_where_launches_are_named(host: Host, page: ControlPage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import struct
@@ -11,6 +12,7 @@ import pytest
 
 from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage
 
+from .block_samples import Sample, disk_bytes, recorded, share, spread
 from .conftest import Engine, Host, Run
 from .test_schedule import Key, seed_of
 
@@ -202,6 +204,79 @@ print(read(w))
     assert 0 < len(samples(run)) == page.budget("result_files").used <= files
     assert run.lines(rf"\[exit\] launches 150 probed {len(samples(run))} dropped 0")
     assert not [line for line in run.calls if "DIRTY" in line]
+
+
+# The rule beside its twin.
+
+MEMORY = 1 << 30
+"""Of the stub's device, a sixteenth of which one launch may have."""
+RECORD = 16
+
+
+def per_block(block: int) -> int:
+    """A record for each of its warps."""
+    return -(-block // 32) * RECORD
+
+
+ASKED = """
+import json, os, struct
+from tui_probe.launcher.control import PROCESSES, ControlPage
+page = ControlPage.open(Path({page!r}))
+context()
+f = function(module(), "add__8")
+w = word()
+for limit, grid, block in {launches!r}:
+    wait_for(lambda: not any(held for _, *held in struct.iter_unpack("<3Q", page._page[PROCESSES]) if any(held)))
+    files = [path.stat().st_blocks * 512 for path in Path(os.environ["TUI_PROBE_TRACE_ROOT"]).glob("*/result/*.bin")]
+    page["trace_bytes.limit"] = limit
+    print(json.dumps([page["trace_bytes.used"], page["log_bytes.used"], files]), flush=True)
+    launch(f, w, grid=grid, block=block)
+print(read(w))
+"""
+
+
+def expected(limit: int, blocks: int, block: int, used: int, log: int, files: list[int]) -> Sample | None:
+    kept = max(limit // 8 - log, 0)
+    left = max(limit - used - kept, 0)
+    room = share(left, sum(map(disk_bytes, files)), first=not files)
+    return recorded(blocks, per_block(block), room, MEMORY // 16)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_blocks_are_sampled_by_the_rule(host: Host, page: ControlPage, seed: int) -> None:
+    """Shapes and budgets by chance, each launch the first of its shape: as the twin says."""
+    numbers = random.Random(seed)
+    grids = numbers.sample(range(1, 120_000), 8) + numbers.sample([16, 17, 1024, 4096, 16_384, 32_768, 65_536], 4)
+    numbers.shuffle(grids)
+    # the forms of the kernel are made with the first two, so that nothing is written beside what is asked for
+    launches = [(NO_LIMIT, 3, 64), (1 << 20, 100_000, 64)]
+    launches += [(numbers.randrange(1 << 20, 64 << 20), grid, numbers.choice([32, 100, 1024])) for grid in grids]
+    run = under(host, page, ASKED.format(page=str(page.path), launches=launches), STUB_MEMORY=str(MEMORY))
+    assert run.status == 0, run.stderr
+    *states, total = run.stdout.splitlines()
+    assert total == str(len(launches))
+    found = {grid[0]: Sample(first, step, count or grid[0]) for grid, first, step, count in samples(run)}
+    wanted = {}
+    for (limit, grid, block), state in zip(launches[2:], states[2:], strict=True):
+        sample = expected(limit, grid, block, *json.loads(state))
+        if sample is not None:
+            wanted[grid] = sample
+    assert {grid: found[grid] for grid in grids if grid in found} == wanted
+    assert any(sample.count < grid for grid, sample in wanted.items())
+    assert any(sample.count == grid for grid, sample in wanted.items())
+
+
+@pytest.mark.parametrize(
+    ("blocks", "most", "sample"),
+    [
+        (100, 16, Sample(0, 6, 16)),
+        (4096, 16, Sample(0, 255, 16)),
+        (16, 16, Sample(0, 1, 16)),
+        (17, 16, Sample(0, 1, 16)),
+    ],
+)
+def test_blocks_of_a_sample_are_spread_over_the_grid(blocks: int, most: int, sample: Sample) -> None:
+    assert spread(blocks, most) == sample
 
 
 # Several probes.

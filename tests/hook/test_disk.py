@@ -125,12 +125,13 @@ def test_what_was_dropped_takes_no_room_in_the_trace(host: Host, small_disk: Pat
     """What is booked for a result is free again when the disk had no room for it."""
     script = """
 launch(f, w)
+wait_for(lambda: logged("[exec] save result") == 1)
 for _ in range(4):
     disk(9 << 30)
     wait_for(lambda: logged("[exec] save-paused") == logged("[exec] save-resumed"))
+    before = logged("[exec] save-paused")
     disk(0)
     time.sleep(0.15)
-    before = logged("[exec] save-paused")
     launch(f, w)
     wait_for(lambda: logged("[exec] save-paused") > before)
 disk(9 << 30)
@@ -151,7 +152,7 @@ disk(9 << 30)
 wait_for(lambda: logged("[exec] save-resumed"))
 launch(function(module(), "sub__8"), w)
 """
-    run = run_on(small_disk, host, 1 << 30, script, None, TUI_PROBE_BENCHMARK="1")
+    run = run_on(small_disk, host, 1 << 30, script, None, TUI_PROBE_BENCHMARK="1", TUI_PROBE_SAVE_RESULTS="1")
     assert (run.status, run.stdout) == (0, "1\n"), run.stderr
     assert len(run.results) == 1
 

@@ -68,7 +68,7 @@ def test_a_disk_that_becomes_read_only(host: Host, read_only: Path) -> None:
 
 def test_a_disk_that_becomes_read_only_in_a_benchmark(host: Host, read_only: Path) -> None:
     after = "open(os.environ['READ_ONLY'], 'w').close()"
-    run = preloaded(read_only, host, PROGRAM.format(after=after), TUI_PROBE_BENCHMARK="1")
+    run = preloaded(read_only, host, PROGRAM.format(after=after), TUI_PROBE_BENCHMARK="1", TUI_PROBE_SAVE_RESULTS="1")
     assert is_unharmed(run)
     assert len(run.results) <= 1
 
@@ -79,9 +79,9 @@ def test_a_budget_of_nothing(host: Host, tmp_path: Path, budget: str, mode: str)
     limits = {name: 0 if budget in (name, "all of them") else NO_LIMIT for name in BUDGETS}
     rate = 0 if budget in ("write_rate", "all of them") else NO_LIMIT
     page = ControlPage.create(tmp_path / "control", limits, shares=True, on=True, write_rate=rate)
-    more = (
-        {"TUI_PROBE_BENCHMARK": "1"} if mode == "benchmark" else {"TUI_PROBE_LAUNCHES": "" if mode == "all" else mode}
-    )
+    more = {"TUI_PROBE_LAUNCHES": "" if mode == "all" else mode}
+    if mode == "benchmark":
+        more = {"TUI_PROBE_BENCHMARK": "1", "TUI_PROBE_SAVE_RESULTS": "1"}
     run = host.python(PROGRAM.format(after=""), TUI_PROBE_CONTROL=str(page.path), **more)
     assert is_unharmed(run)
     if budget in ("trace_bytes", "result_files", "all of them"):

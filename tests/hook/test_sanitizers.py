@@ -28,11 +28,12 @@ def program(sanitized: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("mode", ["traced", "benchmark", "little memory", "watched disk", "dear launches"])
+@pytest.mark.parametrize("mode", ["traced", "benchmark", "memusage", "little memory", "watched disk", "dear launches"])
 def test_busy_program(sanitized: Build, program: Path, tmp_path: Path, engine: Engine, mode: str) -> None:
     host = Host(sanitized, tmp_path, engine)
     more = {
-        "benchmark": {"TUI_PROBE_BENCHMARK": "1"},
+        "benchmark": {"TUI_PROBE_BENCHMARK": "1", "TUI_PROBE_SAVE_RESULTS": "1"},
+        "memusage": {"TUI_PROBE_MEMUSAGE": "1"},
         "little memory": {"TUI_PROBE_MAX_PROBE_MEMORY": "65536"},
         "watched disk": {"TUI_PROBE_MIN_FREE_DISK": "1"},
         "dear launches": {
@@ -84,7 +85,7 @@ def test_program_that_knows_nothing_of_sanitizers(sanitized: Build, tmp_path: Pa
         "PYTHONMALLOC": "malloc",
     }
     if mode == "benchmark":
-        options["TUI_PROBE_BENCHMARK"] = "1"
+        options |= {"TUI_PROBE_BENCHMARK": "1", "TUI_PROBE_SAVE_RESULTS": "1"}
     run = host.python(
         """
 context()

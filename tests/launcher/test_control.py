@@ -88,7 +88,8 @@ def test_ctl_says_how_it_stands(root: Path, capsys: pytest.CaptureFixture[str]) 
         "trace-bytes      8.00 kB of 1.07 GB",
         "result-files          64 of 2000, 2 launches refused",
         "log-bytes            0 B of 134 MB",
-        "3 launches passed: faster than 10.0 kB/s, or than the disk takes them",
+        "write-rate     10.0 kB/s at most",
+        "3 launches passed: faster than that, or than the disk takes them",
     ]
 
 
@@ -103,6 +104,17 @@ def test_ctl_turns_the_switch_and_raises_budgets(root: Path) -> None:
         "trace_bytes": 4 << 30, "result_files": None, "log_bytes": 0,
     }  # fmt: skip
     assert control["shares"] == 0  # what the user said counts, and all of it
+
+
+def test_ctl_sets_the_rate_of_writing_from_now_on(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    control = page(root)
+    control["written_until"] = 1 << 62
+    assert main(["ctl", str(root), "budget", "write-rate=50M"]) == 0
+    assert (control["write_rate"], control["written_until"], control["shares"]) == (50 << 20, 0, 1)
+    assert "write-rate     52.4 MB/s at most" in capsys.readouterr().out.splitlines()
+    assert main(["ctl", str(root), "budget", "write-rate=none"]) == 0
+    assert control["write_rate"] == NO_LIMIT
+    assert "write-rate    no limit" in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize(

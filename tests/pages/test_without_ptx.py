@@ -15,15 +15,16 @@ from tests.trace.make import TraceWriter
 from tui_probe.cli.main import main
 from tui_probe.draw.view import Document, no_progress
 from tui_probe.engine.disassembler import disassembler
-from tui_probe.engine.kernel_cubins import function_symbol, kernel_cubin
+from tui_probe.engine.machine_code import find_cubin
 from tui_probe.engine.toolchain import Tool
-from tui_probe.errors import ImageError
+from tui_probe.errors import ImageError, TraceError
 from tui_probe.pages.machine_code import read_code
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.choose import choose
 from tui_probe.pages.views.output import text_lines, view_lines
 from tui_probe.probekit.lines import LineMeasure
 from tui_probe.probekit.measures import Measure, Measures
+from tui_probe.sass.cubin import Cubin
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
@@ -47,7 +48,7 @@ def write_kernels(directory: Path) -> Path:
     """A trace: kernel 0 is grafted; kernel 1, of the same code, was left alone and has the image alone."""
     writer = TraceWriter(directory)
     writer.start()
-    folder = writer.kernel(0, NAME, ptxas=False)
+    folder = writer.kernel(0, NAME, ptxas=False, way="graft")
     (folder / "kernel.info").write_text(GRAFTED)
     for side, cubin in CUBINS.items():
         (folder / f"{side}.bin").write_bytes(cubin)
@@ -68,7 +69,7 @@ def told_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def told(_: Tool, cubin: Path, symbol: int) -> str:
         content = cubin.read_bytes()
-        assert symbol == function_symbol(content, NAME)
+        assert symbol == Cubin.read(content).kernel_symbol(NAME).number
         side = next(side for side, known in CUBINS.items() if known == content)
         return (DATA / "sass" / f"{NAME}.{side}.txt").read_text()
 
@@ -144,7 +145,7 @@ def test_what_was_measured_stands_beside_the_instruction_at_its_offset(
     told = view.about(place, 120)
     assert told[-1] == f"offset {load:#06x}"
     assert "4711" in " ".join(told).replace(" ", "")
-    assert view.ptx_line(place, 120) is None
+    assert view.ptx_line(place, 120) == load
     rows = [line for line in view.record()["lines"] if line["requests"] is not None]
     assert [(row["side"], row["address"], row["ptx_line"]) for row in rows] == [
         (side, f"{load:#06x}", None) for side in SIDES
@@ -178,7 +179,7 @@ def test_show_needs_no_probe(trace: Trace, capfd: pytest.CaptureFixture[str]) ->
     assert image is not None
     image.write_bytes((DATA / "ptx" / "image.no_ptx.cubin").read_bytes())
     assert main(["show", "sass", str(trace.directory), "--kernel", "1"]) != 0
-    assert f"no machine code of {NAME}" in capfd.readouterr().err
+    assert "the image has no machine code for sm_" in capfd.readouterr().err
     image.write_bytes(CUBINS["pruned"])
     assert main(["show", "sass", str(trace.directory), "--kernel", "1"]) == 0
     assert "EXIT" in capfd.readouterr().out
@@ -186,8 +187,19 @@ def test_show_needs_no_probe(trace: Trace, capfd: pytest.CaptureFixture[str]) ->
 
 def test_the_cubin_of_a_device_out_of_a_fatbin() -> None:
     image = (DATA / "ptx" / "image.none.fatbin").read_bytes()
-    cubin, symbol = kernel_cubin(image, "zero")
-    assert cubin.startswith(b"\x7fELF")
-    assert symbol == function_symbol(cubin, "zero")
-    with pytest.raises(ImageError, match="for sm_130: it has some for sm_"):
-        kernel_cubin(image, "zero", 130)
+    cubin, _ = find_cubin(image, "zero")
+    assert "zero" in cubin.kernels
+    with pytest.raises(ImageError, match="no machine code for sm_130"):
+        find_cubin(image, "zero", 130)
+    with pytest.raises(ImageError, match="no machine code of absent"):
+        find_cubin(image, "absent")
+
+
+def test_a_damaged_line_about_the_graft_is_told(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taken for PTX, the code would be compared line by line, as if the assembler had made both."""
+    told_machine_code(monkeypatch)
+    path = trace.kernels[0].file("kernel.info")
+    assert path is not None
+    path.write_text(GRAFTED.replace("grafted 0 144", "grafted 0 1x4"))
+    with pytest.raises(TraceError, match=r"kernel.info, 'grafted': a count was expected, not '1x4'"):
+        opened(trace, "sass", "0")

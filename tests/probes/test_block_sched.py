@@ -184,3 +184,16 @@ def test_any_blocks_agree_with_the_definition(file: Path, pairs: list[tuple[int,
     assert found == (running / slots, scheduling / slots, ramp / slots, tail / slots)
     span = max(end for _, end in blocks) - min(start for start, _ in blocks)
     assert schedule.span == pytest.approx(span)
+
+
+def test_blocks_that_are_looked_at_in_parts_are_the_same(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a warp or a block left no record, or changed its SM."""
+    start = [[1000, 0], [0, 0], [2000, 1990], [3000, 3000], [4000, 4010]]
+    elapsed = [[100, 0], [0, 0], [100, 100], [50, 60], [70, 80]]
+    sm = [[1, 0], [0, 0], [1, 1], [2, 3], [2, 2]]
+    whole = analysed(file, start, elapsed, sm, threads=64)
+    monkeypatch.setattr("tui_probe.analysis.slots._PART", 2)
+    parts = analysed(file, start, elapsed, sm, threads=64)
+    assert schedule_line(parts) == schedule_line(whole)
+    assert (parts.warps_missing, parts.blocks_missing, parts.blocks_astray) == (1, 1, 1)
+    assert parts.sm_running.tolist() == whole.sm_running.tolist()

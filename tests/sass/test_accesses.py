@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _TYPES = ("u8", "s8", "u16", "s16", "b32", "b64", "v2.b32", "v4.b32", "v2.b64")
 _MEMORY = re.compile(
-    r"(?P<name>LDGSTS|LDG?|STG?)(?P<parts>(?:\.\w+)*) .*?\[(?:R(?P<register>\d+|Z)(?:\.(?P<width>64|U32))?)?"
+    r"(?P<name>LDGSTS|LD[GS]?|ST[GS]?)(?P<parts>(?:\.\w+)*) .*?\[(?:R(?P<register>\d+|Z)(?:\.(?P<width>64|U32|X\d+))?)?"
     r"\+?(?:UR(?P<uniform>\d+))?\+?(?P<offset>-?0x[0-9a-f]+)?\](?P<rest>[^\[]*)$"
 )
 _SIZES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
@@ -58,6 +58,27 @@ def accesses() -> str:
 """
 
 
+def sharing() -> str:
+    """Loads and stores of shared memory: of every type, and with addresses of each kind."""
+    kinds = [("u8", "h"), ("u16", "h"), ("b32", "r"), ("b64", "d")]
+    places = ["%r4", "%r5+64", "%r6+-128", "buffer+24"]
+    lines = [
+        f"ld.shared.{kind} %{name}0, [{place}]; st.shared.{kind} [{place}], %{name}0;"
+        for kind, name in kinds
+        for place in places
+    ]
+    return f"""
+.visible .entry accessing(.param .u64 x, .param .u32 n)
+{{
+	.reg .b16 %h<4>; .reg .b32 %r<10>; .reg .b64 %d<4>; .shared .align 16 .b8 buffer[8192];
+	mov.u32 %r1, buffer; mov.u32 %r2, %tid.x; mov.u32 %r3, %ctaid.x; ld.param.u32 %r8, [n];
+	shl.b32 %r9, %r2, 3; add.u32 %r4, %r9, %r1; shl.b32 %r7, %r3, 3; add.u32 %r5, %r7, %r1; add.u32 %r6, %r5, %r9;
+	{" ".join(lines)}
+	ret;
+}}
+"""
+
+
 def multiplying(shape: str, types: str, *counts: int) -> str:
     """A kernel with one ``mma``, whose operands have so many registers."""
     names = iter(range(sum(counts)))
@@ -86,10 +107,12 @@ PRODUCTS = [
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize(("text", "least"), [(accesses(), 4 * len(_TYPES) + 5), (sharing(), 24)], ids=["any", "shared"])
 def test_accesses_are_as_nvdisasm_reads_them(
-    arch: int, assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]]
-) -> None:
-    cubin = assembled(accesses(), arch)
+    text: str, least: int, arch: int, assembled: Callable[[str, int], Cubin],
+    disassembled: Callable[[bytes], dict[int, str]],
+) -> None:  # fmt: skip
+    cubin = assembled(text, arch)
     texts = disassembled(cubin.image)
     seen = 0
     for index, word in enumerate(Target.of(cubin, "accessing").words):
@@ -104,9 +127,12 @@ def test_accesses_are_as_nvdisasm_reads_them(
         assert address.offset == int(match["offset"] or "0", 16)
         assert address.register == (255 if match["register"] in (None, "Z") else int(match["register"]))
         assert address.wide == (match["width"] == "64")
+        scale = (match["width"] or "").partition("X")[2]
+        assert 1 << address.shift == int(scale or 1), texts[index * 16]
+        assert address.shared == (match["name"][2:] == "S")
         assert address.uniform == (int(match["uniform"]) if match["uniform"] else None)
         assert (access.reads != 7) == (access.operation == LDGSTS and "P" in match["rest"])
-    assert seen >= 2 * 2 * len(_TYPES) + 5
+    assert seen >= least
 
 
 @pytest.mark.parametrize("arch", [80, 86, 90])

@@ -113,6 +113,12 @@ class TraceWriter:
         )
         return number
 
+    def size(self, kernel: int, size: int, reason: str, device: int | None = None) -> int:
+        """A launch of the original that was sized; its number."""
+        number = self.pass_through(kernel, reason)
+        self.lines(f"[exec] probe-mem {size} (bytes) device {device or size} launch {number}")
+        return number
+
     def pass_through(self, kernel: int, reason: str, grid: Dim3 = (8, 1, 1), block: Dim3 = (128, 1, 1)) -> int:
         """A launch of the original; its number."""
         number = self.launches

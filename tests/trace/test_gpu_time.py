@@ -232,3 +232,15 @@ def test_a_benchmark_knows_the_slowdown_better(tmp_path: Path) -> None:
     writer.benchmark(0, 0, original=2.0, probed=3.0)
     (kernel,) = open_trace(writer.directory).kernels
     assert (kernel.slowdown, kernel.slowdown_doubt, kernel.time_ms) == (1.5, None, 2.0)
+
+
+def test_a_sample_that_is_being_added_is_not_counted_yet() -> None:
+    """The log is followed by one thread, and read by others: a column after the other grows."""
+    samples = TimeSamples()
+    for number in range(5):
+        for name, value in (("launch", number), ("key", 0), ("probed", 0), ("ns", 1000), ("weight", 1), ("host", -1)):
+            if (number, name) not in ((4, "ns"), (4, "weight"), (4, "host")):
+                getattr(samples, name).append(value)
+    found = gpu_time(samples, 5)
+    assert found is not None
+    assert (found.shown.samples, found.shown.mean_ns) == (4, 1000.0)

@@ -52,6 +52,15 @@ def _no_guessing(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"textual.{module}.wait_for_idle", yield_once)
 
 
+@pytest.fixture(autouse=True)
+def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames come with ``refresh`` alone, and what was found in all kernels with one of them, however busy the machine
+    is."""
+    monkeypatch.setattr("tui_probe.ui.screens.live_frame.INTERVAL", 3600.0)
+    for module in ("kernel_findings", "views.results"):
+        monkeypatch.setattr(f"tui_probe.ui.{module}.PORTION", 60.0)
+
+
 @pytest.fixture
 def trace(tmp_path: Path) -> TraceWriter:
     """The example trace, with the process still running."""
@@ -104,7 +113,7 @@ class Stage:
 
     async def until(self, holds: Callable[[], bool], what: str) -> None:
         """Wait for a condition that a thread brings about."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while not holds():
             assert time.monotonic() < end, f"{what}\n{self.text}"
             await asyncio.sleep(0.01)

@@ -27,12 +27,21 @@ class Recorder:
         self.driver = FrugalDriver(ProbeApp(Session()))
 
 
+def _coloured(text: str, attributes: str) -> str:
+    """As Rich does it: the last letter stands alone, in plain text."""
+    return f"\x1b[{attributes}m{text[:-1]}\x1b[0m{text[-1:]}" if attributes else text
+
+
+ATTRIBUTES = ("", "31", "38;5;252;48;5;233", "38;5;74;48;5;233", "38;5;74", "48;5;24", "1;38;5;74", "7", "4;31;48;5;24")
 pieces = st.builds(
-    lambda row, column, text, colour: f"\x1b[{row};{column}H\x1b[{colour}m{text[: COLUMNS - column]}\x1b[0m",
+    lambda row, column, text, colour, end: (
+        f"\x1b[{row};{column}H" + _coloured(text[: COLUMNS - column], colour) + "\n" * (end and row < ROWS)
+    ),
     st.integers(1, ROWS),
     st.integers(1, COLUMNS - 1),
     st.text("abc ", min_size=1, max_size=COLUMNS),
-    st.sampled_from(["31", "32"]),
+    st.sampled_from(ATTRIBUTES),
+    st.booleans(),
 )
 frames = st.lists(pieces, min_size=1, max_size=8).map(lambda some: "".join(some) + "\x1b[1;1H")
 writes = st.one_of(frames, st.sampled_from(["\x1b[?2026h", "\x1b[H\x1b[2J", "\x1b]52;c;YQ==\x07"]))
@@ -61,7 +70,7 @@ def test_only_rows_that_differ_are_sent(monkeypatch: pytest.MonkeyPatch) -> None
     recorder.driver.write(ROW.format(1, "one") + ROW.format(2, "two") + "\x1b[1;1H")
     recorder.driver.write(ROW.format(1, "one") + ROW.format(2, "other") + "\x1b[1;1H")
     recorder.driver.write(ROW.format(1, "one") + ROW.format(2, "other") + "\x1b[1;1H")
-    assert recorder.sent[1:] == [ROW.format(2, "other") + "\x1b[1;1H"]
+    assert recorder.sent[1:] == ["\x1b[2;1H\x1b[31mother\x1b[1;1H\x1b[0m"]
 
 
 def test_a_row_that_was_changed_in_part_is_sent_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +106,7 @@ def test_a_frame_for_a_terminal_that_became_smaller_is_not_taken_for_what_is_sho
     new = ROW.format(1, "one") + ROW.format(2, "two")
     for frame in (late, new, new):
         recorder.driver.write(frame)
-    assert recorder.sent == [late, new]
+    assert [each.count("one") for each in recorder.sent] == [1, 1]
     screen = pyte.Screen(COLUMNS, 2)
     pyte.Stream(screen).feed("".join(recorder.sent).replace("\n", ""))
     assert screen.display[1].startswith("two")
@@ -107,3 +116,22 @@ def test_window_focus_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder(monkeypatch)
     recorder.driver.write("\x1b[?1004h")
     assert recorder.sent == []
+
+
+TEXT, SOFT = "38;5;252;48;5;233", "38;5;246;48;5;233"
+
+
+@pytest.mark.parametrize(
+    ("frame", "sent"),
+    [
+        (f"\x1b[3;4H\x1b[{TEXT}m1\x1b[0m\n\x1b[4;4H\x1b[{TEXT}m2\x1b[0m", f"\x1b[3;4H\x1b[{TEXT}m1\x1b[4;4H2\x1b[0m"),
+        (f"\x1b[3;4H\x1b[{TEXT}ma\x1b[0m\x1b[{SOFT}mb\x1b[0m", f"\x1b[3;4H\x1b[{TEXT}ma\x1b[38;5;246mb\x1b[0m"),
+        (f"\x1b[3;4H\x1b[1;{TEXT}ma\x1b[0m\x1b[{TEXT}mb\x1b[0m", f"\x1b[3;4H\x1b[1;{TEXT}ma\x1b[0;{TEXT}mb\x1b[0m"),
+        (f"\x1b[3;4H\x1b[{TEXT}ma\x1b[0mb", f"\x1b[3;4H\x1b[{TEXT}ma\x1b[0mb"),
+    ],
+    ids=["the same", "another colour", "no longer bold", "plain"],
+)
+def test_colours_are_sent_where_they_change(frame: str, sent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(monkeypatch)
+    recorder.driver.write(frame)
+    assert recorder.sent == [sent]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import shutil
 import signal
@@ -175,16 +176,26 @@ def test_byte_budgets(root: Path) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=str)
 def test_byte_budgets_of_kernels_with_times(size: tuple[int, int], root: Path) -> None:
-    """Shares, medians and findings change with every launch: cells that stay the same are not sent."""
+    """Shares, medians, trends and order change with every launch: cells that stay the same are not sent."""
     shutil.rmtree(root / "trace")
     trace = TraceWriter(root / "trace")
     for number in range(20):
         trace.kernel(f"triton_poi_fused_kernel_number_{number}")
 
-    def launch(kernels: Iterable[int], times: int = 1) -> None:
+    chance = random.Random(1)
+
+    def launch(kernels: Iterable[int], times: int = 1, factor: int = 1) -> None:
+        """Written at once, so that one frame shows all of it."""
+        lines = []
         for kernel in kernels:
-            for number in range(times):
-                trace.timed(kernel, trace.launch(kernel), 10_000 * (kernel + 1) + 100 * number)
+            for _ in range(times):
+                took = round(10_000 * factor * (kernel + 1) * chance.uniform(0.8, 1.4))
+                number = trace.launches
+                lines += [
+                    *trace.launch_lines(kernel),
+                    f"[time] launch {number} kernel {kernel} original ns {took} for 1",
+                ]
+        trace.event(*lines)
 
     launch(range(20), 30)
     with Terminal(on_screen(root), size) as terminal:
@@ -192,16 +203,17 @@ def test_byte_budgets_of_kernels_with_times(size: tuple[int, int], root: Path) -
         terminal.quiet(0.6, steady=True)
         assert terminal.count <= 60_000, "first paint"
 
-        def tick(kernels: Iterable[int]) -> int:
+        def tick(kernels: Iterable[int], factor: int = 1) -> int:
             before = terminal.count
-            launch(kernels)
+            launch(kernels, factor=factor)
             terminal.wait(f"{trace.launches} launches")
-            return terminal.quiet(0.4, steady=True) - before
+            return terminal.quiet(0.6, steady=True) - before
 
-        # A tick is two frames if the log was read while it was written.
-        assert min(tick((3, 4, 5)) for _ in range(2)) <= 2000, "3 rows changed"
-        least = min(tick(range(20)) for _ in range(2))
-        assert least <= (2000 if size[0] == 80 else 5000), "20 rows changed"
+        few, all_rows = [tick((3, 4, 5)) for _ in range(5)], [tick(range(20)) for _ in range(5)]
+        moved = [tick((kernel,), 1000) for kernel in (3, 4, 5)]
+        assert max(few) <= 2000, f"3 rows changed: {few}"
+        assert max(all_rows) <= 2000, f"20 rows changed: {all_rows}"
+        assert max(moved) <= 3000, f"all shares and the order changed: {moved}"
 
         before = terminal.count
         began = _seconds(terminal)
@@ -234,6 +246,26 @@ def test_byte_budgets_of_the_kernel_screen(tmp_path: Path) -> None:
                 assert 0 < after - before <= 25_000, f"{what} {page}"
             terminal.type("[")
             terminal.quiet(0.3, steady=True)
+
+
+def test_byte_budgets_of_the_preview(tmp_path: Path) -> None:
+    """Nothing of it is sent while the selection moves, then some lines that others are not sent again with."""
+    shutil.copytree(ROOT / "tests" / "data" / "h200" / "demo", tmp_path / "trace")
+    with Terminal(on_screen(tmp_path), (200, 50)) as terminal:
+        terminal.wait("7 kernels")
+        terminal.type("7q")
+        terminal.wait("of #0: blocks running")
+        sent = []
+        for number in range(1, 7):
+            before = terminal.quiet(0.6, steady=True)
+            terminal.type("j")
+            terminal.wait(f"of #{number}: blocks running")
+            sent.append(terminal.quiet(0.6, steady=True) - before)
+        assert max(sent) <= 2500, sent
+        before = terminal.count
+        terminal.type("kkkkk")
+        terminal.wait("of #1: blocks running")
+        assert terminal.quiet(0.6, steady=True) - before <= 5000, "five moves, one preview"
 
 
 def test_byte_budgets_of_the_cursor_in_text(tmp_path: Path) -> None:

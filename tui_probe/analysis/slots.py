@@ -6,8 +6,8 @@ longest (first in, first out), and a new slot only when none is free.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.trace.result_reduced import Reduced
+
+_PART: Final = 1 << 16
+"""Blocks that are looked at together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,29 @@ class BlockTimes:
 
 
 def times_of(start: NDArray[np.uint64], elapsed: NDArray[np.uint32], sm: NDArray[np.uint32]) -> BlockTimes:
-    """Start, end and SM of each block from those of its warps, arrays of shape (blocks, warps per block)."""
+    """Start, end and SM of each block from those of its warps, arrays of shape (blocks, warps per block).
+
+    Blocks are gone through in parts, so that files larger than memory need what their blocks need, not their warps.
+    """
+    blocks = len(start)
+    whole = BlockTimes(
+        np.empty(blocks, "u8"), np.empty(blocks, "u8"), np.empty(blocks, "u4"), np.empty(blocks, np.bool_), 0, 0, 0
+    )
+    for begin in range(0, blocks, _PART):
+        place = slice(begin, begin + _PART)
+        part = _times_of_part(start[place], elapsed[place], sm[place])
+        for name in ("start", "end", "sm", "valid"):
+            getattr(whole, name)[place] = getattr(part, name)
+        whole = replace(
+            whole,
+            warps_missing=whole.warps_missing + part.warps_missing,
+            blocks_missing=whole.blocks_missing + part.blocks_missing,
+            blocks_astray=whole.blocks_astray + part.blocks_astray,
+        )
+    return whole
+
+
+def _times_of_part(start: NDArray[np.uint64], elapsed: NDArray[np.uint32], sm: NDArray[np.uint32]) -> BlockTimes:
     saved = (start != 0) | (elapsed != 0) | (sm != 0)
     any_saved = saved.any(axis=1)
     block_sm = sm[np.arange(len(sm)), saved.argmax(axis=1)]

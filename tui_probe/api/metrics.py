@@ -21,7 +21,8 @@ def metrics_of(kernel: Kernel) -> dict[str, NDArray[np.float64] | NDArray[np.int
     """Name of a metric -> its values, one per result, in the order of ``kernel.result_rows``: shape (results,).
 
     int64 where every result has a whole number, else float64 with NaN where it was not measured. A result that cannot
-    be analysed is NaN in all, with a warning that says why.
+    be analysed is NaN in all, with a warning that says why. Where a result is of a sample of blocks there are
+    ``blocks`` and ``blocks_measured``, too: sums of results that differ in these are not to be taken together.
     """
     rows = list(_figures(kernel))
     names = dict.fromkeys(name for row in rows for name in row)
@@ -30,9 +31,12 @@ def metrics_of(kernel: Kernel) -> dict[str, NDArray[np.float64] | NDArray[np.int
 
 def _figures(kernel: Kernel) -> Iterator[dict[str, float | None]]:
     """The figures of each result."""
-    for result in all_measured(kernel.trace, kernel):
+    results = list(all_measured(kernel.trace, kernel))
+    sampled = any(result.sample is not None for result in results)
+    for result in results:
         _warn(result.problem)
-        yield {figure.key: figure.value for figure in result.figures}
+        figures = {figure.key: figure.value for figure in result.figures}
+        yield figures | ({"blocks": result.blocks, "blocks_measured": result.blocks_measured} if sampled else {})
 
 
 def _warn(problem: str | None) -> None:

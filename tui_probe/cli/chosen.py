@@ -28,9 +28,9 @@ def trace_dir() -> Path:
     return Path(told) if told else chosen_settings().trace_dir or Path("trace")
 
 
-def default_launches(*, benchmark: bool) -> str:
-    """Which launches are probed where the command line does not say: a benchmark times each of them."""
-    return ALL if benchmark else chosen_settings().launches or AUTO
+def default_launches(*, every: bool) -> str:
+    """Which launches are probed where the command line does not say: ``every`` one where each is timed or sized."""
+    return ALL if every else chosen_settings().launches or AUTO
 
 
 def setting_problems() -> list[str]:

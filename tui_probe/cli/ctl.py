@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.units import counted
 from tui_probe.draw.units import size as size_text
-from tui_probe.launcher.control import BUDGETS, ControlPage, find_page
+from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage, find_page
 
 from .chosen import trace_dir
 from .values import count, limit
@@ -26,6 +26,7 @@ READERS: Final[dict[str, Callable[[str], int]]] = {
     "trace-bytes": limit,
     "result-files": count,
     "log-bytes": limit,
+    "write-rate": limit,
 }
 REFUSED: Final = {"trace_bytes": "launch", "result_files": "launch", "log_bytes": "line"}
 
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "words", nargs="*", metavar="[TRACE_OR_DIR] ACTION",
         help="status: whether launches are recorded, and what of its budgets the run has used (the default); on, off:"
              " record launches, or let them pass; probe: launches have this one of the run's probes alone, or all by"
-             " turns; budget: trace-bytes=4G, result-files=5000, log-bytes=none. Without"
+             " turns; budget: trace-bytes=4G, result-files=5000, log-bytes=none, write-rate=50M (per second). Without"
              " TRACE_OR_DIR the newest active run in the folder of traces",
     )  # fmt: skip
     parser.set_defaults(refuse=parser.error)
@@ -94,14 +95,17 @@ def status_text(control: ControlPage) -> str:
         chosen = f"{control.only_probe} alone" if control.only_probe else "by turns"
         lines.append(f"probes        {', '.join(control.probes)}: {chosen}")
     lines += [budget_line(name, control.budget(name)) for name in BUDGETS]
+    lines.append(rate_line(control["write_rate"]))
     if control["over_share"]:
         lines.append(f"{counted(control['over_share'], 'launch')} passed: more than a share of what is left")
     if control["over_rate"]:
-        rate = size_text(control["write_rate"])
-        lines.append(
-            f"{counted(control['over_rate'], 'launch')} passed: faster than {rate}/s, or than the disk takes them"
-        )
+        lines.append(f"{counted(control['over_rate'], 'launch')} passed: faster than that, or than the disk takes them")
     return "\n".join(lines) + "\n"
+
+
+def rate_line(rate: int) -> str:
+    """``write-rate    268 MB/s at most``."""
+    return f"{'write-rate':12}  " + ("no limit" if rate == NO_LIMIT else f"{size_text(rate) + '/s':>10} at most")
 
 
 def budget_line(name: str, budget: Budget) -> str:

@@ -46,8 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
         command=tuple(command),
         probes=probes_of(arguments),
         trace_root=root,
-        launches=default_launches(benchmark=arguments.benchmark),
+        launches=default_launches(every=arguments.benchmark),
         benchmark=arguments.benchmark,
+        save_results=True,
         detail=wants_detail(arguments),
         simulated=simulated,
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tui_probe.errors import UsageError
 
 from .evaluation_output import write_answer
 from .screen import add_screen_options, show, wants_screen
-from .sizes import cells, rows, speaks_utf8, table_width
+from .sizes import cells, jobs, rows, speaks_utf8, table_width
 from .status import ExitStatus
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from tui_probe.evals.evaluation import Evaluation
 
 NAME = 14
+PATIENCE = 0.5
+"""Seconds without a word."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     collected.add_argument(
         "--python", default=sys.executable, metavar="PATH", help="the interpreter for programs; default this one"
     )
+    collected.add_argument(
+        "--jobs", type=jobs, default=1, metavar="N",
+        help="collect N runs at a time; with more than 1 times are those of a machine that is shared",
+    )  # fmt: skip
     collected.add_argument("--sim", action="store_true", help="use the simulated GPU, with small sizes")
     form = parser.add_argument_group("what is written").add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="the answer as JSON")
@@ -70,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         folder = arguments.out or Path("evals", evaluation.name)
         failed = not collect(evaluation, folder, arguments)
-        words = [str(folder)]
+        words = [str(folder), *words]
     elif arguments.out is not None or arguments.only:
         raise UsageError("--out and --only say what to collect, and where: they go with --run")
     status = _answer(evaluation, words, arguments)
@@ -81,11 +89,35 @@ def _answer(evaluation: Evaluation, words: list[str], arguments: argparse.Namesp
     from tui_probe.evals.document import pages_of
     from tui_probe.evals.opening import evaluate
 
-    answer = evaluate(evaluation.name, words)
+    with Reading() as reading:
+        answer = evaluate(evaluation.name, words, reading)
     chosen = (arguments.json, arguments.csv, arguments.png, arguments.svg, arguments.figure, arguments.table)
     if not any(chosen) and wants_screen(arguments):
         return show(arguments, imported=pages_of(answer))
     return write_answer(answer, arguments)
+
+
+class Reading:
+    """How far reading is, on a terminal and after a while; the line goes when it is done."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + PATIENCE if os.isatty(2) else float("inf")
+        self._told = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __call__(self, share: float) -> None:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + PATIENCE
+            self._told = True
+            sys.stderr.write(f"\r[info] reading: {share:4.0%}")
+            sys.stderr.flush()
+
+    def __exit__(self, *_: object) -> None:
+        if self._told:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
 
 
 def _list() -> Iterator[str]:

@@ -7,7 +7,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,24 +39,41 @@ def collect(evaluation: Evaluation, folder: Path, arguments: argparse.Namespace)
     setting = Setting(simulated=driver.simulated, files=files_named(arguments))
     wanted = chosen(evaluation.collect(setting), arguments.only)
     folder.mkdir(parents=True, exist_ok=True)
-    runs = read_collected(folder)
-    failed = False
-    for place, collection in enumerate(wanted, 1):
-        command = command_of(collection, arguments)
-        which = f"{place} of {len(wanted)}, {collection.name}"
-        if is_finished(folder, runs.get(collection.name), command):
+    work = _Collecting(folder, setting, arguments, [each.name for each in wanted])
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        return all(list(pool.map(work.one, range(1, len(wanted) + 1), wanted)))
+
+
+class _Collecting:
+    """The runs of one evaluation, any number at a time. What became of each is on the disk before the next begins."""
+
+    def __init__(self, folder: Path, setting: Setting, arguments: argparse.Namespace, names: list[str]) -> None:
+        self._folder, self._setting, self._arguments, self._names = folder, setting, arguments, names
+        self._runs = read_collected(folder)
+        self._lock = threading.Lock()
+
+    def one(self, place: int, collection: Collection) -> bool:
+        """Collect one run; returns whether nothing went wrong."""
+        command = command_of(collection, self._arguments)
+        which = f"{place} of {len(self._names)}, {collection.name}"
+        if is_finished(self._folder, self._runs.get(collection.name), command):
             inform(f"{which}: collected before")
-            continue
-        lacking = lacks(collection, setting, arguments.python)
+            return True
+        lacking = lacks(collection, self._setting, self._arguments.python)
         inform(f"{which}: {lacking or command}")
         began = time.monotonic()
-        problem = lacking or run_one(collection, folder, arguments)
-        failed |= problem is not None and lacking is None
+        problem = lacking or run_one(collection, self._folder, self._arguments)
         if lacking is None:
             inform(f"{which}: {problem or 'collected'}, {elapsed(time.monotonic() - began)}")
-        runs[collection.name] = Collected(collection.name, command, problem)
-        write_collected(folder, runs)
-    return not failed
+        kept = None if problem else collection.kept_as
+        with self._lock:
+            self._runs[collection.name] = Collected(collection.name, command, problem, kept)
+            write_collected(self._folder, dict(sorted(self._runs.items(), key=self._place)))
+        return problem is None or lacking is not None
+
+    def _place(self, run: tuple[str, Collected]) -> int:
+        """Where a run comes in the record: as in the evaluation, whichever ended first; others before."""
+        return self._names.index(run[0]) if run[0] in self._names else -1
 
 
 def chosen(collections: list[Collection], only: list[str] | None) -> list[Collection]:
@@ -111,7 +130,7 @@ def has_module(module: str, python: str) -> bool:
 
 def run_one(collection: Collection, folder: Path, arguments: argparse.Namespace) -> str | None:
     """Run it, and move its trace to where it belongs; returns what went wrong."""
-    partial = folder / PARTIAL
+    partial = folder / f"{PARTIAL}-{collection.name}"
     shutil.rmtree(partial, ignore_errors=True)
     own = [sys.executable, "-m", "tui_probe", "run", "--tracedir", str(partial), "--no-ui", "--no-report"]
     command = [*own, *(["--sim"] if arguments.sim else []), *collection.options, "--"]
@@ -120,16 +139,26 @@ def run_one(collection: Collection, folder: Path, arguments: argparse.Namespace)
         status = subprocess.run(
             [*command, *argv_of(collection, arguments.python)], stdin=subprocess.DEVNULL, stdout=output, stderr=output
         ).returncode
-    traces = traces_in(partial) if partial.is_dir() else []
     if status:
         return f"failed with exit status {status}: see {log}"
-    if not traces:
-        return f"left no trace: see {log}"
-    target = folder / collection.name
+    kept = log if collection.keeps == "output" else left_in(partial, collection)
+    if kept is None:
+        return f"left no {'table of ncu' if collection.keeps == 'ncu' else 'trace'}: see {log}"
+    target = folder / collection.kept_as
     shutil.rmtree(target, ignore_errors=True)
-    most_probed(traces).rename(target)
+    kept.rename(target)
     shutil.rmtree(partial, ignore_errors=True)
     return None
+
+
+def left_in(partial: Path, collection: Collection) -> Path | None:
+    """What a run has left that is to be kept."""
+    if not partial.is_dir():
+        return None
+    if collection.keeps == "ncu":
+        return next(iter(partial.glob("*.ncu.csv")), None)
+    traces = traces_in(partial)
+    return most_probed(traces) if traces else None
 
 
 def most_probed(traces: list[Path]) -> Path:

@@ -97,7 +97,7 @@ def options_of(form: Form) -> RunOptions:
         trace_root=trace_dir(),
         kernels=form.kernels or None,
         excluded=form.excluded or None,
-        launches=launches(form.launches) if form.launches else default_launches(benchmark=form.benchmark),
+        launches=launches(form.launches) if form.launches else default_launches(every=form.benchmark),
         benchmark=form.benchmark,
         detail=bool(chosen_settings().detail),
         simulated=has_no_driver() if form.simulated is None else form.simulated,

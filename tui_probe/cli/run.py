@@ -29,7 +29,7 @@ from .run_pictures import write_pictures
 from .screen import add_screen_options, show, wants_screen
 from .status import ExitStatus
 from .text import get_ready_to_report, report_after_run
-from .values import Unsupported, count, launches, limit, min_free, names, sample, seconds, size
+from .values import count, launches, limit, min_free, names, sample, seconds, size
 
 if TYPE_CHECKING:
     import argparse
@@ -53,7 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--png", action="store_true",
         help="write a picture of what the probe recorded into the trace, and its path to stdout, in place of a report",
     )  # fmt: skip
-    parser.add_argument("--memusage", action=Unsupported, instead="each report gives probe memory")
+    parser.add_argument(
+        "--memusage", action="store_true",
+        help="probe nothing: compute from each launch's shape what memory its records would take; where only the kernel"
+             " can tell how many there are, it counts them and keeps none",
+    )  # fmt: skip
     parser.add_argument(
         "--callback", type=Path, metavar="FILE.py",
         help="run this on each saved result, as python FILE.py RESULT, after the program's end; default: the callback"
@@ -154,7 +158,11 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
              " Given several times: the probes take turns over the launches."
              f" Default {chosen_settings().probe or DEFAULT}",
     )  # fmt: skip
-    parser.add_argument("--benchmark", action="store_true", help="also time the original kernels, and report slowdowns")
+    parser.add_argument(
+        "--benchmark", action="store_true",
+        help="time the original kernels beside the probed ones, and report slowdowns; saves no results",
+    )  # fmt: skip
+    parser.add_argument("--save-results", action="store_true", help="with --benchmark: save results all the same")
     parser.add_argument(
         "--detail", action=BooleanOptionalAction, default=None,
         help="save all records of a probe; default: what its pages need (sums of the launch, a record per block)",
@@ -168,6 +176,10 @@ def run(arguments: argparse.Namespace) -> int:
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
         arguments.refuse("which command? tui-probe run [options] -- COMMAND...")
+    if arguments.memusage and arguments.benchmark:
+        arguments.refuse("--memusage probes nothing that --benchmark could time: choose one of them")
+    if arguments.save_results and not arguments.benchmark:
+        arguments.refuse("--save-results is for --benchmark: other runs save results anyway")
     if arguments.ncu:
         return profile_with_ncu(arguments, command)
     options = RunOptions(
@@ -176,9 +188,11 @@ def run(arguments: argparse.Namespace) -> int:
         trace_root=arguments.tracedir,
         kernels=arguments.kernel,
         excluded=arguments.exclude,
-        launches=arguments.launches or default_launches(benchmark=arguments.benchmark),
+        launches=arguments.launches or default_launches(every=arguments.benchmark or arguments.memusage),
         sample=arguments.sample,
         benchmark=arguments.benchmark,
+        save_results=arguments.save_results,
+        memusage=arguments.memusage,
         detail=wants_detail(arguments),
         machine_code=arguments.machine_code or chosen_settings().machine_code or AUTO,
         times=not arguments.no_times,
@@ -223,6 +237,8 @@ def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
     chosen = choose(options.probes, options.sample or "")
     if options.benchmark and len(chosen) > 1:
         raise ProbeFileError(f"--benchmark times one probe, not {len(chosen)}: choose one with -p")
+    if options.memusage and len(chosen) > 1:
+        raise ProbeFileError(f"--memusage sizes one probe, not {len(chosen)}: choose one with -p")
     for own in chosen:
         if in_folder(own.path) and own.path not in {**installed_files(), **built_in_files()}.values():
             from tui_probe.probekit.registry import add_folder

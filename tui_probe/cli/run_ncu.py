@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 METRIC = re.compile(r"\w+__[\w.]+|(?:group|regex|breakdown|pmsampling):\S+")
 HOOK_OPTIONS = (
-    "benchmark", "detail", "machine_code", "kernel", "exclude", "launches", "max_trace_bytes", "max_result_files",
-    "max_log_bytes", "max_write_rate", "min_free_disk", "max_probe_memory", "max_host_memory", "after", "duration",
+    "benchmark", "memusage", "detail", "machine_code", "kernel", "exclude", "launches", "max_trace_bytes",
+    "max_result_files", "max_log_bytes", "max_write_rate", "min_free_disk", "max_probe_memory", "max_host_memory",
+    "after", "duration",
     "capture_range", "nvtx", "tensors",
     "driver", "sim",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Widths, heights and encodings of what goes to stdout."""
+"""Numbers of options: widths and heights of what goes to stdout, and its encoding; processes at a time."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ def cells(word: str) -> int:
 def rows(word: str) -> int:
     """A height in lines."""
     return _number(word, SHORTEST)
+
+
+def jobs(word: str) -> int:
+    """How many processes may run at a time."""
+    return _number(word, 1)
 
 
 def _number(word: str, least: int) -> int:

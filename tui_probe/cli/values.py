@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from tui_probe.launcher.control import NO_LIMIT
 from tui_probe.launcher.options import ALL, AUTO
 from tui_probe.probe_files.choices import compact_sample
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-from tui_probe.launcher.control import NO_LIMIT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -98,14 +95,3 @@ def names(text: str) -> str:
     if not all(text.split(":")):
         raise argparse.ArgumentTypeError(f"{text!r} has an empty part; write a:b for names that contain a or b")
     return text
-
-
-class Unsupported(argparse.Action):
-    """An option that is known from elsewhere and does nothing here: refused, since ignoring it would mislead."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, instead: str) -> None:
-        super().__init__(option_strings, dest, nargs=0, help=argparse.SUPPRESS)
-        self.instead = instead
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> NoReturn:
-        parser.error(f"{self.option_strings[0]} is not supported: {self.instead}")

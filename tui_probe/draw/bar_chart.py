@@ -53,10 +53,11 @@ class BarChart(Drawing):
         self.first = 0
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
-        room = max(height - 2, 1)
+        room = max(height - 3, 1)
         self.first = max(min(self.first, len(self.bars) - room), 0)
         shown = self.bars[self.first : self.first + room]
-        lines = [*self._drawn(shown, width), (), ((self._legend(), "dim"),)]
+        title: Line = ((clip(self.title, width), "title"),)
+        lines = [title, *self._drawn(shown, width), (), ((self._legend(), "dim"),)]
         if ascii_only:
             lines = [tuple((to_ascii(text), role) for text, role in line) for line in lines]
         lines = [clip_line(line, width) for line in lines[:height]]

@@ -9,6 +9,8 @@ import numpy as np
 
 from tui_probe.draw.axis import COUNT, draw_across, ticks
 from tui_probe.draw.canvas import Canvas, braille
+from tui_probe.draw.spans import clip
+from tui_probe.draw.units import counted
 from tui_probe.draw.view import Drawing
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
 
 _LEFT: Final = 9
+_ABOVE: Final = 2
+"""Lines of the title, and of what is up."""
 _BELOW: Final = 3
 _SIGNS: Final = "abcdefghijklmnopqrstuvwxyz"
 _NAMED: Final = 8
@@ -82,7 +86,7 @@ class CurveChart(Drawing):
 
     def status(self) -> list[str]:
         low, high = self.window
-        return [f"{self.across}: {low:,.0f} … {high:,.0f}".replace(",", " "), f"{len(self.curves)} curves"]
+        return [f"{self.across}: {low:,.0f} … {high:,.0f}".replace(",", " "), counted(len(self.curves), "curve")]
 
     def _range(self) -> tuple[float, float]:
         """The least and the most value that the window shows."""
@@ -98,51 +102,56 @@ class CurveChart(Drawing):
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
         canvas = Canvas(width, height)
-        cells, rows = max(width - _LEFT, 1), max(height - _BELOW - 1, 1)
+        cells, rows = max(width - _LEFT, 1), max(height - _BELOW - _ABOVE, 1)
         low, high = self._range()
-        canvas.text(0, 0, self.up, "dim")
+        canvas.text(0, 0, clip(self.title, width), "title")
+        canvas.text(0, 1, self.up, "dim")
         for tick in ticks(low, high, max(rows // 3, 2), self.units[1]):
-            row = 1 + round((high - tick.value) / (high - low) * (rows - 1))
+            row = _ABOVE + round((high - tick.value) / (high - low) * (rows - 1))
             canvas.text(0, row, tick.label.rjust(_LEFT - 2), "dim")
             canvas.text(_LEFT - 1, row, "┤", "rule")
+        fine = (1, 1) if ascii_only else (4, 2)
+        passed = np.zeros((rows * fine[0], cells * fine[1]), np.bool_)
         for number, curve in enumerate(self.curves):
-            self._curve(canvas, number, curve, (cells, rows), (low, high), ascii_only=ascii_only)
-        draw_across(canvas, _LEFT, rows + 1, cells, *self.window, self.units[0])
-        canvas.text(_LEFT, rows + 3, f"{self.across}   {self._legend()}", "dim")
+            self._draw_curve(canvas, number, self._dots(curve, passed.shape, (low, high)), passed, fine)
+        draw_across(canvas, _LEFT, rows + _ABOVE, cells, *self.window, self.units[0])
+        canvas.text(_LEFT, rows + _ABOVE + 2, f"{self.across}   {self._legend()}", "dim")
         return canvas.lines(ascii_only=ascii_only)
 
     def _legend(self) -> str:
         if len(self.curves) > _NAMED:
-            return f"{len(self.curves)} curves"
+            return counted(len(self.curves), "curve")
         return "   ".join(f"{_SIGNS[i]} {curve.label}" for i, curve in enumerate(self.curves))
 
-    def _curve(
-        self, canvas: Canvas, number: int, curve: Curve, size: tuple[int, int], shown: tuple[float, float], *,
-        ascii_only: bool,
-    ) -> None:  # fmt: skip
-        """Dots from each column's height to the next one's, and the curve's letter where it ends."""
-        cells, rows = size
-        fine = (1, 1) if ascii_only else (4, 2)
-        columns, heights = self._heights(curve, cells * fine[1], rows * fine[0], shown)
-        if not len(columns):
-            return
-        dots = np.zeros((rows * fine[0], cells * fine[1]), np.bool_)
+    def _dots(self, curve: Curve, shape: tuple[int, int], shown: tuple[float, float]) -> NDArray[np.bool_]:
+        """Where the curve passes: in each column of dots from its height to that in the column before."""
+        dots = np.zeros(shape, np.bool_)
+        columns, heights = self._heights(curve, shape[1], shape[0], shown)
         before = np.concatenate((heights[:1], heights[:-1]))
         for column, one, other in zip(columns, np.minimum(heights, before), np.maximum(heights, before), strict=True):
-            dots[max(one, 0) : other + 1, column] = True
-        role = f"hue{number % 6}"
-        sign = _SIGNS[number % len(_SIGNS)]
-        if ascii_only:
-            for row, column in np.argwhere(dots).tolist():
-                canvas.text(_LEFT + column, 1 + row, sign, role)
-            return
-        patterns = braille(dots)
-        for row, column in np.argwhere(patterns != ord(" ")).tolist():
-            canvas.text(_LEFT + column, 1 + row, chr(int(patterns[row, column])), role)
-        if len(self.curves) <= _NAMED:
-            place = columns[len(columns) * (number + 1) // (len(self.curves) + 1)]
-            height = heights[np.searchsorted(columns, place)]
-            canvas.text(_LEFT + int(place) // fine[1], 1 + int(np.clip(height // fine[0], 0, rows - 1)), sign, role)
+            dots[one : other + 1, column] = True
+        return dots
+
+    def _draw_curve(
+        self,
+        canvas: Canvas,
+        number: int,
+        dots: NDArray[np.bool_],
+        passed: NDArray[np.bool_],
+        fine: tuple[int, int],
+    ) -> None:
+        """Put a curve over those before it, whose dots are in ``passed``; a letter names it where they are few."""
+        role, sign = f"hue{number % 6}", _SIGNS[number % len(_SIGNS)]
+        passed |= dots
+        here = dots.reshape(dots.shape[0] // fine[0], fine[0], dots.shape[1] // fine[1], fine[1]).any(axis=(1, 3))
+        cells = np.argwhere(here).tolist()
+        shown = np.full(here.shape, ord(sign), np.uint32) if fine == (1, 1) else braille(passed)
+        for row, column in cells:
+            canvas.text(_LEFT + column, _ABOVE + row, chr(int(shown[row, column])), role)
+        if 1 < len(self.curves) <= _NAMED and cells:
+            columns = sorted(cells, key=lambda cell: cell[1])
+            row, column = columns[len(columns) * (number + 1) // (len(self.curves) + 1)]
+            canvas.text(_LEFT + column, _ABOVE + row, sign, role)
 
     def _heights(
         self, curve: Curve, columns: int, rows: int, shown: tuple[float, float]

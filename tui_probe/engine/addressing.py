@@ -7,6 +7,15 @@
 
 All but the address has 32 bits: a launch with more slots, which would need tens of gigabytes, is not probed.
 
+Most launches are flat: neither grid nor block extends in y or z. Reading a special register or a constant is dear at
+the end of short blocks, so the hook tells such launches by the low bits of the address of a marked map of warps::
+
+    parameter = address + warps of a block, or + 0 if the launch is not flat       the address is a multiple of 256
+    slot      = ctaid.x × warps of a block + tid.x / 32
+
+On an H200 a kernel of 256 threads per block that add one number each took 1.56 times its time without that (in machine
+code; 1.23 by PTX) and 1.22 times (1.17) with it.
+
 Everything is computed where it is needed, in registers that live only there: what costs a kernel
 registers is what lives across it.
 """
@@ -15,6 +24,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.model import Level
@@ -25,6 +35,18 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Function
 
 _INTEGER: Final = re.compile(r"\d+")
+
+
+FLAT_BITS: Final = 63
+"""The bits of a map's parameter that tell the warps of a block of a flat launch."""
+
+
+class Launches(Enum):
+    """What code is for: ``EVERY`` launch, as it finds out; ``FLAT`` ones, others leave; ``ANY``, taken as general."""
+
+    EVERY = "every"
+    FLAT = "flat"
+    ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +72,12 @@ class BlockShape:
 class Addressing:
     """PTX text that finds slots, for one kernel. ``address`` names the register that holds the address found."""
 
-    def __init__(self, names: Names, shape: BlockShape | None, place: str = "") -> None:
+    def __init__(
+        self, names: Names, shape: BlockShape | None, place: str = "", launches: Launches = Launches.EVERY
+    ) -> None:
         """``place`` is the register that stands in for the block's number where only a sample of them is probed."""
+        self._names = names
+        self._launches = launches
         self._shape = shape
         self._place = place
         self.address, self._wide = (names.temporary(name, "b64") for name in ("address", "wide"))
@@ -76,6 +102,35 @@ class Addressing:
         return [
             f"ld.param.u64 {self._wide}, [{parameter}];",
             f"mad.wide.u32 {self.address}, {self._slot}, {slot_bytes}, {self._wide};",
+        ]
+
+    def marked_slot(self, parameter: str, slot_bytes: int) -> list[str]:
+        """Lines that find the address of this warp's slot in a marked map."""
+        flat, other = self._names.temporary("flat", "pred"), self._names.new_label()
+        load = f"ld.param.u64 {self._wide}, [{parameter}];"
+        unmarked = f"and.b64 {self._wide}, {self._wide}, -{FLAT_BITS + 1};"
+        address = f"mad.wide.u32 {self.address}, {self._slot}, {slot_bytes}, {self._wide};"
+        if self._launches is Launches.ANY:
+            return [*self.slot(Level.WARP), load, unmarked, address]
+        test = [
+            load,
+            f"cvt.u32.u64 {self._unit}, {self._wide};",
+            f"and.b32 {self._unit}, {self._unit}, {FLAT_BITS};",
+            f"setp.ne.u32 {flat}, {self._unit}, 0;",
+        ]
+        if self._launches is Launches.FLAT:
+            return [*test, f"@!{flat} exit;", *self._flat_slot(), unmarked, address]
+        done = self._names.new_label()
+        general = [*self.slot(Level.WARP), f"bra.uni {done};", f"{other}:"]
+        return [*test, f"@{flat} bra.uni {other};", *general, *self._flat_slot(), f"{done}:", unmarked, address]
+
+    def _flat_slot(self) -> list[str]:
+        """The same as ``slot``; the warps of a block are in ``unit``."""
+        return [
+            f"mov.u32 {self._slot}, %tid.x;",
+            f"shr.u32 {self._slot}, {self._slot}, 5;",
+            *([] if self._place else [f"mov.u32 {self._part}, %ctaid.x;"]),
+            f"mad.lo.u32 {self._slot}, {self._place or self._part}, {self._unit}, {self._slot};",
         ]
 
     def warp(self, target: str, lane: str) -> list[str]:

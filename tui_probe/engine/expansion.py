@@ -34,12 +34,15 @@ class Expander:
     Maps are reached through the kernel's parameters ``names.parameter("map", name)``.
     """
 
-    def __init__(self, probe: Probe, names: Names, addressing: Addressing, *, reduces: bool) -> None:
+    def __init__(
+        self, probe: Probe, names: Names, addressing: Addressing, *, reduces: bool, keeps: bool = False
+    ) -> None:
+        """``keeps``: what is behind the marks of slots is in use."""
         self._probe = probe
         self._names = names
         self._addressing = addressing
         self._own = {name: names.register(name, kind) for name, kind in probe.registers.items()}
-        self._recording = Recording(probe, names, addressing)
+        self._recording = Recording(probe, names, addressing, keeps=keeps)
         self._summation = Summation(probe, names, self._own, reduces=reduces)
         self.sites = Sites(probe, names)
         self.zero: frozenset[str] = frozenset()

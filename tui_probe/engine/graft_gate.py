@@ -32,18 +32,21 @@ _KEPT: Final = frozenset({"passed", "failed"})
 
 
 class Outcome(NamedTuple):
-    """How a trial went: ``passed``, ``failed`` or ``impossible``; ``slots``: with values kept in slots."""
+    """How a trial went: ``passed``, ``failed`` or ``impossible``; ``slots``: with values kept in slots, and
+    ``instructions``: with probes at single instructions, ``passed`` or what went wrong.
+    """
 
     outcome: str
     words: str = ""
     slots: str = ""
+    instructions: str = ""
 
 
 class Gate(Protocol):
     """Says whether grafts are on."""
 
-    def closed(self, arch: int) -> Reason | None:
-        """Why there are no grafts on a device of ``arch`` (90); None if they are on."""
+    def closed(self, arch: int, *, instructions: bool) -> Reason | None:
+        """Why there are no grafts on a device of ``arch`` (90), or none at single instructions; None if they are on."""
 
     def allows_slots(self, arch: int) -> bool:
         """Whether values may be kept in slots, for kernels that leave no register for them."""
@@ -52,7 +55,7 @@ class Gate(Protocol):
 class OpenGate:
     """Where nothing runs what is made, grafts need no trial."""
 
-    def closed(self, _arch: int) -> Reason | None:
+    def closed(self, _arch: int, *, instructions: bool) -> Reason | None:  # noqa: ARG002
         """None."""
         return None
 
@@ -71,11 +74,12 @@ class GraftGate:
         self._outcomes: dict[int, Outcome] = {}
         self._lock = threading.Lock()
 
-    def closed(self, arch: int) -> Reason | None:
-        """Why there are no grafts on a device of ``arch`` (90); None if they are on."""
+    def closed(self, arch: int, *, instructions: bool) -> Reason | None:
+        """Why there are no grafts on a device of ``arch`` (90), or none at single instructions; None if they are on."""
         told = self._outcome(arch)
         if told.outcome == "passed":
-            return None
+            failed = instructions and told.instructions != "passed"
+            return because("graft-instructions-fail", words=told.instructions or "it was not tried") if failed else None
         return because("graft-fails" if told.outcome == "failed" else "graft-untested", words=told.words)
 
     def allows_slots(self, arch: int) -> bool:
@@ -108,8 +112,8 @@ class GraftGate:
         try:
             done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL)
             outcome = _outcome(done.stdout)
-        except subprocess.TimeoutExpired:
-            outcome = Outcome("failed", f"it did not end within {_SECONDS} s")
+        except subprocess.TimeoutExpired as error:
+            outcome = _of_unended(error.stdout)
         except OSError as error:
             return Outcome("impossible", f"{sys.executable}: {error.strerror}")
         except ValueError:
@@ -138,9 +142,17 @@ def driver_version() -> str:
     return found[1] if found else ""
 
 
+def _of_unended(text: bytes | str | None) -> Outcome:
+    """What a trial that did not end had said by then."""
+    try:
+        return _outcome(text if isinstance(text, bytes) else b"")
+    except ValueError:
+        return Outcome("failed", f"it did not end within {_SECONDS} s")
+
+
 def _outcome(text: bytes) -> Outcome:
-    """An outcome in JSON. Raises ValueError."""
-    told = json.loads(text)
+    """The outcome in the last line that is JSON. Raises ValueError."""
+    told = json.loads(text.strip().rpartition(b"\n")[2])
     if not isinstance(told, dict):
         raise ValueError("no outcome")
     return Outcome(*(str(told.get(name, "")) for name in Outcome._fields))

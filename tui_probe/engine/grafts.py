@@ -18,12 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.graft_site_file import graft_site_file
 from tui_probe.engine.instruction_grafts import graft_instructions
 from tui_probe.engine.kernel_info import kernel_info
 from tui_probe.engine.machine_positions import site_lines
 from tui_probe.engine.snippet_ptx import (
     ENTRY_KERNEL,
     EXIT_KERNEL,
+    FLAT_KERNEL,
     LEADING,
     MANY_LEADING,
     SnippetPtx,
@@ -33,20 +35,25 @@ from tui_probe.engine.snippet_ptx import (
 from tui_probe.engine.storage import map_slots
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
+from tui_probe.sass.branches import EXIT, branch, unconditional
 from tui_probe.sass.cubin import Cubin
 from tui_probe.sass.graft import Grafted, Splice, graft
 from tui_probe.sass.operands import with_read_barriers
 from tui_probe.sass.snippets import Snippet, read_whole, uniform_places, waiting
-from tui_probe.sass.target import Target
+from tui_probe.sass.target import Target, warps_of
 from tui_probe.sass.unchanged import refuse_changes
 from tui_probe.sass.uniform import KEPT_BY_CALLS, used
 from tui_probe.sass.variables import calls_outside
-from tui_probe.sass.words import MOST_REGISTERS, RESERVED
+from tui_probe.sass.words import MOST_REGISTERS, RESERVED, WORD_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui_probe.engine.assemble import Assembler, AssemblyReport
+    from tui_probe.engine.machine_positions import MachineSite
     from tui_probe.engine.model import Probe
     from tui_probe.sass.nv_info import Attribute
+    from tui_probe.sass.words import Word
 
 
 _ALIGNED: Final = 16
@@ -59,35 +66,51 @@ WAY: Final = "way graft"
 
 @dataclass(frozen=True, slots=True)
 class ProbeCode:
-    """The machine code of a probe for one architecture: what runs first, None for nothing, and what runs last."""
+    """The machine code of a probe for one architecture: what runs first, None for nothing, and what runs last.
+
+    ``flat`` is what runs last in flat launches, with an ``EXIT`` for others; None if that is ``exit``, too.
+    """
 
     ptx: SnippetPtx
     entry: Snippet | None
     exit: Snippet
+    flat: Snippet | None
     report: AssemblyReport
 
     @property
     def registers(self) -> int:
         """Those that a kernel must have for it."""
-        return max(self.exit.registers, self.entry.registers if self.entry else 0)
+        return max(snippet.registers for snippet in self._snippets)
 
     @property
     def flags(self) -> list[Attribute]:
         """What the driver must be told of it."""
-        return [*self.exit.flags, *(self.entry.flags if self.entry else ())]
+        return [flag for snippet in self._snippets for flag in snippet.flags]
+
+    @property
+    def exit_pairs(self) -> list[int]:
+        """The even numbers of the pairs of uniform registers at exits."""
+        return sorted({*self.exit.uniform_pairs(), *(self.flat.uniform_pairs() if self.flat else ())})
+
+    @property
+    def _snippets(self) -> list[Snippet]:
+        return [each for each in (self.exit, self.flat, self.entry) if each]
 
 
 @dataclass(frozen=True, slots=True)
 class GraftedKernel:
     """A kernel with a probe in it: what the device would run, what it runs instead, and the text of kernel.info.
 
-    ``said`` is for process.log.
+    ``sites`` is the text of sites.json; ``said`` is for process.log.
     """
 
     pruned: bytes
     grafted: Grafted
     info: str
+    sites: str
     said: str
+    costs_warps: bool
+    """Whether its registers leave room for fewer warps on an SM than before."""
     in_slots: bool = False
 
     @property
@@ -97,16 +120,10 @@ class GraftedKernel:
 
 
 class Grafter:
-    """Grafts one probe. The probe's code is assembled once for each architecture. Safe to use from several threads.
+    """Grafts one probe. The probe's code is assembled once for each architecture. Safe to use from several threads."""
 
-    ``instructions``: probes of single instructions are grafted, too. Nothing but tests asks for it yet: on an H200 the
-    memory of 23 kernels was the same with them, but two had other numbers of requests, for a wait that was left out.
-    ``tests/gpu/test_machine_code_counts.py`` has not been run since that was mended.
-    """
-
-    def __init__(self, probe: Probe, assembler: Assembler, *, sampled: bool, instructions: bool = False) -> None:
+    def __init__(self, probe: Probe, assembler: Assembler, *, sampled: bool) -> None:
         self._probe = probe
-        self._instructions = instructions
         self._assembler = assembler
         self._sampled = sampled
         self._codes: dict[tuple[int, int, bool], ProbeCode] = {}
@@ -132,10 +149,9 @@ class Grafter:
         """
         target = Target.of(cubin, name)
         lines: dict[str, list[int]] = {}
+        sites: list[MachineSite] = []
         if is_graftable(self._probe):
             grafted, rewritten = graft_code(target, self.code(target, in_slots=in_slots))
-        elif not self._instructions:
-            raise UnsupportedKernelError(because("needs-instructions", probe=self._probe.name))
         else:
             grafted, sites = graft_instructions(target, self._probe, self._assembler, sampled=self._sampled)
             lines, rewritten = site_lines(self._probe, sites), 0
@@ -148,13 +164,15 @@ class Grafter:
             way=_way(grafted),
         )
         said = _said(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
-        return GraftedKernel(cubin.image, grafted, info, said, in_slots)
+        told = graft_site_file(self._probe.name, target, sites, lines)
+        costs = warps_of(grafted.registers) < warps_of(target.registers)
+        return GraftedKernel(cubin.image, grafted, info, told, said, costs, in_slots)
 
     def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
         """The code, once ptxas itself showed that only known fields change where parameters lie elsewhere."""
         code, other = (self._assembled_at(arch, at, in_slots=in_slots) for at in (leading, leading + _FURTHER))
-        pairs = [(code.exit, other.exit)] + ([(code.entry, other.entry)] if code.entry and other.entry else [])
-        if not all(one.reads_as(another) for one, another in pairs):
+        pairs = [(code.exit, other.exit), (code.entry, other.entry), (code.flat, other.flat)]
+        if not all(one.reads_as(another) for one, another in pairs if one and another):
             raise UnsupportedKernelError(because("graft-snippet", what="parameters whose places are not understood"))
         return code
 
@@ -166,7 +184,8 @@ class Grafter:
             report = self._assembler.assemble(source, binary, f"sm_{arch}", EXIT_KERNEL)
             cubin = Cubin.read(binary.read_bytes())
         entry = Snippet.of(cubin, ENTRY_KERNEL, leading, leaves=False) if ptx.has_entry else None
-        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, leading, leaves=True), report)
+        flat = Snippet.of(cubin, FLAT_KERNEL, leading, leaves=True) if ptx.has_flat else None
+        return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, leading, leaves=True), flat, report)
 
 
 def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
@@ -175,7 +194,7 @@ def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
     taken = used(target.all_words(), target.arch)
     entry_pairs = code.entry.uniform_pairs() if code.entry else []
     above = _above(target, code)
-    places = uniform_places(entry_pairs, code.exit.uniform_pairs(), taken, code.ptx.carried, above)
+    places = uniform_places(entry_pairs, code.exit_pairs, taken, code.ptx.carried, above)
     if any(place.number < KEPT_BY_CALLS for place in places.carried if place.is_uniform) and (
         function := calls_outside(target)
     ):
@@ -185,12 +204,30 @@ def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
     if code.entry:
         splices.append(Splice(0, tuple(read_whole(code.entry.placed(*first, places.entry, places.carried)))))
     leaving = tuple(waiting(code.exit.placed(*first, places.exits, places.carried)))
+    if code.flat:
+        leaving = _by_launch(target.arch, waiting(code.flat.placed(*first, places.exits, places.carried)), leaving)
     splices += [Splice(at, leaving) for at in target.exits()]
     rewritten = with_read_barriers(target.words)
     registers = [place.number + 1 + RESERVED for place in places.carried if not place.is_uniform]
     grafted = graft(target, splices, code.ptx.parameters, max(code.registers, *registers, 0), rewritten, code.flags)
     refuse_changes(target, grafted, places.pairs)
     return grafted, len(rewritten)
+
+
+def _by_launch(arch: int, flat: Sequence[Word], general: Sequence[Word]) -> tuple[Word, ...]:
+    """Code for flat launches, which ends, and behind it that for others, to which it branches where they would leave.
+
+    Raises UnsupportedKernelError if that is not a single place.
+    """
+    ways_out = [index for index, word in enumerate(flat) if word.opcode == EXIT]
+    if len(ways_out) != 1:
+        raise UnsupportedKernelError(
+            because("graft-snippet", what=f"{len(ways_out)} ways out in code for flat launches")
+        )
+    at = ways_out[0]
+    other = branch(arch, at * WORD_BYTES, (len(flat) + 1) * WORD_BYTES, like=flat[at])
+    end = unconditional(flat[at]).with_wait_mask(0)
+    return (*flat[:at], other, *flat[at + 1 :], end, *general)
 
 
 def _above(target: Target, code: ProbeCode) -> int | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 _CALLS: Final = frozenset({0x143, 0x144})
 _UNIFORM_PREDICATES: Final = 7
+_ASSEMBLED: Final = 256
+"""Texts whose machine code is remembered, some 10 KB each."""
 _PARAMETERS_ALIGNED: Final = 16
 """Parameters may be read two at a time, so they must lie as they will in the kernel."""
 
@@ -116,7 +119,9 @@ def _assembled(
     return code
 
 
+@lru_cache(maxsize=_ASSEMBLED)
 def _cubin(text: str, arch: int, assembler: Assembler) -> Cubin:
+    """The machine code of a text. Many kernels of a program need the same: they access memory in the same ways."""
     with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
         source, binary = Path(folder) / "snippets.ptx", Path(folder) / "snippets.bin"
         source.write_text(text)

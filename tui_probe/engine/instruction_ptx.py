@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.addressing import Addressing
+from tui_probe.engine.addressing import Addressing, Launches
 from tui_probe.engine.expansion import Expander
 from tui_probe.engine.helpers import HelperValue
 from tui_probe.engine.model import Code, Save
@@ -49,7 +49,8 @@ _KEPT_TYPES: Final = {"b32": 32, "u32": 32, "s32": 32, "b64": 64, "u64": 64, "s6
 class Told:
     """What a snippet is told of an instruction: the bytes and multiply-adds of a lane, and what its address is made of.
 
-    ``number`` is that of the site among those of the probe's maps of sites, -1 where there are none.
+    ``shared``: in shared memory, where the register's value is shifted to the left by ``shift``. ``number`` is that of
+    the site among those of the probe's maps of sites, -1 where there are none.
     """
 
     bytes: int | None = None
@@ -58,6 +59,8 @@ class Told:
     uniform: bool = False
     predicated: bool = False
     shortened: bool = False
+    shared: bool = False
+    shift: int = 0
     number: int = -1
 
 
@@ -180,7 +183,7 @@ class _Kernel:
         self._whole = whole
         self._names = Names("")
         self._sampling = Sampling(probe, self._names) if sampled else None
-        addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "")
+        addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", Launches.ANY)
         self._addressing = addressing
         self.expander = Expander(probe, self._names, addressing, reduces=True)
         self.expander.zero = whole.zero
@@ -243,6 +246,8 @@ class _Kernel:
 
     def _address(self, told: Told) -> tuple[str, list[str]]:
         """A 64-bit register that holds the address of a lane's access, and the lines that compute it."""
+        if told.shared:
+            return self._shared_address(told)
         low, lines = self._told(ADDRESS, "low")
         high, more = self._told(ADDRESS + 1, "high") if told.wide else ("0", [])
         offset, added = self._told(OFFSET, "offset")
@@ -255,6 +260,18 @@ class _Kernel:
             lines += [*first, *second, f"mov.b64 {other}, {{{low}, {high}}};"]
             lines += [f"add.s64 {address}, {address}, {other};"]
         return address, lines
+
+    def _shared_address(self, told: Told) -> tuple[str, list[str]]:
+        """The same of an offset into shared memory, which has 32 bits."""
+        low, lines = self._told(ADDRESS, "low")
+        offset, added = self._told(OFFSET, "offset")
+        address = self._names.temporary("addr", "b64")
+        lines += [f"shl.b32 {low}, {low}, {told.shift};"] if told.shift else []
+        lines += [*added, f"add.u32 {low}, {low}, {offset};"]
+        if told.uniform:
+            uniform, more = self._told(UNIFORM, "uniform_low")
+            lines += [*more, f"add.u32 {low}, {low}, {uniform};"]
+        return address, [*lines, f"cvt.u64.u32 {address}, {low};"]
 
     def _bytes(self, told: Told) -> tuple[HelperValue, list[str]]:
         """The bytes that a lane moves. Of a copy that fills with zeros, those that it reads."""

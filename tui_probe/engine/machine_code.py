@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImageError
 from tui_probe.ptx import elf, fatbin
@@ -14,26 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 _FATBIN_SECTIONS: Final = (".nv_fatbin", "__nv_relfatbin")
-_FAMILY: Final = 10
+_ELF: Final = fatbin.EntryKind.ELF
 
 
-class _Found(NamedTuple):
-    arch: int
-    entry: fatbin.Entry | None
-    image: bytes
+def find_cubin(image: bytes, kernel: str, arch: int | None = None) -> tuple[Cubin, str]:
+    """The cubin with ``kernel`` that a device of ``arch`` (90) runs, and how it was found; None: the newest of all.
 
-    def content(self) -> bytes:
-        """The cubin, decompressed. Raises ImageError."""
-        return self.image if self.entry is None else self.entry.content()
-
-
-def find_cubin(image: bytes, kernel: str, arch: int) -> tuple[Cubin, str]:
-    """The cubin with ``kernel`` that a device of ``arch`` (90) runs, and how it was found.
-
-    Of several that it could run, the driver takes that for the newest architecture. Raises ImageError.
+    Of several that it could run, this is the one that the driver takes. Raises ImageError.
     """
-    fitting = [one for one in _cubins(image) if one.arch <= arch and one.arch // _FAMILY == arch // _FAMILY]
-    for one in sorted(fitting, key=lambda each: each.arch, reverse=True):
+    for one in _fitting(image, arch):
         content = one.content()
         if not is_cubin(content):
             continue
@@ -41,6 +30,8 @@ def find_cubin(image: bytes, kernel: str, arch: int) -> tuple[Cubin, str]:
         if kernel in cubin.kernels:
             found = f"{image_kind(image)} of {len(image)} bytes: machine code for sm_{cubin.arch}, {len(content)} bytes"
             return cubin, found
+    if arch is None:
+        raise ImageError(f"the image has no machine code of {kernel}")
     raise ImageError(because("no-machine-code", gpu=f"sm_{arch}"))
 
 
@@ -49,12 +40,10 @@ def kernels_in(image: bytes, arch: int | None = None) -> dict[str, int]:
     newest that such a device runs. Raises ImageError.
     """
     found: dict[str, int] = {}
-    for one in _cubins(image):
-        if arch is not None and (one.arch > arch or one.arch // _FAMILY != arch // _FAMILY):
-            continue
+    for one in _fitting(image, arch):
         content = one.content()
         for name in Cubin.read(content).kernels if is_cubin(content) else ():
-            found[name] = max(found.get(name, 0), one.arch)
+            found.setdefault(name, one.arch)
     return found
 
 
@@ -65,11 +54,17 @@ def cubins_in(image: bytes, architectures: Collection[int]) -> Iterator[bytes]:
             yield content
 
 
-def _cubins(image: bytes) -> Iterator[_Found]:
+def _fitting(image: bytes, arch: int | None) -> list[fatbin.Entry]:
+    """The cubins that a device runs, or all, the one that the driver takes rather first."""
+    fitting = [one for one in _cubins(image) if arch is None or one.runs_on(arch)]
+    return sorted(fitting, key=lambda one: one.rank, reverse=True)
+
+
+def _cubins(image: bytes) -> Iterator[fatbin.Entry]:
     """The cubins of an image, in order; those in a fatbin not yet decompressed."""
     kind = image_kind(image)
     if kind == "elf" and is_cubin(image):
-        yield _Found(Cubin.read(image).arch, None, image)
+        yield fatbin.Entry(_ELF, Cubin.read(image).arch, 0, 0, image)
     elif kind == "elf":
         for name, content in elf.sections(image):
             if name in _FATBIN_SECTIONS:
@@ -78,7 +73,5 @@ def _cubins(image: bytes) -> Iterator[_Found]:
         yield from _of_fatbin(container_of(image))
 
 
-def _of_fatbin(container: bytes) -> Iterator[_Found]:
-    for entry in fatbin.entries(container):
-        if entry.kind == fatbin.EntryKind.ELF:
-            yield _Found(entry.arch, entry, b"")
+def _of_fatbin(container: bytes) -> Iterator[fatbin.Entry]:
+    return (entry for entry in fatbin.entries(container) if entry.kind == _ELF)

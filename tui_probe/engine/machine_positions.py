@@ -24,7 +24,7 @@ from tui_probe.sass.words import ALWAYS, WORD_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tui_probe.engine.model import Probe, ProbePoint
+    from tui_probe.engine.model import Position, Probe, ProbePoint
     from tui_probe.sass.target import Target
     from tui_probe.sass.words import Word
 
@@ -36,8 +36,26 @@ _NAMES: Final = {
     accesses.LDG: ("ld", ("global",)),
     accesses.ST: ("st", ()),
     accesses.STG: ("st", ("global",)),
+    accesses.LDS: ("ld", ("shared",)),
+    accesses.STS: ("st", ("shared",)),
     accesses.LDGSTS: ("cp", ("async", "ca", "shared", "global")),
 }
+
+
+_TOLD: Final = frozenset({"ld", "ldu", "st", "cp", "mma", "wmma", "wgmma"})
+_WMMA: Final = {"load": "ld", "store": "st", "mma": "mma"}
+"""What these are in machine code."""
+_UNTOLD: Final = tuple(
+    Instruction(opcode, modifiers, (), MADE_UP)
+    for opcode, modifiers in (
+        *((opcode, (space,)) for opcode in ("ld", "st") for space in ("local", "param")),
+        ("ld", ("const",)),
+        ("st", ("async", "shared::cluster")),
+        *(("cp", ("async", each)) for each in ("commit_group", "wait_group", "wait_all", "mbarrier")),
+        *(("wgmma", (each, "sync")) for each in ("fence", "commit_group", "wait_group")),
+    )
+)
+"""Instructions of ``_TOLD`` that are not looked for in machine code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +78,8 @@ class MachineSite:
         if address.wide:
             found[ADDRESS + 1] = Source(register=high)
         if address.uniform is not None:
-            found |= {UNIFORM + index: Source(uniform=address.uniform + index) for index in range(2)}
+            halves = range(1 if address.shared else 2)
+            found |= {UNIFORM + index: Source(uniform=address.uniform + index) for index in halves}
         return found
 
     @property
@@ -70,7 +89,15 @@ class MachineSite:
 
 
 def sites_of(probe: Probe, target: Target) -> list[MachineSite]:
-    """The instructions of a kernel that a probe is for. Raises UnsupportedKernelError for one that is not known."""
+    """The instructions of a kernel that a probe is for.
+
+    Raises UnsupportedKernelError for one that is not known, and for a probe of instructions that are not looked for: a
+    count without them would be wrong.
+    """
+    opcodes = _opcodes(probe)
+    for point in probe.points:
+        if not all(position.is_kernel or _is_told(position, opcodes) for position in point.positions):
+            raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
     counted = any(own_map.level is Level.SITE for own_map in probe.maps)
     return [
         _numbered(one, number) if counted else one
@@ -79,14 +106,29 @@ def sites_of(probe: Probe, target: Target) -> list[MachineSite]:
 
 
 def site_lines(probe: Probe, sites: Sequence[MachineSite]) -> dict[str, list[int]]:
-    """For each map of sites the numbers of its instructions in the kernel's code, counted from 1."""
+    """For each map of sites the offsets of its instructions in the kernel's code, in bytes."""
     found: dict[str, list[int]] = {one.name: [] for one in probe.maps if one.level is Level.SITE}
     for one in sites:
         snippets = [place.point.before for place in one.places if place.point.before]
         saved = {each.map for snippet in snippets for each in snippet.statements if isinstance(each, Save)}
         for name in found.keys() & saved:
-            found[name].append(one.at // WORD_BYTES + 1)
+            found[name].append(one.at)
     return found
+
+
+def _opcodes(probe: Probe) -> set[str]:
+    return {position.opcode for point in probe.points for position in point.positions}
+
+
+def _is_told(position: Position, opcodes: set[str]) -> bool:
+    """Whether machine code tells all instructions that a position is for. Those that are others there must be among
+    ``opcodes`` as such: a ``wmma.load`` is counted by a probe of ``ld`` alone.
+    """
+    instead = {"ld"} if position.opcode == "ldu" else set()
+    if position.opcode == "wmma":
+        instead = {_WMMA[each] for each in position.modifiers if each in _WMMA} or set(_WMMA.values())
+    untold = any(matches(position, each) for each in _UNTOLD)
+    return position.opcode in _TOLD and not position.retried and not untold and instead <= opcodes
 
 
 def _numbered(one: MachineSite, number: int) -> MachineSite:
@@ -95,9 +137,11 @@ def _numbered(one: MachineSite, number: int) -> MachineSite:
 
 
 def _found(probe: Probe, words: Sequence[Word], arch: int) -> Iterator[MachineSite]:
-    opcodes = {position.opcode for point in probe.points for position in point.positions}
+    opcodes = _opcodes(probe)
     bulk = any(_is_for(point, _BULK) for point in probe.points)
     for index, word in enumerate(words):
+        if word.never_runs:
+            continue
         if bulk and word.operation in accesses.BULK_COPIES:
             raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
         stand_in, told, access = _stand_in(word, arch, opcodes)
@@ -136,4 +180,6 @@ def _told(access: Access) -> Told:
         uniform=access.address.uniform is not None,
         predicated=access.reads != ALWAYS,
         shortened=access.shortened,
+        shared=access.address.shared,
+        shift=access.address.shift,
     )

@@ -50,9 +50,15 @@ def share_variables(kernel: Kernel, names: Names, edits: Edits) -> SharedVariabl
     The parameters themselves (``names.parameter("variable", name)``) and the registers are for the caller to declare.
     Raises UnsupportedKernelError where sharing is not possible.
     """
-    variables = {v.name: v for v in kernel.variables if v.space in ("global", "const", "tex")}
     _refuse_local_variables(kernel)
     _refuse_function_addresses(kernel)
+    shared = _share_variables(kernel, names, edits)
+    _refuse_indirect_calls(kernel)  # last, since the other reasons say more
+    return shared
+
+
+def _share_variables(kernel: Kernel, names: Names, edits: Edits) -> SharedVariables:
+    variables = {v.name: v for v in kernel.variables if v.space in ("global", "const", "tex")}
     if not variables:
         return SharedVariables()
     private = {name for name, variable in variables.items() if _is_private(kernel, variable)}
@@ -115,21 +121,36 @@ def _refuse_function_addresses(kernel: Kernel) -> None:
     not its own. An address that is called here and nowhere else is this module's affair.
     """
     names = {function.name for function in kernel.functions}
-    for function in (kernel.entry, *kernel.functions) if names else ():
+    for function in (kernel.entry, *kernel.functions):
         held: dict[str, str] = {}
         for instruction in instructions(function):
-            named = [operand.name for operand in instruction.operands if isinstance(operand, Symbol)]
             if instruction.opcode == "call":
                 continue
             for operand in instruction.operands:
                 if isinstance(operand, Register) and operand.name in held:
                     _refuse_address(instruction, held[operand.name])
+            named = [operand.name for operand in instruction.operands if isinstance(operand, Symbol)]
             for name in names.intersection(named):
                 target = instruction.operands[0]
                 if instruction.opcode != "mov" or not isinstance(target, Register):
                     _refuse_address(instruction, name)
                 else:
                     held[target.name] = name
+
+
+def _refuse_indirect_calls(kernel: Kernel) -> None:
+    """An address out of memory is one of the original module: the probed module was compiled without what is there, and
+    calling it from here ends in an invalid program counter on the GPU.
+    """
+    names = {function.name for function in kernel.functions}
+    for function in (kernel.entry, *kernel.functions):
+        known: set[str] = set()
+        for instruction in instructions(function):
+            registers = [operand.name for operand in instruction.operands if isinstance(operand, Register)]
+            if instruction.opcode == "call" and not known.issuperset(registers):
+                raise UnsupportedKernelError(because("indirect-call", line=instruction.span.line))
+            if any(isinstance(operand, Symbol) and operand.name in names for operand in instruction.operands):
+                known.update(registers[:1])
 
 
 def _refuse_address(instruction: Instruction, function: str) -> None:

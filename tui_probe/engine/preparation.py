@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ from tui_probe.engine.probed_kernel import Probed, with_probe
 from tui_probe.engine.pruned import PrunedAssemblies, take_over
 from tui_probe.engine.serialisation import reason, serialised, without_yielding, yielding_sites
 from tui_probe.engine.site_file import site_file
+from tui_probe.engine.snippet_ptx import is_graftable
 from tui_probe.engine.toolchain import INSTALL_HINT
 from tui_probe.errors import ImageError, ProbeError, ToolchainError, UnsupportedKernelError
 from tui_probe.reasons import Reason, because
@@ -146,20 +148,26 @@ class Preparation:
         self._refuse_graft(arch)
         write_file(self.directory / "probed.bin", made.probed)
         self._write("kernel.info", made.info)
+        self._write(NAME, made.sites)
         self.log.write(made.said)
         if self.kept is not None and not made.in_slots:  # whether that is allowed may change
             self.pool.submit(self._keep_files, self.kept, key, "probed.bin", found, [made.said])
         return Answer("ok", "probed.bin")
 
     def _made(self, grafter: Grafter, cubin: Cubin, name: str, arch: int) -> GraftedKernel:
-        """The kernel with the probe in it; if it leaves no register for values, they are kept in slots."""
+        """The kernel with the probe in it; its values are in slots if registers for them are dear or there are none."""
         assert self.gate is not None
         try:
-            return grafter.graft(cubin, name)
+            made = grafter.graft(cubin, name)
         except UnsupportedKernelError as error:
             if error.reason.code not in _LACK_REGISTERS or not self.gate.allows_slots(arch):
                 raise
             return grafter.graft(cubin, name, in_slots=True)
+        if made.costs_warps and self.gate.allows_slots(arch):
+            with suppress(UnsupportedKernelError):  # the probe's slots have no room
+                other = grafter.graft(cubin, name, in_slots=True)
+                return made if other.costs_warps else other
+        return made
 
     def _to_yield(self, kernel: Kernel, assemblies: Sequence[Future[AssemblyReport | ToolchainError]]) -> Reason | None:
         """Why the yielding points of the probe must not be in this kernel; "" if they may, or are not in it."""
@@ -216,9 +224,10 @@ class Preparation:
     def _refuse_graft(self, arch: int) -> None:
         """Raises UnsupportedKernelError where nothing may be put into machine code. What lies there already goes."""
         assert self.gate is not None
-        closed = because("machine-code-off") if self.options.machine_code == "off" else self.gate.closed(arch)
+        off, instructions = self.options.machine_code == "off", not is_graftable(self.probe)
+        closed = because("machine-code-off") if off else self.gate.closed(arch, instructions=instructions)
         if closed is not None:
-            for file in ("probed.bin", "kernel.info"):
+            for file in ("probed.bin", "kernel.info", NAME):
                 (self.directory / file).unlink(missing_ok=True)
             raise UnsupportedKernelError(closed)
 

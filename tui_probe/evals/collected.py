@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import TraceError
-from tui_probe.trace.locate import is_trace
+from tui_probe.trace.locate import inside, is_trace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,11 +19,20 @@ SCHEMA: Final = "tui-probe.collected"
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """A run. ``command`` is what a person could type; ``problem`` why there is no trace of it, None if there is."""
+    """A run. ``command`` is what a person could type; ``problem`` why nothing is kept of it, None if something is.
+
+    ``kept`` is the name of what is: of the trace's directory, or of a file.
+    """
 
     name: str
     command: str
     problem: str | None = None
+    kept: str | None = None
+
+    @property
+    def file(self) -> str:
+        """The name of what is kept: of the run itself where nothing else is said."""
+        return self.kept or self.name
 
 
 def read_collected(folder: Path) -> dict[str, Collected]:
@@ -33,7 +42,9 @@ def read_collected(folder: Path) -> dict[str, Collected]:
         return {}
     try:
         data = json.loads(path.read_bytes())
-        return {name: Collected(name, run["command"], run["problem"]) for name, run in data["runs"].items()}
+        return {
+            name: Collected(name, run["command"], run["problem"], run.get("kept")) for name, run in data["runs"].items()
+        }
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise TraceError(f"{path}: it cannot be read ({error}): delete it, and collect again") from error
 
@@ -47,5 +58,13 @@ def write_collected(folder: Path, runs: dict[str, Collected]) -> None:
 
 
 def is_finished(folder: Path, run: Collected | None, command: str) -> bool:
-    """Whether a run of this very command has left its trace in the folder."""
-    return run is not None and run.problem is None and run.command == command and is_trace(folder / run.name)
+    """Whether a run of this very command has left what is kept of it in the folder."""
+    return run is not None and run.problem is None and run.command == command and is_there(folder, run)
+
+
+def is_there(folder: Path, run: Collected) -> bool:
+    """Whether what was kept of a run is still in the folder. TraceError for a name that leads out of it."""
+    kept = inside(folder, run.file)
+    if kept is None:
+        raise TraceError(f"{folder / FILE}: {run.file!r} leads out of the folder: delete it, and collect again")
+    return kept.is_file() or is_trace(kept)

@@ -58,7 +58,7 @@ class AnswerDocument(Document):
         cells = min(width, _WIDEST_DRAWING)
         for name, drawing in self.answer.drawings.items() if self.drawn else ():
             yield ()
-            yield ((f"figure {name}: {drawing.title}", "head"),)
+            yield ((f"figure {name}", "head"),)
             work = drawing.prepare(cells, _DRAWING_ROWS)
             if work is not None:
                 work()
@@ -96,7 +96,7 @@ def pages_of(answer: Answer) -> Imported:
 
     def page(name: str) -> ImportedPage:
         view: View = answer.drawings[name]
-        return ImportedPage(name, name.title(), lambda: view, answer.reading)
+        return ImportedPage(name, f"Figure {name}", lambda: view, answer.reading)
 
     first = ImportedPage("answer", "Answer", lambda: AnswerDocument(answer, drawn=False), answer.reading)
     return Imported(f"{answer.name}: {answer.question}", [first, *map(page, answer.drawings)])

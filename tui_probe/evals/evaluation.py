@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,6 +44,13 @@ class Collection:
     """Commands that must be on the path, in the same way."""
     gpu: bool = False
     """Whether it says nothing on the simulated GPU."""
+    keeps: Literal["trace", "output", "ncu"] = "trace"
+    """What is kept: the trace; what the program wrote, as NAME.txt; or the table of ``run --ncu``, as NAME.csv."""
+
+    @property
+    def kept_as(self) -> str:
+        """The name of the folder or file that is kept."""
+        return self.name + {"trace": "", "output": ".txt", "ncu": ".csv"}[self.keeps]
 
 
 @dataclass(frozen=True, slots=True)

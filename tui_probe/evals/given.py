@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.table import safe
 from tui_probe.errors import ChoiceError, TraceError
-from tui_probe.evals.collected import read_collected
+from tui_probe.evals.collected import is_there, read_collected
 from tui_probe.pages.views.choose import meant_by
 from tui_probe.probekit.kind import Source
 from tui_probe.probekit.measured import measured
 from tui_probe.probekit.missing import missing
-from tui_probe.probekit.probe_results import aimed
+from tui_probe.probekit.probe_results import aimed, read_row
 from tui_probe.trace.address import parse_address
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.locate import find_trace, is_trace, trace_of_result, traces_in
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from tui_probe.probekit.measured import Measured
+    from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.model import Kernel, Trace
 
 
@@ -60,23 +61,30 @@ class Given:
 
     @property
     def words(self) -> str:
-        """``NAME: NVIDIA H200, python fill.py``."""
+        """``NAME: NVIDIA H200, python fill.py``: what was run, without the folders."""
         if self.trace is None:
-            return str(self.path)
-        return f"{self.label}: {self.hardware}, {safe(self.trace.state.command) or 'an unknown command'}"
+            return f"{self.label}: {self.path.name}" if self.label != self.path.name else self.label
+        command = " ".join(word.rpartition("/")[2] or word for word in self.trace.state.command.split(" "))
+        return f"{self.label}: {self.hardware}, {safe(command) or 'an unknown command'}"
 
     def results(self, *probes: str) -> Iterator[Measured]:
         """What one of these probes measured: of each kernel the launch that was named, else its newest result.
 
         One that cannot be analysed has a ``problem``.
         """
-        for kernel in self.kernels:
-            source = aimed(Source(self.trace, kernel), *probes) if self.trace is not None else None
-            if source is None or missing(source, *probes) is not None:
-                continue
-            row = self._row(source)
-            if row is not None:
-                yield measured(source.trace, source.kernel, row)
+        return (measured(source.trace, source.kernel, row) for source, row in self._rows(probes))
+
+    def read(self, *probes: str) -> Iterator[ProbeResult]:
+        """The same results as they were read, for timelines and views. Raises TraceError naming the file."""
+        return (read_row(source.trace, source.kernel, row) for source, row in self._rows(probes))
+
+    def _rows(self, probes: tuple[str, ...]) -> Iterator[tuple[Source, int]]:
+        """Each kernel as one of these probes had it, and the row of its result."""
+        for kernel in self.kernels if self.trace is not None else ():
+            assert self.trace is not None
+            source = aimed(Source(self.trace, kernel), *probes)
+            if missing(source, *probes) is None and (row := self._row(source)) is not None:
+                yield source, row
 
     def _row(self, source: Source) -> int | None:
         """The row of the result table."""
@@ -119,12 +127,18 @@ def given(words: Sequence[str | PathLike[str]]) -> tuple[list[Given], list[str]]
 
 def _in_folder(folder: Path) -> list[Given]:
     runs = read_collected(folder)
-    names = [name for name, run in runs.items() if run.problem is None and is_trace(folder / name)]
-    paths = [folder / name for name in names] or traces_in(folder)
-    if not paths:
+    kept = [run for run in runs.values() if run.problem is None and is_there(folder, run)]
+    if kept:
+        return [_named(run.name, folder / run.file) for run in kept]
+    if not (paths := traces_in(folder)):
         problems = "; ".join(f"{run.name}: {run.problem}" for run in runs.values() if run.problem)
         raise TraceError(f"{folder} holds no trace{f' ({problems})' if problems else ''}: name the directory of a run")
-    return [Given(path.name, path, open_trace(path)) for path in paths]
+    return [_named(path.name, path) for path in paths]
+
+
+def _named(name: str, path: Path) -> Given:
+    """A trace or a file of this name."""
+    return Given(name, path, open_trace(path) if path.is_dir() else None)
 
 
 def _one(word: str) -> Given:

@@ -56,15 +56,22 @@ class _Unusable(Exception):  # noqa: N818 - never leaves this module
 def read_bandwidth(path: Path) -> Bandwidth:
     """One result. ImportFileError names the file, and says how to make one."""
     try:
-        record = json.loads(path.read_bytes().decode("utf-8"))
+        data = path.read_bytes()
+    except OSError as error:
+        raise ImportFileError(f"{path}: {error.strerror or error}: name a file that can be read") from error
+    return parse_bandwidth(data, path)
+
+
+def parse_bandwidth(data: bytes, path: Path) -> Bandwidth:
+    """The same of what was read, or is a part of what was read, of a file."""
+    try:
+        record = json.loads(data.decode("utf-8"))
         if not isinstance(record, dict) or not isinstance(record.get("bandwidth"), list):
             raise _Unusable("it has no list “bandwidth”")
         rates = [_rate(each) for each in record["bandwidth"]]
         if not rates:
             raise _Unusable("it has no figures")
         card = None if record.get("device") is None else _card(record["device"])
-    except OSError as error:
-        raise ImportFileError(f"{path}: {error.strerror or error}: name a file that can be read") from error
     except (_Unusable, ValueError, RecursionError) as error:
         raise ImportFileError(
             f"{path}: no result of a bandwidth measurement ({error}): make one with"

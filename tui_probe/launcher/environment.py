@@ -109,6 +109,8 @@ def choices(options: RunOptions) -> dict[str, str]:
         "TUI_PROBE_FILTER": options.excluded or "",
         "TUI_PROBE_LAUNCHES": "" if options.launches == ALL else options.launches,
         "TUI_PROBE_BENCHMARK": "1" if options.benchmark else "",
+        "TUI_PROBE_SAVE_RESULTS": "1" if options.save_results else "",
+        "TUI_PROBE_MEMUSAGE": "1" if options.memusage else "",
         "TUI_PROBE_DETAIL": "1" if options.detail else "",
         "TUI_PROBE_MACHINE_CODE": "" if options.machine_code == AUTO else options.machine_code,
         "TUI_PROBE_GRAFT_FAULTS": str(graft_faults_file() or ""),

@@ -39,6 +39,10 @@ class RunOptions:
     """``auto``: those that the hook's schedule chooses; ``all``; or places among a kernel's launches, ``0-9,20``."""
     sample: str | None = None
     benchmark: bool = False
+    save_results: bool = False
+    """With ``benchmark``: also save the records of measured launches."""
+    memusage: bool = False
+    """Compute the memory that records of the launches would take, and probe none of them."""
     detail: bool = False
     """Save all records of a probe, and not only what its pages need by default."""
     machine_code: str = AUTO
@@ -102,6 +106,8 @@ class RunOptions:
             "launches": self.launches,
             "sample": self.sample,
             "benchmark": self.benchmark,
+            "save_results": self.save_results or not self.benchmark,
+            "memusage": self.memusage,
             "detail": self.detail,
             "machine_code": self.machine_code,
             "times": self.times,

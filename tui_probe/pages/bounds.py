@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tui_probe.probekit.finding import Finding
+    from tui_probe.probekit.measured import Measured
+    from tui_probe.probekit.metric import Figure
     from tui_probe.trace.model import Kernel, Trace
 
 _NEWEST: Final = 5
@@ -70,15 +72,20 @@ def _shares_of_cycles(kernels: Sequence[Kernel]) -> tuple[str, list[float | None
 
 
 def _cycles(kernel: Kernel) -> float | None:
-    """The mean cycles of its newest launches, where one of its probes counts them."""
+    """The mean cycles of its newest launches, where one of its probes counts them in all blocks."""
     for one in kernel.by_probe():
         if any(metric.quantity == _CYCLES for metric in probe_of(one).metrics):
             newest = (measured(one.trace, one, row) for row in islice(reversed(one.result_rows), _NEWEST))
-            values = [f.value for each in newest for f in each.figures if f.metric.quantity == _CYCLES]
+            values = [f.value for each in newest for f in _whole(each) if f.metric.quantity == _CYCLES]
             known = [value for value in values if value is not None]
             if known:
                 return fmean(known)
     return None
+
+
+def _whole(result: Measured) -> tuple[Figure, ...]:
+    """Its figures, none of a sample of blocks: the cycles of some are not those of a launch."""
+    return () if result.sample is not None else result.figures
 
 
 def bound_lines(trace: Trace, cells: int) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.analysis.occupancy import occupancy
 from tui_probe.draw import units
 from tui_probe.pages.matching import launched
+from tui_probe.probekit.alike import alike, extent_words
 from tui_probe.probekit.measured import measured
 from tui_probe.probekit.probe_results import of_each_probe
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.view import Progress
     from tui_probe.pages.matching import Launched
+    from tui_probe.probekit.alike import Extent
     from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.measured import Measured
     from tui_probe.probekit.metric import Better
     from tui_probe.probekit.metric import Figure as Measurement
     from tui_probe.trace.event_types import Dim3
@@ -126,19 +129,31 @@ def _seen_by_probe(
         of_shape = (row for row in reversed(source.kernel.result_rows) if shape in (None, launched(source.trace, row)))
         rows = list(islice(of_shape, MOST_RESULTS))
     seen: dict[str, tuple[Figure, list[float]]] = {}
+    results = []
     for place, row in enumerate(rows):
         progress(place / len(rows))
-        for figure in _of_result(source, row, problems):
+        results.append(measured(source.trace, source.kernel, row))
+    problems |= dict.fromkeys(result.problem for result in results if result.problem is not None)
+    extent, taken = alike(results)
+    if words := _left_out(len(taken), sum(result.analysis is not None for result in results), extent):
+        problems[words] = None
+    for result in taken:
+        for figure in _of_result(source, result):
             if figure.value is not None:
                 seen.setdefault(figure.key, (figure, []))[1].append(figure.value)
     for figure, values in seen.values():
         yield replace(figure, value=median(values))
 
 
-def _of_result(source: Source, row: int, problems: dict[str, None]) -> Iterator[Figure]:
-    result = measured(source.trace, source.kernel, row)
-    if result.problem is not None:
-        problems[result.problem] = None
+def _left_out(taken: int, known: int, extent: Extent) -> str:
+    """What is said where not all results may be taken together."""
+    if taken == known:
+        return ""
+    which = f"those of {extent_words(extent)} alone" if extent else "those of all blocks alone"
+    return f"results of samples of blocks and of others are not taken together: {which}, {taken} of {known}"
+
+
+def _of_result(source: Source, result: Measured) -> Iterator[Figure]:
     if result.sample is not None:
         yield Figure("blocks_measured", "blocks measured", result.blocks_measured, _count, "neither")
     for each in result.figures:

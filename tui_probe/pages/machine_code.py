@@ -15,10 +15,12 @@ from tui_probe.analysis.sass import parse
 from tui_probe.analysis.sass_alignment import with_labels
 from tui_probe.analysis.sass_lines import doing, ptx_lines
 from tui_probe.engine.disassembler import INSTALL_HINT, disassemble, disassembler
-from tui_probe.engine.kernel_cubins import kernel_cubin
+from tui_probe.engine.machine_code import find_cubin
 from tui_probe.errors import ImageError, ToolchainError, TraceError
 from tui_probe.pages.source_text import read_lines
 from tui_probe.ptx.images import image_kind
+from tui_probe.trace.kernels import read_kernel_info
+from tui_probe.trace.offset import Offset
 
 if TYPE_CHECKING:
     from tui_probe.analysis.alignment import Pair
@@ -107,6 +109,8 @@ def _tool() -> Tool:
 def read_code(kernel: Kernel, progress: Progress) -> MachineCode:
     """Both codes. Raises TraceError if one is absent or cannot be read."""
     tool, info = _tool(), kernel.info
+    if info is None and kernel.way == "graft" and (path := kernel.file("kernel.info")) is not None:
+        read_kernel_info(path)  # raises: as PTX such code would be shown wrongly
     graft = None if info is None else info.graft
     paths = {name.removesuffix(".bin"): kernel.file(name) for name in FILES}
     found = {side: path for side, path in paths.items() if path is not None}
@@ -141,12 +145,16 @@ def _grafted(tool: str, codes: dict[str, Code], graft: Graft, owner: str) -> Mac
     pruned = codes["pruned"]
     probed = without_padding(codes["probed"], pruned, graft)
     owners = added_lines(probed, graft, owner)
-    kept = [at if own is None else None for at, own in zip(probed.addresses, owners, strict=True)]
+    kept = [at if own is None else None for at, own in zip(_offsets(probed), owners, strict=True)]
     own_sources = ["" if own else source for own, source in zip(owners, probed.sources, strict=True)]
     probed = replace(probed, sources=own_sources)  # nvdisasm repeats the line before; added code has none
     return MachineCode(
-        tool, {"pruned": pruned, "probed": probed}, {"pruned": list(pruned.addresses), "probed": kept}, owners, graft
+        tool, {"pruned": pruned, "probed": probed}, {"pruned": _offsets(pruned), "probed": kept}, owners, graft
     )
+
+
+def _offsets(code: Code) -> list[int | None]:
+    return [None if at is None else Offset(at) for at in code.addresses]
 
 
 def _read_kernel(tool: Tool, path: Path, kernel: Kernel) -> Code:
@@ -165,11 +173,11 @@ def _read_kernel(tool: Tool, path: Path, kernel: Kernel) -> Code:
 def _kernel_disassembled(tool: Tool, path: Path, changed: int, kernel: str, arch: int | None) -> Code:
     del changed
     with path.open("rb") as file:
-        cubin, symbol = kernel_cubin(file.read(_LARGEST), kernel, arch)
+        cubin, _ = find_cubin(file.read(_LARGEST), kernel, arch)
     with NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
+        file.write(cubin.image)
         file.flush()
-        return parse(disassemble(tool, Path(file.name), symbol))
+        return parse(disassemble(tool, Path(file.name), cubin.kernel_symbol(kernel).number))
 
 
 @lru_cache(maxsize=16)

@@ -61,7 +61,7 @@ def _read(trace: Trace, seconds: float | None) -> Iterator[_Worst]:
         source = Source(trace, kernel)
         found = find(source) if result_bytes(source) <= LARGEST else None
         if found is not None:
-            yield from (_Worst(kernel, finding) for finding in found.findings if finding.line)
+            yield from (_Worst(kernel, found.of_blocks(finding)) for finding in found.findings if finding.line)
 
 
 def _telling(trace: Trace) -> Iterator[Kernel]:

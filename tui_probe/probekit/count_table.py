@@ -11,6 +11,7 @@ from tui_probe.draw.table import Column, safe, table
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
 from tui_probe.errors import TraceError
+from tui_probe.probekit.alike import extent_of, extent_words
 from tui_probe.probekit.kept import sampled_words
 from tui_probe.probekit.measured import Measured, figure_text, measured, probe_of
 from tui_probe.probekit.views import probe_view
@@ -77,6 +78,8 @@ class CountTable(Document):
     def _columns(self) -> list[Column[Measured]]:
         columns: list[Column[Measured]] = [Column("launch", None, "launch", lambda each: each.label, False)]
         shown = {figure.key: figure for each in self.results for figure in each.figures if figure.shown}
+        if any(each.sample is not None for each in self.results):
+            columns.append(Column("blocks", None, "blocks", _blocks_of))
         for place, (key, figure) in enumerate(shown.items(), 1):
             rank = 0 if figure.metric.over_launches == "mean" else place
             title = figure.label + (f" ({figure.unit})" if figure.unit else "")
@@ -112,6 +115,10 @@ def count_kind(name: str, title: str, about: str, explanation: tuple[str, ...], 
         return CountTable(source, title, progress)
 
     return probe_view(name, title, about, open_table, explanation=explanation, order=order, grows=True)
+
+
+def _blocks_of(result: Measured) -> str:
+    return extent_words(extent_of(result)) or "all"
 
 
 def _sampled(result: Measured) -> str:

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.table import safe
+from tui_probe.trace.offset import Offset, where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +21,9 @@ Value = int | float | str | None
 class Finding:
     """``label`` and ``words`` are for people, ``key`` and ``values`` for programs; a value not measured is None.
 
-    ``page`` is the view that shows it, ``line`` the line of ``pruned.ptx`` that it is about, counted from 1. What
-    ``stands_out`` costs time, and is where to look first. ``asks`` is the probe that tells more about it, "" for none.
+    ``page`` is the view that shows it, ``line`` the line of ``pruned.ptx`` that it is about, counted from 1, or an
+    ``Offset``. What ``stands_out`` costs time, and is where to look first. ``asks`` is the probe that tells more about
+    it, "" for none.
     """
 
     key: str
@@ -39,15 +41,18 @@ class Finding:
             "key": self.key,
             "words": f"{self.label}: {self.words}",
             "page": self.page or None,
-            "ptx_line": self.line,
+            "ptx_line": None if isinstance(self.line, Offset) else self.line,
+            **({"offset": self.line} if isinstance(self.line, Offset) else {}),
             "stands_out": self.stands_out,
             **self.values,
         }
 
 
 def place(line: int, source: SourceLine | None, opcode: str | None = None) -> str:
-    """``st.global.u32 PTX:32 strided_store.cu:4``: an instruction, its line of PTX and the line of source."""
-    parts = [opcode or "", f"PTX:{line}", f"{PurePath(source.file).name}:{source.line}" if source else ""]
+    """``st.global.u32 PTX:32 strided_store.cu:4``: an instruction, its line of PTX, or its offset in machine code that
+    was probed itself, and the line of source.
+    """
+    parts = [opcode or "", where(line), f"{PurePath(source.file).name}:{source.line}" if source else ""]
     return safe(" ".join(filter(None, parts)))
 
 

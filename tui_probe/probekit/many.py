@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.draw.hanging import hanging
 from tui_probe.draw.table import Column, safe, table
-from tui_probe.probekit.kept import sampled_words
+from tui_probe.probekit.alike import by_extent, extent_words
 from tui_probe.probekit.measured import figure_text, measured
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from tui_probe.probekit.alike import Extent
     from tui_probe.probekit.measured import Measured
     from tui_probe.probekit.metric import Figure
     from tui_probe.trace.model import Kernel, Trace
@@ -55,15 +56,24 @@ def few_lines(trace: Trace, kernel: Kernel, cells: int, listed: int, most: int) 
         return
     read = [measured(trace, kernel, row) for row in spread_rows(rows, most)]
     part = f", {len(read)} of them read, evenly spread" if len(read) < len(rows) else ""
-    sample = next((f", {sampled_words(result.sample)}" for result in read if result.sample is not None), "")
     simulated = ", simulated" if trace.state.simulated else ""
-    yield from hanging(f"  {units.counted(len(rows), 'result')}{part}{sample}{simulated}", cells)
-    spreads = spreads_of(read)
-    if spreads:
-        yield from (f"    {line}" for line in table(_COLUMNS, spreads, cells - 4))
+    yield from hanging(f"  {units.counted(len(rows), 'result')}{part}{simulated}", cells)
+    groups = by_extent(result for result in read if result.analysis is not None)
+    for extent, results in groups.items():
+        if extent is not None:
+            yield f"    {_sampled(extent, len(results))}"
+        elif len(groups) > 1:
+            yield f"    {units.counted(len(results), 'launch')} of all blocks"
+        spreads = spreads_of(results)
+        if spreads:
+            yield from (f"    {line}" for line in table(_COLUMNS, spreads, cells - 4))
     for result in read:
         if result.problem:
             yield from hanging(_line(trace, result), cells)
+
+
+def _sampled(extent: Extent, launches: int) -> str:
+    return f"{units.counted(launches, 'launch')} sampled, {extent_words(extent)} each: numbers of these blocks only"
 
 
 def _line(trace: Trace, result: Measured) -> str:

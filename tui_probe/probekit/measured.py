@@ -18,6 +18,7 @@ from tui_probe.probekit.kept import sampled_words
 from tui_probe.probekit.own_probes import own_maps
 from tui_probe.probekit.probe import Probe
 from tui_probe.probekit.registry import probe_named
+from tui_probe.trace.offset import Offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,8 +130,10 @@ def measured(trace: Run, kernel: Kernel, row: int) -> Measured:
 
 
 def figure_text(figure: Figure) -> str:
-    """``40 000 B``, ``3.25``, or ``–``."""
+    """``40 000 B``, ``3.25``, or ``–``; of a place in machine code its offset: ``0x0150``."""
     if figure.value is None:
         return NOT_MEASURED
+    if isinstance(figure.value, Offset):
+        return f"{figure.value:#06x}"
     whole = isinstance(figure.value, int)
     return f"{units.count(int(figure.value)) if whole else f'{figure.value:.2f}'} {figure.unit}".rstrip()

@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tui_probe.probekit.declared import one_of
+from tui_probe.trace.offset import Offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -90,7 +91,7 @@ class Metric:
 
 def _number(value: Any) -> float | None:
     """Of NumPy's numbers those of Python, which JSON has; None for what is not finite, such as 0 / 0."""
-    if value is None or type(value) is int:
+    if value is None or type(value) is int or isinstance(value, Offset):
         return value
     if isinstance(value, Integral):
         return int(value)
@@ -118,7 +119,8 @@ class Figure:
     @property
     def label(self) -> str:
         """As text names it."""
-        return self.metric.title
+        title = self.metric.title
+        return title.replace("PTX line", "offset") if isinstance(self.value, Offset) else title
 
     @property
     def unit(self) -> str:

@@ -40,7 +40,16 @@ def missing(source: Source, *probes: str) -> str | None:
         return f"the kernel was probed with {probe}: run with {wanted}"
     if source.launch is not None and source.launch.result is None:
         return f"launch {source.launch.number} has no result: {source.launch.reason or 'it was not saved'}"
-    return None if kernel.result_rows else "no result was saved yet"
+    return None if kernel.result_rows else _saved_none(kernel.trace.run_info)
+
+
+def _saved_none(run: RunInfo | None) -> str:
+    options = {} if run is None else run.options
+    if options.get("memusage"):
+        return "--memusage probes nothing: run without it"
+    if options.get("benchmark") and options.get("save_results") is False:
+        return "--benchmark saves no results: run with --benchmark --save-results, or without both"
+    return "no result was saved yet"
 
 
 def _one_of(probes: Sequence[str]) -> str:

@@ -25,6 +25,9 @@ _ENTRY: Final = struct.Struct("<HHIQIIHHIIIQQQ")
 _MIN_ENTRY: Final = 48  # up to and with the flags; the uncompressed size is there for compressed entries
 _LZ4: Final = 0x2000
 _ZSTD: Final = 0x8000
+_SPECIFIC: Final = 0x100000
+_OF_FAMILY: Final = 0x200000
+_FAMILY: Final = 10
 _MAX_SIZE: Final = 1 << 30
 _CUT_OFF: Final = "the fatbin is cut off: its header tells {} bytes, {} are there; capture the image again"
 
@@ -45,6 +48,21 @@ class Entry:
     flags: int
     size: int
     payload: bytes
+
+    def runs_on(self, arch: int) -> bool:
+        """Whether a device of ``arch`` (90) runs machine code of this entry: ``sm_90a`` on 9.0 alone, others on later
+        devices of the same generation, too.
+        """
+        if self.flags & _SPECIFIC:
+            return self.arch == arch
+        return self.arch <= arch and self.arch // _FAMILY == arch // _FAMILY
+
+    @property
+    def rank(self) -> tuple[int, bool, bool]:
+        """The larger, the rather the driver takes it, of several that a device runs: what is for the newest
+        architecture, and of that what is for it alone (``sm_100a``) before its family (``sm_100f``) and others.
+        """
+        return self.arch, bool(self.flags & _SPECIFIC), bool(self.flags & _OF_FAMILY)
 
     def content(self) -> bytes:
         """The payload, decompressed. Raises ImageError."""

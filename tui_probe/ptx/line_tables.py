@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import ImageError
@@ -24,6 +25,9 @@ _END, _SET_ADDRESS = 1, 2
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 1, 2, 3, 4, 8, 9
 _LONGEST: Final = 70
 _RELOCATION: Final = struct.Struct("<QQq")
+_SYMBOL: Final = struct.Struct("<IBBHQQ")
+_CODE: Final = ".text."
+_INSTRUCTION: Final = 16
 
 
 class Row(NamedTuple):
@@ -56,6 +60,37 @@ def line_tables(image: bytes) -> list[Tables]:
             by_function[name].setdefault(symbols.get(place, -1), []).extend(rows)
     shared = by_function[SOURCE].keys() & by_function[PTX].keys()
     return [Tables(sorted(by_function[SOURCE][one]), sorted(by_function[PTX][one])) for one in sorted(shared)]
+
+
+def source_places(image: bytes, kernel: str, size: int) -> dict[int, tuple[str, int]]:
+    """The file and line of the source that each instruction of a kernel's machine code of ``size`` bytes came from, by
+    its offset. Empty without a line table; raises ImageError for a damaged file or table.
+    """
+    sections = dict(elf.sections(image))
+    owners = _owners(sections)
+    of_kernel = (
+        sequence
+        for place, sequence in (sequences(sections[SOURCE]) if SOURCE in sections else ())
+        if owners.get(place) == kernel
+    )
+    rows = sorted(chain.from_iterable(of_kernel), key=lambda row: row.address)  # of several at one address the last
+    found: dict[int, tuple[str, int]] = {}
+    for row, following in zip(rows, [*(row.address for row in rows[1:]), size], strict=False):
+        if row.file and row.line > 0:
+            found |= dict.fromkeys(range(row.address, min(following, size), _INSTRUCTION), (row.file, row.line))
+    return found
+
+
+def _owners(sections: dict[str, bytes]) -> dict[int, str]:
+    """By the place of a sequence's address in ``.debug_line`` the function that it is of."""
+    symbols, names = sections.get(".symtab", b""), sections.get(".strtab", b"")
+    found = {}
+    for offset, info, _ in _RELOCATION.iter_unpack(_whole(sections.get(f".rela{SOURCE}", b""))):
+        at = (info >> 32) * _SYMBOL.size
+        if at + _SYMBOL.size <= len(symbols):
+            name = _SYMBOL.unpack_from(symbols, at)[0]
+            found[offset] = names[name : names.find(b"\0", name)].decode("utf-8", "surrogateescape")
+    return {offset: name.removeprefix(_CODE) for offset, name in found.items()}
 
 
 def _whole(relocations: bytes) -> bytes:

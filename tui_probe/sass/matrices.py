@@ -27,6 +27,10 @@ _SHAPES: Final[dict[int, tuple[tuple[int, ...], dict[tuple[int, ...], int]]]] = 
     _BMMA: ((76, 75), {(0, 0): 8 * 8 * 128, (0, 1): 16 * 8 * 128, (1, 0): 16 * 8 * 256}),
     _QMMA: ((75,), {(0,): 16 * 8 * 16, (1,): 16 * 8 * 32}),
 }
+NAMES: Final = {
+    _HMMA: "HMMA", _IMMA: "IMMA", _BMMA: "BMMA", _DMMA: "DMMA", _QMMA: "QMMA",
+    0x1F0: "HGMMA", 0x1F1: "IGMMA", 0x1F2: "BGMMA", 0x1F3: "QGMMA",
+}  # fmt: skip
 _GROUP: Final = 128
 _GROUP_M: Final = 64
 _GROUP_N_AT, _GROUP_N_BITS, _GROUP_N_UNIT = 53, 5, 8

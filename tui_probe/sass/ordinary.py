@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
 from tui_probe.sass.branches import nop
 from tui_probe.sass.uniform import MEMORY, REGISTERS, WIDE_FROM, exact_fields, register_at
 from tui_probe.sass.words import NO_BARRIER, RESERVED, RZ, Word
@@ -38,7 +40,9 @@ _ACCESSES: Final[Mapping[int, tuple[int, int]]] = {0x986: (0x386, 64), 0x981: (0
 """STG and LDG with a descriptor: what they are without, and where it is."""
 _HAS_DESCRIPTOR, _WIDE_ADDRESS = 76, 90
 """Whether the uniform register is a descriptor or an offset; whether the address beside it has 64 bits."""
-_REGISTER_FORM, _CONSTANT_FORM, _UNIFORM_FORM = 1, 5, 6
+_REGISTER_FORM, _CONSTANT_FORM, _UNIFORM_FORM, _UNIFORM_LAST_FORM = 1, 5, 6, 7
+"""A uniform second operand, and a uniform third one, which stands in the second one's place then."""
+_RC: Final = 64
 _FORM_AT, _FORM_BITS = 9, 3
 _MASK_AT, _MASK_BITS, _ALL_BYTES = 72, 4, 0xF
 _SIZE_AT, _SIZE_BITS, _PAIR_SIZE = 73, 3, 5
@@ -183,12 +187,12 @@ def _twins(word: Word, index: int, flow: _Flow, places: _Places) -> list[Word]:
         for flag in (_UNIFORM_OPERAND, _HAS_DESCRIPTOR, _WIDE_ADDRESS):
             made = made.with_field(flag, 1, 0)
         return [made]
-    if word.form == _UNIFORM_FORM and word.is_uniform_operand and _sources(word) == [_RB]:
-        if flow.stays(index, _RB):
-            return [word]
-        made = _ordinary_operand(word, places.of(register_at(word, _RB, flow.arch)))
-        return [_waiting(made, index, flow)]
-    return [word]
+    if all(flow.stays(index, at) for at in _sources(word)):
+        return [word]
+    if word.form not in (_UNIFORM_FORM, _UNIFORM_LAST_FORM) or _sources(word) != [_RB]:
+        raise UnsupportedKernelError(because("graft-snippet", what=f"operation {word.operation:#05x}"))
+    made = _ordinary_operand(word, places.of(register_at(word, _RB, flow.arch)))
+    return [_waiting(made, index, flow)]
 
 
 def _twin(word: Word, flow: _Flow, places: _Places) -> Word:
@@ -207,6 +211,8 @@ def _twin(word: Word, flow: _Flow, places: _Places) -> Word:
 
 def _ordinary_operand(word: Word, register: int) -> Word:
     made = word.with_field(_FORM_AT, _FORM_BITS, _REGISTER_FORM).with_field(_UNIFORM_OPERAND, 1, 0)
+    if word.form == _UNIFORM_LAST_FORM:
+        return made.with_field(_RB, 8, word.field(_RC, 8)).with_field(_RC, 8, register)
     return made.with_field(_RB, 8, register)
 
 

@@ -28,6 +28,8 @@ _REUSE: Final = 122, 4
 BSSY: Final = 0x945
 BSYNC: Final = 0x941
 _TABLES: Final = frozenset({".symtab", INFO})
+_COPY: Final = 0xC02
+"""MOV of a uniform register into an ordinary one."""
 
 
 def refuse_changes(target: Target, grafted: Grafted, uniform: Collection[int]) -> None:
@@ -91,6 +93,7 @@ def _refuse_added_code(target: Target, after: Target, grafted: Grafted, uniform:
         if word.operation in _CONTROL_FLOW and word.opcode not in (BRA, EXIT, BSSY, BSYNC):
             _refuse(f"the way through the added code at {at:#06x}")
         own = word.operation not in _CONTROL_FLOW and word.with_field(*_REUSE, 0) not in moved
+        own = own and word.opcode != _COPY  # which reads what the instruction itself reads
         if own and not _names_only(word, uniform, after.arch):
             _refuse(f"uniform registers at {at:#06x}")
 

@@ -74,6 +74,11 @@ class Word:
         """Whether all active lanes take part."""
         return self.field(12, 4) == ALWAYS
 
+    @property
+    def never_runs(self) -> bool:
+        """Whether its guard lets no lane execute it."""
+        return self.guard == ALWAYS and self.guard_negated
+
     def guarded(self, guard: int, *, negated: bool = False) -> Word:
         """For other lanes."""
         return self.with_field(12, 4, guard | negated << 3)

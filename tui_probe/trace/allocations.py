@@ -85,6 +85,17 @@ def read_launch_memory(trace: Trace, launch: Launch | None) -> LaunchMemory:
     return LaunchMemory(heap.live())
 
 
+def peak_allocated(trace: Trace) -> int | None:
+    """The most bytes that the program had allocated at once, None where the log tells of no allocation.
+
+    What a framework keeps for later counts too. TraceError if the log is unreadable.
+    """
+    heap = _Heap()
+    for text in LogTail(trace.directory / LOG).slices():
+        heap.read(text, len(text))
+    return heap.peak or None
+
+
 def _find(text: bytes, line: bytes, number: int | None) -> int:
     """Where the line of parameters of a launch begins, -1 if not here. The line after it names the launch."""
     place = text.find(line)
@@ -109,9 +120,11 @@ def _values(words: bytes) -> Iterator[int | bytes]:
 
 @dataclass(slots=True)
 class _Heap:
-    """Live allocations by address."""
+    """Live allocations by address; bytes of all of them, and the most that those were."""
 
     sizes: dict[int, int] = field(default_factory=dict)
+    total: int = 0
+    peak: int = 0
 
     def read(self, text: bytes, end: int) -> None:
         """Take in the allocations and releases of ``text`` up to ``end``; calls that failed changed nothing."""
@@ -120,9 +133,11 @@ class _Heap:
                 continue
             call, address, size = match[1], int(match[2], 16), match[3]
             if size is not None and b"Free" not in call:
+                self.total += int(size) - self.sizes.get(address, 0)
                 self.sizes[address] = int(size)
+                self.peak = max(self.peak, self.total)
             elif b"Free" in call:
-                self.sizes.pop(address, None)
+                self.total -= self.sizes.pop(address, 0)
 
     def live(self) -> tuple[Allocation, ...]:
         found: list[Allocation] = []

@@ -312,7 +312,12 @@ _EXEC: Final[dict[bytes, tuple[Reader, ...]]] = {
         ),
     ),
     b"*": ((Pattern("{NS} param(?: (.*))?"), lambda m: Parameters(int(m[1]), m[2] or b"")),),
-    b"probe-mem": ((Pattern(r"probe-mem {COUNT} \(bytes\)"), lambda m: ProbeMemory(int(m[1]))),),
+    b"probe-mem": (
+        (
+            Pattern(r"probe-mem {COUNT} \(bytes\)(?: device {COUNT} launch {COUNT})?"),
+            lambda m: ProbeMemory(int(m[1]), _number(m[2]), _number(m[3])),
+        ),
+    ),
     b"succeed": ((Pattern("succeed {CODE}"), lambda m: LaunchEnded(True, int(m[1]))),),
     b"failed": ((Pattern("failed {CODE}"), lambda m: LaunchEnded(False, int(m[1]))),),
     b"save": (

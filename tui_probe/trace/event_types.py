@@ -246,7 +246,11 @@ class MapSize:
 
 @dataclass(frozen=True, slots=True)
 class ProbeMemory:
+    """Bytes of the records of the launch at hand, or of launch ``number``, and those that they take on the device."""
+
     size: int
+    device: int | None = None
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class TraceFollower:
     """Keeps ``trace`` up to date with a trace directory, which need not exist yet.
 
     ``poll`` reads what was appended since the last one; ``changed`` then holds the indices of the kernels that it
-    touched. Memory is bounded by the numbers of kernels and launches: some sixty bytes per launch, no line is kept.
+    touched. Memory goes with the number of kernels: no line is kept, and older launches are in a file.
     """
 
     def __init__(self, directory: Path | str) -> None:

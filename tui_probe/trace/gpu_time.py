@@ -75,12 +75,19 @@ def gpu_time(samples: TimeSamples, launches: int) -> GpuTime | None:
     sum(N^2 variance). Of a stratum in which only probed launches were timed, m is their mean divided by the slowdown of
     the kernel where that is known.
     """
+    samples = samples.whole()
     if not len(samples):
         return None
     strata = _Strata(samples, launches)
     slowdown, doubt = strata.slowdown()
     total, total_doubt = strata.total(slowdown)
     return GpuTime(launches, strata.kind(0), strata.kind(1), total, total_doubt, slowdown, doubt)
+
+
+def times_taken(samples: TimeSamples, *, probed: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The samples that figures of a kind are of: ns, and the launches each stands for. There must be some."""
+    strata = _Strata(samples.whole(), 0)
+    return strata.taken(int(probed))
 
 
 _ENOUGH: Final = 3
@@ -128,18 +135,22 @@ class _Strata:
             variance = spread / effective * (1 - n / self._launches)
         return mean, np.where((n >= self._launches - 0.5) & (n > 0), 0.0, variance)
 
+    def taken(self, kind: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Times of originals (0) or probed launches (1), and the launches that each stands for."""
+        chosen = self._probed == bool(kind)
+        return self._taken[chosen], self._weight[chosen]
+
     def kind(self, kind: int) -> TimeOfKind | None:
         """The figures of originals (0) or probed launches (1)."""
-        chosen = self._probed == bool(kind)
-        if not chosen.any():
+        x, w = self.taken(kind)
+        if not len(x):
             return None
         known = ~np.isnan(self._mean[kind])
         launches = self._launches[known]
         doubt = _root((launches**2 * self._variance[kind][known]).sum())
-        x, w = self._taken[chosen], self._weight[chosen]
         return TimeOfKind(
-            samples=int(chosen.sum()),
-            host_bound=int(self._host[chosen].sum()),
+            samples=len(x),
+            host_bound=int(self._host[self._probed == bool(kind)].sum()),
             mean_ns=float((launches * self._mean[kind][known]).sum() / launches.sum()),
             mean_doubt_ns=None if doubt is None else doubt / float(launches.sum()),
             median_ns=weighted_quantile(x, w, 0.5),

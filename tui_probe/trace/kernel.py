@@ -19,6 +19,7 @@ from tui_probe.trace.demangle import demangle
 from tui_probe.trace.gpu_time import GpuTime, TimeOfKind, gpu_time
 from tui_probe.trace.kernels import KernelInfo, ProcessLog, Resources, read_grown_log, read_kernel_info
 from tui_probe.trace.locate import path_inside
+from tui_probe.trace.long_column import row_numbers
 from tui_probe.trace.results import Result, read_result
 from tui_probe.trace.time_samples import TimeSamples
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tui_probe.reasons import Reason
     from tui_probe.trace.columns import TimeColumns
     from tui_probe.trace.event_types import Benchmark, Dim3, FunctionFigures, Shape, Way
+    from tui_probe.trace.long_column import LongColumn
     from tui_probe.trace.probing import Probing, Status
     from tui_probe.trace.run import Run
 
@@ -73,10 +75,12 @@ class Kernel:
     driver_probed: FunctionFigures | None = None
     probe_bytes: int | None = None
     """Memory of the maps in bytes, of the launch that needed most."""
+    device_bytes: int | None = None
+    """The same with what else they take on the device, where only memory was computed (``--memusage``)."""
     folder_name: str | None = None
-    rows: array[int] = field(default_factory=lambda: array("I"), repr=False)
+    rows: LongColumn = field(init=False, repr=False)
     """Rows of its launches in the launch table."""
-    result_rows: array[int] = field(default_factory=lambda: array("I"), repr=False)
+    result_rows: LongColumn = field(init=False, repr=False)
     probings: dict[str, Probing] = field(default_factory=dict, repr=False)
     """What became of it with each probe, where the run had several; in their order."""
     probe: str | None = None
@@ -87,6 +91,11 @@ class Kernel:
     _gpu_time_of: int = field(default=-1, repr=False)
     _process_log: ProcessLog | None = field(default=None, repr=False)
     _process_log_size: int = field(default=-1, repr=False)
+
+    def __post_init__(self) -> None:
+        """Older rows go where those of the tables are."""
+        self.rows = row_numbers(self.trace.spill)
+        self.result_rows = row_numbers(self.trace.spill)
 
     @property
     def launches_recorded(self) -> int:

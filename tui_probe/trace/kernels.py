@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
 from tui_probe.reasons import read_reason
+from tui_probe.trace.offset import Offset
 from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ def parse_kernel_info(lines: list[str], source: str = "kernel.info") -> KernelIn
     variables = tuple(rest for word, _, rest in words if word == "global" and rest)
     sites = dict(_sites(rest, source) for word, _, rest in words if word == "sites")
     graft = _graft(said, source)
+    if graft is not None:
+        sites = {index: tuple(map(Offset, places)) for index, places in sites.items()}
     return KernelInfo(
         lines[0], parameters, maps, said.get("callback") or bare, variables, _words(said.get("no-replay")), sites, graft
     )

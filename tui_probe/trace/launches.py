@@ -1,14 +1,13 @@
-"""Launches and results of a trace as columns: some sixty bytes per launch, whatever the log said of it.
+"""Launches and results of a trace as columns: some eighty bytes per launch, whatever the log said of it.
 
-Columns are ``array.array``, which grow in place; ``column`` and ``rows`` hand out NumPy copies, so that a reader is not
-disturbed while the log is followed.
+The newest rows are in memory, older ones in a file: memory does not grow with the number of launches. ``column`` hands
+out NumPy copies, so that a reader is not disturbed while the log is followed.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +16,8 @@ import numpy as np
 
 from tui_probe.reasons import Reason
 from tui_probe.trace.locate import inside
+from tui_probe.trace.long_column import LongColumn
+from tui_probe.trace.spill import Spill
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +31,8 @@ UNKNOWN: Final = -1
 """In the columns ``number``, ``status`` and ``result``: not told by the log."""
 NO_STREAM: Final = 0xFFFFFFFFFFFFFFFF
 _MOST_REASONS: Final = 4096
+BLOCK: Final = 1 << 15
+"""Rows that go to the file together."""
 _NO_REASON: Final = (None, None)
 
 
@@ -56,17 +59,18 @@ class Launch:
 class LaunchTable(Sequence[Launch]):
     """All launches of a process, in the order of the log."""
 
-    def __init__(self) -> None:
-        self._kernel = array("i")
-        self._number = array("q")
-        self._time = array("Q")
-        self._shape = array("I")
-        self._stream = array("Q")
-        self._probed = array("b")
-        self._status = array("q")
-        self._reason = array("i")
-        self._probe_bytes = array("q")
-        self._result = array("i")
+    def __init__(self, spill: Spill | None = None, block: int = BLOCK) -> None:
+        spill = spill or Spill()
+        self._kernel = LongColumn("i", spill, block)
+        self._number = LongColumn("q", spill, block)
+        self._time = LongColumn("Q", spill, block)
+        self._shape = LongColumn("I", spill, 7 * block)
+        self._stream = LongColumn("Q", spill, block)
+        self._probed = LongColumn("b", spill, block)
+        self._status = LongColumn("q", spill, block)
+        self._reason = LongColumn("i", spill, block)
+        self._probe_bytes = LongColumn("q", spill, block)
+        self._result = LongColumn("i", spill, block)
         self._reasons: dict[Reason, int] = {}
         self._shift = 0
 
@@ -112,7 +116,7 @@ class LaunchTable(Sequence[Launch]):
             (self._probe_bytes, launches.probe_bytes),
             (self._result, np.full(len(launches), UNKNOWN)),
         ):
-            _extend(column, values)
+            column.extend(values)
         return first
 
     def set_probe_bytes(self, row: int, size: int) -> None:
@@ -123,8 +127,8 @@ class LaunchTable(Sequence[Launch]):
 
     def set_results(self, rows: NDArray[np.int64], first: int) -> None:
         """Note that results ``first`` and on are of the launches in these rows; a row of -1 is none."""
-        column = np.frombuffer(self._result, dtype=np.int32)
-        column[rows[rows >= 0]] = (np.arange(len(rows)) + first)[rows >= 0]
+        known = rows >= 0
+        self._result.put(rows[known], (np.arange(len(rows)) + first)[known])
 
     def set_result(self, row: int, result: int) -> None:
         self._result[row] = result
@@ -146,10 +150,11 @@ class LaunchTable(Sequence[Launch]):
 
     def rows_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """The rows of launches that the process counts with these numbers (i8), -1 for those not in the log."""
-        known = np.frombuffer(self._number, dtype=np.int64)
-        rows = np.clip(numbers - self._shift, 0, max(len(known) - 1, 0))
-        right = known[rows] == numbers if len(known) else np.zeros(len(numbers), dtype=np.bool_)
-        del known  # a view of the column keeps it from growing
+        if not len(numbers) or not len(self):
+            return np.full(len(numbers), UNKNOWN)
+        rows = np.clip(numbers - self._shift, 0, len(self) - 1)
+        first = int(rows.min())
+        right = self._number.part(first, int(rows.max()) + 1)[rows - first] == numbers
         for i in np.flatnonzero(~right).tolist():
             row = self.row_of(int(numbers[i]))
             rows[i] = UNKNOWN if row is None else row
@@ -160,11 +165,9 @@ class LaunchTable(Sequence[Launch]):
         guess = number - self._shift
         if 0 <= guess < len(self._number) and self._number[guess] == number:
             return guess
-        found = np.flatnonzero(np.frombuffer(self._number, dtype=np.int64) == number)
-        if not len(found):
-            return None
-        row = int(found[-1])
-        self._shift = number - row
+        row = self._number.last_of(number)
+        if row is not None:
+            self._shift = number - row
         return row
 
     def __getitem__(self, row: Any) -> Any:
@@ -205,8 +208,8 @@ class LaunchTable(Sequence[Launch]):
         ``kernel`` i4, ``number`` i8, ``time`` u8 (ns since 1970, 0 unknown), ``shape`` u4 of shape (launches, 7),
         ``stream`` u8, ``probed`` i1, ``status`` i8, ``reason`` i4, ``probe_bytes`` i8, ``result`` i4; -1 is unknown.
         """
-        values: array[Any] = getattr(self, f"_{name}")
-        copy = np.array(values[7 * first if name == "shape" else first :])
+        values: LongColumn = getattr(self, f"_{name}")
+        copy = values.part(7 * first if name == "shape" else first)
         return copy.reshape(-1, 7) if name == "shape" else copy
 
     def reason_number(self, reason: Reason | None) -> int:
@@ -222,10 +225,6 @@ def _stream_code(stream: int | None) -> int:
     return NO_STREAM if stream is None else stream
 
 
-def _extend(column: array[Any], values: NDArray[Any]) -> None:
-    column.frombytes(np.ascontiguousarray(values, dtype=column.typecode).tobytes())
-
-
 def _known(value: int) -> int | None:
     return None if value == UNKNOWN else value
 
@@ -236,13 +235,15 @@ _RESULT_NAME = re.compile(r"(0|[1-9]\d{0,11})\.(\d{6})\.bin")
 class ResultTable:
     """The result files that the log names: 24 bytes each, since a name is a time in microseconds."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, spill: Spill | None = None, block: int = BLOCK) -> None:
+        spill = spill or Spill()
         self._root = root
-        self._launch = array("i")
-        self._micros = array("q")
-        self._size = array("q")
+        self._launch = LongColumn("i", spill, block)
+        self._micros = LongColumn("q", spill, block)
+        self._size = LongColumn("q", spill, block)
+        self._probe = LongColumn("i", spill, block)
         self._names: dict[int, str] = {}
-        self._probes: dict[int, str] = {}
+        self._probes: list[str] = []
 
     def __len__(self) -> int:
         return len(self._micros)
@@ -255,14 +256,16 @@ class ResultTable:
         self._launch.append(UNKNOWN if launch is None else launch)
         self._micros.append(int(match[1] + match[2]) if match else UNKNOWN)
         self._size.append(size)
+        self._probe.append(UNKNOWN)
         return len(self._micros) - 1
 
     def extend(self, results: ResultColumns, launches: NDArray[np.int64]) -> int:
         """Append many files, of the launches in these rows (-1 for none); the row of the first."""
         first = len(self)
-        _extend(self._launch, launches)
-        _extend(self._micros, results.micros)
-        _extend(self._size, results.size)
+        self._launch.extend(launches)
+        self._micros.extend(results.micros)
+        self._size.extend(results.size)
+        self._probe.extend(np.full(len(results), UNKNOWN))
         return first
 
     def name(self, row: int) -> str:
@@ -278,10 +281,13 @@ class ResultTable:
 
     def probe(self, row: int) -> str | None:
         """The probe that made it, of several in the run; None where there was one alone."""
-        return self._probes.get(row)
+        number = self._probe[row]
+        return None if number == UNKNOWN else self._probes[number]
 
     def set_probe(self, row: int, probe: str) -> None:
-        self._probes[row] = sys.intern(probe)
+        if probe not in self._probes:
+            self._probes.append(sys.intern(probe))
+        self._probe[row] = self._probes.index(probe)
 
     def set_launch(self, row: int, launch: int) -> None:
         self._launch[row] = launch

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from tui_probe.reasons import Reason
     from tui_probe.trace.event_types import FunctionFigures
+    from tui_probe.trace.long_column import LongColumn
+
 Status = Literal["pending", "probed", "skipped", "failed", "excluded"]
 """``pending``: being prepared, or the log ends before its fate is known."""
 
@@ -18,7 +19,7 @@ class Probing:
     """One probe in one kernel. ``function`` is what the driver says of the probed function."""
 
     probe: str
+    result_rows: LongColumn = field(repr=False)
     status: Status = "pending"
     reason: Reason | None = None
     function: FunctionFigures | None = None
-    result_rows: array[int] = field(default_factory=lambda: array("I"), repr=False)

@@ -8,6 +8,7 @@ import numpy as np
 
 from tui_probe.trace.columns import TimeColumns
 from tui_probe.trace.launches import UNKNOWN
+from tui_probe.trace.long_column import row_numbers
 from tui_probe.trace.model import Kernel
 from tui_probe.trace.probing import Probing
 from tui_probe.trace.tally import Tally
@@ -92,7 +93,7 @@ class Recorder:
         """None in a damaged log that names more probes than a run has."""
         probings = self.kernel(index).probings
         if probe not in probings and len(probings) < _MOST_PROBES:
-            probings[probe] = Probing(probe)
+            probings[probe] = Probing(probe, row_numbers(self.trace.spill))
         return probings.get(probe)
 
     def launch(
@@ -201,12 +202,20 @@ class Recorder:
         if self._tally.waiting > _MANY:
             self._tally.settle()
 
-    def memory(self, size: int) -> None:
-        """The bytes of all maps of the launch at hand."""
-        if self.row is not None:
-            self.trace.launches.set_probe_bytes(self.row, size)
-            self._tally.more_memory(self.row, size)
-            self._touch()
+    def memory(self, size: int, device: int | None = None, number: int | None = None) -> None:
+        """The bytes of all maps of launch ``number``, or of the one at hand; those on the ``device`` where told."""
+        row = self.row if number is None else self.trace.launches.row_of(number)
+        if row is None:
+            return
+        self.trace.launches.set_probe_bytes(row, size)
+        self._tally.more_memory(row, size)
+        index = self.trace.launches.kernel_of(row)
+        if index == UNKNOWN:
+            return
+        self.changed.add(index)
+        if device is not None:
+            kernel = self.kernel(index)
+            kernel.device_bytes = max(kernel.device_bytes or 0, device)
 
     def ended(self, status: int) -> None:
         """What the driver answered to the launch at hand, 0 for success; however often, it ended once."""

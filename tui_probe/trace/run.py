@@ -9,6 +9,7 @@ from tui_probe.trace.launches import LaunchTable, ResultTable
 from tui_probe.trace.locate import inside
 from tui_probe.trace.passed import PassedTable
 from tui_probe.trace.ranges import RangeTable
+from tui_probe.trace.spill import Spill
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,9 +82,11 @@ class Run:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.state = State()
-        self.launches = LaunchTable()
+        self.spill = Spill()
+        """Where older rows of its tables are."""
+        self.launches = LaunchTable(self.spill)
         self.passed = PassedTable(directory)
-        self.results = ResultTable(directory)
+        self.results = ResultTable(directory, self.spill)
         self.ranges = RangeTable()
         self.run_info: RunInfo | None = None
         self.timed: list[Timed] = []

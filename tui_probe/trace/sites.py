@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 from tui_probe.errors import TraceError
 from tui_probe.ptx.access import Kind
 from tui_probe.ptx.instruction_classes import CLASSES
+from tui_probe.trace.offset import Offset
 from tui_probe.trace.source_lines import SourceLine
 from tui_probe.trace.text import text_of
 
@@ -47,7 +48,8 @@ class SiteInstruction:
     ``type`` and ``space`` are the types and state spaces among the modifiers, joined by dots, "" without any. ``bytes``
     are those of one lane, None where that is not known or nothing is accessed.
 
-    Of a kernel that was probed in its machine code ``line`` is the instruction's offset in that, in bytes.
+    Of a kernel that was probed in its machine code ``line`` is the instruction's ``Offset`` in that, in bytes, and
+    ``opcode`` its name there.
     """
 
     line: int
@@ -127,7 +129,7 @@ class _Reader:
         if version != FORMAT:
             raise ValueError(f"version {version} is not read, only {FORMAT}: a newer tui-probe may")
         self._whole = whole
-        self._place = "line"
+        self._kind: type[int] = int
         self._files = _each(_text, whole.get("files"))
 
     def probes(self) -> tuple[ProbeSites, ...]:
@@ -136,7 +138,7 @@ class _Reader:
         return tuple(self._probe(each) for each in tables if each.get("way") in (PTX, GRAFT))
 
     def _probe(self, told: Mapping[str, Any]) -> ProbeSites:
-        self._place = "offset" if told.get("way") == GRAFT else "line"
+        self._kind = Offset if told.get("way") == GRAFT else int
         sites = _each(self._site, told.get("sites"))
         maps = {
             _text(name): tuple(_picked(sites, number) for number in _listed(_table(own).get("sites")))
@@ -155,7 +157,7 @@ class _Reader:
         told = _table(value)
         access, size = told.get("access"), told.get("bytes")
         return SiteInstruction(
-            line=_number(told.get(self._place)),
+            line=self._kind(_number(told.get("offset" if self._kind is Offset else "line"))),
             opcode=_text(told.get("opcode")),
             work=_one_of(told.get("class"), CLASSES),
             type=_text(told.get("type", "")),

@@ -13,11 +13,13 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.errors import ImageError, PtxError
+from tui_probe.errors import ImageError, PtxError, TraceError
 from tui_probe.ptx import elf
-from tui_probe.ptx.line_tables import line_tables
+from tui_probe.ptx.line_tables import line_tables, source_places
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.prune import find_entry
+from tui_probe.trace.kernels import read_kernel_info
+from tui_probe.trace.offset import Offset
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +46,9 @@ def place_of(source: SourceLine | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceLines:
-    """The source lines of one kernel, by line of ``pruned.ptx``; empty if nothing tells them."""
+    """The source lines of one kernel, by line of ``pruned.ptx``, or by offset in machine code that was probed itself;
+    empty if nothing tells them.
+    """
 
     lines: dict[int, SourceLine]
 
@@ -57,7 +61,7 @@ class SourceLines:
         try:
             pruned = _text(folder / "pruned.ptx")
         except OSError:
-            return cls({})
+            return cls(_lines_of_graft(folder))
         lines = lines_of_directives(pruned)
         if lines:
             return cls(lines)
@@ -80,8 +84,23 @@ class SourceLines:
         return self.lines[known[place]] if place < len(known) else None
 
 
+def _lines_of_graft(folder: Path) -> dict[int, SourceLine]:
+    """Those of a kernel that was probed in its machine code, by offset; none of another."""
+    try:
+        info = read_kernel_info(folder / "kernel.info")
+        if info.graft is None:
+            return {}
+        with (folder / "pruned.bin").open("rb") as file:
+            places = source_places(file.read(_LARGEST), info.name, info.graft.appended)
+    except (OSError, ImageError, TraceError):
+        return {}
+    return {Offset(at): SourceLine(*place) for at, place in places.items()}
+
+
 def files_of(folder: Path) -> list[str]:
     """The source files that the lines of a kernel name, as the compiler was given them; none if nothing tells them."""
+    if lines := _lines_of_graft(folder):
+        return sorted({source.file for source in lines.values()})
     try:
         pruned = _text(folder / "pruned.ptx")
         used = {int(match[1]) for text in pruned.split("\n") if (match := _LOC.match(text)) is not None}

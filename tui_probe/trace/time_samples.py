@@ -46,12 +46,19 @@ class TimeSamples:
             values = np.ascontiguousarray(getattr(columns, each.name), dtype=column.typecode)
             column.frombytes(values.tobytes())
 
+    def whole(self) -> TimeSamples:
+        """A copy of those that all columns have: another thread may be adding some."""
+        columns = [getattr(self, each.name) for each in fields(self)]
+        least = min(map(len, columns))
+        return TimeSamples(*(column[:least] for column in columns))
+
     def with_probed(self, launches: Collection[int | None]) -> TimeSamples:
         """These, of the probed launches those of these numbers alone."""
-        kept = [i for i, number in enumerate(self.launch) if not self.probed[i] or number in launches]
+        told = self.whole()
+        kept = [i for i, number in enumerate(told.launch) if not told.probed[i] or number in launches]
         found = TimeSamples()
         for each in fields(self):
-            values: array[int] = getattr(self, each.name)
+            values: array[int] = getattr(told, each.name)
             getattr(found, each.name).extend(values[i] for i in kept)
         return found
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.kind import Source
     from tui_probe.ui.application import Application
     from tui_probe.ui.feed import Target
+    from tui_probe.ui.screens.picker import Choice
 
 OPENING = 5.0
 """Seconds after which keys no longer wait for a screen that does not come."""
@@ -52,6 +53,8 @@ CYCLE = ("dark", "light", "distinct", "ansi")
 
 _COMPARISON = "tui_probe.ui.screens.compare"
 """Brings all analyses: imported when there is something to compare."""
+_EVALUATION = "tui_probe.ui.screens.evaluation"
+"""So does this."""
 
 
 class ProbeApp(OpenApp):
@@ -222,6 +225,21 @@ class ProbeApp(OpenApp):
     def _run_command(self, command: Callable[[], object] | None) -> None:
         if command is not None:
             self.call_later(command)
+
+    def choose_evaluation(self) -> None:
+        """Choose an evaluation of the traces that are open; of none those that come with tui-probe are meant."""
+        self.tables.submit(
+            "evaluations", lambda: import_module(_EVALUATION).evaluation_choices(), self._offer_evaluations
+        )
+
+    def _offer_evaluations(self, choices: list[Choice]) -> None:
+        self.push_screen(PickScreen("Evaluations", choices), self._evaluate)
+
+    def _evaluate(self, name: str | None) -> None:
+        if name is not None:
+            processes = self.live.at_hand.snapshot.processes if self.live.is_mounted else ()
+            traces = [each.directory for each in processes]
+            self.push_screen(import_module(_EVALUATION).EvaluationScreen(name, traces))
 
     def action_theme(self) -> None:
         """The next palette."""

@@ -103,6 +103,9 @@ class Application(Protocol):
     def compare(self, source: Source) -> None:
         """Remember a kernel or launch, or show it against the one that was remembered."""
 
+    def choose_evaluation(self) -> None:
+        """Choose an evaluation of the traces that are open."""
+
     def withdraw_question(self) -> None:
         """Ask no more what to do with a target that has ended meanwhile."""
 

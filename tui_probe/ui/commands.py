@@ -25,7 +25,8 @@ BY_NUMBER = ("page_", "view_")
 
 def commands_of(app: Application, screen: ViewScreen) -> list[Choice]:
     """All that can be done on a screen now; each value is a function."""
-    return [*_keys_of(app, screen), *_pages_of(app, screen), *_help_of(screen), *_looks_of(app)]
+    evaluate = Choice("evaluate what is open: choose an evaluation", "eval", value=app.choose_evaluation)
+    return [*_keys_of(app, screen), *_pages_of(app, screen), evaluate, *_help_of(screen), *_looks_of(app)]
 
 
 def _keys_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:

@@ -1,4 +1,4 @@
-"""The terminal driver: Textual's own, but it does not send what the terminal already shows."""
+"""The terminal driver: Textual's own, but it does not send what the terminal already shows, nor colours that it has."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 from textual.messages import InBandWindowResize
 
 from tui_probe.ui.link import Link, TimedFile
+from tui_probe.ui.sequences import shortened
 from tui_probe.ui.textual_private import OpenDriver
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class FrugalDriver(OpenDriver):
             sent.append(pieces[-1][1])
         if self._rows and any(row > self._rows for row, _ in pieces):
             self.forget()  # drawn for a terminal that has become smaller: such rows all land on its last one
-        return "".join(sent)
+        return shortened("".join(sent))
 
     def process_message(self, message: Message) -> None:
         """A terminal of another size shows what it likes."""

@@ -11,6 +11,7 @@ ViewScreen { background: $background; overflow: hidden; }
 #top #title { width: 3fr; }
 #body { layout: vertical; height: 1fr; }
 #body.beside { layout: horizontal; }
+#left { layout: vertical; width: 1fr; }
 #rule { display: none; }
 #body.beside #rule { display: block; }
 #right { layout: vertical; width: 1fr; height: 1fr; }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tui_probe.trace.offset import where_in_full
+
 if TYPE_CHECKING:
     from tui_probe.ui.views.view import View
 
@@ -36,7 +38,7 @@ class Trail:
         if back is not None and back[0] == view.name:
             view.see(back[1])
         elif line is not None and not view.land(line):
-            view.desk.notice(f"nothing is known here of PTX line {line}")
+            view.desk.notice(f"nothing is known here of {where_in_full(line)}")
 
     def clear(self) -> None:
         """Going elsewhere than by jumps ends the way."""

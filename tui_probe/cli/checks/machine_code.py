@@ -35,20 +35,24 @@ def _trials(folder: Path) -> Iterator[Item]:
         if match := _OUTCOME.fullmatch(path.name):
             newest[match["driver"], match["arch"]] = path
     for (driver, arch), path in sorted(newest.items()):
-        outcome, words = _read(path)
-        where = f"on {arch}, driver {driver}"
-        if outcome == "passed":
-            yield Item(NAME, "ok", f"kernels without PTX can be probed {where}")
+        outcome, words, instructions = _read(path)
+        where, again = f"on {arch}, driver {driver}", f"to try again, remove {path}"
+        if outcome != "passed":
+            yield Item(NAME, "warn", f"not probed {where}: {words or outcome}", again)
+        elif instructions != "passed":
+            yield Item(NAME, "warn", f"probed at entries and exits alone {where}: {instructions}", again)
         else:
-            yield Item(NAME, "warn", f"not probed {where}: {words or outcome}", f"to try again, remove {path}")
+            yield Item(NAME, "ok", f"kernels without PTX can be probed {where}")
 
 
-def _read(path: Path) -> tuple[str, str]:
+def _read(path: Path) -> tuple[str, str, str]:
+    """The outcome, the words of one that failed, and how it went at single instructions."""
     try:
         told = json.loads(path.read_bytes())
-        return str(told["outcome"]), str(told.get("words", ""))
+        instructions = told.get("instructions", "instructions were not tried")
+        return str(told["outcome"]), str(told.get("words", "")), str(instructions)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return "unreadable", "what the trial found cannot be read"
+        return "unreadable", "what the trial found cannot be read", ""
 
 
 def _faulted() -> Iterator[Item]:

@@ -57,10 +57,10 @@ class Gpu:
         self.call("cuMemcpyDtoH_v2", host, address, ctypes.c_size_t(size))
         return host.raw
 
-    def launch(self, function: ctypes.c_void_p, grid: int, block: int, *arguments: Any) -> None:
-        """Launch on the default stream; does not wait."""
+    def launch(self, function: ctypes.c_void_p, grid: int, block: int, *arguments: Any, shared: int = 0) -> None:
+        """Launch on the default stream, with so many bytes of dynamic shared memory; does not wait."""
         pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
-        self.call("cuLaunchKernel", function, grid, 1, 1, block, 1, 1, 0, None, pointers, None)
+        self.call("cuLaunchKernel", function, grid, 1, 1, block, 1, 1, shared, None, pointers, None)
 
     def wait(self) -> None:
         self.call("cuCtxSynchronize")

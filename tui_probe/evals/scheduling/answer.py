@@ -17,6 +17,7 @@ from tui_probe.evals.answer import Answer, Table
 from tui_probe.evals.opening import nothing_measured
 from tui_probe.evals.published import compared
 
+from . import durations
 from .schedules import COLUMNS, Schedule, schedule_of, sm_rows
 
 if TYPE_CHECKING:
@@ -34,20 +35,44 @@ _PARTS: Final = ("running", "scheduling", "ramp", "tail")
 
 def answer(given: Sequence[Given], progress: Progress) -> Answer:
     """The schedules of all launches that were given, and the published fill beside ours of the same grid."""
-    schedules, notes = schedules_of(given, progress)
-    alike = next((one for one in schedules if one.of.blocks == PUBLISHED_BLOCKS), None)
+    timed = {one.label: found for one in given if (found := timed_in(one))}
+    schedules, notes = schedules_of([one for one in given if one.label not in timed], progress)
+    rows = durations.compare([row for found in timed.values() for row in found], schedules)
+    alike = next((one for one in schedules if one.of.blocks == PUBLISHED_BLOCKS and not one.simulated), None)
     said = [words for one in schedules for words in (_head(one, len(schedules)), one.line(), f"    {one.words()}")]
+    said += durations.said(rows)
+    ways = {"durations": Table("ways to fill: one launch, unprobed", durations.COLUMNS, rows)} if rows else {}
     return Answer(
         said=[words for words in said if words],
         tables={
             "schedules": Table("block schedules: cycles, means over SMs", COLUMNS, schedules),
             "spread": Table("over SMs: cycles per slot", _SPREAD, _spread(schedules)),
             "sms": Table("one row per SM", _SMS, [row for one in schedules for row in sm_rows(one)], in_text=False),
+            **ways,
         },
-        drawings={"parts": _parts(schedules), "sms": _over_sms(schedules)},
+        drawings={
+            "parts": _parts(schedules),
+            "sms": _over_sms(schedules),
+            **({"durations": durations.chart(rows)} if rows else {}),
+        },
         compared=compared(NAME, **({} if alike is None else _ours(alike))),
-        notes=notes,
+        notes=[*notes, *durations_notes(rows)],
     )
+
+
+def timed_in(given: Given) -> list[durations.Filled]:
+    """The durations in a trace that has no schedules: of one that has, the launches were probed."""
+    return [] if any(given.results(PROBE)) else durations.durations_in(given)
+
+
+def durations_notes(rows: Sequence[durations.Compared]) -> list[str]:
+    """What durations are of, or why there are none."""
+    if not rows:
+        return []
+    if not any(len(row.filled.microseconds) for row in rows):
+        return ["durations: the simulated GPU has none; collect them on a GPU"]
+    pairs = [row.filled.pair for row in rows if row.filled.pair is not None]
+    return [f"durations are between two events, less the {np.median(pairs):.1f} µs that those take by themselves"]
 
 
 def schedules_of(given: Sequence[Given], progress: Progress) -> tuple[list[Schedule], list[str]]:

@@ -45,6 +45,7 @@ class Schedule:
     launch: str
     of: BlockSchedule
     clock_khz: int | None
+    simulated: bool
 
     @property
     def running(self) -> float:
@@ -92,20 +93,20 @@ class Schedule:
 
     def words(self) -> str:
         """Ours, and how the two differ."""
-        share, factor = _percent(self.share), NOT_MEASURED if self.factor is None else f"{self.factor:.3g}"
-        return (
-            f"mean per slot: running {cycles_words(self.running, self.clock_khz)}, scheduling"
-            f" {cycles_words(self.scheduling, self.clock_khz)}, {share} of both; the line above sums over"
-            f" {self.slots:.3g} slots per SM: {factor} times as much"
-        )
+        running, scheduling = (cycles_words(n, self.clock_khz) for n in (self.running, self.scheduling))
+        words = f"mean per slot: running {running}, scheduling {scheduling}, {_percent(self.share)} of both"
+        if self.factor is None or self.slots == 1:
+            return f"{words}; an SM had one block at a time, so the line above is the same"
+        return f"{words}; the line above sums over {self.slots:.3g} slots per SM: {self.factor:.3g} times as much"
 
 
 def schedule_of(given: Given, result: Measured) -> Schedule:
     """The schedule in a result that could be analysed."""
     trace = result.kernel.trace
     device = trace.state.device
-    clock = None if device is None or trace.state.simulated else device.clock_khz or None
-    return Schedule(given.label, result.kernel.demangled, result.label, result.analysis, clock)
+    simulated = trace.state.simulated
+    clock = None if device is None or simulated else device.clock_khz or None
+    return Schedule(given.label, result.kernel.demangled, result.label, result.analysis, clock, simulated)
 
 
 def _percent(share: float | None) -> str:

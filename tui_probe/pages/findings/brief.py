@@ -29,7 +29,8 @@ def telling(trace: Trace, kernel: Kernel) -> tuple[tuple[str, Finding], ...]:
 
 
 def _best(found: Found) -> list[Finding]:
-    return [finding for finding in found.findings if finding.stands_out] or list(found.findings[:1])
+    best = [finding for finding in found.findings if finding.stands_out] or list(found.findings[:1])
+    return [found.of_blocks(finding) for finding in best]
 
 
 def words_of(kernel: Kernel, finding: Finding) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import TraceError
 from tui_probe.pages.views import kind_of, names
 from tui_probe.probekit import probe_results
+from tui_probe.probekit.alike import extent_words
 from tui_probe.probekit.finding import Finding
 from tui_probe.probekit.kept import kept_words, sampled_words
 from tui_probe.probekit.missing import not_known
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from tui_probe.probekit.probe_results import ProbeResult
 
 _MOST_REMEMBERED: Final = 64
+_SAMPLE: Final = "sample"
+"""The finding that says of which blocks all others are."""
 _remembered: dict[tuple[str, int, int], Found] = {}
 """What was found last, by the result's file, its time, and how many launches had been timed."""
 
@@ -47,6 +50,16 @@ class Found:
             "problem": self.problem,
             "findings": [finding.record() for finding in self.findings],
         }
+
+    def of_blocks(self, finding: Finding) -> Finding:
+        """One of them for where it stands alone: with the blocks that it is said of, where these are not all."""
+        sample = next((each.values for each in self.findings if each.key == _SAMPLE), None)
+        if sample is None or finding.key == _SAMPLE:
+            return finding
+        blocks, measured = (sample[name] for name in ("blocks", "blocks_measured"))
+        assert isinstance(blocks, int)
+        assert isinstance(measured, int)
+        return replace(finding, words=f"{finding.words} (of {extent_words((measured, blocks))})")
 
     @property
     def worst(self) -> Finding | None:
@@ -114,4 +127,4 @@ def _sample(of: ProbeResult) -> Iterator[Finding]:
     sample = of.result.sample
     if sample is not None:
         values = {"blocks": of.result.header.blocks, "blocks_measured": len(sample.blocks)}
-        yield Finding("sample", "sample", f"{sampled_words(sample)}: findings are of these blocks only", values=values)
+        yield Finding(_SAMPLE, "sample", f"{sampled_words(sample)}: findings are of these blocks only", values=values)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.analysis.known_sites import sites_of
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import Column, table
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
+from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.kind import Kind
 from tui_probe.probekit.measures import in_full, line_rows
@@ -38,9 +40,14 @@ class LinesView(Document):
         self.lines_of, self.found = line_rows(self.result)
         path = source.kernel.file("pruned.ptx")
         self._ptx = path.read_text("utf-8", "replace").split("\n") if path else []
+        self._graft = source.kernel.info is not None and source.kernel.info.graft is not None
+        self._names = _opcodes(source.kernel.folder) if self._graft else {}
         progress(1.0)
 
     def _code(self, row: LineRow) -> str:
+        """The line of PTX; of machine code that was probed itself the name of the instruction."""
+        if self._graft:
+            return self._names.get(row.line, "")
         known = 1 <= row.line <= len(self._ptx)
         return " ".join(self._ptx[row.line - 1].split()) if known else ""
 
@@ -48,11 +55,14 @@ class LinesView(Document):
         names = dict.fromkeys(name for row in self.found.rows for name in row.found)
         ranks = {name: place for place, name in enumerate(names, 1)} | {self.lines_of.main: 0}
         return [
-            Column("line", None, "PTX line", lambda row: str(row.line)),
+            Column("line", None, "offset" if self._graft else "PTX line", self._place),
             *(Column(name, None, name, _text_of(name), rank=ranks[name]) for name in names),
             Column("source", None, "source", _source_of, False),
             Column("ptx", None, "instruction", self._code, False, narrow=_CODE),
         ]
+
+    def _place(self, row: LineRow) -> str:
+        return f"{row.line:#06x}" if self._graft else str(row.line)
 
     def lines(self, width: int) -> Sequence[Line]:
         head = shorten(f"{self.result.name}, {self.result.which}, -p {self.result.probe}", width - 1)
@@ -90,7 +100,7 @@ class LinesView(Document):
 
     def leads_to(self) -> str:
         """The code."""
-        return "ptx"
+        return "sass" if self._graft else "ptx"
 
     def record(self) -> dict[str, Any]:
         """Every line with what was found of it."""
@@ -103,10 +113,19 @@ class LinesView(Document):
 
     def cells(self) -> Iterator[Sequence[object]]:
         names = list(dict.fromkeys(name for row in self.found.rows for name in row.found))
-        yield ["line", "file", "source_line", *(name.replace(" ", "_") for name in names), "ptx"]
+        place, code = ("offset", "opcode") if self._graft else ("line", "ptx")
+        yield [place, "file", "source_line", *(name.replace(" ", "_") for name in names), code]
         for row in self.found.rows:
             file, number = row.source if row.source else (None, None)
             yield [row.line, file, number, *(row.found.get(name) for name in names), self._code(row)]
+
+
+def _opcodes(folder: Path | None) -> dict[int, str]:
+    """The names of the instructions that the probe is at."""
+    try:
+        return {one.line: one.opcode for one in sites_of(folder).instructions()}
+    except TraceError:
+        return {}
 
 
 def _source_of(row: LineRow) -> str:
@@ -128,8 +147,8 @@ KIND: Final = Kind(
     _missing,
     LinesView,
     explanation=(
-        "One row per instruction of pruned.ptx with its line of source, the one that matters most first. The columns"
-        " are what the probe measured; – means not measured.",
+        "One row per instruction of pruned.ptx, or of machine code that was probed itself, with its line of source, the"
+        " one that matters most first. The columns are what the probe measured; – means not measured.",
         "Sectors per request: 4 for 4 bytes per lane side by side, 8 for 8, 16 for 16; more than that is waste."
         " Degree: passes of shared memory over the fewest possible. Lanes: active ones, of 32 in a warp.",
     ),

@@ -20,6 +20,7 @@ from tui_probe.pages.source_text import coloured, drawn
 from tui_probe.pages.views.sass_original import SassOriginal
 from tui_probe.probekit.kind import Kind
 from tui_probe.probekit.measures import Margin, Measure, measures_of
+from tui_probe.trace.offset import where_in_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -141,19 +142,14 @@ class Sass(Document):
             right = self.text.pair_at(place, width).right if self.shown == "diff" else place
             if right is not None and self.code.owners[right]:
                 return [f"of the probe {self.code.owners[right]}"]
-        if self.code.graft is not None:
-            line = self._origin(number, width)
         if line is None:
             return []
-        where = f"PTX line {line}" if self.code.graft is None else f"offset {line:#06x}"
-        return [*(self.measures.words(line) if self.measures else []), where]
+        return [*(self.measures.words(line) if self.measures else []), where_in_full(line)]
 
     def ptx_line(self, number: int, width: int) -> int | None:
-        """The line that the assembler made it from, as it wrote down; None of a kernel without PTX."""
-        return self._origin(number, width) if self.code.graft is None else None
-
-    def _origin(self, number: int, width: int) -> int | None:
-        """The line of PTX that it was made from, or where it stands in machine code that was probed itself."""
+        """The line that the assembler made it from, as it wrote down, or where it stands in machine code that was
+        probed itself.
+        """
         place = number - len(self._head(width))
         if place < 0:
             return None
@@ -165,9 +161,7 @@ class Sass(Document):
         return None if pair.right is None else self.code.origins["probed"][pair.right]
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
-        """The first instruction that was made from it."""
-        if self.code.graft is not None:
-            return None
+        """The first instruction that was made from it, or that stands there."""
         side = "pruned" if self.shown == "diff" else self.shown
         acting, lines = self.code.acting[side], self.code.origins[side]
         found = next((place for of in (acting, lines) for place, line in enumerate(of) if line == ptx_line), None)

@@ -17,6 +17,7 @@ from tui_probe.draw.view import Document
 from tui_probe.pages.source_measures import over_rows
 from tui_probe.probekit.kind import Kind
 from tui_probe.probekit.measures import Margin, Measures, measures_of
+from tui_probe.trace.offset import Offset, where_in_full
 from tui_probe.trace.source_files import SourceFiles
 from tui_probe.trace.source_lines import SourceLine, SourceLines, place_of
 
@@ -47,6 +48,7 @@ class SourceView(Document):
     def __init__(self, title: str, lines: SourceLines, files: SourceFiles, measures: Measures | None = None) -> None:
         self.title = title
         self._code = lines_of_ptx(lines)
+        self._graft = any(isinstance(line, Offset) for line in lines.lines)
         self._order = in_order(self._code)
         self._copies = {file: files.lines(file) for file in self._order}
         self._measured_ptx = measures
@@ -136,8 +138,7 @@ class SourceView(Document):
         if not code:
             return []
         place = place_of(SourceLine(self.rows[number].file, self.rows[number].line))
-        words = f"PTX {code[0]}" if len(code) == 1 else f"{len(code)} lines of PTX from {code[0]} on"
-        return [place, words, *(self.measures.words(number) if self.measures else [])]
+        return [place, _words_of(code), *(self.measures.words(number) if self.measures else [])]
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """The first that came from it; of those that were measured, if any was."""
@@ -167,7 +168,7 @@ class SourceView(Document):
 
     def leads_to(self) -> str:
         """The code."""
-        return "ptx"
+        return "sass" if self._graft else "ptx"
 
     # -- choices
 
@@ -208,7 +209,7 @@ class SourceView(Document):
                 {
                     "line": self.rows[number].line,
                     "text": self.rows[number].text if self._copies[file] else None,
-                    "ptx": self._ptx[number],
+                    "offsets" if self._graft else "ptx": self._ptx[number],
                     **dict(zip(keys, self.measures.row(number) if self.measures else [], strict=True)),
                 }
                 for number in numbers
@@ -218,11 +219,20 @@ class SourceView(Document):
 
     def cells(self) -> Iterator[Sequence[object]]:
         """One row per line that code came from."""
-        yield ("file", "line", *(self.measures.keys if self.measures else []), "ptx_lines", "text")
-        for number, code in self._ptx.items():
+        code = "instructions" if self._graft else "ptx_lines"
+        yield ("file", "line", *(self.measures.keys if self.measures else []), code, "text")
+        for number, places in self._ptx.items():
             row = self.rows[number]
             values = self.measures.row(number) if self.measures else []
-            yield (row.file, row.line, *values, len(code), row.text if self._copies[row.file] else None)
+            yield (row.file, row.line, *values, len(places), row.text if self._copies[row.file] else None)
+
+
+def _words_of(code: Sequence[int]) -> str:
+    """The lines of PTX, or the instructions of machine code that was probed itself."""
+    if isinstance(code[0], Offset):
+        first = where_in_full(code[0])
+        return first if len(code) == 1 else f"{len(code)} instructions from {first} on"
+    return f"PTX {code[0]}" if len(code) == 1 else f"{len(code)} lines of PTX from {code[0]} on"
 
 
 def lines_of_ptx(lines: SourceLines) -> dict[SourceLine, list[int]]:
@@ -250,7 +260,8 @@ def near(used: Sequence[int], last: int) -> list[int]:
 def missing(source: Source) -> str | None:
     """Why no line of source is known."""
     kernel = source.kernel
-    if kernel.folder is None or kernel.file("pruned.ptx") is None:
+    graft = kernel.info is not None and kernel.info.graft is not None
+    if kernel.folder is None or (kernel.file("pruned.ptx") is None and not graft):
         return kernel.reason or f"the trace has no PTX of it (it is {kernel.status})"
     if not SourceLines.of(kernel.folder).lines:
         return "its lines of source are unknown: compile with nvcc -lineinfo or equivalent"

@@ -18,6 +18,7 @@ from tui_probe.ui.run_end import why_empty, words_at_end
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.state_line import elapsed_line, state_line
 from tui_probe.ui.views.kernels import KernelTable
+from tui_probe.ui.views.preview import Preview
 from tui_probe.ui.widgets.bars import Bar, Rule, TabBar, fitting
 from tui_probe.ui.widgets.pane import Pane
 
@@ -48,6 +49,7 @@ class LiveFrame(ViewScreen):
         self.table.focused = True
         self._findings = KernelFindings(self, lambda process, words: self.probe_app.feed.tell(process, words))
         self.pages = LivePages(self, self._findings.found_in, ascii_only=ascii_only)
+        self.preview = Preview(self, "preview", self._findings.found_in, ascii_only=ascii_only)
         self.at_hand = AtHand(self.table)
         self.switch = ProcessSwitch(self, self.at_hand, self._take_again)
         self._beginning: Beginning | None = None
@@ -59,7 +61,9 @@ class LiveFrame(ViewScreen):
             yield Bar("bar", id="title")
             yield Bar("bar", id="place")
         with Container(id="body"):
-            yield Pane(self.table, id="table")
+            with Container(id="left"):
+                yield Pane(self.table, id="table")
+                yield Pane(self.preview, id="preview")
             yield Rule(id="rule")
             with Container(id="right"):
                 yield TabBar(TABS, id="tabs")
@@ -86,6 +90,11 @@ class LiveFrame(ViewScreen):
     def process(self) -> ProcessView | None:
         """The process that is shown."""
         return self.at_hand.process
+
+    @property
+    def preview_pane(self) -> Pane:
+        """Where the preview of the selected kernel stands."""
+        return self.query_one("#preview", Pane)
 
     @property
     def page_tabs(self) -> Sequence[Tab]:
@@ -125,6 +134,8 @@ class LiveFrame(ViewScreen):
         self.early_keys.release()
         self.pages.take(snapshot, process, self.probe_app.gpu.latest)
         self._findings.look(process, running=snapshot.running)
+        self.preview.speaks = self.pages.shown is not self.pages.kernel_page
+        self.preview.look(process, self.table.kernel, running=snapshot.running)
 
     def _begin(self) -> None:
         """Go where the command line says, as soon as that is there."""
@@ -183,11 +194,16 @@ class LiveFrame(ViewScreen):
         division = arrangement(width, height)
         if division is None:
             return
-        table, alone = self.query_one("#table"), self.zoomed
+        left, alone = self.query_one("#left"), self.zoomed
+        preview = self.preview_pane
         self.query_one("#body").set_class(division.beside and not alone, "beside")
-        table.styles.width = division.table_cells if division.beside and not alone else "1fr"
-        table.styles.height = "1fr" if division.beside or alone else division.table_cells
-        table.set_class(alone and not self.in_table, "hidden")
+        left.styles.width = division.table_cells if division.beside and not alone else "1fr"
+        left.styles.height = "1fr" if division.beside or alone else division.table_cells + division.preview
+        left.set_class(alone and not self.in_table, "hidden")
+        preview.styles.height = division.preview
+        preview.set_class(alone or not division.preview, "hidden")
+        if alone or not division.preview:
+            self.preview.resize(0, 0)
         self.query_one("#right").set_class(alone and self.in_table, "hidden")
         self.show_bars()
 

@@ -1,0 +1,138 @@
+#include "memusage.h"
+
+#include <pthread.h>
+
+#include "bench_buffer.h"
+#include "capacities.h"
+#include "launch_log.h"
+#include "prepare.h"
+#include "probed_launch.h"
+#include "real.h"
+#include "reasons.h"
+#include "residency.h"
+#include "settings.h"
+#include "shared_variables.h"
+#include "streams.h"
+#include "variants.h"
+
+/* One launch counts at a time: it is waited for, and its counts are the next one's capacities. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* With the capacities of a launch that has all the memory it wants. Returns why there are none, or NULL. */
+static const struct reason *size_up(struct launch *launch, struct probing *probing)
+{
+    const uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    const struct reason *reason = sampling_refuses(&probing->sampling, blocks);
+    size_t unused;
+    if (reason)
+        return reason;
+    launch->capacities = capacities_choose(probing, launch->grid, launch->block, SIZE_MAX);
+    if (!launch->capacities)
+        return reason(HOST_MEMORY);
+    return layout_device_size(probing, launch->capacities, launch->grid, launch->block, &unused)
+               ? NULL
+               : reason(TOO_MANY_RECORDS);
+}
+
+/* What a launch that counts needs. */
+struct counting {
+    struct variant *variant;
+    struct bench_buffer buffer;
+    struct arguments arguments;
+};
+
+/* Returns why the launch cannot count, or NULL. */
+static const struct reason *equip(struct counting *counting, struct launch *launch, struct probing *probing)
+{
+    const struct reason *reason;
+    CUcontext context = NULL;
+    if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
+        return reason(NO_CONTEXT);
+    if (!(counting->variant = variants_get(probing, launch, context, false, &reason)) ||
+        (reason = residency_refuses(counting->variant, probing->kernel, launch)))
+        return reason;
+    if (!(launch->capacities = capacities_counting(probing)))
+        return reason(HOST_MEMORY);
+    reason = bench_buffer_make_sized(&counting->buffer, launch, probing);
+    if (!reason)
+        reason = arguments_fill(&counting->arguments, launch, probing, counting->variant, counting->buffer.memory);
+    return reason;
+}
+
+static CUresult run(const struct counting *counting, const struct launch *launch, const struct probing *probing)
+{
+    const CUstream stream = launch_stream(launch);
+    const struct bench_buffer *buffer = &counting->buffer;
+    CUresult result = shared_copy_constants(probing, counting->variant, stream);
+    if (result == CUDA_SUCCESS && buffer->size)
+        result = REAL_OR_NOT_FOUND(cuMemsetD8Async, buffer->memory, 0, buffer->size, stream);
+    if (result == CUDA_SUCCESS)
+        result = launch_enqueue(launch, counting->variant->function, (void **)(uintptr_t)counting->arguments.pointers);
+    return result;
+}
+
+/* The probed kernel does not start: the original decides. */
+static CUresult launch_original(struct launch *launch, struct probing *probing, CUresult error)
+{
+    const struct reason *reason = reason_with(LAUNCH_FAILED, reason_error_name(error));
+    const CUresult result = launch_pass(launch, reason);
+    if (result == CUDA_SUCCESS)
+        prepare_give_up(probing, launch, reason);
+    return result;
+}
+
+/* Why the memory of a launch that has counted is not known, or NULL. */
+static const struct reason *learn(const struct counting *counting, struct launch *launch, struct probing *probing)
+{
+    return bench_buffer_learn(&counting->buffer, launch, probing) ? size_up(launch, probing) : reason(HOST_MEMORY);
+}
+
+/* The kernel that counts in the place of the original; what it counted decides the memory. */
+static CUresult count(struct counting *counting, struct launch *launch, struct probing *probing)
+{
+    const CUresult result = run(counting, launch, probing);
+    if (result != CUDA_SUCCESS && !error_is_sticky(result))
+        return launch_original(launch, probing, result);
+    const struct reason *reason = result == CUDA_SUCCESS ? learn(counting, launch, probing) : NULL;
+    if (reason)
+        launch_log_passed(launch, reason, result);
+    else
+        launch_log_sized(launch, probing, reason(ONLY_COUNTED), result);
+    return result;
+}
+
+static CUresult launch_counting(struct launch *launch, struct probing *probing)
+{
+    struct counting counting = {0};
+    pthread_mutex_lock(&mutex);
+    const int mode = capture_mode_relax();
+    const struct reason *reason = equip(&counting, launch, probing);
+    const CUresult result = reason ? launch_pass(launch, reason) : count(&counting, launch, probing);
+    bench_buffer_free(&counting.buffer);
+    capture_mode_restore(mode);
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+CUresult memusage_launch(struct launch *launch, struct kernel *kernel)
+{
+    struct probing *probing = &kernel->probings[0];
+    if (atomic_load_explicit(&kernel->status, memory_order_acquire) == KERNEL_PASSED)
+        return launch_pass(launch, atomic_load(&kernel->reason));
+    if (!settings_selects_launch(launch->nth))
+        return launch_pass(launch, reason(NOT_SELECTED));
+    const struct reason *reason = size_up(launch, probing);
+    if (reason)
+        return launch_pass(launch, reason);
+    if (probing->dynamic)
+        return stream_is_capturing(launch_stream(launch)) ? launch_pass(launch, reason(CAPTURING))
+                                                          : launch_counting(launch, probing);
+    const CUresult result = launch_enqueue(launch, launch->function, NULL);
+    launch_log_sized(launch, probing, reason(ONLY_SIZED), result);
+    return result;
+}
+
+void memusage_reset(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+}

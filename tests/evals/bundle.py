@@ -1,0 +1,80 @@
+"""Puts collected traces into the package: what an evaluation is shown with where nobody names a trace.
+
+    tui-probe eval NAME --run --out collected/NAME
+    python -m tests.evals.bundle collected/NAME [--without-results] [--into FOLDER]
+
+Kept are the log, run.json, the probe, the program's output, results, and of kernels what was told of them and their
+PTX, but no machine code. Paths of the machine that they were collected on are cut to their last part. Says how large
+each trace is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+from pathlib import Path
+
+from tui_probe.evals.collected import FILE
+from tui_probe.evals.registry import FOLDER
+from tui_probe.trace.locate import is_trace
+
+KEPT = ("event.log", "run.json", "probe.toml", "stdout.log")
+OF_KERNELS = ("kernel.info", "process.log", "pruned.ptx", "probed.ptx", "sites.json")
+PATH = re.compile(rb"(?<![\w./])(?:/[\w.+@~-]+)+/(?=[\w.])")
+COMMAND = re.compile(rb"^(\[(?:init\] )?cmd\]?) \d+ (.*)$", re.MULTILINE)
+
+
+def without_paths(content: bytes) -> bytes:
+    """A text file, its absolute paths cut to their last part; the length of the command is told anew."""
+    cut = PATH.sub(b"", content)
+    return COMMAND.sub(lambda found: b"%s %d %s" % (found[1], len(found[2]), found[2]), cut)
+
+
+def bundle(collected: Path, target: Path, *, results: bool = True) -> dict[str, int]:
+    """Copy all runs of a folder; returns the bytes of each."""
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    for path in sorted(collected.iterdir()):
+        if is_trace(path):
+            copy_trace(path, target / path.name, results=results)
+        elif path.suffix != ".log" and path.is_file():
+            (target / path.name).write_bytes(without_paths(path.read_bytes()))
+    record = json.loads((target / FILE).read_text())
+    return {name: size_of(target / (run["kept"] or name)) for name, run in record["runs"].items()}
+
+
+def copy_trace(trace: Path, target: Path, *, results: bool) -> None:
+    texts = [trace / name for name in KEPT]
+    texts += [folder / name for folder in (trace / "kernel").glob("*") for name in OF_KERNELS]
+    texts += [path for path in (trace / "kernel").glob("*/*/*") if path.name in OF_KERNELS]  # of several probes
+    for path in filter(Path.is_file, texts):
+        copy = target / path.relative_to(trace)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(without_paths(path.read_bytes()))
+    if results and (trace / "result").is_dir():
+        shutil.copytree(trace / "result", target / "result")
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all in a folder."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(each.stat().st_size for each in files if each.is_file())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("collected", type=Path)
+    parser.add_argument("--without-results", action="store_true", help="for evaluations that read outputs alone")
+    parser.add_argument("--into", type=Path, help="default: the folder of the package, by the name of COLLECTED")
+    options = parser.parse_args()
+    target = options.into or FOLDER / "traces" / options.collected.name
+    sizes = bundle(options.collected, target, results=not options.without_results)
+    for name, size in sizes.items():
+        print(f"{size / 1e6:8.3f} MB  {name}")
+    print(f"{sum(sizes.values()) / 1e6:8.3f} MB  {target}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Maximum probe memory beside the memory of the program, by model and probe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tui_probe
+from tests.golden import golden
+from tests.trace.make import TraceWriter
+from tui_probe.draw.spans import plain
+from tui_probe.errors import TraceError
+from tui_probe.evals.collected import Collected, write_collected
+from tui_probe.evals.document import AnswerDocument
+
+SIZED = "only the memory of its records was computed code only-sized"
+COUNTED = "its records were only counted code only-counted"
+ALLOCATE = "[mem] cuMemAlloc_v2 0 dptr {address:x} bytesize {size}"
+
+
+def write(directory: Path, probe: str, sizes: tuple[int, ...], reason: str = SIZED, said: str = "") -> Path:
+    """A program whose kernels take so many bytes, after others that were launched while it warmed up."""
+    writer = TraceWriter(directory)
+    writer.start(device="NVIDIA H200", command="models.py")
+    writer.lines(
+        ALLOCATE.format(address=0x7000, size=3000),
+        ALLOCATE.format(address=0x9000, size=2000),
+        "[mem] cuMemFree_v2 0 dptr 7000",
+        ALLOCATE.format(address=0x7000, size=1000),
+    )
+    writer.kernel(0, "warm_up", "skipped", reason="recording is switched off code switched-off")
+    writer.pass_through(0, "recording is switched off code switched-off")
+    writer.kernel(1, "block")
+    for size in sizes:
+        writer.size(1, size, reason, device=size + 100)
+    writer.exit()
+    writer.run_json(probe=probe)
+    (directory / "stdout.log").write_text(f"words\n{said}\n")
+    return directory
+
+
+def study(folder: Path) -> Path:
+    write(folder / "llama8b-bs32.block_sched", "block_sched", (64, 4096, 2048), said="max memory: 1000000")
+    write(folder / "llama8b-bs32.dmat", "dmat", (8_000_000, 16), COUNTED, said="max memory: 1000000")
+    write(folder / "resnet-bs32.block_sched", "block_sched", (640,), said="max memory: 64000")
+    names = [path.name for path in sorted(folder.iterdir())]
+    write_collected(folder, {name: Collected(name, "tui-probe run") for name in names})
+    return folder
+
+
+def test_the_largest_launch_counts(tmp_path: Path) -> None:
+    answer = tui_probe.evaluate("memory", study(tmp_path))
+    table = answer.tables["memory"]
+    assert table["model"].tolist() == ["llama8b-bs32", "llama8b-bs32", "resnet-bs32"]
+    assert table["probe_bytes"].tolist() == [4096, 8_000_000, 640]
+    assert table["device_bytes"].tolist() == [4196, 8_000_100, 740]
+    assert table["original"].tolist() == [1_000_000, 1_000_000, 64_000]
+    assert table["ratio"].tolist() == [0.004096, 8.0, 0.01]
+    assert table["how"].tolist() == ["sized", "counted", "sized"]
+    assert table["kernels"].tolist() == [1, 1, 1], "those of the warm-up do not count"
+    assert answer.notes == []
+
+
+def test_as_text(tmp_path: Path) -> None:
+    answer = tui_probe.evaluate("memory", study(tmp_path))
+    text = "\n".join(plain(line).rstrip() for line in AnswerDocument(answer).lines(100)) + "\n"
+    golden("memory.txt", text, width=100)
+
+
+def test_without_a_word_of_the_program_its_allocations_count(tmp_path: Path) -> None:
+    answer = tui_probe.evaluate("memory", write(tmp_path / "t", "block_sched", (64,)))
+    assert answer.tables["memory"]["original"].tolist() == [5000], "the most at once"
+    assert "the original is the peak of its allocations" in answer.notes[0]
+
+
+def test_parts_of_a_model_as_older_collections_keep_them(tmp_path: Path) -> None:
+    """MODEL/PROBE/PART/trace, with the output beside the trace: the most of all parts."""
+    traces = []
+    for part, size in (("fwd", 64), ("bwd", 128)):
+        folder = tmp_path / "sd-bs1" / "block_sched" / part
+        folder.mkdir(parents=True)
+        traces.append(write(folder / "Nov22_010203_7", "block_sched", (size,)))
+        (traces[-1] / "stdout.log").unlink()
+        (folder / "stdout.log").write_text(f"max memory: {10 * size}\n")
+    (row,) = tui_probe.evaluate("memory", traces).tables["memory"].records()
+    assert (row["model"], row["original"], row["probe_bytes"]) == ("sd-bs1", 1280, 128)
+
+
+def test_probed_launches_count_with_a_word_of_doubt(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "t")
+    writer.start()
+    writer.kernel(0, "probed")
+    writer.kernel(1, "closed", "skipped", reason="no PTX in image code no-ptx")
+    writer.launch(0, (8, 1, 1), (128, 1, 1))
+    writer.pass_through(1, "no PTX in image code no-ptx")
+    writer.run_json()
+    answer = tui_probe.evaluate("memory", tmp_path / "t")
+    (row,) = answer.tables["memory"].records()
+    assert (row["probe_bytes"], row["how"], row["original"], row["ratio"]) == (512, "probed", None, None)
+    assert np.isnan(answer.tables["memory"]["device_bytes"]).all()
+    assert [note.partition(": ")[2] for note in answer.notes] == [
+        "1 of 2 kernels have no probe, and no size",
+        "of probed launches, whose budgets may have left records out; run with --memusage for all",
+    ]
+
+
+def test_nothing_sized_says_what_to_run(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"no launch has a size: run with --memusage.* tui-probe eval memory --run"):
+        tui_probe.evaluate("memory", write(tmp_path / "t", "block_sched", ()))

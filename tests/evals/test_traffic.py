@@ -1,0 +1,72 @@
+"""Memory traffic of attention in several ways, from files that ncu wrote on an H200."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tui_probe
+from tests.golden import golden
+from tests.recorded import H200
+from tests.trace.make import TraceWriter
+from tui_probe.draw.spans import plain
+from tui_probe.errors import TraceError
+from tui_probe.evals.document import AnswerDocument
+from tui_probe.evals.evaluation import Setting
+from tui_probe.evals.registry import evaluation_named
+
+WAYS = ("flash", "efficient", "math", "triton")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    paths = [tmp_path / f"{way}.csv" for way in WAYS]
+    for path in paths:
+        path.write_bytes(lzma.decompress((H200 / "ncu" / f"attention_{path.stem}.csv.xz").read_bytes()))
+    return paths
+
+
+def test_ways_side_by_side(files: list[Path]) -> None:
+    answer = tui_probe.evaluate("traffic", files)
+    table = answer.tables["traffic"]
+    assert table["program"].tolist() == list(WAYS)
+    assert table["runs"].tolist() == [5, 5, 5, 5], "without the warm-up"
+    for level in ("dram", "l2", "l1"):
+        ratio = table[f"{level}_ratio"]
+        assert np.nanmin(ratio) == 1
+        assert ratio[2] == np.nanmax(ratio), "the one that keeps the whole matrix of scores moves most"
+    assert set(answer.drawings) == {"dram", "l2", "l1"}
+    assert answer.said[0].startswith("DRAM: least ")
+
+
+def test_as_text(files: list[Path], tmp_path: Path) -> None:
+    answer = tui_probe.evaluate("traffic", files)
+    text = "\n".join(plain(line).rstrip() for line in AnswerDocument(answer).lines(110)) + "\n"
+    golden("traffic.txt", text.replace(str(tmp_path), "/t"), width=110)
+
+
+def test_programs_of_others_are_iterated_as_often_as_their_launches_say(files: list[Path]) -> None:
+    other = files[0].rename(files[0].with_name("theirs.csv"))
+    answer = tui_probe.evaluate("traffic", other)
+    assert answer.tables["traffic"]["iterations"].tolist() == [8]
+    assert answer.tables["traffic"]["iterations_found"].tolist() == [True]
+
+
+def test_what_has_no_counters_says_what_to_run(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "t")
+    writer.start()
+    writer.run_json()
+    with pytest.raises(TraceError, match=r"no counters of memory.*: tui-probe eval traffic --run"):
+        tui_probe.evaluate("traffic", tmp_path / "t")
+    (tmp_path / "notes.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(TraceError, match=r"notes\.csv.*: tui-probe eval traffic --run"):
+        tui_probe.evaluate("traffic", tmp_path / "notes.csv")
+
+
+def test_sparse_attention_is_among_the_programs() -> None:
+    runs = evaluation_named("traffic").collect(Setting())
+    assert [run.kept_as for run in runs if "bigbird" in run.name] == ["bigbird_torch.csv", "bigbird_triton.csv"]
+    assert all(run.tools == ("ncu",) for run in runs)

@@ -1,0 +1,145 @@
+"""What a probe counted of single instructions of machine code: pages name them by offset, and never a line of PTX."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from tests.pages.test_without_ptx import CUBINS, told_machine_code
+from tests.trace.make import TraceWriter, result_bytes
+from tui_probe.draw.view import Document, no_progress
+from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.grafts import Grafter
+from tui_probe.engine.source_copies import SourceCopies
+from tui_probe.pages.findings.brief import brief
+from tui_probe.pages.findings.found import find
+from tui_probe.pages.views import kind_of
+from tui_probe.pages.views.output import text_lines, view_lines
+from tui_probe.pages.worst_lines import worst_lines
+from tui_probe.probe_files.loading import load_probe
+from tui_probe.probekit.kind import Source
+from tui_probe.probekit.measured import all_measured
+from tui_probe.probes.gmem_sectors.analysis import SITE
+from tui_probe.sass.cubin import Cubin
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.source_lines import SourceLines, files_of
+
+if TYPE_CHECKING:
+    from tui_probe.trace.model import Trace
+
+PROBE = "gmem_sectors_by_line"
+NAME = "calls_plain"
+LOAD, STORE = 80, 128
+
+
+@pytest.fixture(scope="module")
+def folder_files() -> dict[str, bytes]:
+    if not Assembler().tools():
+        pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
+    made = Grafter(load_probe(PROBE), Assembler(), sampled=False).graft(Cubin.read(CUBINS["pruned"]), NAME)
+    texts = {"kernel.info": made.info.encode(), "sites.json": made.sites.encode()}
+    return {**texts, "pruned.bin": made.pruned, "probed.bin": made.probed}
+
+
+@pytest.fixture
+def trace(tmp_path: Path, folder_files: dict[str, bytes]) -> Trace:
+    """A launch whose loads touch 4 sectors per request, and whose stores touch 32."""
+    writer = TraceWriter(tmp_path / "trace")
+    writer.start()
+    folder = writer.kernel(0, NAME, ptxas=False, way="graft")
+    for name, content in folder_files.items():
+        (folder / name).write_bytes(content)
+    records = np.zeros(2, SITE)
+    records["load_requests"], records["load_sectors"] = (10, 0), (40, 0)
+    records["store_requests"], records["store_sectors"] = (0, 10), (0, 320)
+    none = np.zeros((8, 4, 0), np.uint8)
+    content = result_bytes((8, 1, 1), (128, 1, 1), [(32, none)], about=[(4, SITE.itemsize, records.tobytes())])
+    writer.save(0, writer.launch(0), content)
+    writer.exit()
+    return open_trace(writer.directory)
+
+
+def opened(trace: Trace, page: str) -> Document:
+    source = Source(trace, trace.kernels[0])
+    assert kind_of(page).missing(source) is None
+    view = kind_of(page).open(source, no_progress)
+    assert isinstance(view, Document)
+    return view
+
+
+def text_of(view: Document) -> str:
+    return "\n".join(text_lines(view_lines(view, 120, None)))
+
+
+def test_lines_are_offsets(trace: Trace) -> None:
+    view = opened(trace, "lines")
+    first, second, *_ = text_of(view).splitlines()[3:]
+    assert first.split()[0] == f"{STORE:#06x}"
+    assert first.split()[-2:] == ["calls.cu:23", "STG"]
+    assert second.split()[0] == f"{LOAD:#06x}"
+    assert "PTX" not in text_of(view)
+    assert view.leads_to() == "sass"
+    row = view.record()["lines"][0]
+    assert (row["offset"], row["opcode"], row["sectors_per_request"]) == (STORE, "STG", 32)
+
+
+def test_the_source_has_the_sums_of_its_instructions(trace: Trace) -> None:
+    view = opened(trace, "source")
+    assert "PTX" not in text_of(view)
+    (file,) = view.record()["files"]
+    assert file["file"] == "calls.cu"
+    (line,) = (line for line in file["lines"] if line["requests"] is not None)
+    assert (line["line"], line["requests"], line["sectors"]) == (23, 20, 360)
+    assert {LOAD, STORE} <= set(line["offsets"])
+    place = view.place_of(STORE, 120)
+    assert place is not None
+    assert "instructions from offset" in " ".join(view.about(place, 120))
+    assert view.ptx_line(place, 120) == LOAD
+    assert view.leads_to() == "sass"
+    folder = trace.kernels[0].folder
+    assert folder is not None
+    assert files_of(folder) == ["calls.cu"]
+    assert SourceLines.of(folder).ptx_line(STORE) == ("calls.cu", 23)
+    SourceCopies().add(folder)  # of files that are not there nothing is said
+
+
+def test_the_machine_code_has_them_beside_its_instructions(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    probed = (trace.kernels[0].file("probed.bin") or Path()).read_bytes()
+    monkeypatch.setitem(CUBINS, "probed", probed)
+    told_machine_code(monkeypatch)
+    view = opened(trace, "sass")
+    rows = {(row["side"], row["address"]): row for row in view.record()["lines"]}
+    assert rows["pruned", f"{STORE:#06x}"]["sectors_per_request"] == 32
+    place = view.place_of(STORE, 120)
+    assert place is not None
+    assert view.about(place, 120)[-1] == f"offset {STORE:#06x}"
+    assert view.ptx_line(place, 120) == STORE
+
+
+def test_findings_and_figures_name_offsets(trace: Trace) -> None:
+    (result,) = all_measured(trace, trace.kernels[0])
+    assert f"at offset {STORE:#06x}" in result.words
+    assert "PTX" not in result.words
+    found = find(Source(trace, trace.kernels[0]))
+    assert found is not None
+    (finding,) = (one for one in found.findings if one.line)
+    assert finding.words.startswith(f"STG {STORE:#06x} calls.cu:23, 32.0 sectors per request, 4 would do")
+    record = json.loads(json.dumps(finding.record()))
+    assert (record["ptx_line"], record["offset"]) == (None, STORE)
+    told = brief(trace, trace.kernels[0]).words + "\n".join(worst_lines(trace, 100))
+    assert f"{STORE:#06x}" in told
+    assert "PTX" not in told
+
+
+def test_a_line_table_that_is_damaged_takes_its_lines_alone() -> None:
+    cubin = lzma.decompress(lzma.compress(CUBINS["pruned"])).replace(b"calls.cu\0", b"calls.cu\xff")
+    if not Assembler().tools():
+        pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
+    made = Grafter(load_probe(PROBE), Assembler(), sampled=False).graft(Cubin.read(cubin), NAME)
+    assert "source" not in made.sites or "\\ufffd" in made.sites
+    assert made.sites.count('"offset"') == 2

@@ -1,0 +1,138 @@
+"""Numbers of whole launches and of samples of their blocks are never taken together."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import tui_probe
+from tests.probes.test_report import BLOCK, Writer
+from tests.trace.make import result_bytes
+from tui_probe.draw.view import no_progress
+from tui_probe.pages.figures import figures_seen
+from tui_probe.pages.findings.brief import brief
+from tui_probe.pages.report import report_lines
+from tui_probe.probekit.alike import alike, by_extent
+from tui_probe.probekit.count_table import CountTable
+from tui_probe.probekit.kind import Source
+from tui_probe.probekit.many import few_lines
+from tui_probe.probekit.measured import all_measured
+from tui_probe.probes.gmem_sectors.analysis import RECORD
+from tui_probe.trace.follow import open_trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.trace.model import Trace
+
+GRID = 64
+EACH = {"load_requests": 2, "load_sectors": 64}
+"""What each warp counts; there are two in a block."""
+
+
+class Sampling(Writer):
+    """Launches of 64 blocks, of which all or some were measured."""
+
+    def measured(self, kernel: int, blocks: int) -> None:
+        records = np.zeros((blocks, 2, 1), RECORD)
+        for name, value in EACH.items():
+            records[name] = value
+        records["threads"] = np.array([32, 8])[np.newaxis, :, np.newaxis]
+        slots = np.ascontiguousarray(records).view(np.uint8).reshape(blocks, 2, RECORD.itemsize)
+        marks = bytes([0xFF] * -(-blocks // 4))
+        about = [(1, RECORD.itemsize, marks)]
+        data = result_bytes((blocks, 1, 1), BLOCK, [(32, slots)], about=about)
+        if blocks < GRID:
+            step = GRID // blocks
+            data += bytes(-len(data) % 8) + b"sampled\1" + struct.pack("<6I", GRID, 1, 1, 0, step, blocks)
+        self.save(kernel, self.launch(kernel, (GRID, 1, 1), BLOCK), data)
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Sampling:
+    writer = Sampling(tmp_path / "trace")
+    writer.start()
+    writer.counting_kernel(0, "strided", "gmem_sectors", RECORD)
+    return writer
+
+
+def trace_of(writer: Sampling, *blocks: int) -> Trace:
+    for count in blocks:
+        writer.measured(0, count)
+    return open_trace(writer.directory)
+
+
+def test_whole_launches_come_first_then_the_largest_samples(writer: Sampling) -> None:
+    trace = trace_of(writer, 16, GRID, 32, 16, GRID)
+    results = list(all_measured(trace, trace.kernels[0]))
+    assert {extent: len(found) for extent, found in by_extent(results).items()} == {
+        None: 2,
+        (32, GRID): 1,
+        (16, GRID): 2,
+    }
+    extent, taken = alike(results)
+    assert (extent, [result.launch.number for result in taken if result.launch]) == (None, [1, 4])
+    extent, taken = alike(result for result in results if result.sample is not None)
+    assert (extent, len(taken)) == ((32, GRID), 1)
+    assert alike([]) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("blocks", "sectors", "said"),
+    [
+        ((GRID, 16, 16, 16), GRID * 2 * 64, "those of all blocks alone, 1 of 4"),
+        ((16, 16, 32), 32 * 2 * 64, "those of 32 of 64 blocks alone, 1 of 3"),
+        ((16, 16), 16 * 2 * 64, None),
+    ],
+    ids=["some whole", "samples of two sizes", "one size"],
+)
+def test_a_comparison_takes_the_median_of_one_kind(
+    writer: Sampling, blocks: tuple[int, ...], sectors: int, said: str | None
+) -> None:
+    trace = trace_of(writer, *blocks)
+    problems: dict[str, None] = {}
+    found = figures_seen(Source(trace, trace.kernels[0]), no_progress, problems)
+    assert {figure.key: figure.value for figure in found}["load_sectors"] == sectors
+    assert [words.rpartition(": ")[2] for words in problems] == ([] if said is None else [said])
+
+
+def test_spreads_stand_apart_and_say_of_which_blocks_they_are(writer: Sampling) -> None:
+    trace = trace_of(writer, GRID, GRID, *[16] * 8)
+    lines = list(few_lines(trace, trace.kernels[0], 100, 2, 12))
+    assert lines[0] == "  10 results"
+    heads = [line.strip() for line in lines if "launches" in line]
+    assert heads == [
+        "2 launches of all blocks",
+        "8 launches sampled, 16 of 64 blocks each: numbers of these blocks only",
+    ]
+    spreads = [line.strip().removeprefix("load sectors").split("  ") for line in lines if "load sectors" in line]
+    assert [[value.strip() for value in row if value] for row in spreads] == [["8 192"] * 3, ["2 048"] * 3]
+
+
+def test_a_table_of_launches_has_a_column_of_blocks(writer: Sampling) -> None:
+    trace = trace_of(writer, GRID, 16)
+    view = CountTable(Source(trace, trace.kernels[0]), "Sectors", no_progress)
+    rows = ["".join(text for text, _ in line) for line in view.lines(160)]
+    assert "blocks" in rows[1]
+    assert [words in row for row, words in zip(rows[3:5], (" all ", " 16 of 64 blocks "), strict=True)] == [True, True]
+
+
+def test_words_in_the_live_table_say_of_which_blocks_they_are(writer: Sampling) -> None:
+    trace = trace_of(writer, GRID)
+    assert "of 64 blocks" not in brief(trace, trace.kernels[0]).words
+    trace = trace_of(writer, 16)
+    assert brief(trace, trace.kernels[0]).words.endswith("(of 16 of 64 blocks)")
+
+
+def test_data_has_the_blocks_beside_each_number(writer: Sampling) -> None:
+    trace = trace_of(writer, GRID, 16)
+    page = json.loads("\n".join(report_lines(trace, "results", "json")))
+    found = {(row["launch"], row["blocks_measured"]) for row in page["results"] if row["figure"] == "load_sectors"}
+    assert found == {(0, GRID), (1, 16)}
+    metrics = tui_probe.open(writer.directory).kernels[0].metrics()
+    assert metrics["load_sectors"].tolist() == [8192, 2048]
+    assert (metrics["blocks"].tolist(), metrics["blocks_measured"].tolist()) == ([GRID, GRID], [GRID, 16])

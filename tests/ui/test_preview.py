@@ -1,0 +1,147 @@
+"""The preview of the selected kernel below the live table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ui.conftest import on_stage
+from tests.ui.synthetic import FakeTarget, TraceWriter
+from tui_probe.pages.preview import CELLS, LINES, chart_lines, charts
+from tui_probe.trace.follow import open_trace
+from tui_probe.ui import Appearance
+from tui_probe.ui.feed import Session
+from tui_probe.ui.layout import arrangement
+from tui_probe.ui.views.preview import doubled
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.ui.conftest import Stage
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> TraceWriter:
+    """A kernel with a result, one with times, one with neither."""
+    trace = TraceWriter(tmp_path / "trace")
+    for name in ("recorded", "timed", "neither"):
+        trace.kernel(name)
+    trace.result(0, trace.launch(0), blocks=8)
+    for number in range(20):
+        trace.timed(1, trace.launch(1), 10_000 + 1_000 * (number % 10))
+    return trace
+
+
+def shown(stage: Stage) -> list[str]:
+    """The lines of the preview."""
+    return [line.rstrip() for line in stage.live.preview_pane.text().split("\n")]
+
+
+async def settle(stage: Stage) -> None:
+    """The selection rests, then its charts come."""
+    for _ in range(3):
+        await stage.refresh()
+
+
+def test_blocks_of_a_launch_over_time(writer: TraceWriter) -> None:
+    """Four SMs run two blocks each of 1 000 cycles, 1 100 cycles apart."""
+    trace = open_trace(writer.directory)
+    (chart,) = charts(trace, trace.kernels[0])
+    assert chart.title == "launch 0 of #0: blocks running, up to 4 at a time"
+    assert (chart.low, chart.high) == ("0", "2 100 cycles (1.06 µs)")
+    assert len(chart.values) == CELLS
+    assert chart.values[:28] == chart.values[-28:] == (4.0,) * 28
+    assert 0.0 in chart.values[28:32]  # the gap between the first and the second
+
+
+def test_how_times_are_spread(writer: TraceWriter) -> None:
+    trace = open_trace(writer.directory)
+    (chart,) = charts(trace, trace.kernels[1])
+    assert chart.title == "GPU time of #1: 20 launches timed"
+    assert (chart.low, chart.high) == ("10.0 µs", "19.0 µs (longest 19.0 µs)")
+    assert [value for value in chart.values if value is not None] == [2.0] * 10
+    assert charts(trace, trace.kernels[2]) == ()
+
+
+def test_a_chart_has_its_lines(writer: TraceWriter) -> None:
+    trace = open_trace(writer.directory)
+    for index in (0, 1):
+        (chart,) = charts(trace, trace.kernels[index])
+        lines = ["".join(text for text, _ in line) for line in chart_lines(chart, ascii_only=True)]
+        assert len(lines) == LINES
+        assert all(len(line) <= CELLS for line in lines)
+        assert "".join(lines[1:-1]).isascii()
+
+
+def test_a_result_that_cannot_be_read_leaves_times_alone(writer: TraceWriter) -> None:
+    trace = open_trace(writer.directory)
+    path = trace.results.path(0)
+    assert path is not None
+    path.write_bytes(b"cut")
+    assert charts(trace, trace.kernels[0]) == ()
+
+
+async def test_it_follows_the_selection_once_that_rests(writer: TraceWriter) -> None:
+    async with on_stage(Session(traces=(writer.directory,)), (200, 50)) as stage:
+        stage.live.table.select(0)
+        await settle(stage)
+        assert shown(stage)[0].startswith(" launch 0 of #0: blocks running")
+        stage.live.table.select(1)
+        await stage.refresh()
+        assert shown(stage)[0].startswith(" launch 0 of #0: blocks running")
+        await settle(stage)
+        assert shown(stage)[0] == " GPU time of #1: 20 launches timed"
+        stage.live.table.select(2)
+        await settle(stage)
+        assert shown(stage) == ["", "", "", "", ""]
+        await stage.press("3")  # where the page does not say so, the preview does
+        assert shown(stage)[0] == " #2: no launch has a result, and too few were timed"
+        stage.live.table.select(0)
+        await settle(stage)
+        assert "found in launch 0 by -p block_sched" in shown(stage)[0]
+        await stage.press("z")
+        assert not stage.live.preview_pane.display
+
+
+async def test_it_is_drawn_again_as_results_double_and_at_the_end(writer: TraceWriter) -> None:
+    target = FakeTarget(writer.directory.parent, [writer.directory])
+    async with on_stage(Session(target=target), (120, 40), Appearance(ascii_only=True)) as stage:
+        stage.live.table.select(0)
+        titles = []
+        for _ in range(5):
+            await settle(stage)
+            titles.append(shown(stage)[0].split(":")[0])
+            writer.result(0, writer.launch(0), blocks=8)
+        assert titles == [f" launch {number} of #0" for number in (0, 21, 21, 23, 23)]
+        target.status = 0
+        await settle(stage)
+        assert shown(stage)[0].startswith(" launch 25 of #0")
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "again"),
+    [((1, 0, True), (0, 0, True), True), ((3, 0, True), (2, 0, True), False), ((4, 0, True), (2, 0, True), True),
+     ((3, 8, True), (3, 4, True), True), ((3, 0, False), (2, 0, True), True), ((3, 0, False), (3, 0, False), False)],
+)  # fmt: skip
+def test_when_it_is_drawn_again(now: tuple[int, int, bool], before: tuple[int, int, bool], again: bool) -> None:
+    assert doubled(now, before) is again
+
+
+@pytest.mark.parametrize(
+    ("size", "rows"), [((80, 24), 0), ((120, 39), 0), ((99, 50), 0), ((100, 40), 5), ((200, 50), 5), ((300, 50), 5)]
+)
+def test_small_terminals_have_none(size: tuple[int, int], rows: int) -> None:
+    found = arrangement(*size)
+    assert found is not None
+    assert found.preview == rows
+
+
+async def test_on_a_small_terminal_nothing_is_read_for_it(writer: TraceWriter) -> None:
+    async with on_stage(Session(traces=(writer.directory,)), (80, 24)) as stage:
+        await settle(stage)
+        assert not stage.live.preview_pane.display
+        assert stage.live.preview.charts == ()
+        await stage.resize(200, 50)
+        await settle(stage)
+        assert stage.live.preview.charts != ()

@@ -1,0 +1,115 @@
+"""The known kernel of the trial of grafts.
+
+What it has in it is what grafts could break: lanes that leave early while others go on, at several places, in a loop
+too; values in registers and in uniform registers across them; a barrier; loads and stores of global memory, some of
+them guarded; shared memory; a store right before the end; a module variable and a constant, which the grafted module
+must share with the original.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tui_probe.engine.snippet_ptx import ptx_version
+from tui_probe.errors import ProbeError
+from tui_probe.sass.cubin import Cubin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_probe.engine.assemble import Assembler
+    from tui_probe.engine.model import Probe
+
+KERNEL: Final = "trial"
+BLOCKS: Final = 64
+THREADS: Final = 128
+WARP: Final = 32
+THREADS_OF_GRID: Final = BLOCKS * THREADS
+ACTIVE: Final = THREADS_OF_GRID - 37
+"""Lanes behind these leave at once, so that one warp is split and one has nothing to do."""
+_PTX: Final = """\
+.visible .global .align 4 .u32 trial_total;
+.visible .const .align 4 .b8 trial_table[16];
+.visible .entry trial(.param .u64 output, .param .u64 count)
+{
+	.reg .pred %p<8>;
+	.reg .b32 %r<24>;
+	.reg .b64 %rd<12>;
+	.shared .align 4 .b8 exchanged[512];
+	ld.param.u64 %rd1, [output];
+	cvta.to.global.u64 %rd2, %rd1;
+	ld.param.u32 %r1, [count];
+	mov.u32 %r2, %ctaid.x;
+	mov.u32 %r3, %ntid.x;
+	mov.u32 %r4, %tid.x;
+	mad.lo.u32 %r5, %r2, %r3, %r4;
+	mul.wide.u32 %rd3, %r5, 4;
+	add.s64 %rd4, %rd2, %rd3;
+	shl.b32 %r6, %r4, 2;
+	mov.u32 %r7, exchanged;
+	add.u32 %r8, %r7, %r6;
+	mul.lo.u32 %r9, %r5, 2654435761;
+	st.shared.u32 [%r8], %r9;
+	bar.sync 0;
+	setp.ge.u32 %p1, %r5, %r1;
+	@%p1 exit;
+	and.b32 %r19, %r4, 1;
+	setp.eq.u32 %p4, %r19, 1;
+	mov.u32 %r20, 0;
+	@%p4 ld.global.u32 %r20, [%rd4];
+	xor.b32 %r10, %r6, 508;
+	add.u32 %r10, %r7, %r10;
+	ld.shared.u32 %r11, [%r10];
+	add.u32 %r11, %r11, %r20;
+	and.b32 %r12, %r5, 3;
+	shl.b32 %r12, %r12, 2;
+	mov.u64 %rd5, trial_table;
+	cvt.u64.u32 %rd6, %r12;
+	add.s64 %rd7, %rd5, %rd6;
+	ld.const.u32 %r13, [%rd7];
+	mov.u32 %r14, 0;
+	mov.u32 %r15, %r2;
+$again:
+	mad.lo.u32 %r11, %r11, %r13, %r15;
+	add.u32 %r15, %r15, %r3;
+	add.u32 %r14, %r14, 1;
+	and.b32 %r16, %r11, 31;
+	setp.eq.u32 %p2, %r16, 7;
+	@!%p2 bra $goes_on;
+	st.global.u32 [%rd4], %r11;
+	atom.global.add.u32 %r17, [trial_total], %r14;
+	exit;
+$goes_on:
+	setp.lt.u32 %p3, %r14, 100;
+	@%p3 bra $again;
+	add.u32 %r18, %r11, %r15;
+	st.global.u32 [%rd4], %r18;
+	red.global.add.u32 [trial_total], %r14;
+	ret;
+}
+"""
+
+
+class TrialFailedError(ProbeError):
+    """A grafted kernel did something else than the original."""
+
+
+class Trial(NamedTuple):
+    """A probe to try, the bytes of its map, and what raises TrialFailedError for what it must not have recorded."""
+
+    probe: Probe
+    map_bytes: int
+    check: Callable[[bytes], None]
+    is_marked: bool = False
+    """Whether it is a marked map of warps, whose address tells flat launches."""
+
+
+def trial_cubin(arch: int, assembler: Assembler) -> Cubin:
+    """The kernel without a probe. Raises ToolchainError."""
+    with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
+        source, binary = Path(folder) / "trial.ptx", Path(folder) / "trial.bin"
+        source.write_text(f".version {ptx_version(arch)}\n.target sm_{arch}\n.address_size 64\n{_PTX}")
+        assembler.assemble(source, binary, f"sm_{arch}", KERNEL)
+        return Cubin.read(binary.read_bytes())

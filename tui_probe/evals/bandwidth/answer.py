@@ -1,0 +1,148 @@
+"""The answer: bandwidths beside what the hardware could carry, and times of matrix products."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.bar_chart import Bar, BarChart
+from tui_probe.draw.table import Column
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.errors import ImportFileError
+from tui_probe.evals.answer import Answer, Table
+from tui_probe.evals.opening import nothing_measured
+from tui_probe.evals.published import compared
+from tui_probe.importers.bandwidth_file import parse_bandwidth
+
+from .products import PRODUCT, Product, products_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tui_probe.bandwidth.figures import Bandwidth, Figure
+    from tui_probe.draw.view import Progress
+    from tui_probe.evals.given import Given
+
+NAME: Final = "bandwidth"
+_LARGEST: Final = 16 << 20
+_PUBLISHED_PRODUCTS: Final = {"product_100k": (700, 100_000), "product_400k": (700, 400_000)}
+
+
+def answer(given: Sequence[Given], progress: Progress) -> Answer:
+    """What files of ``tui-probe bandwidth`` and of the products say. TraceError if none says anything."""
+    progress(0.0)
+    measured: list[Bandwidth] = []
+    products: list[Product] = []
+    notes = []
+    for one in given:
+        path = one.path if one.trace is None else one.trace.file("stdout.log") or one.path
+        text = _text(path)
+        products += products_in(text, path)
+        found = _bandwidth(text, path)
+        if isinstance(found, str):
+            notes += [] if PRODUCT in text else [found]
+        else:
+            measured.append(found)
+    rates = [rate for each in measured for rate in each.rates]
+    if not rates and not products:
+        raise nothing_measured(NAME, notes)
+    return Answer(
+        said=[*(_said(each) for each in measured), *(_product_said(each) for each in products)],
+        tables={
+            "bandwidth": Table("bandwidths", _RATES, rates),
+            **({"products": Table("dense matrix products", _PRODUCTS, products)} if products else {}),
+        },
+        drawings={"bandwidth": _chart(rates)} if rates else {},
+        compared=compared(NAME, **_ours(rates, products)),
+        notes=notes,
+    )
+
+
+def _text(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(_LARGEST)
+
+
+def _bandwidth(text: str, path: Path) -> Bandwidth | str:
+    """The document in what was written, between messages; or why there is none."""
+    lines = text.splitlines()
+    starts = (place for place, line in enumerate(lines) if line.startswith("{") and not line.startswith(PRODUCT))
+    begin = next(starts, None)
+    if begin is None:
+        return f"{path}: it has no result of tui-probe bandwidth --format json"
+    end = max(place for place, line in enumerate(lines) if line.endswith("}"))
+    try:
+        return parse_bandwidth("\n".join(lines[begin : end + 1]).encode(), path)
+    except ImportFileError as error:
+        return str(error)
+
+
+def _ours(rates: Sequence[Figure], products: Sequence[Product]) -> dict[str, float | None]:
+    best: dict[str, float | None] = {}
+    for rate in rates:
+        best[rate.key] = max(best.get(rate.key) or 0.0, rate.bytes_per_second)
+    scaled = {key: value / 1e9 for key, value in best.items() if value is not None}
+    times = {each.shape[1:]: each.median for each in products}
+    return {
+        "to_shared": scaled.get("to_shared"),
+        "to_shared_a100": scaled.get("to_shared"),
+        "disk_write": scaled.get("disk_write"),
+        "disk_read": scaled.get("disk_read"),
+        **{key: times.get(shape) for key, shape in _PUBLISHED_PRODUCTS.items()},
+    }
+
+
+def _said(measured: Bandwidth) -> str:
+    """The GPU, and the memory's best rate beside what it could carry."""
+    gpu = "no GPU" if measured.card is None else measured.card.name
+    read = measured.rate("memory_read")
+    if read is None:
+        return f"{gpu}: device memory was not measured"
+    part = f", {read.bytes_per_second / read.limit:.0%} of what it could" if read.limit else ""
+    return f"{gpu}: device memory reads {units.rate(read.bytes_per_second)}{part}"
+
+
+def _product_said(product: Product) -> str:
+    return (
+        f"{product.words} {product.dtype} on {product.device}: {product.median:.2f} ms,"
+        f" {product.operations_per_second / 1e12:.0f} TFLOP/s"
+    )
+
+
+def _chart(rates: Sequence[Figure]) -> BarChart:
+    bars = [Bar(rate.what, (rate.bytes_per_second,)) for rate in rates]
+    return BarChart("bandwidths", bars, ("measured",), "bytes per second", units.rate)
+
+
+def _percent(value: float | None) -> str:
+    return NOT_MEASURED if value is None else f"{value:.1%}"
+
+
+def _part(rate: Figure) -> float | None:
+    return rate.bytes_per_second / rate.limit if rate.limit else None
+
+
+_RATES: Final[tuple[Column[Figure], ...]] = (
+    Column("key", lambda r: r.key),
+    Column("what", lambda r: r.what, "memory", lambda r: r.what, False, narrow=20),
+    Column("bytes_per_second", lambda r: r.bytes_per_second, "measured", lambda r: units.rate(r.bytes_per_second)),
+    Column("limit", lambda r: r.limit, "could", lambda r: units.rate(r.limit), rank=1),
+    Column("part", _part, "of that", lambda r: _percent(_part(r)), rank=1),
+    Column("spread", lambda r: r.spread, "spread", lambda r: _percent(r.spread), rank=2),
+    Column("repeats", lambda r: r.repeats, "repeats", lambda r: units.count(r.repeats), rank=3),
+    Column("blocks", lambda r: r.blocks, "blocks", lambda r: units.count(r.blocks), rank=3),
+)
+_PRODUCTS: Final[tuple[Column[Product], ...]] = (
+    Column("product", lambda r: r.words, "product", lambda r: r.words, False),
+    Column("dtype", lambda r: r.dtype, "type", lambda r: r.dtype, False),
+    Column("device", lambda r: r.device, "on", lambda r: r.device, False, 1),
+    Column("milliseconds", lambda r: r.median, "ms", lambda r: f"{r.median:.3f}"),
+    Column("spread", lambda r: r.spread, "spread", lambda r: _percent(r.spread), rank=2),
+    Column(
+        "operations_per_second", lambda r: r.operations_per_second, "TFLOP/s",
+        lambda r: f"{r.operations_per_second / 1e12:.0f}",
+    ),
+)  # fmt: skip

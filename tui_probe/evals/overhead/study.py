@@ -1,0 +1,90 @@
+"""A study: kernels, the programs that launch them, and the probes whose cost is wanted; a small TOML file."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tui_probe.errors import TraceError
+
+PUBLISHED: Final = Path(__file__).with_name("published.study.toml")
+SUFFIX: Final = ".toml"
+_MOST_REPEATS: Final = 100
+_FORM: Final = 'probes = ["block_sched"], repeats = 3, and for each kernel [[kernel]] with name, kernel and command'
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the table. ``kernel`` is a part of the kernel's name, ``A:B`` either; "" any of the program."""
+
+    name: str
+    command: tuple[str, ...]
+    kernel: str = ""
+    group: str = ""
+    modules: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Its part of the names of traces."""
+        return re.sub(r"[^A-Za-z0-9]+", "_", self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """The rows in their order, the probes, and how often each is measured."""
+
+    rows: tuple[Row, ...]
+    probes: tuple[str, ...]
+    repeats: int = 1
+
+
+def read_study(path: Path) -> Study:
+    """Raises TraceError, with the file's name and what is wrong, for one that is no study."""
+    try:
+        study = _study(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise TraceError(f"{path}: no study: {what}. A study has {_FORM}") from error
+    return study
+
+
+def _study(data: dict[str, Any]) -> Study:
+    study = Study(tuple(map(_row, data["kernel"])), _words(data, "probes"), data.get("repeats", 1))
+    keys = [row.key for row in study.rows]
+    twice = next((row.name for row in study.rows if keys.count(row.key) > 1), None)
+    if twice is not None:
+        raise ValueError(f"two kernels are named {twice}")
+    if not isinstance(study.repeats, int) or not 1 <= study.repeats <= _MOST_REPEATS:
+        raise ValueError(f"repeats is {study.repeats!r}, not a number from 1 to {_MOST_REPEATS}")
+    if not study.rows or not study.probes:
+        raise ValueError("it has no kernels, or no probes")
+    return study
+
+
+def _row(data: dict[str, Any]) -> Row:
+    unknown = data.keys() - {"name", "command", "kernel", "group", "modules", "tools"}
+    if unknown:
+        raise ValueError(f"a kernel has {', '.join(sorted(unknown))}, which means nothing")
+    name, kernel, group = (_text(data, key) for key in ("name", "kernel", "group"))
+    command, modules, tools = (_words(data, key) for key in ("command", "modules", "tools"))
+    if not name or not command:
+        raise ValueError("a kernel has no name, or no command")
+    return Row(name, command, kernel, group, modules, tools)
+
+
+def _text(data: dict[str, Any], key: str) -> str:
+    value = data.get(key, "")
+    if not isinstance(value, str):
+        raise TypeError(f"{key} is {value!r}, not a text")
+    return value
+
+
+def _words(data: dict[str, Any], key: str) -> tuple[str, ...]:
+    value = data.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise TypeError(f"{key} is {value!r}, not a list of texts")
+    return tuple(value)

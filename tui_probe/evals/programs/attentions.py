@@ -1,0 +1,112 @@
+"""Attention in one of several ways, warmed up and then measured: attentions.py NAME. Writes whether it is right.
+
+flash, efficient and math are PyTorch's; triton is a kernel of ours. bigbird_torch and bigbird_triton attend to some
+blocks of keys alone: a window, the first, and random ones, the same in both. Each makes three calls, and five more.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BATCH, HEADS, LENGTH, WIDTH = 2, 8, 2048, 64
+TILE, CHOSEN = 64, 8
+WARM_UP, RUNS = 3, 5
+BACKENDS = {
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "efficient": SDPBackend.EFFICIENT_ATTENTION,
+    "math": SDPBackend.MATH,
+}
+
+
+def chosen_blocks(blocks: int) -> list[list[int]]:
+    """For each block of queries the blocks of keys, no one twice: its neighbours, the first, and random others."""
+    drawn = random.Random(0)
+    rows = []
+    for own in range(blocks):
+        row = list(dict.fromkeys(((own - 1) % blocks, own, (own + 1) % blocks, 0)))
+        rest = [block for block in range(blocks) if block not in row]
+        rows.append(row + drawn.sample(rest, CHOSEN - len(row)))
+    return rows
+
+
+def bigbird(q: Any, k: Any, v: Any, table: Any) -> Any:
+    """By gathering the blocks; q, k, v are (batch, heads, length, width)."""
+    q, k, v = (each.unflatten(2, (-1, TILE)) for each in (q, k, v))
+    keys, values = (each[:, :, table].flatten(3, 4) for each in (k, v))
+    scores = torch.matmul(q, keys.transpose(-1, -2)) * q.shape[-1] ** -0.5
+    return torch.matmul(scores.softmax(-1), values).flatten(2, 3)
+
+
+def ways(q: Any, k: Any, v: Any) -> dict[str, Callable[[], Any]]:
+    """How to call each, by name."""
+    table = torch.tensor(chosen_blocks(LENGTH // TILE), device=q.device)
+
+    def by_pytorch(backend: SDPBackend) -> Any:
+        with sdpa_kernel(backend):
+            return scaled_dot_product_attention(q, k, v)
+
+    def by_triton() -> Any:
+        from kernels_triton import attention_forward
+
+        out, scale = torch.empty_like(q), WIDTH**-0.5 * 1.4426950408889634
+        grid = (LENGTH // 128, BATCH * HEADS)
+        attention_forward[grid](q, k, v, out, LENGTH, scale, WIDTH=WIDTH, QUERIES=128, KEYS=64, num_warps=8)
+        return out
+
+    def bigbird_triton() -> Any:
+        from sparse_triton import block_sparse_attention
+
+        out, scale = torch.empty_like(q), WIDTH**-0.5 * 1.4426950408889634
+        grid = (LENGTH // TILE, BATCH * HEADS)
+        block_sparse_attention[grid](q, k, v, out, short, LENGTH, scale, WIDTH=WIDTH, TILE=TILE, CHOSEN=CHOSEN)
+        return out
+
+    short = table.to(torch.int32)
+    return {
+        **{name: partial(by_pytorch, backend) for name, backend in BACKENDS.items()},
+        "triton": by_triton,
+        "bigbird_torch": lambda: bigbird(q, k, v, table),
+        "bigbird_triton": bigbird_triton,
+    }
+
+
+def main() -> int:
+    name = sys.argv[1] if len(sys.argv) == 2 else ""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(BATCH, HEADS, LENGTH, WIDTH, dtype=torch.float16).cuda() for _ in range(3))
+    call = ways(q, k, v).get(name)
+    if call is None:
+        print(f"usage: attentions.py NAME; names are {', '.join(ways(q, k, v))}", file=sys.stderr)
+        return 2
+    for _ in range(WARM_UP + RUNS):
+        result = call()
+    torch.cuda.synchronize()
+    expected = reference(q, k, v, sparse=name.startswith("bigbird"))
+    right = bool(torch.allclose(result.cpu().float(), expected, rtol=2e-2, atol=2e-2))
+    print(f"{name}: {'right' if right else 'WRONG'}")
+    return 0 if right else 1
+
+
+def reference(q: Any, k: Any, v: Any, *, sparse: bool) -> Any:
+    """By the CPU, which launches nothing, so that the measured launches are all there are."""
+    mask = None
+    if sparse:
+        blocks = torch.zeros(LENGTH // TILE, LENGTH // TILE, dtype=torch.bool)
+        for row, chosen in enumerate(chosen_blocks(len(blocks))):
+            blocks[row, chosen] = True
+        mask = blocks.repeat_interleave(TILE, 0).repeat_interleave(TILE, 1)
+    return scaled_dot_product_attention(*(each.cpu().float() for each in (q, k, v)), attn_mask=mask)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

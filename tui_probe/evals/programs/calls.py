@@ -1,0 +1,102 @@
+"""Call one operation again and again, and write what the host and the stream wait for in each call.
+
+A line of JSON, times in microseconds: ``call`` until the call that launches comes back, ``total`` until the result is
+there, both by the host, one call at a time; ``stream`` between two events around the call, while the GPU is kept busy
+ahead, so that it holds nothing of the host. ``sums`` needs the CUDA driver alone, the others PyTorch and Triton.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from gpu import SM_COUNT, DriverError, Gpu
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OPERATIONS = ("attn", "gmm", "conv", "gemm", "sums")
+WARM_UP = 3
+AHEAD_BYTES, AHEAD = 1 << 28, 24  # fills before launches are timed: some ms
+
+
+def sums(gpu: Gpu, size: int) -> tuple[Callable[[], None], Callable[[], bool]]:
+    """Sums of ``size`` numbers by each of so many threads."""
+    from blocks import PTX, UNCHANGED
+
+    blocks, threads = gpu.attribute(SM_COUNT), 128
+    source, output = gpu.allocate(4 * blocks * threads * size), gpu.allocate(4 * blocks * threads)
+    gpu.call("cuMemsetD32_v2", source, ctypes.c_uint32(0), ctypes.c_size_t(blocks * threads * size))
+    gpu.call("cuMemsetD32_v2", output, ctypes.c_uint32(1), ctypes.c_size_t(blocks * threads))
+    function, count = gpu.function(PTX, "accumulate"), ctypes.c_uint32(size)
+
+    def launch() -> None:
+        gpu.launch(function, blocks, threads, source, output, count, *UNCHANGED)
+
+    return launch, lambda: not any(gpu.download(output, 4 * blocks * threads))
+
+
+def by_host(gpu: Gpu, launch: Callable[[], None], times: int) -> tuple[list[float], list[float]]:
+    """Until the call comes back, and until all is done."""
+    calls, totals = [], []
+    for _ in range(times):
+        begin = time.perf_counter_ns()
+        launch()
+        back = time.perf_counter_ns()
+        gpu.wait()
+        calls.append((back - begin) / 1e3)
+        totals.append((time.perf_counter_ns() - begin) / 1e3)
+    return calls, totals
+
+
+def by_stream(gpu: Gpu, launch: Callable[[], None], times: int, ahead: int) -> list[float]:
+    """Between two events around each call, less what two events take by themselves."""
+    busy = gpu.allocate(AHEAD_BYTES) if ahead else None
+    pairs = [(gpu.event(), gpu.event()) for _ in range(2 * times)]
+    for _ in range(ahead):
+        gpu.call("cuMemsetD8Async", busy, ctypes.c_ubyte(0), ctypes.c_size_t(AHEAD_BYTES), None)
+    for place, (start, end) in enumerate(pairs):
+        gpu.record(start)
+        if place % 2:
+            launch()
+        gpu.record(end)
+    gpu.wait()
+    took = [1e3 * gpu.milliseconds(start, end) for start, end in pairs]
+    nothing = sorted(took[::2])[times // 2]
+    return [max(each - nothing, 0.0) for each in took[1::2]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Call an operation again and again, and time each call.")
+    parser.add_argument("operation", choices=OPERATIONS)
+    parser.add_argument("--times", type=int, default=20, help="default %(default)s")
+    parser.add_argument("--size", type=int, default=4096, help="of sums; default %(default)s")
+    parser.add_argument("--ahead", type=int, default=AHEAD, help="fills that keep the GPU busy; default %(default)s")
+    options = parser.parse_args()
+    try:
+        gpu = Gpu()
+        if options.operation == "sums":
+            launch, is_right = sums(gpu, options.size)
+        else:
+            from kernels_triton import OPERATIONS as BY_TRITON
+
+            launch, is_right = BY_TRITON[options.operation]()
+        for _ in range(WARM_UP):
+            launch()
+        gpu.wait()
+        calls, totals = by_host(gpu, launch, options.times)
+        stream = by_stream(gpu, launch, options.times, options.ahead)
+        right = is_right()
+    except (DriverError, ImportError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    print(json.dumps({"latency": options.operation, "right": right, "call": calls, "total": totals, "stream": stream}))
+    return 0 if right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

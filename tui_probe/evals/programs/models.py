@@ -1,0 +1,246 @@
+"""Blocks of models with random weights: one compiled forward pass, and the memory that it takes.
+
+Usage: models.py NAME. The first passes compile and warm up; the pass that counts lies between cudaProfilerStart and
+cudaProfilerStop. The last line is ``max memory: BYTES``, the peak of PyTorch's allocator in that pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F  # noqa: N812, as everybody calls it
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WARM_UP = 2
+LLAMA_TOKENS = 512
+
+
+# -- ResNet-50
+
+
+class Bottleneck(nn.Module):
+    """The first block of a stage."""
+
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.path = nn.Sequential(
+            nn.Conv2d(inputs, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
+            nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
+            nn.Conv2d(width, 4 * width, 1, bias=False), nn.BatchNorm2d(4 * width),
+        )  # fmt: skip
+        self.short = nn.Sequential(nn.Conv2d(inputs, 4 * width, 1, stride, bias=False), nn.BatchNorm2d(4 * width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(self.path(x) + self.short(x))
+
+
+def resnet() -> nn.Module:
+    """The stem, the first block of each stage, and the head."""
+    stem = (nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
+    widths = ((64, 64, 1), (256, 128, 2), (512, 256, 2), (1024, 512, 2))
+    head = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
+    return nn.Sequential(*stem, *(Bottleneck(*each) for each in widths), *head)
+
+
+# -- Stable Diffusion
+
+
+class Attention(nn.Module):
+    """Of an image's places to themselves, or to the tokens of a text."""
+
+    def __init__(self, width: int, context: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query, self.key, self.value = (nn.Linear(size, width, bias=False) for size in (width, context, context))
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x: Tensor, context: Tensor) -> Tensor:
+        query, key, value = (
+            each.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for each in (self.query(x), self.key(context), self.value(context))
+        )
+        return self.out(F.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2))
+
+
+class Diffusion(nn.Module):
+    """A residual block and a transformer of a U-Net's first level: 320 channels of 64 by 64, a text of 77 tokens."""
+
+    def __init__(self, channels: int = 320, text: int = 768, heads: int = 8) -> None:
+        super().__init__()
+        self.residual = nn.Sequential(
+            nn.GroupNorm(32, channels), nn.SiLU(), nn.Conv2d(channels, channels, 3, padding=1),
+            nn.GroupNorm(32, channels), nn.SiLU(), nn.Conv2d(channels, channels, 3, padding=1),
+        )  # fmt: skip
+        self.norms = nn.ModuleList(nn.LayerNorm(channels) for _ in range(3))
+        self.itself, self.text = Attention(channels, channels, heads), Attention(channels, text, heads)
+        self.up, self.down = nn.Linear(channels, 8 * channels), nn.Linear(4 * channels, channels)
+
+    def forward(self, x: Tensor, text: Tensor) -> Tensor:
+        x = x + self.residual(x)
+        places = x.flatten(2).transpose(1, 2)
+        normal = self.norms[0](places)
+        places = places + self.itself(normal, normal)
+        places = places + self.text(self.norms[1](places), text)
+        values, gate = self.up(self.norms[2](places)).chunk(2, dim=-1)
+        places = places + self.down(values * F.gelu(gate))
+        return places.transpose(1, 2).unflatten(2, x.shape[2:])
+
+
+# -- Mamba
+
+
+class Mamba(nn.Module):
+    """A selective state space block of mamba-130m."""
+
+    def __init__(self, width: int = 768, states: int = 16, rank: int = 48) -> None:
+        super().__init__()
+        inner = 2 * width
+        self.rank, self.states = rank, states
+        self.norm = nn.LayerNorm(width)
+        self.inside, self.out = nn.Linear(width, 2 * inner, bias=False), nn.Linear(inner, width, bias=False)
+        self.mix = nn.Conv1d(inner, inner, 4, padding=3, groups=inner)
+        self.select, self.step = nn.Linear(inner, rank + 2 * states, bias=False), nn.Linear(rank, inner)
+        self.decay = nn.Parameter(torch.rand(inner, states))
+        self.skip = nn.Parameter(torch.ones(inner))
+
+    def forward(self, x: Tensor) -> Tensor:
+        values, gate = self.inside(self.norm(x)).chunk(2, dim=-1)
+        values = F.silu(self.mix(values.transpose(1, 2))[..., : x.shape[1]].transpose(1, 2))
+        step, into, out_of = self.select(values).split((self.rank, self.states, self.states), dim=-1)
+        step = F.softplus(self.step(step))
+        decay = torch.exp(-step.unsqueeze(-1) * self.decay.exp())
+        state = scan(decay, (step * values).unsqueeze(-1) * into.unsqueeze(2))
+        found = (state * out_of.unsqueeze(2)).sum(-1) + self.skip * values
+        return x + self.out(found * F.silu(gate))
+
+
+def scan(decay: Tensor, added: Tensor) -> Tensor:
+    """``state[t] = decay[t] * state[t - 1] + added[t]`` along dimension 1, by doubling."""
+    reach = 1
+    while reach < added.shape[1]:
+        pad = (0, 0, 0, 0, reach, 0)
+        added = added + decay * F.pad(added[:, :-reach], pad)
+        decay = decay * F.pad(decay[:, :-reach], pad, value=1.0)
+        reach *= 2
+    return added
+
+
+# -- Llama 3
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Of a decoder layer."""
+
+    width: int
+    heads: int
+    key_heads: int
+    inner: int
+
+
+LLAMA = {
+    "llama1b": Shape(2048, 32, 8, 8192),
+    "llama3b": Shape(3072, 24, 8, 8192),
+    "llama8b": Shape(4096, 32, 8, 14336),
+}
+
+
+class Decoder(nn.Module):
+    """A decoder layer: grouped attention with rotated queries and keys, and a gated network."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape, self.head = shape, shape.width // shape.heads
+        keys = shape.key_heads * self.head
+        self.norms = nn.ModuleList(nn.RMSNorm(shape.width) for _ in range(2))
+        self.query, self.key, self.value = (nn.Linear(shape.width, n, bias=False) for n in (shape.width, keys, keys))
+        self.out = nn.Linear(shape.width, shape.width, bias=False)
+        self.gate, self.up = (nn.Linear(shape.width, shape.inner, bias=False) for _ in range(2))
+        self.down = nn.Linear(shape.inner, shape.width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        normal = self.norms[0](x)
+        query, key, value = (
+            each(normal).unflatten(-1, (-1, self.head)).transpose(1, 2) for each in (self.query, self.key, self.value)
+        )
+        groups = self.shape.heads // self.shape.key_heads
+        key, value = (each.repeat_interleave(groups, dim=1) for each in (rotated(key), value))
+        attended = F.scaled_dot_product_attention(rotated(query), key, value, is_causal=True)
+        x = x + self.out(attended.transpose(1, 2).flatten(2))
+        normal = self.norms[1](x)
+        return x + self.down(F.silu(self.gate(normal)) * self.up(normal))
+
+
+def rotated(x: Tensor) -> Tensor:
+    """Rotary places along dimension 2."""
+    half = x.shape[-1] // 2
+    frequency = 500000.0 ** (-torch.arange(half, device=x.device) / half)
+    angle = torch.arange(x.shape[2], device=x.device).unsqueeze(1) * frequency
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+
+
+# -- one pass
+
+
+def model_and_inputs(name: str, batch: int) -> tuple[nn.Module, tuple[Tensor, ...]]:
+    """The module and random inputs for it. KeyError for a name that there is not."""
+    if name == "resnet":
+        return resnet().eval(), (torch.randn(batch, 3, 224, 224),)
+    if name == "sd":
+        return Diffusion(), (torch.randn(batch, 320, 64, 64), torch.randn(batch, 77, 768))
+    if name == "mamba":
+        return Mamba(), (torch.randn(batch, 256, 768),)
+    shape = LLAMA[name]
+    return Decoder(shape), (torch.randn(batch, LLAMA_TOKENS, shape.width),)
+
+
+def compiled(model: nn.Module) -> Callable[..., Tensor]:
+    """With products and convolutions as Triton kernels, which can be probed, in the place of cuBLAS and cuDNN."""
+    import torch._inductor.config as inductor
+
+    inductor.max_autotune_gemm_backends = "TRITON"
+    inductor.max_autotune_conv_backends = "TRITON"
+    inductor.max_autotune = True
+    found: Callable[..., Tensor] = torch.compile(model)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", help="MODEL-bsBATCH, as resnet-bs32, sd-bs1, mamba-bs32, llama8b-bs128")
+    name, separator, batch = parser.parse_args().name.partition("-bs")
+    if not separator or not batch.isdigit() or name not in ("resnet", "sd", "mamba", *LLAMA):
+        parser.error("write MODEL-bsBATCH; models are resnet, sd, mamba, " + ", ".join(LLAMA))
+    if not torch.cuda.is_available():
+        print("models.py: PyTorch sees no GPU", file=sys.stderr)
+        return 1
+    torch.manual_seed(0)
+    model, inputs = model_and_inputs(name, int(batch))
+    model, inputs = model.to("cuda", torch.bfloat16), tuple(each.to("cuda", torch.bfloat16) for each in inputs)
+    forward = compiled(model)
+    with torch.no_grad():
+        for _ in range(WARM_UP):
+            forward(*inputs)
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        torch.cuda.profiler.start()
+        result = forward(*inputs)
+        torch.cuda.synchronize()
+        torch.cuda.profiler.stop()
+    print(f"finite: {bool(torch.isfinite(result).all())}")
+    print(f"max memory: {torch.cuda.max_memory_allocated()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,219 @@
+"""The answer: elapsed cycles by configuration, and the progress of warps where it was recorded."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.draw.axis import COUNT, CYCLES, Unit
+from tui_probe.draw.curve_chart import Curve, CurveChart
+from tui_probe.draw.table import Column
+from tui_probe.draw.view import no_progress
+from tui_probe.errors import TraceError
+from tui_probe.evals.answer import Answer, Table
+from tui_probe.evals.opening import nothing_measured
+from tui_probe.evals.published import compared
+from tui_probe.probekit.kind import Source
+from tui_probe.probekit.registry import probe_named
+
+from .configurations import COLUMNS, LIFETIMES, PROGRESS, Configuration, configuration_of, percent
+from .paces import Speeds, speeds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.draw.view import Drawing, Progress
+    from tui_probe.evals.given import Given
+    from tui_probe.probekit.probe_results import ProbeResult
+
+NAME: Final = "warps"
+_MOST_CURVES: Final = 64
+_ZOOMS: Final = 3
+_PICKLES: Final = (".pkl", ".pickle")
+_SPEED: Final = Unit("speed", whole=False)
+
+
+def answer(given: Sequence[Given], progress: Progress) -> Answer:
+    """Configurations of blocks side by side, and what the last trace of warp progress tells."""
+    found, notes = _configurations(given, progress)
+    exclusive = _first(found, lambda one: one.is_exclusive)
+    shared = _first(found, lambda one: not one.is_exclusive)
+    with_progress = next((one for one in reversed(found) if one.of.probe == PROGRESS), None)
+    paced = None if with_progress is None else speeds(_analysis(with_progress.of))
+    notes += _missing(exclusive, shared, with_progress, paced)
+    drawings: dict[str, Drawing] = {}
+    for figure, one in (("a", exclusive), ("b", shared)):
+        if one is not None:
+            drawings[figure] = _distribution(one)
+    if with_progress is not None:
+        drawings |= _progress_figures(with_progress, paced)
+    tables: dict[str, Table[Any]] = {"configurations": Table("elapsed cycles of blocks", COLUMNS, found)}
+    arrays: dict[str, NDArray[Any]] = {f"cycles of {one.label}": one.cycles for one in found}
+    if paced is not None:
+        tables["speeds"] = Table("speed of each block", _SPEEDS, _speed_rows(paced), in_text=False)
+        arrays |= {"speed": paced.speed, "progress": paced.progress}
+    return Answer(
+        said=list(_said(found, exclusive, shared)),
+        tables=tables,
+        drawings=drawings,
+        compared=compared(NAME, spread_shared=_ours(shared)),
+        notes=notes,
+        arrays=arrays,
+    )
+
+
+def _ours(shared: Configuration | None) -> float | None:
+    """The spread in per cent, unless its cycles are those of a model."""
+    return None if shared is None or shared.spread is None or shared.of.simulated else 100 * shared.spread
+
+
+def _configurations(given: Sequence[Given], progress: Progress) -> tuple[list[Configuration], list[str]]:
+    """All launches that can be read, and why others cannot. TraceError if none can."""
+    found: list[Configuration] = []
+    notes: list[str] = []
+    for place, one in enumerate(given):
+        progress(place / len(given))
+        before = len(found)
+        try:
+            found += [configuration_of(one, of, progress) for of in one.read(LIFETIMES, PROGRESS)]
+        except TraceError as error:
+            notes.append(str(error))
+            continue
+        if len(found) == before:
+            notes.append(_why_none(one))
+    if not found:
+        raise nothing_measured(NAME, notes)
+    return found, notes
+
+
+def _why_none(given: Given) -> str:
+    if given.path.suffix in _PICKLES:
+        return f"{given.path}: a pickle may run any code when it is read, so none is: name the trace or its result file"
+    return given.why_none(LIFETIMES, PROGRESS)
+
+
+def _first(found: Sequence[Configuration], wanted: Any) -> Configuration | None:
+    """The first that is wanted, without progress if there is one such: recording it takes time."""
+    chosen = [one for one in found if wanted(one)]
+    return min(chosen, key=lambda one: one.of.probe == PROGRESS, default=None)
+
+
+def _missing(
+    exclusive: Configuration | None, shared: Configuration | None, progress: Configuration | None, paced: Speeds | None
+) -> Iterator[str]:
+    """What of the evaluation cannot be told, and what to run for it."""
+    runs = {"exclusive_sched": exclusive, "shared_sched": shared, "shared_acc": progress}
+    figures = {"exclusive_sched": "figure a", "shared_sched": "figure b", "shared_acc": "figures c, d and d-zoom"}
+    for name, one in runs.items():
+        if one is None:
+            yield f"no {figures[name]}: collect it with tui-probe eval {NAME} --run --only {name}"
+    if progress is not None and paced is None:
+        yield f"no figure c: the warps of {progress.label} came around no loop"
+    if paced is not None and paced.cut:
+        yield f"{units.counted(paced.cut, 'warp')} ran more iterations than were recorded: speeds are of the first ones"
+
+
+def _said(
+    found: Sequence[Configuration], exclusive: Configuration | None, shared: Configuration | None
+) -> Iterator[str]:
+    for one in found:
+        if (lengths := one.lengths) is not None:
+            yield (
+                f"{one.label}: {one.kind}, spread {percent(one.spread)}, median {_whole(lengths.median)},"
+                f" 99 % {_whole(lengths.record()['p99'])} cycles"
+            )
+    if (
+        exclusive is not None
+        and shared is not None
+        and exclusive.lengths
+        and shared.lengths
+        and exclusive.lengths.median
+    ):
+        times = shared.lengths.median / exclusive.lengths.median
+        yield (
+            f"a shared block takes {times:.2f}× as long as an exclusive one, {shared.together} at a time:"
+            f" {shared.together / times:.2f}× the throughput of an SM"
+        )
+
+
+# -- figures
+
+
+def _distribution(one: Configuration) -> CurveChart:
+    cycles = np.sort(one.cycles).astype(np.float64)
+    share = np.arange(1, len(cycles) + 1) / len(cycles) * 100
+    lengths = one.lengths
+    marks = "" if lengths is None else f"median {_whole(lengths.median)}, 99 % {_whole(lengths.record()['p99'])}, "
+    title = f"elapsed cycles of blocks, {one.kind}: {marks}spread {percent(one.spread)}"
+    curve = Curve(one.label, cycles, share)
+    return CurveChart(title, [curve], "elapsed cycles of a block", "% of blocks at or below", (CYCLES, COUNT))
+
+
+def _whole(cycles: float) -> str:
+    return units.count(round(cycles))
+
+
+def _progress_figures(one: Configuration, paced: Speeds | None) -> dict[str, Drawing]:
+    drawings: dict[str, Drawing] = {}
+    if paced is not None:
+        chosen = np.unique(np.linspace(0, len(paced.block) - 1, min(_MOST_CURVES, len(paced.block))).astype(np.int64))
+        curves = [_speed_curve(paced, place) for place in chosen.tolist()]
+        title = f"speed of {len(curves)} of {units.counted(len(paced.block), 'block')} over their progress"
+        drawings["c"] = CurveChart(
+            title, curves, "% of a block's iterations", "iterations per 1000 cycles", (COUNT, _SPEED)
+        )
+    view = _lines_of_warps(one)
+    if view is not None:
+        drawings["d"] = view
+        drawings["d-zoom"] = _zoomed(one)
+    return drawings
+
+
+def _zoomed(one: Configuration) -> Any:
+    """The same picture at the end of the slowest warp."""
+    view = _lines_of_warps(one)
+    for command in ("end", "worst", *("zoom_in",) * _ZOOMS):
+        view.press(command)
+    return view
+
+
+def _speed_curve(paced: Speeds, place: int) -> Curve:
+    known = ~np.isnan(paced.speed[place])
+    return Curve(f"block {paced.block[place]}", paced.progress[known], paced.speed[place][known])
+
+
+def _lines_of_warps(one: Configuration) -> Any:
+    """The probe's own picture of the launch, which pans and zooms; None if it has none."""
+    probe, trace = probe_named(one.of.probe), one.given.trace
+    kinds = () if probe is None else tuple(kind for kind in probe.views if kind.drawn)
+    if not kinds or trace is None:
+        return None
+    return kinds[0].open(Source(trace, one.of.kernel, one.of.launch), no_progress)
+
+
+def _analysis(of: ProbeResult) -> Any:
+    """What the probe makes of a result."""
+    probe = probe_named(of.probe)
+    assert probe is not None  # as above, results are those of known probes
+    return probe.analyse(of)
+
+
+# -- speeds as data
+
+
+def _speed_rows(paced: Speeds) -> list[dict[str, Any]]:
+    return [
+        {"block": block, "progress": progress, "speed": None if np.isnan(speed) else speed}
+        for block, row in zip(paced.block.tolist(), paced.speed.tolist(), strict=True)
+        for progress, speed in zip(paced.progress.tolist(), row, strict=True)
+    ]
+
+
+_SPEEDS: Final[tuple[Column[dict[str, Any]], ...]] = tuple(
+    Column(key, itemgetter(key)) for key in ("block", "progress", "speed")
+)

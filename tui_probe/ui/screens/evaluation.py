@@ -1,0 +1,72 @@
+"""The screen of an evaluation: its answer, and a page for each of its figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_probe.evals.document import AnswerDocument
+from tui_probe.evals.opening import evaluate
+from tui_probe.evals.registry import evaluations
+from tui_probe.ui.opening import Page
+from tui_probe.ui.screens.paged import PagedScreen
+from tui_probe.ui.screens.picker import Choice
+from tui_probe.ui.widgets.bars import Tab
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress
+    from tui_probe.draw.view import View as Drawn
+    from tui_probe.evals.answer import Answer
+    from tui_probe.ui.views.view import View
+
+ANSWER = Tab("answer", "Answer", "Answer")
+
+
+def evaluation_choices() -> list[Choice]:
+    """Every evaluation, with its question."""
+    return [Choice(each.name, each.question, value=each.name) for each in evaluations()]
+
+
+class EvaluationScreen(PagedScreen):
+    """Evaluates traces in the background; of none, those that come with the package."""
+
+    NOWHERE = "nothing on this page leads to a kernel"
+
+    def __init__(self, evaluation: str, traces: Sequence[Path]) -> None:
+        super().__init__([ANSWER], ANSWER.id, known=False, reading="evaluating")
+        self.evaluation, self.traces = evaluation, traces
+        self._answer: Answer | None = None
+
+    def page(self, name: str) -> Page | None:
+        """The answer, or one of its figures."""
+        if name == ANSWER.id:
+            return Page(name, ANSWER.title, self._evaluate)
+        if self._answer is None:
+            return None
+        figure = self._answer.drawings[name]
+        return Page(name, figure.title, lambda _: figure)
+
+    def _evaluate(self, progress: Progress) -> Drawn:
+        """In the background."""
+        self._answer = evaluate(self.evaluation, list(self.traces), progress)
+        return AnswerDocument(self._answer, drawn=False)
+
+    def arrive(self, view: View) -> None:
+        """With the answer it is known which figures there are."""
+        super().arrive(view)
+        if self._answer is not None and not self.known:
+            figures = [Tab(name, f"Figure {name}", name) for name in self._answer.drawings]
+            self.take_tabs([ANSWER, *figures])
+
+    def title_line(self, cells: int) -> tuple[Line, Line]:
+        """The evaluation, and what it is of."""
+        del cells
+        of = ", ".join(trace.name for trace in self.traces) or "traces that come with tui-probe"
+        return ((f" {self.evaluation}", "title"), (f"  {of}", "dim")), ()
+
+    def leave(self) -> None:
+        """To the screen before."""
+        self.app.pop_screen()

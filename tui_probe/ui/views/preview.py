@@ -1,0 +1,105 @@
+"""The selected kernel at a glance: small charts, and in the room beside them what was found."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tui_probe.draw.side_by_side import beside
+from tui_probe.ui.views.text import TextView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.pages.findings.found import Found
+    from tui_probe.pages.kernel_row import KernelRow
+    from tui_probe.pages.preview import Chart
+    from tui_probe.trace.model import Trace
+    from tui_probe.ui.feed import ProcessView
+    from tui_probe.ui.views.view import Desk
+
+GAP = 2
+LEAST = 30
+"""Cells from which on there is room for words."""
+Known = tuple[int, int, bool]
+"""Results and timed launches of a kernel, and whether its process runs."""
+
+
+def doubled(now: Known, before: Known) -> bool:
+    """Is there so much more to see that charts are drawn again? While a program runs seldom, and at its end."""
+    if not now[2]:
+        return now != before
+    return any(new > 0 and new >= 2 * old for new, old in zip(now[:2], before[:2], strict=True))
+
+
+def read(trace: Trace, index: int) -> tuple[Chart, ...]:
+    """The charts of a kernel; imported with the first of them, since it brings the analyses."""
+    from tui_probe.pages.preview import charts
+
+    return charts(trace, trace.kernels[index])
+
+
+class Preview(TextView):
+    """Follows the selection once it rests for a frame: stepping through the table sends no charts."""
+
+    def __init__(self, desk: Desk, name: str, found: Callable[[int], Sequence[Found]], *, ascii_only: bool) -> None:
+        super().__init__(desk, name)
+        self.found, self.ascii_only = found, ascii_only
+        self.speaks = True
+        """Whether words stand beside the charts: not where the page below says the same."""
+        self._process: ProcessView | None = None
+        self._selected: int | None = None
+        self._of: tuple[Trace, int] | None = None
+        """The kernel that is shown."""
+        self._known: Known = (0, 0, True)
+        self.charts: tuple[Chart, ...] = ()
+
+    def look(self, process: ProcessView | None, kernel: KernelRow | None, *, running: bool) -> None:
+        """Once in a frame: read what is new of the kernel that is selected."""
+        if not self.height:
+            return
+        rests = kernel is not None and kernel.index == self._selected
+        self._selected = None if kernel is None else kernel.index
+        if not rests or kernel is None or process is None or process.trace is None:
+            return
+        trace = process.trace
+        another = self._of is None or self._of[0] is not trace or self._of[1] != kernel.index
+        known = (kernel.results, len(trace.kernels[kernel.index].samples), running)
+        if another or doubled(known, self._known):
+            self._known = known
+            job = partial(read, trace, kernel.index)
+            self.desk.analyses.submit((self, "charts"), job, partial(self._take, trace, kernel.index))
+        elif not another:
+            self.changed()  # words may have come
+
+    def _take(self, trace: Trace, index: int, charts: tuple[Chart, ...]) -> None:
+        self._of, self.charts = (trace, index), charts
+        self.changed()
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """As many charts as have room, then words."""
+        if self._of is None:
+            return super().draw(width, height)
+        from tui_probe.pages.preview import CELLS, chart_lines
+
+        lines: list[Line] = []
+        used = 0
+        for chart in self.charts:
+            if used + 1 + CELLS <= width:
+                drawn = [((" ", ""), *line) for line in chart_lines(chart, ascii_only=self.ascii_only)]
+                lines = beside(lines, drawn, used - GAP) if used else list(drawn)
+                used += 1 + CELLS + GAP
+        if self.speaks and width - used >= LEAST:
+            words = self._words(width - used)[:height]
+            lines = beside(lines, words, used - GAP) if used else words
+        return lines
+
+    def _words(self, cells: int) -> list[Line]:
+        from tui_probe.pages.findings.lines import found_lines
+
+        assert self._of is not None
+        found = [line for each in self.found(self._of[1]) for line in found_lines(each, cells)]
+        if found or self.charts:
+            return found
+        return [((f" #{self._of[1]}: no launch has a result, and too few were timed", "dim"),)]
