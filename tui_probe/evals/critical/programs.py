@@ -78,8 +78,8 @@ class Program:
         self.notes += page.words.notes
         if self.tensor is not None and self.critical is not None and not self.stores_counted:
             self.notes.append(
-                f"{self.name}: no store of the critical kernel was counted, so it probably stores in bulk, by a copy unit"
-                " (TMA): these counters are of load and store instructions"
+                f"{self.name}: no store of the critical kernel was counted, so it probably stores in bulk, by a copy"
+                " unit (TMA): these counters are of load and store instructions"
             )
 
 
