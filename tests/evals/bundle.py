@@ -4,25 +4,27 @@
     python -m tests.evals.bundle collected/NAME [--without-results] [--into FOLDER]
 
 Kept are the log, run.json, the probe, the program's output, results, and of kernels what was told of them and their
-PTX, but no machine code. Paths of the machine that they were collected on are cut to their last part. Says how large
+PTX, but no machine code. Of a table of ncu those rows are left out whose metric is a rate, a mean or the like of a count
+that is kept; collected.json then says how many. Paths of the machine that they were collected on are cut to their last part. Says how large
 each trace is.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
-from tui_probe.evals.collected import FILE
+from tui_probe.evals.collected import read_collected, write_collected
 from tui_probe.evals.registry import FOLDER
 from tui_probe.trace.locate import is_trace
 
 KEPT = ("event.log", "run.json", "probe.toml", "stdout.log")
 OF_KERNELS = ("kernel.info", "process.log", "pruned.ptx", "probed.ptx", "sites.json")
 PATH = re.compile(rb"(?<![\w./])(?:/[\w.+@~-]+)+/(?=[\w.])")
+DERIVED = re.compile(r'"sm__ops_path_tensor_src_\w+\.(?!sum")')
 COMMAND = re.compile(rb"^(\[(?:init\] )?cmd\]?) \d+ (.*)$", re.MULTILINE)
 
 
@@ -41,8 +43,23 @@ def bundle(collected: Path, target: Path, *, results: bool = True) -> dict[str, 
             copy_trace(path, target / path.name, results=results)
         elif path.suffix != ".log" and path.is_file():
             (target / path.name).write_bytes(without_paths(path.read_bytes()))
-    record = json.loads((target / FILE).read_text())
-    return {name: size_of(target / (run["kept"] or name)) for name, run in record["runs"].items()}
+    runs = read_collected(target)
+    for name, run in runs.items():
+        if run.problem is None and run.file.endswith(".csv"):
+            runs[name] = replace(run, note=keep_counts(target / run.file))
+    write_collected(target, runs)
+    return {name: size_of(target / run.file) for name, run in runs.items() if run.problem is None}
+
+
+def keep_counts(table: Path) -> str | None:
+    """Leave out of a table of ncu what an expression for metrics brought along. Returns what was left out, in words."""
+    lines = table.read_text().splitlines(keepends=True)
+    kept = [line for line in lines if not DERIVED.search(line)]
+    if len(kept) == len(lines):
+        return None
+    table.write_text("".join(kept))
+    left_out = f"{len(lines) - len(kept):,} of {len(lines):,} lines".replace(",", " ")
+    return f"{left_out} are left out of its table: rates and means of operations of tensor cores, whose sums are kept"
 
 
 def copy_trace(trace: Path, target: Path, *, results: bool) -> None:

@@ -10,6 +10,8 @@ import pytest
 import tui_probe
 from tests.evals.bundle import bundle, without_paths
 from tui_probe.cli.main import main
+from tui_probe.evals.collected import Collected, write_collected
+from tui_probe.evals.given import given
 
 
 @pytest.mark.parametrize("name", ["scheduling", "warps"])
@@ -35,3 +37,18 @@ def test_paths_are_cut_and_the_command_has_its_length() -> None:
     log = b"[init] cmd 40 /opt/env/bin/python /data/x/fill.py --a 1/2\n[probe] mkdir /data/tr/Nov_1/kernel/0_ab\n"
     assert without_paths(log) == b"[init] cmd 22 python fill.py --a 1/2\n[probe] mkdir 0_ab\n"
     assert without_paths(b'// a / b\n/* c/d */ .file 1 "/root/k.py"') == b'// a / b\n/* c/d */ .file 1 "k.py"'
+
+
+def test_of_a_table_of_ncu_counts_are_kept_and_what_is_left_out_is_told(tmp_path: Path) -> None:
+    rows = [f'"0","k","{name}","1"\n' for name in ("sm__ops_path_tensor_src_tf32.sum", "dram__bytes.sum.per_second")]
+    derived = '"0","k","sm__ops_path_tensor_src_tf32.sum.per_second","1"\n'
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "x-ncu.csv").write_text("".join(["==PROF== words\n", *rows, derived]))
+    write_collected(tmp_path / "in", {"x-ncu": Collected("x-ncu", "run", None, "x-ncu.csv")})
+    bundle(tmp_path / "in", tmp_path / "out")
+    assert (tmp_path / "out" / "x-ncu.csv").read_text() == "".join(["==PROF== words\n", *rows])
+    _, notes = given([tmp_path / "out"])
+    assert notes == [
+        "x-ncu: 1 of 4 lines are left out of its table: rates and means of operations of tensor cores, whose sums are"
+        " kept"
+    ]
