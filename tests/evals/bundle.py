@@ -4,9 +4,9 @@
     python -m tests.evals.bundle collected/NAME [--without-results] [--into FOLDER]
 
 Kept are the log, run.json, the probe, the program's output, results, and of kernels what was told of them and their
-PTX, but no machine code. Of a table of ncu those rows are left out whose metric is a rate, a mean or the like of a count
-that is kept; collected.json then says how many. Paths of the machine that they were collected on are cut to their last part. Says how large
-each trace is.
+PTX, but no machine code. Of a table of ncu those rows are left out whose metric is a rate, a mean or the like of a
+count that is kept; collected.json then says how many. Paths of the machine that they were collected on are cut to
+their last part. Says how large each trace is.
 """
 
 from __future__ import annotations
