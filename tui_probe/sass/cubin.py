@@ -127,7 +127,12 @@ class Cubin:
     def arch(self) -> int:
         """90 for sm_90 and for sm_90a."""
         flags = self.header.flags
-        return flags >> 8 & 0xFF if self.header.ident[_ABI_AT] >= _NEW_ABI else flags & 0xFF
+        return flags >> 8 & 0xFF if self.is_new_abi else flags & 0xFF
+
+    @property
+    def is_new_abi(self) -> bool:
+        """Whether it is of version 8, not 7."""
+        return self.header.ident[_ABI_AT] >= _NEW_ABI
 
     def content(self, section: Section) -> bytes:
         """The bytes of a section in the file."""

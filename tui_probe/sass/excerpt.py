@@ -45,7 +45,9 @@ _NUMBERED: Final = frozenset({FRAME_SIZE, STACK_SIZE, MOST_STACK_SIZE, REGISTERS
 """Attributes whose first word is the number of a symbol."""
 _INFO_LINK: Final = 0x40
 _RELOCATIONS: Final = (4, 9)
-_SYMBOL_OF_CODE: Final = (1 << 24) - 1
+_TOP_BYTE: Final = 24
+_SYMBOL_OF_CODE: Final = (1 << _TOP_BYTE) - 1
+_DEVICE_NOTE: Final = ".note.nv.cuinfo"
 _FIRST_SPECIAL: Final = 0xFF00
 """Section numbers from here on stand for no section."""
 _TABLE_ALIGN: Final = 8
@@ -114,8 +116,18 @@ class _Writing:
         out += b"".join(segments)
         names = self._section(header.names, "the file's head")
         changed = header._replace(segments_at=segments_at, sections_at=sections_at, sections=len(held), names=names)
-        HEADER.pack_into(out, 0, *changed._replace(segments=len(segments)))
+        HEADER.pack_into(out, 0, *changed._replace(segments=len(segments), flags=self._flags()))
         return bytes(out)
+
+    def _flags(self) -> int:
+        """The flags of the file, the top byte of which is the number of the section that tells of its device."""
+        flags = self._cubin.header.flags
+        told = flags >> _TOP_BYTE
+        if not self._cubin.is_new_abi or not told:
+            return flags
+        if told >= len(self._cubin.sections) or self._cubin.sections[told].name != _DEVICE_NOTE:
+            raise KeptWholeError("the flags of the file tell something that is not known")
+        return flags & (1 << _TOP_BYTE) - 1 | self._section(told, "the file's head") << _TOP_BYTE
 
     def _section(self, number: int, what: str) -> int:
         if number in self._sections:
