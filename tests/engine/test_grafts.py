@@ -55,6 +55,9 @@ class ClosedGate:
     def allows_slots(self, _arch: int) -> bool:
         return False
 
+    def wrong_if_pruned(self, _arch: int) -> str:
+        return ""
+
 
 def prepared(
     folder: Path, image: bytes = IMAGE, kernel: str = "zero", probe: str = "block_sched", **given: object
@@ -428,20 +431,22 @@ def test_what_a_trial_said_before_it_hung_holds(tmp_path: Path, monkeypatch: pyt
 def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A device on which whatever is grafted at instructions changes the kernel's output."""
 
-    def tried(_cuda: object, _cubin: object, _assembler: object, trial: object, *, in_slots: bool = False) -> None:
-        if trial in trials or in_slots:
-            raise TrialFailedError("other sums" if trial in trials else "other records")
+    def tried(_cuda: object, _cubin: object, _assembler: object, trial: object, **how: object) -> None:
+        if trial in trials or how:
+            raise TrialFailedError("other sums" if trial in trials else f"other records: {', '.join(how)}")
 
     trials = instruction_trial.instruction_trials()
     monkeypatch.setattr(graft_trial, "instruction_trials", lambda: trials)
     monkeypatch.setattr(graft_trial, "Cuda", lambda *_: None)
-    monkeypatch.setattr(graft_trial, "trial_cubin", lambda *_: None)
+    monkeypatch.setattr(graft_trial, "trial_cubin", lambda *_, **__: None)
+    monkeypatch.setattr(graft_trial, "prune", lambda *_: None)
     monkeypatch.setattr(graft_trial, "run_trial", tried)
     assert graft_trial.main(["--arch", "90"]) == 0
     said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    wrong = {"outcome": "passed", "words": "", "slots": "other records", "instructions": "other sums"}
-    assert said[-1] == wrong
+    records = {"slots": "other records: in_slots", "pruned": "other records: alone"}
+    assert said[-1] == {"outcome": "passed", "words": "", "instructions": "other sums"} | records
     assert {line["instructions"] for line in said[:-1]} & {"passed"} == set()
+    assert {line["pruned"] for line in said[:-1]} & {"passed"} == set()
 
 
 def test_a_trial_for_every_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
