@@ -25,8 +25,10 @@ from tui_probe.engine.snippet_ptx import snippet_ptx
 from tui_probe.engine.trial_kernel import ACTIVE, KERNEL, THREADS, THREADS_OF_GRID, TrialFailedError, trial_cubin
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe, read_probe
+from tui_probe.ptx.line_tables import cut_table
 from tui_probe.reasons import because
 from tui_probe.sass.cubin import Cubin
+from tui_probe.sass.prune import prune
 from tui_probe.sass.target import Target, warps_of
 from tui_probe.sass.uniform import named
 
@@ -74,7 +76,8 @@ def prepared(
 def test_a_kernel_without_ptx_is_grafted(tmp_path: Path) -> None:
     answer = prepared(tmp_path)
     assert (answer.outcome, answer.text) == ("ok", "probed.bin")
-    assert (tmp_path / "pruned.bin").read_bytes() == IMAGE
+    assert find_cubin(IMAGE, "zero", 90)[0].kernels == ("zero", "zero_strided")
+    assert Cubin.read((tmp_path / "pruned.bin").read_bytes()).kernels == ("zero",)
     before, after = (
         Target.of(Cubin.read((tmp_path / f"{name}.bin").read_bytes()), "zero") for name in ("pruned", "probed")
     )
@@ -88,6 +91,34 @@ def test_a_kernel_without_ptx_is_grafted(tmp_path: Path) -> None:
     assert "machine code for sm_90" in log
     assert "[graft] replaced 3 of 24 instructions: 0x0000, 0x0070, 0x00c0" in log
     assert not list(tmp_path.glob("*.ptx"))
+
+
+def test_the_cubin_stays_whole_where_the_trial_of_pruned_ones_failed(tmp_path: Path) -> None:
+    class Careful(OpenGate):
+        wrong = ""
+
+        def wrong_if_pruned(self, _arch: int) -> str:
+            return self.wrong
+
+    gate, cache = Careful(), Cache(tmp_path / "cache")
+    for number, wrong in enumerate(("", "other sums")):
+        gate.wrong, folder = wrong, tmp_path / str(number)
+        assert prepared(folder, gate=gate, cache=cache).outcome == "ok"
+        assert ((folder / "pruned.bin").read_bytes() == IMAGE) == bool(wrong)
+        log = (folder / "process.log").read_text()
+        assert (
+            "[prune] pruned.bin is the whole cubin: the test of pruned ones failed here: other sums" in log
+        ) == bool(wrong)
+        assert ("[prune] pruned.bin is the kernel alone, of 2: " in log) != bool(wrong)
+        assert "[cache]" not in log, "the one of the cache is pruned"
+
+
+def test_the_cubin_stays_whole_where_it_holds_something_unknown(tmp_path: Path) -> None:
+    image = IMAGE.replace(b".nv.callgraph\0", b".nv.undergrow\0")
+    assert prepared(tmp_path, image).outcome == "ok"
+    assert (tmp_path / "pruned.bin").read_bytes() == image
+    log = (tmp_path / "process.log").read_text()
+    assert "[prune] pruned.bin is the whole cubin: section .nv.undergrow is not known" in log
 
 
 def test_ptx_comes_first(tmp_path: Path) -> None:
@@ -203,6 +234,19 @@ def test_values_are_kept_in_slots_where_no_register_is_left(tmp_path: Path, monk
 
     answer = prepared(tmp_path / "refused", gate=Careful())
     assert answer.code == "graft-uniform"
+
+
+def test_kernels_with_values_in_slots_are_kept_for_where_that_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_probe.engine.grafts.used", lambda *_: frozenset(range(4, 63)))
+    monkeypatch.setattr("tui_probe.engine.grafts._above", lambda *_: None)
+    cache = Cache(tmp_path / "cache")
+    prepared(tmp_path / "first", cache=cache)
+    assert prepared(tmp_path / "second", cache=cache).outcome == "ok"
+    assert "[cache] prepared before" in (tmp_path / "second" / "process.log").read_text()
+    assert prepared(tmp_path / "third", cache=cache, gate=ClosedGate()).code == "graft-uniform", "a miss"
+    assert not (tmp_path / "third" / "probed.bin").exists()
 
 
 def test_values_are_kept_in_slots_where_registers_would_cost_warps(
@@ -322,6 +366,28 @@ def test_the_kernel_of_the_trial_can_be_grafted(arch: int) -> None:
     )
     assert len(by_site.grafted.branches) == 5, "a load and two stores of global memory, a load and a store of shared"
     assert set(by_warp.grafted.branches) == {*by_site.grafted.branches, *made.grafted.branches}
+
+
+@pytest.mark.parametrize("arch", [80, 86, 90, 100])
+def test_the_kernel_of_the_trial_of_pruning_calls_a_function(arch: int) -> None:
+    assembler = Assembler()
+    if not assembler.tools():
+        pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
+    cubin = trial_cubin(arch, assembler, others=True)
+    assert set(cubin.kernels) == {KERNEL, "other"}
+    alone = prune(cubin, KERNEL, cut_table)
+    assert [one.name for one in alone.symbols if one.kind == 2] == ["$trial$trial_mix", KERNEL]
+    assert {one.name for one in alone.symbols} >= {"trial_total", "other_total", "trial_table", "other_table"}
+    made = Grafter(graft_trial.trial_probe(), assembler, sampled=False).graft(alone, KERNEL)
+    assert [patch.name for patch in made.grafted.patches] == ["trial_total"]
+    assert len(made.probed) < len(cubin.image)
+
+
+def test_pruned_cubins_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"outcome": "passed", "words": ""}
+    for number, (pruned, wrong) in enumerate((("passed", ""), ("other sums", "other sums"), ("", "it was not tried"))):
+        FakeTrial(monkeypatch, json.dumps(told | {"pruned": pruned}))
+        assert GraftGate(tmp_path / str(number), []).wrong_if_pruned(90) == wrong
 
 
 def test_counts_of_the_trial_are_those_of_its_lanes() -> None:
