@@ -215,6 +215,11 @@ def is_cubin(image: bytes) -> bool:
     )
 
 
+def arch_of(image: bytes) -> int:
+    """The architecture of a cubin, by its head alone."""
+    return Cubin(image, Header._make(HEADER.unpack_from(image)), ()).arch
+
+
 def relocation_bytes(relocations: list[Relocation]) -> bytes:
     """Relocations as a section holds them."""
     return b"".join(_REL_ENTRY.pack(*one[:3]) if one.addend is None else _RELA_ENTRY.pack(*one) for one in relocations)
