@@ -12,7 +12,7 @@ import pytest
 
 from tests.ptx.corpus import DATA
 from tests.sass.conftest import ARCHITECTURES, assembled, disassembled
-from tests.sass.kernels import NO_PARAMETERS, SAXPY, VARIABLES
+from tests.sass.kernels import NO_PARAMETERS, SAXPY, SEVERAL, VARIABLES
 from tui_probe.engine import graft_gate, graft_trial, instruction_trial
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.cache import Cache
@@ -380,6 +380,30 @@ def test_the_kernel_of_the_trial_of_pruning_calls_a_function(arch: int) -> None:
     made = Grafter(graft_trial.trial_probe(), assembler, sampled=False).graft(alone, KERNEL)
     assert [patch.name for patch in made.grafted.patches] == ["trial_total"]
     assert len(made.probed) < len(cubin.image)
+
+
+@pytest.mark.parametrize("arch", [80, 90, 100])
+def test_a_graft_in_a_pruned_cubin_is_that_in_the_whole(assembled: Callable[[str, int], Cubin], arch: int) -> None:
+    grafter = Grafter(load_probe("block_sched"), Assembler(), sampled=False)
+    whole = assembled(SEVERAL, arch)
+    for name in ("saxpy", "bare", "varied", "calling"):
+        made = [grafter.graft(cubin, name) for cubin in (whole, prune(whole, name, cut_table))]
+        files = [Cubin.read(one.probed) for one in made]
+        before, after = (Target.of(file, name) for file in files)
+        assert (after.words, after.registers) == (before.words, before.registers)
+        assert made[1].info.partition("patch")[0] == made[0].info.partition("patch")[0]
+        assert made[1].grafted.constants == made[0].grafted.constants
+        places = [
+            [
+                (section.name, patch.offset - section.offset, patch.kind, patch.addend, patch.name)
+                for patch in one.grafted.patches
+                for section in file.sections
+                if section.offset <= patch.offset < section.end
+            ]
+            for one, file in zip(made, files, strict=True)
+        ]
+        assert places[1] == places[0]
+        assert bool(places[0]) == (name in ("varied", "bare"))
 
 
 def test_pruned_cubins_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
