@@ -1,12 +1,12 @@
 """Puts collected traces into the package: what an evaluation is shown with where nobody names a trace.
 
     tui-probe eval NAME --run --out collected/NAME
-    python -m tests.evals.bundle collected/NAME [--without-results] [--into FOLDER]
+    python -m tests.evals.bundle collected/NAME [--without-results | --logs-only] [--into FOLDER]
 
 Kept are the log, run.json, the probe, the program's output, results, and of kernels what was told of them and their
-PTX, but no machine code. Of a table of ncu those rows are left out whose metric is a rate, a mean or the like of a count
-that is kept; collected.json then says how many. Paths of the machine that they were collected on are cut to their last part. Says how large
-each trace is.
+PTX, but no machine code. Of a table of ncu those rows are left out whose metric is a rate, a mean or the like of a
+count that is kept; collected.json then says how many. Paths of the machine that they were collected on are cut to
+their last part. Says how large each trace is.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def without_paths(content: bytes) -> bytes:
     return COMMAND.sub(lambda found: b"%s %d %s" % (found[1], len(found[2]), found[2]), cut)
 
 
-def bundle(collected: Path, target: Path, *, results: bool = True) -> dict[str, int]:
+def bundle(collected: Path, target: Path, *, results: bool = True, kernels: bool = True) -> dict[str, int]:
     """Copy all runs of a folder; returns the bytes of each."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     for path in sorted(collected.iterdir()):
         if is_trace(path):
-            copy_trace(path, target / path.name, results=results)
+            copy_trace(path, target / path.name, results=results, kernels=kernels)
         elif path.suffix != ".log" and path.is_file():
             (target / path.name).write_bytes(without_paths(path.read_bytes()))
     runs = read_collected(target)
@@ -62,10 +62,11 @@ def keep_counts(table: Path) -> str | None:
     return f"{left_out} are left out of its table: rates and means of operations of tensor cores, whose sums are kept"
 
 
-def copy_trace(trace: Path, target: Path, *, results: bool) -> None:
+def copy_trace(trace: Path, target: Path, *, results: bool, kernels: bool) -> None:
     texts = [trace / name for name in KEPT]
-    texts += [folder / name for folder in (trace / "kernel").glob("*") for name in OF_KERNELS]
-    texts += [path for path in (trace / "kernel").glob("*/*/*") if path.name in OF_KERNELS]  # of several probes
+    if kernels:  # those of several probes are a folder further down
+        found = (path for form in ("*/*", "*/*/*") for path in (trace / "kernel").glob(form))
+        texts += [path for path in found if path.name in OF_KERNELS]
     for path in filter(Path.is_file, texts):
         copy = target / path.relative_to(trace)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -84,10 +85,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("collected", type=Path)
     parser.add_argument("--without-results", action="store_true", help="for evaluations that read outputs alone")
+    parser.add_argument("--logs-only", action="store_true", help="nor anything of kernels but what the log says")
     parser.add_argument("--into", type=Path, help="default: the folder of the package, by the name of COLLECTED")
     options = parser.parse_args()
     target = options.into or FOLDER / "traces" / options.collected.name
-    sizes = bundle(options.collected, target, results=not options.without_results)
+    results, kernels = not (options.without_results or options.logs_only), not options.logs_only
+    sizes = bundle(options.collected, target, results=results, kernels=kernels)
     for name, size in sizes.items():
         print(f"{size / 1e6:8.3f} MB  {name}")
     print(f"{sum(sizes.values()) / 1e6:8.3f} MB  {target}")

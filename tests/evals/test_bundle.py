@@ -9,6 +9,7 @@ import pytest
 
 import tui_probe
 from tests.evals.bundle import bundle, without_paths
+from tests.evals.test_latency import write_study
 from tui_probe.cli.main import main
 from tui_probe.evals.collected import Collected, write_collected
 from tui_probe.evals.given import given
@@ -52,3 +53,12 @@ def test_of_a_table_of_ncu_counts_are_kept_and_what_is_left_out_is_told(tmp_path
         "x-ncu: 1 of 4 lines are left out of its table: rates and means of operations of tensor cores, whose sums are"
         " kept"
     ]
+
+
+def test_logs_alone_say_what_an_evaluation_of_times_needs(tmp_path: Path) -> None:
+    before = tui_probe.evaluate("latency", write_study(tmp_path / "latency")).to_dict()
+    bundle(tmp_path / "latency", tmp_path / "out", results=False, kernels=False)
+    after = tui_probe.evaluate("latency", tmp_path / "out").to_dict()
+    assert after["tables"] == before["tables"]
+    files = {path.name for path in (tmp_path / "out" / "gemm-dmat").rglob("*") if path.is_file()}
+    assert files == {"event.log", "run.json", "stdout.log"}
