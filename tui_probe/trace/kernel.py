@@ -132,6 +132,8 @@ class Kernel:
         kernel.probe, kernel.probings = one.probe, {}
         kernel.status, kernel.stated_reason, kernel.driver_probed = one.status, one.reason, one.function
         kernel.result_rows, kernel.launches_probed = one.result_rows, len(one.result_rows)
+        if any(other.largest is not None for other in self.probings.values()):
+            kernel.probe_bytes, kernel.device_bytes = one.probe_bytes, one.device_bytes
         kernel._process_log, kernel._process_log_size = None, -1
         return kernel
 
