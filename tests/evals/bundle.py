@@ -5,8 +5,8 @@
 
 Kept are the log, run.json, the probe, the program's output, results, and of kernels what was told of them and their
 PTX, but no machine code. Of a table of ncu those rows are left out whose metric is a rate, a mean or the like of a
-count that is kept; collected.json then says how many. Paths of the machine that they were collected on are cut to
-their last part. Says how large each trace is.
+count that is kept, and of a log the launches that ran while recording was switched off; collected.json then says how
+many. Paths of the machine that they were collected on are cut to their last part. Says how large each trace is.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from tui_probe.draw import units
 from tui_probe.evals.collected import read_collected, write_collected
 from tui_probe.evals.registry import FOLDER
 from tui_probe.trace.locate import is_trace
@@ -24,6 +25,8 @@ from tui_probe.trace.locate import is_trace
 KEPT = ("event.log", "run.json", "probe.toml", "stdout.log")
 OF_KERNELS = ("kernel.info", "process.log", "pruned.ptx", "probed.ptx", "sites.json")
 PATH = re.compile(rb"(?<![\w./])(?:/[\w.+@~-]+)+/(?=[\w.])")
+PASSED = b"[exec] backup "
+SWITCHED_OFF = b" code switched-off\n"
 DERIVED = re.compile(r'"sm__ops_path_tensor_src_\w+\.(?!sum")')
 COMMAND = re.compile(rb"^(\[(?:init\] )?cmd\]?) \d+ (.*)$", re.MULTILINE)
 
@@ -39,7 +42,7 @@ def bundle(collected: Path, target: Path, *, results: bool = True, kernels: bool
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     for path in sorted(collected.iterdir()):
-        if is_trace(path):
+        if is_trace(path) and not path.name.startswith("."):
             copy_trace(path, target / path.name, results=results, kernels=kernels)
         elif path.suffix != ".log" and path.is_file():
             (target / path.name).write_bytes(without_paths(path.read_bytes()))
@@ -47,6 +50,8 @@ def bundle(collected: Path, target: Path, *, results: bool = True, kernels: bool
     for name, run in runs.items():
         if run.problem is None and run.file.endswith(".csv"):
             runs[name] = replace(run, note=keep_counts(target / run.file))
+        elif run.problem is None and (target / run.file).is_dir():
+            runs[name] = replace(run, note=keep_recorded(target / run.file / "event.log"))
     write_collected(target, runs)
     return {name: size_of(target / run.file) for name, run in runs.items() if run.problem is None}
 
@@ -60,6 +65,17 @@ def keep_counts(table: Path) -> str | None:
     table.write_text("".join(kept))
     left_out = f"{len(lines) - len(kept):,} of {len(lines):,} lines".replace(",", " ")
     return f"{left_out} are left out of its table: rates and means of operations of tensor cores, whose sums are kept"
+
+
+def keep_recorded(log: Path) -> str | None:
+    """Leave out of a log the launches before and after the part that was recorded. Returns how many, in words."""
+    lines = log.read_bytes().splitlines(keepends=True)
+    kept = [line for line in lines if not (line.startswith(PASSED) and line.endswith(SWITCHED_OFF))]
+    if len(kept) == len(lines):
+        return None
+    log.write_bytes(b"".join(kept))
+    left_out = units.counted(len(lines) - len(kept), "launch")
+    return f"left out of its log: {left_out} while recording was switched off"
 
 
 def copy_trace(trace: Path, target: Path, *, results: bool, kernels: bool) -> None:

@@ -18,8 +18,8 @@ Status = Literal["pending", "probed", "skipped", "failed", "excluded"]
 class Probing:
     """One probe in one kernel. ``function`` is what the driver says of the probed function.
 
-    Where several probes are sized (``run --memusage``) ``probe_bytes`` and ``device_bytes`` are those of the launch whose
-    records take most, and ``largest`` is its row.
+    Where several probes are sized (``run --memusage``) ``probe_bytes`` are those of the launch whose records take most,
+    ``largest`` is its row, and ``device_bytes`` the most that any takes on the device.
     """
 
     probe: str

@@ -202,9 +202,7 @@ class Recorder:
         if self._tally.waiting > _MANY:
             self._tally.settle()
 
-    def memory(
-        self, size: int, device: int | None = None, number: int | None = None, probe: str | None = None
-    ) -> None:
+    def memory(self, size: int, device: int | None = None, number: int | None = None, probe: str | None = None) -> None:
         """The bytes of all maps of launch ``number``, or of the one at hand; those on the ``device`` where told.
 
         Where several probes are sized, of this ``probe``.
