@@ -1,7 +1,7 @@
 """Puts collected traces into the package: what an evaluation is shown with where nobody names a trace.
 
     tui-probe eval NAME --run --out collected/NAME
-    python -m tests.evals.bundle collected/NAME [--without-results | --logs-only] [--into FOLDER]
+    python -m tests.evals.bundle collected/NAME [--without-results | --without-ptx | --logs-only] [--into FOLDER]
 
 Kept are the log, run.json, the probe, the program's output, results, and of kernels what was told of them and their
 PTX, but no machine code. Of a table of ncu those rows are left out whose metric is a rate, a mean or the like of a
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from tui_probe.trace.locate import is_trace
 
 KEPT = ("event.log", "run.json", "probe.toml", "stdout.log")
 OF_KERNELS = ("kernel.info", "process.log", "pruned.ptx", "probed.ptx", "sites.json")
+OF_ASSEMBLER = ("kernel.info", "process.log")
 PATH = re.compile(rb"(?<![\w./])(?:/[\w.+@~-]+)+/(?=[\w.])")
 PASSED = b"[exec] backup "
 SWITCHED_OFF = b" code switched-off\n"
@@ -37,13 +39,15 @@ def without_paths(content: bytes) -> bytes:
     return COMMAND.sub(lambda found: b"%s %d %s" % (found[1], len(found[2]), found[2]), cut)
 
 
-def bundle(collected: Path, target: Path, *, results: bool = True, kernels: bool = True) -> dict[str, int]:
+def bundle(
+    collected: Path, target: Path, *, results: bool = True, of_kernels: Sequence[str] = OF_KERNELS
+) -> dict[str, int]:
     """Copy all runs of a folder; returns the bytes of each."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     for path in sorted(collected.iterdir()):
         if is_trace(path) and not path.name.startswith("."):
-            copy_trace(path, target / path.name, results=results, kernels=kernels)
+            copy_trace(path, target / path.name, results=results, of_kernels=of_kernels)
         elif path.suffix != ".log" and path.is_file():
             (target / path.name).write_bytes(without_paths(path.read_bytes()))
     runs = read_collected(target)
@@ -78,11 +82,10 @@ def keep_recorded(log: Path) -> str | None:
     return f"left out of its log: {left_out} while recording was switched off"
 
 
-def copy_trace(trace: Path, target: Path, *, results: bool, kernels: bool) -> None:
+def copy_trace(trace: Path, target: Path, *, results: bool, of_kernels: Sequence[str]) -> None:
     texts = [trace / name for name in KEPT]
-    if kernels:  # those of several probes are a folder further down
-        found = (path for form in ("*/*", "*/*/*") for path in (trace / "kernel").glob(form))
-        texts += [path for path in found if path.name in OF_KERNELS]
+    found = (path for form in ("*/*", "*/*/*") for path in (trace / "kernel").glob(form))  # with several probes deeper
+    texts += [path for path in found if path.name in of_kernels]
     for path in filter(Path.is_file, texts):
         copy = target / path.relative_to(trace)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -100,13 +103,16 @@ def size_of(path: Path) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("collected", type=Path)
-    parser.add_argument("--without-results", action="store_true", help="for evaluations that read outputs alone")
-    parser.add_argument("--logs-only", action="store_true", help="nor anything of kernels but what the log says")
+    less = parser.add_mutually_exclusive_group()
+    less.add_argument("--without-results", action="store_true", help="for evaluations that read none")
+    less.add_argument("--without-ptx", action="store_true", help="nor PTX: for those of registers and times")
+    less.add_argument("--logs-only", action="store_true", help="nor anything of kernels but what the log says")
     parser.add_argument("--into", type=Path, help="default: the folder of the package, by the name of COLLECTED")
     options = parser.parse_args()
     target = options.into or FOLDER / "traces" / options.collected.name
-    results, kernels = not (options.without_results or options.logs_only), not options.logs_only
-    sizes = bundle(options.collected, target, results=results, kernels=kernels)
+    fewer = options.without_results or options.without_ptx or options.logs_only
+    of_kernels = () if options.logs_only else OF_ASSEMBLER if options.without_ptx else OF_KERNELS
+    sizes = bundle(options.collected, target, results=not fewer, of_kernels=of_kernels)
     for name, size in sizes.items():
         print(f"{size / 1e6:8.3f} MB  {name}")
     print(f"{sum(sizes.values()) / 1e6:8.3f} MB  {target}")

@@ -58,7 +58,7 @@ def test_of_a_table_of_ncu_counts_are_kept_and_what_is_left_out_is_told(tmp_path
 
 def test_logs_alone_say_what_an_evaluation_of_times_needs(tmp_path: Path) -> None:
     before = tui_probe.evaluate("latency", write_study(tmp_path / "latency")).to_dict()
-    bundle(tmp_path / "latency", tmp_path / "out", results=False, kernels=False)
+    bundle(tmp_path / "latency", tmp_path / "out", results=False, of_kernels=())
     after = tui_probe.evaluate("latency", tmp_path / "out").to_dict()
     assert after["tables"] == before["tables"]
     files = {path.name for path in (tmp_path / "out" / "gemm-dmat").rglob("*") if path.is_file()}
@@ -70,7 +70,7 @@ def test_of_a_log_what_was_recorded_is_kept(tmp_path: Path) -> None:
     write_sizes(folder / "m.dmat", "dmat", (64, 4096), said="max memory: 1000")
     write_collected(folder, {"m.dmat": Collected("m.dmat", "run")})
     before = tui_probe.evaluate("memory", folder).to_dict()
-    bundle(folder, tmp_path / "out", results=False, kernels=False)
+    bundle(folder, tmp_path / "out", results=False, of_kernels=())
     after = tui_probe.evaluate("memory", tmp_path / "out").to_dict()
     assert (after["tables"], after["said"]) == (before["tables"], before["said"])
     assert "m.dmat: left out of its log: 1 launch while recording was switched off" in after["notes"]
