@@ -9,6 +9,8 @@ import pytest
 
 import tui_probe
 from tests.evals.bundle import bundle, without_paths
+from tests.evals.test_latency import write_study
+from tests.evals.test_memory import write as write_sizes
 from tui_probe.cli.main import main
 from tui_probe.evals.collected import Collected, write_collected
 from tui_probe.evals.given import given
@@ -52,3 +54,25 @@ def test_of_a_table_of_ncu_counts_are_kept_and_what_is_left_out_is_told(tmp_path
         "x-ncu: 1 of 4 lines are left out of its table: rates and means of operations of tensor cores, whose sums are"
         " kept"
     ]
+
+
+def test_logs_alone_say_what_an_evaluation_of_times_needs(tmp_path: Path) -> None:
+    before = tui_probe.evaluate("latency", write_study(tmp_path / "latency")).to_dict()
+    bundle(tmp_path / "latency", tmp_path / "out", results=False, of_kernels=())
+    after = tui_probe.evaluate("latency", tmp_path / "out").to_dict()
+    assert after["tables"] == before["tables"]
+    files = {path.name for path in (tmp_path / "out" / "gemm-dmat").rglob("*") if path.is_file()}
+    assert files == {"event.log", "run.json", "stdout.log"}
+
+
+def test_of_a_log_what_was_recorded_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "memory"
+    write_sizes(folder / "m.dmat", "dmat", (64, 4096), said="max memory: 1000")
+    write_collected(folder, {"m.dmat": Collected("m.dmat", "run")})
+    before = tui_probe.evaluate("memory", folder).to_dict()
+    bundle(folder, tmp_path / "out", results=False, of_kernels=())
+    after = tui_probe.evaluate("memory", tmp_path / "out").to_dict()
+    assert (after["tables"], after["said"]) == (before["tables"], before["said"])
+    assert "m.dmat: left out of its log: 1 launch while recording was switched off" in after["notes"]
+    log = (tmp_path / "out" / "m.dmat" / "event.log").read_text().splitlines()
+    assert [line[:8] for line in log if line.endswith("code switched-off")] == ["[kernel]"], "its fate stays"
