@@ -172,7 +172,7 @@ class Preparation:
             return cubin
         try:
             alone = prune(cubin, name, cut_table)
-        except KeptWholeError as error:
+        except (KeptWholeError, ImageError) as error:
             self.log.write(f"[prune] pruned.bin is the whole cubin: {error}")
             return cubin
         if alone is not cubin:
