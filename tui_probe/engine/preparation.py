@@ -146,7 +146,9 @@ class Preparation:
         except ImageError:
             raise error from None
         self.log.write(self._subject(found, name))
-        alone = self._alone(cubin, name, arch)
+        alone, about = self._alone(cubin, name, arch)
+        if about:
+            self.log.write(about)
         write_file(self.directory / "pruned.bin", alone.image)
         made = self._made(self.grafter, alone, name, arch)
         self._refuse_graft(arch)
@@ -157,17 +159,16 @@ class Preparation:
         if self.kept is not None:
             used = {Need.SLOTS: made.in_slots, Need.PRUNED: alone is not cubin}
             needs = [need for need, is_used in used.items() if is_used]
-            self.pool.submit(self._keep_files, self.kept, key, "probed.bin", found, [made.said], needs)
+            self.pool.submit(self._keep_files, self.kept, key, "probed.bin", found, [about, made.said], needs)
         return Answer("ok", "probed.bin")
 
-    def _alone(self, cubin: Cubin, name: str, arch: int) -> Cubin:
-        """The cubin to put the probe into. Where the kernel will be refused anyway, no trial is waited for."""
+    def _alone(self, cubin: Cubin, name: str, arch: int) -> tuple[Cubin, str]:
+        """The cubin to put the probe into, and what to say of it. Where the kernel will be refused anyway, no trial is
+        waited for.
+        """
         assert self.gate is not None
         off = self.options.machine_code == "off"
-        alone, said = kernel_cubin(cubin, name, "" if off else self.gate.wrong_if_pruned(arch))
-        if said:
-            self.log.write(said)
-        return alone
+        return kernel_cubin(cubin, name, "" if off else self.gate.wrong_if_pruned(arch))
 
     def _made(self, grafter: Grafter, cubin: Cubin, name: str, arch: int) -> GraftedKernel:
         """The kernel with the probe in it; its values are in slots if registers for them are dear or there are none."""
