@@ -153,7 +153,9 @@ def test_one_from_the_cache_is_the_same(tmp_path: Path) -> None:
     assert prepared(tmp_path / "second", cache=cache).outcome == "ok"
     for file in ("pruned.bin", "probed.bin", "kernel.info"):
         assert (tmp_path / "second" / file).read_bytes() == (tmp_path / "first" / file).read_bytes()
-    assert "[cache] prepared before" in (tmp_path / "second" / "process.log").read_text()
+    log = (tmp_path / "second" / "process.log").read_text()
+    assert "[cache] prepared before" in log
+    assert "[prune] pruned.bin is the kernel alone, of 2: " in log
 
 
 def test_entries_are_probed_where_only_instructions_failed(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import re
 import struct
 import subprocess
@@ -12,6 +14,7 @@ import pytest
 from tests.sass.kernels import LINKED, MANY_PARAMETERS, SAXPY, SEVERAL
 from tui_probe.engine.disassembler import disassemble, disassembler
 from tui_probe.engine.toolchain import find_tools
+from tui_probe.errors import ImageError
 from tui_probe.ptx.line_tables import cut_table, source_places
 from tui_probe.sass import nv_info
 from tui_probe.sass.cubin import Cubin
@@ -210,3 +213,15 @@ def test_lines_of_the_kernel_stay(tmp_path: Path) -> None:
         assert places == source_places(whole.image, name, size)
         assert {line for _, line in places.values()} == lines
         assert alone.section(".debug_line").size < whole.section(".debug_line").size
+
+
+def test_damaged_files_are_refused_or_pruned(assembled: Assemble) -> None:
+    whole, chance = assembled(SEVERAL, 90), random.Random(5)
+    code = [(section.offset, section.end) for section in whole.sections if section.name.startswith(CODE_PREFIX)]
+    told = [at for at in range(len(whole.image)) if not any(start <= at < end for start, end in code)]
+    for _ in range(300):
+        image = bytearray(whole.image)
+        for at in chance.sample(told, 3):
+            image[at] = chance.choice((0, 1, 0x7F, 0xFF, chance.randrange(256)))
+        with contextlib.suppress(ImageError, KeptWholeError):
+            assert "varied" in prune(Cubin.read(bytes(image)), "varied", cut_table).kernels

@@ -16,6 +16,7 @@ from tui_probe.engine.files import read_file, write_file
 from tui_probe.engine.grafts import WAY, GraftedKernel, Grafter
 from tui_probe.engine.kept_kernels import Need
 from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.kernel_cubin import kernel_cubin
 from tui_probe.engine.kernel_info import note_in
 from tui_probe.engine.machine_code import find_cubin
 from tui_probe.engine.probed_kernel import Probed, with_probe
@@ -25,10 +26,7 @@ from tui_probe.engine.site_file import site_file
 from tui_probe.engine.snippet_ptx import is_graftable
 from tui_probe.engine.toolchain import INSTALL_HINT
 from tui_probe.errors import ImageError, ProbeError, ToolchainError, UnsupportedKernelError
-from tui_probe.ptx.line_tables import cut_table
 from tui_probe.reasons import Reason, because
-from tui_probe.sass.excerpt import KeptWholeError
-from tui_probe.sass.prune import prune
 from tui_probe.trace.sites import NAME
 
 if TYPE_CHECKING:
@@ -148,7 +146,9 @@ class Preparation:
         except ImageError:
             raise error from None
         self.log.write(self._subject(found, name))
-        alone = self._alone(cubin, name, arch)
+        alone, about = self._alone(cubin, name, arch)
+        if about:
+            self.log.write(about)
         write_file(self.directory / "pruned.bin", alone.image)
         made = self._made(self.grafter, alone, name, arch)
         self._refuse_graft(arch)
@@ -159,26 +159,16 @@ class Preparation:
         if self.kept is not None:
             used = {Need.SLOTS: made.in_slots, Need.PRUNED: alone is not cubin}
             needs = [need for need, is_used in used.items() if is_used]
-            self.pool.submit(self._keep_files, self.kept, key, "probed.bin", found, [made.said], needs)
+            self.pool.submit(self._keep_files, self.kept, key, "probed.bin", found, [about, made.said], needs)
         return Answer("ok", "probed.bin")
 
-    def _alone(self, cubin: Cubin, name: str, arch: int) -> Cubin:
-        """The kernel in a cubin of its own, or the whole one, with why in the log, where that cannot be."""
+    def _alone(self, cubin: Cubin, name: str, arch: int) -> tuple[Cubin, str]:
+        """The cubin to put the probe into, and what to say of it. Where the kernel will be refused anyway, no trial is
+        waited for.
+        """
         assert self.gate is not None
         off = self.options.machine_code == "off"
-        wrong = "" if off else self.gate.wrong_if_pruned(arch)
-        if wrong:
-            self.log.write(f"[prune] pruned.bin is the whole cubin: the test of pruned ones failed here: {wrong}")
-            return cubin
-        try:
-            alone = prune(cubin, name, cut_table)
-        except KeptWholeError as error:
-            self.log.write(f"[prune] pruned.bin is the whole cubin: {error}")
-            return cubin
-        if alone is not cubin:
-            sizes = f"{len(alone.image)} of {len(cubin.image)} bytes"
-            self.log.write(f"[prune] pruned.bin is the kernel alone, of {len(cubin.kernels)}: {sizes}")
-        return alone
+        return kernel_cubin(cubin, name, "" if off else self.gate.wrong_if_pruned(arch))
 
     def _made(self, grafter: Grafter, cubin: Cubin, name: str, arch: int) -> GraftedKernel:
         """The kernel with the probe in it; its values are in slots if registers for them are dear or there are none."""

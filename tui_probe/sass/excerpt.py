@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ProbeError
 from tui_probe.sass.cubin import CODE_PREFIX, HEADER, NO_BITS, SECTION_HEADER, SYMBOL, Cubin, relocation_bytes
-from tui_probe.sass.layout import SEGMENT
+from tui_probe.sass.layout import MOST_STEP, SEGMENT
 from tui_probe.sass.nv_info import (
     EXTERNS,
     FRAME_SIZE,
@@ -241,6 +241,8 @@ class _Writing:
         header, image = self._cubin.header, self._cubin.image
         if header.segments and header.segment_size != SEGMENT.size:
             raise KeptWholeError(f"it has program headers of {header.segment_size} bytes")
+        if header.segments_at + header.segments * SEGMENT.size > len(image):
+            raise KeptWholeError("it is cut off before the end of its program headers")
         old = [SEGMENT.unpack_from(image, header.segments_at + at * SEGMENT.size) for at in range(header.segments)]
         members = [
             None if offset == header.segments_at else [one for one in held if _lies_in(one, offset, in_file, in_memory)]
@@ -272,6 +274,8 @@ def _padded(out: bytearray, align: int) -> int:
 def _append(out: bytearray, align: int, content: bytes, section: Section) -> int:
     if not section.number:
         return 0
+    if align > MOST_STEP:
+        raise KeptWholeError(f"section {section.name} is aligned to {align} bytes")
     at = _padded(out, align)
     out += content
     return at

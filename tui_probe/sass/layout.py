@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SEGMENT: Final = struct.Struct("<IIQQQQQQ")
 _LEAST_STEP: Final = 128
-_MOST_STEP: Final = 1 << 16
+MOST_STEP: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def _growths(cubin: Cubin, contents: Mapping[int, bytes]) -> list[_Growth]:
     """Where bytes are inserted, in the order of the file."""
     aligns = [section.align for section in cubin.sections if section.align]
     step = max([_LEAST_STEP, *aligns])
-    if step > _MOST_STEP or any(step % align for align in aligns):
+    if step > MOST_STEP or any(step % align for align in aligns):
         raise ImageError(f"the cubin aligns a section to {step} bytes, which is not understood")
     growths = []
     for index, content in contents.items():

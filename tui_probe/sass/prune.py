@@ -169,7 +169,7 @@ class _Pruning:
         """The sections of variables whose addresses the kernel may come to know."""
         found = set()
         for table in self.cubin.relocation_sections():
-            section = self.cubin.sections[table.info]
+            section = self.cubin.sections[table.info] if table.info < len(self.cubin.sections) else table
             if not self._is_taken(section) or section.name in VARIABLES:
                 continue
             for one in self.cubin.relocations(table):
