@@ -30,7 +30,7 @@ from tui_probe.reasons import because
 from tui_probe.sass.accesses import LDG, LDS
 from tui_probe.sass.cubin import Cubin
 from tui_probe.sass.prune import prune
-from tui_probe.sass.target import Target, warps_of
+from tui_probe.sass.target import Target
 from tui_probe.sass.uniform import named
 
 if TYPE_CHECKING:
@@ -249,20 +249,6 @@ def test_kernels_with_values_in_slots_are_kept_for_where_that_is_allowed(
     assert "[cache] prepared before" in (tmp_path / "second" / "process.log").read_text()
     assert prepared(tmp_path / "third", cache=cache, gate=ClosedGate()).code == "graft-uniform", "a miss"
     assert not (tmp_path / "third" / "probed.bin").exists()
-
-
-def test_values_are_kept_in_slots_where_registers_would_cost_warps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An SM has room for 64 warps of 32 registers, and for 51 of 33."""
-    monkeypatch.setattr("tui_probe.engine.grafts.used", lambda *_: frozenset(range(4, 63)))
-    monkeypatch.setattr("tui_probe.engine.grafts._above", lambda *_: 30)
-    assert prepared(tmp_path / "few").outcome == "ok"
-    assert "values kept in slots" in (tmp_path / "few" / "process.log").read_text()
-    monkeypatch.setattr("tui_probe.engine.grafts._above", lambda *_: 29)
-    assert prepared(tmp_path / "enough").outcome == "ok"
-    assert "values kept in slots" not in (tmp_path / "enough" / "process.log").read_text()
-    assert [warps_of(registers) for registers in (10, 32, 33, 64, 65, 255)] == [64, 64, 51, 32, 28, 8]
 
 
 def test_the_driver_is_told_that_the_third_dimension_is_read(assembled: Callable[[str, int], Cubin]) -> None:
