@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     chosen.add_argument(
         "--tensors", action="store_true",
-        help="name the tensors of PyTorch, CuPy and JAX programs, for the DMAT; see `tui-probe help tensors`",
+        help="name the tensors of PyTorch, CuPy and JAX programs, for pages of accesses; see `tui-probe help tensors`",
     )  # fmt: skip
     add_window_options(parser.add_argument_group("when"))
     limits = parser.add_argument_group("limits")

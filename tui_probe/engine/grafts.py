@@ -263,6 +263,6 @@ def _said(target: Target, grafted: Grafted, rewritten: int) -> str:
     return (
         f"[graft] replaced {len(grafted.branches)} of {len(target.words)} instructions: {places}\n"
         f"[graft] added {grafted.added} instructions at {grafted.start:#06x}; {rewritten} stores got a read barrier\n"
-        f"[graft] pruned.bin as the program loaded it\nUsed {target.registers} registers, {memory}\n"
+        f"[graft] pruned.bin without the probe\nUsed {target.registers} registers, {memory}\n"
         f"[graft] probed.bin with the probe\nUsed {grafted.registers} registers, {memory}"
     )

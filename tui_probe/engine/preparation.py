@@ -7,12 +7,14 @@ import re
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.answers import Answer
 from tui_probe.engine.assemble import Assembler, AssemblyReport
 from tui_probe.engine.files import read_file, write_file
 from tui_probe.engine.grafts import WAY, GraftedKernel, Grafter
+from tui_probe.engine.kept_kernels import Need
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_info import note_in
 from tui_probe.engine.machine_code import find_cubin
@@ -23,7 +25,10 @@ from tui_probe.engine.site_file import site_file
 from tui_probe.engine.snippet_ptx import is_graftable
 from tui_probe.engine.toolchain import INSTALL_HINT
 from tui_probe.errors import ImageError, ProbeError, ToolchainError, UnsupportedKernelError
+from tui_probe.ptx.line_tables import cut_table
 from tui_probe.reasons import Reason, because
+from tui_probe.sass.excerpt import KeptWholeError
+from tui_probe.sass.prune import prune
 from tui_probe.trace.sites import NAME
 
 if TYPE_CHECKING:
@@ -143,16 +148,37 @@ class Preparation:
         except ImageError:
             raise error from None
         self.log.write(self._subject(found, name))
-        write_file(self.directory / "pruned.bin", cubin.image)
-        made = self._made(self.grafter, cubin, name, arch)
+        alone = self._alone(cubin, name, arch)
+        write_file(self.directory / "pruned.bin", alone.image)
+        made = self._made(self.grafter, alone, name, arch)
         self._refuse_graft(arch)
         write_file(self.directory / "probed.bin", made.probed)
         self._write("kernel.info", made.info)
         self._write(NAME, made.sites)
         self.log.write(made.said)
-        if self.kept is not None and not made.in_slots:  # whether that is allowed may change
-            self.pool.submit(self._keep_files, self.kept, key, "probed.bin", found, [made.said])
+        if self.kept is not None:
+            used = {Need.SLOTS: made.in_slots, Need.PRUNED: alone is not cubin}
+            needs = [need for need, is_used in used.items() if is_used]
+            self.pool.submit(self._keep_files, self.kept, key, "probed.bin", found, [made.said], needs)
         return Answer("ok", "probed.bin")
+
+    def _alone(self, cubin: Cubin, name: str, arch: int) -> Cubin:
+        """The kernel in a cubin of its own, or the whole one, with why in the log, where that cannot be."""
+        assert self.gate is not None
+        off = self.options.machine_code == "off"
+        wrong = "" if off else self.gate.wrong_if_pruned(arch)
+        if wrong:
+            self.log.write(f"[prune] pruned.bin is the whole cubin: the test of pruned ones failed here: {wrong}")
+            return cubin
+        try:
+            alone = prune(cubin, name, cut_table)
+        except KeptWholeError as error:
+            self.log.write(f"[prune] pruned.bin is the whole cubin: {error}")
+            return cubin
+        if alone is not cubin:
+            sizes = f"{len(alone.image)} of {len(cubin.image)} bytes"
+            self.log.write(f"[prune] pruned.bin is the kernel alone, of {len(cubin.kernels)}: {sizes}")
+        return alone
 
     def _made(self, grafter: Grafter, cubin: Cubin, name: str, arch: int) -> GraftedKernel:
         """The kernel with the probe in it; its values are in slots if registers for them are dear or there are none."""
@@ -210,7 +236,7 @@ class Preparation:
         """The kernel as it was prepared before, by this run or an earlier one."""
         if self.kept is None:
             return None
-        entry = self.kept.restore(key, self.directory, self.kernel)
+        entry = self.kept.restore(key, self.directory, self.kernel, allows=partial(self._allows, arch))
         self.counts.add(hit=entry is not None)
         if entry is None:
             return None
@@ -220,6 +246,13 @@ class Preparation:
         if WAY in entry.info.splitlines():
             self._refuse_graft(arch)
         return Answer("ok", entry.load)
+
+    def _allows(self, arch: int, need: Need) -> bool:
+        """Whether a kernel may have been prepared like that. Where all are refused, no trial is waited for."""
+        assert self.gate is not None
+        if self.options.machine_code == "off":
+            return True
+        return self.gate.allows_slots(arch) if need is Need.SLOTS else not self.gate.wrong_if_pruned(arch)
 
     def _refuse_graft(self, arch: int) -> None:
         """Raises UnsupportedKernelError where nothing may be put into machine code. What lies there already goes."""
@@ -249,9 +282,11 @@ class Preparation:
         if len(said) == len(reports):
             self._keep_files(kept, key, load, found, said)
 
-    def _keep_files(self, kept: KeptKernels, key: str, load: str, found: str, said: Sequence[str]) -> None:
+    def _keep_files(
+        self, kept: KeptKernels, key: str, load: str, found: str, said: Sequence[str], needs: Sequence[Need] = ()
+    ) -> None:
         try:
-            kept.keep(key, self.directory, self.kernel, load, found, said)
+            kept.keep(key, self.directory, self.kernel, load, found, said, needs)
         except OSError as error:
             with contextlib.suppress(OSError):  # the trace is gone or the disk full, and this is only a remark
                 self.log.write(f"[cache] not kept for other runs: {error.filename}: {error.strerror}")

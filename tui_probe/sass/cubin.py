@@ -127,7 +127,12 @@ class Cubin:
     def arch(self) -> int:
         """90 for sm_90 and for sm_90a."""
         flags = self.header.flags
-        return flags >> 8 & 0xFF if self.header.ident[_ABI_AT] >= _NEW_ABI else flags & 0xFF
+        return flags >> 8 & 0xFF if self.is_new_abi else flags & 0xFF
+
+    @property
+    def is_new_abi(self) -> bool:
+        """Whether it is of version 8, not 7."""
+        return self.header.ident[_ABI_AT] >= _NEW_ABI
 
     def content(self, section: Section) -> bytes:
         """The bytes of a section in the file."""
@@ -208,6 +213,11 @@ def is_cubin(image: bytes) -> bool:
         and len(image) >= HEADER.size
         and Header._make(HEADER.unpack_from(image)).machine == _CUDA
     )
+
+
+def arch_of(image: bytes) -> int:
+    """The architecture of a cubin, by its head alone."""
+    return Cubin(image, Header._make(HEADER.unpack_from(image)), ()).arch
 
 
 def relocation_bytes(relocations: list[Relocation]) -> bytes:
