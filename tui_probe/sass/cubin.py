@@ -20,7 +20,8 @@ MAGIC: Final = b"\x7fELF"
 HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 SECTION_HEADER: Final = struct.Struct("<IIQQQQIIQQ")
 SYMBOL: Final = struct.Struct("<IBBHQQ")
-NO_BITS: Final = 8
+_NO_BYTES: Final = frozenset({8, 0x70000007, 0x70000009, 0x7000000A})
+"""SHT_NOBITS, and the kinds of its own that CUDA has: global, local and shared memory without initial values."""
 CODE_PREFIX: Final = ".text."
 _CLASS_64_LITTLE: Final = b"\x02\x01"
 _CUDA: Final = 190
@@ -75,7 +76,12 @@ class Section(NamedTuple):
     @property
     def end(self) -> int:
         """Where its bytes in the file end."""
-        return self.offset if self.type == NO_BITS else self.offset + self.size
+        return self.offset + self.size if self.has_bytes else self.offset
+
+    @property
+    def has_bytes(self) -> bool:
+        """Whether its content is in the file; else it only has a size in memory."""
+        return self.type not in _NO_BYTES
 
 
 class Symbol(NamedTuple):

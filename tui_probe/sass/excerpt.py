@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ProbeError
-from tui_probe.sass.cubin import CODE_PREFIX, HEADER, NO_BITS, SECTION_HEADER, SYMBOL, Cubin, relocation_bytes
+from tui_probe.sass.cubin import CODE_PREFIX, HEADER, SECTION_HEADER, SYMBOL, Cubin, relocation_bytes
 from tui_probe.sass.layout import MOST_STEP, SEGMENT
 from tui_probe.sass.nv_info import (
     EXTERNS,
@@ -103,7 +103,7 @@ class _Writing:
     def image(self) -> bytes:
         cubin, header = self._cubin, self._cubin.header
         held = [cubin.sections[number] for number in self._excerpt.sections]
-        contents = {section.number: self._content(section) for section in held if section.type != NO_BITS}
+        contents = {section.number: self._content(section) for section in held if section.has_bytes}
         contents |= self._tables(held)
         out = bytearray(HEADER.size)
         for section in held:
@@ -285,7 +285,7 @@ def _lies_in(section: Section, offset: int, in_file: int, in_memory: int) -> boo
     """Whether a section is part of what a program header tells of."""
     if not section.flags & _ALLOCATED:
         return False
-    if section.type == NO_BITS:
+    if not section.has_bytes:
         return in_memory > in_file and offset <= section.offset <= offset + in_file
     return offset <= section.offset < section.end <= offset + in_file
 
@@ -295,7 +295,7 @@ def _extent(sections: list[Section], offsets: Mapping[int, int], contents: Mappi
     start = offsets[sections[0].number]
     end = in_memory = 0
     for section in sections:
-        if section.type == NO_BITS:
+        if not section.has_bytes:
             end = max(end, offsets[section.number] - start)
             in_memory = max(in_memory, end)
             in_memory += -in_memory % max(section.align, 1) + section.size

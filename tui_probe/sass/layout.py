@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImageError
-from tui_probe.sass.cubin import HEADER, NO_BITS, SECTION_HEADER, Cubin
+from tui_probe.sass.cubin import HEADER, SECTION_HEADER, Cubin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,7 +79,7 @@ def _growths(cubin: Cubin, contents: Mapping[int, bytes]) -> list[_Growth]:
     growths = []
     for index, content in contents.items():
         section = cubin.sections[index]
-        if section.type == NO_BITS:
+        if not section.has_bytes:
             raise ImageError(f"section {section.name} of the cubin has no content that could be changed")
         added = content[section.size :]
         if added:
