@@ -19,6 +19,7 @@ from tui_probe.probe_files.choices import ChosenProbe, choose
 from tui_probe.probe_files.folders import DEFAULT, built_in_files, in_folder, installed_files
 from tui_probe.trace.recent import remember
 
+from .again import take_again
 from .chosen import chosen_settings, default_launches, tell_problems, trace_dir
 from .messages import on_person, tell_what_failed
 from .output import inform, let_go_of_lost_terminal, warn
@@ -62,6 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--callback", type=Path, metavar="FILE.py",
         help="run this on each saved result, as python FILE.py RESULT, after the program's end; default: the callback"
              " of a probe file that -p names by its path",
+    )  # fmt: skip
+    parser.add_argument(
+        "--again", nargs="?", const="", metavar="TRACE",
+        help="run the program of a trace once more, in place of COMMAND: in the same folder with the same options, but"
+             " for those that are given; traces lie beside it. Default the newest trace",
     )  # fmt: skip
     chosen = parser.add_argument_group("what is probed")
     chosen.add_argument(
@@ -173,16 +179,37 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit status, 128 + n if signal n ended it."""
+    if arguments.again is not None:
+        os.chdir(folder_of_former(arguments))
+    return start(arguments)
+
+
+def folder_of_former(arguments: argparse.Namespace) -> Path:
+    """Take the command and the options of a former run; the folder where that ran."""
+    if arguments.command:
+        arguments.refuse("--again runs the command of a trace: leave out COMMAND, or --again")
+    if arguments.ncu:
+        arguments.refuse("--ncu is for a command: tui-probe run --ncu -- COMMAND...")
+    return take_again(arguments)
+
+
+def start(arguments: argparse.Namespace) -> int:
+    """Run the command in the current folder."""
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
-        arguments.refuse("which command? tui-probe run [options] -- COMMAND...")
+        arguments.refuse("which command? tui-probe run [options] -- COMMAND..., or --again")
     if arguments.memusage and arguments.benchmark:
         arguments.refuse("--memusage probes nothing that --benchmark could time: choose one of them")
     if arguments.save_results and not arguments.benchmark:
         arguments.refuse("--save-results is for --benchmark: other runs save results anyway")
     if arguments.ncu:
         return profile_with_ncu(arguments, command)
-    options = RunOptions(
+    return profile(options_of(arguments, command), arguments)
+
+
+def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOptions:
+    """What the run is asked to do."""
+    return RunOptions(
         command=tuple(command),
         probes=probes_of(arguments),
         trace_root=arguments.tracedir,
@@ -208,7 +235,6 @@ def run(arguments: argparse.Namespace) -> int:
         cache=not arguments.no_cache,
         sources=not arguments.no_source,
     )
-    return profile(options, arguments)
 
 
 def probes_of(arguments: argparse.Namespace) -> tuple[str, ...]:
