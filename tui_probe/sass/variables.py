@@ -163,7 +163,11 @@ class _Sharing:
             return symbol, addend
         at = symbol.value + addend
         for one in self._cubin.symbols:
-            if one.kind in _OBJECTS and one.section == symbol.section and one.value <= at < one.value + max(one.size, 1):
+            if (
+                one.kind in _OBJECTS
+                and one.section == symbol.section
+                and one.value <= at < one.value + max(one.size, 1)
+            ):
                 return one, at - one.value
         _refuse(symbol.name, "memory without a name")
         raise AssertionError
