@@ -28,6 +28,7 @@
 #include "log_file.h"
 #include "memusage.h"
 #include "nvtx.h"
+#include "own_file.h"
 #include "packed_log.h"
 #include "patience.h"
 #include "prepare.h"
@@ -205,6 +206,7 @@ static void begin_in_child(void)
     timing_reset();
     engine_reset();
     trace_dir_reset();
+    own_file_reset();
     launch_counts_reset();
     nvtx_reset();
     patience_reset();

@@ -16,6 +16,7 @@
 #include "figures.h"
 #include "graft_faults.h"
 #include "kernel_info.h"
+#include "own_file.h"
 #include "real.h"
 #include "reasons.h"
 #include "registry.h"
@@ -78,20 +79,15 @@ static void read_parameters(struct kernel *kernel, const struct launch *launch)
 
 static bool write_file(const char *path, const void *bytes, size_t size)
 {
-    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0)
+    struct own_file file;
+    if (!own_file_take(&file, open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)))
         return false;
-    for (size_t done = 0; done < size;) {
-        ssize_t n = write(file, (const char *)bytes + done, size - done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            close(file);
-            return false;
-        }
-        done += (size_t)n;
-    }
-    return close(file) == 0;
+    const bool written = own_file_write_all(&file, bytes, size);
+    const int error = errno;
+    const bool closed = own_file_close(&file);
+    if (!written)
+        errno = error;
+    return written && closed;
 }
 
 static const struct reason *write_part(const struct image *image, unsigned kept, const char *path)
