@@ -2,26 +2,58 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "control.h"
 #include "own_file.h"
 
-enum { PENDING_LIMIT = 16 << 20, WRITE_SIZE = 1 << 16, BLOCK_BYTES = 4096 };
+enum { PENDING_LIMIT = 16 << 20, WRITE_SIZE = 1 << 16, BLOCK_BYTES = 4096, LOCK_MILLISECONDS = 100, PAST_BYTES = 2048 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static char *buffer;
 static size_t used, capacity;
 static uint64_t lines_lost;
+static atomic_bool hurried, taken_for_good; /* the lock by a thread that does not go on */
 static struct own_file file = {.number = -1};
 static char *file_path; /* of this file, for the program may close it */
 
 void log_file_lock(void)
 {
     pthread_mutex_lock(&mutex);
+}
+
+void log_file_hurry(void)
+{
+    atomic_store(&hurried, true);
+}
+
+bool log_file_lock_in_time(void)
+{
+    struct timespec until;
+    if (!atomic_load_explicit(&hurried, memory_order_relaxed)) {
+        log_file_lock();
+        return true;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += atomic_load(&taken_for_good) ? 0 : LOCK_MILLISECONDS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    const bool locked = pthread_mutex_timedlock(&mutex, &until) == 0;
+    atomic_store(&taken_for_good, !locked);
+    return locked;
+}
+
+void log_file_write_past(const char *format, va_list arguments)
+{
+    char line[PAST_BYTES];
+    const int length = vsnprintf(line, sizeof line, format, arguments);
+    if (length > 0)
+        own_file_write_all(&file, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }
 
 void log_file_unlock(void)
@@ -137,6 +169,8 @@ bool log_file_open(const char *path, const char *header)
 void log_file_reset(void)
 {
     pthread_mutex_init(&mutex, NULL);
+    atomic_store(&hurried, false);
+    atomic_store(&taken_for_good, false);
     own_file_close(&file);
     free(file_path);
     file_path = NULL;

@@ -6,6 +6,8 @@ What each program does, and what must hold, is in the file of its name. The GPU 
 from __future__ import annotations
 
 import re
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,48 @@ def test_a_program_that_closes_all_descriptors_has_its_own_files(
     assert run.lines(r"\[exec\] backup .* reason the program has closed file descriptors that it did not open$")
     assert len(run.results) == 20
     assert counts(run)["launches"] == 60
+
+
+AT_ONCE = 1.8  # seconds, on a busy machine; the hook takes less than one of them
+
+
+def check_that_nothing_is_lost_silently(run: Run) -> None:
+    count = counts(run)
+    assert len(run.results) == len(run.lines(r"\[exec\] save "))
+    assert count["dropped"] + len(run.results) >= count["probed"] >= 200
+    if count["dropped"]:
+        assert run.codes[-1] == "no-time"
+
+
+@pytest.mark.parametrize("microseconds", ["1000", "3100", "7300", "20000"])
+@pytest.mark.parametrize("interrupted", ["launch", "malloc", "threads"])
+def test_an_exit_in_a_handler_waits_for_no_lock(host: Host, start: Start, interrupted: str, microseconds: str) -> None:
+    process = start("exit_in_handler", interrupted, microseconds)
+    began = time.monotonic()
+    run = host.finish(process)
+    assert (run.status, run.stderr) == (7, "")
+    assert time.monotonic() - began < AT_ONCE
+    check_that_nothing_is_lost_silently(run)
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.05, 0.3, 0.7])
+@pytest.mark.parametrize("way", ["exit", "_exit"])
+def test_a_signal_during_the_last_flush(host: Host, start: Start, slow_disk: str, way: str, delay: float) -> None:
+    process = start("ends_twice", way, "0", LD_PRELOAD=slow_disk, SLOW_DISK="20")
+    assert process.stdout
+    assert process.stdout.readline() == "up\n"
+    time.sleep(delay)
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    run = host.finish(process)
+    assert run.status in {0, -signal.SIGTERM}
+    assert time.monotonic() - began < AT_ONCE
+    check_that_nothing_is_lost_silently(run)
+
+
+@pytest.mark.parametrize("way", ["exit", "_exit"])
+def test_two_threads_that_end_the_program(host: Host, start: Start, slow_disk: str, way: str) -> None:
+    run = host.finish(start("ends_twice", way, "100000", LD_PRELOAD=slow_disk, SLOW_DISK="5"))
+    assert (run.status, run.stdout, run.stderr) == (0, "up\n", "")
+    check_that_nothing_is_lost_silently(run)
+    assert counts(run)["dropped"] == 0
